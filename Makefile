@@ -1,0 +1,79 @@
+# Everything runs in .venv, made from the lock with whatever PYTHON names: make PYTHON=python3.13 test
+# ARGS is passed on: make test ARGS="-k ring -x"
+
+PYTHON ?= python3
+FILE ?=
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+SETUP_STAMP := $(VENV)/.setup-done
+FUZZ_STAMP := $(VENV)/.fuzz-done
+SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format bench fuzz lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(SETUP_STAMP) ## Make .venv from the lock, if it is not up to date
+
+demo: setup ## Start a node and stream a text file through it (FILE=path)
+	$(BIN)/skywalker demo $(if $(FILE),"$(FILE)") $(ARGS)
+
+test: setup ## Run every test
+	$(BIN)/python -m pytest tests $(ARGS)
+
+lint: setup ## Check style, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup ## Format the code and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup ## Run the micro benchmarks, then the end-to-end rendezvous benchmark
+	$(BIN)/python -m pytest bench --benchmark-only --timeout=0
+	$(BIN)/python -m bench.rendezvous $(ARGS)
+
+fuzz: $(FUZZ_STAMP) ## Feed random bytes to the protocol until stopped (ARGS=-max_total_time=60)
+	$(BIN)/python -m tests.fuzz_protocol $(ARGS)
+
+# A fresh environment takes the newest versions that pyproject.toml allows; what it then holds is the lock.
+lock: ## Renew the exact versions in requirements/
+	@set -eu; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
+	for extra in dev fuzz; do \
+		$(PYTHON) -m venv "$$scratch/$$extra"; \
+		"$$scratch/$$extra/bin/python" -m pip install --quiet --upgrade setuptools; \
+		"$$scratch/$$extra/bin/python" -m pip install --quiet --editable ".[$$extra]"; \
+		{ echo "# Made by 'make lock' from the '$$extra' extra in pyproject.toml; do not edit."; \
+		  "$$scratch/$$extra/bin/python" -m pip freeze --all --exclude pip --exclude skywalker; } > "$$scratch/$$extra.txt"; \
+	done; \
+	cp "$$scratch"/*.txt requirements/
+
+clean: ## Remove .venv and everything that was generated
+	rm -rf $(VENV) build dist *.egg-info .benchmarks .fuzz .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(SETUP_STAMP): pyproject.toml requirements/dev.txt
+	@$(PYTHON) -c '$(SUPPORTED)' || { \
+		echo "skywalker needs Python 3.11 or newer, '$(PYTHON)' is $$($(PYTHON) --version 2>&1); try: make PYTHON=python3.13 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get update -q && apt-get install -q -y python3-venv; \
+		else \
+			echo "'$(PYTHON)' cannot make virtual environments; install its venv module, on Debian: apt-get install python3-venv" >&2; exit 1; \
+		fi; }
+	@$(BIN)/python -c 'import pip; $(SUPPORTED)' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --requirement requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(FUZZ_STAMP): requirements/fuzz.txt $(SETUP_STAMP)
+	$(BIN)/python -m pip install --quiet --requirement requirements/fuzz.txt
+	@touch $@
