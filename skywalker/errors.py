@@ -1,0 +1,170 @@
+"""Every error a user of skywalker can meet, and the codes that name them on the wire.
+
+    SkywalkerError
+    ├── TimedOut               the call's own time is over (also a TimeoutError)
+    ├── Unreachable            no node answered (also a ConnectionError)
+    ├── Closed                 the client was closed by its owner
+    ├── ConfigError            a setting is wrong: says which, where, and what is allowed
+    ├── LocalProtocolError     we tried to send what the protocol forbids; nothing was sent
+    ├── RemoteProtocolError    the peer sent what the protocol forbids; the connection is closed
+    ├── HandlerFailed          the other side of a request() raised
+    └── RequestError           the node refused one call; one subclass for each code
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+
+class SkywalkerError(Exception):
+    """Base of all errors of this package."""
+
+
+class TimedOut(SkywalkerError, TimeoutError):
+    """Nobody came to the topic within the call's time."""
+
+
+class Unreachable(SkywalkerError, ConnectionError):
+    """No node could be reached within the call's time; the text says which and why."""
+
+
+class Closed(SkywalkerError):
+    """The client was closed, by its owner, before the call was answered."""
+
+
+class ConfigError(SkywalkerError):
+    """A setting is unknown or has a value that is not allowed."""
+
+
+class LocalProtocolError(SkywalkerError, ValueError):
+    """The caller asked for what the protocol forbids. Nothing reached the wire."""
+
+
+class RemoteProtocolError(SkywalkerError):
+    """The peer sent what the protocol forbids. The only remedy is to close the connection."""
+
+
+class HandlerFailed(SkywalkerError):
+    """The handler that served a request() raised; the text is what it said."""
+
+
+class RequestError(SkywalkerError):
+    """One call was refused. `code` is stable and crosses the wire; `details` holds the numbers.
+
+    `retryable` says that the same call may succeed on another connection.
+    """
+
+    code: ClassVar[str] = "internal"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str = "", details: Mapping[Any, Any] | None = None) -> None:
+        super().__init__(message or self.code)
+        self.details: Mapping[Any, Any] = details or {}
+
+    @staticmethod
+    def from_wire(code: str, message: str, details: Mapping[Any, Any]) -> RequestError:
+        """Return the exception for `code`; a code this version does not know becomes a RequestError that names it."""
+        cls = BY_CODE.get(code)
+        if cls is None:
+            return RequestError(f"{code}: {message}", details)
+        return cls(message, details)
+
+
+class BadFrame(RequestError):
+    """The frame is no MessagePack array, has trailing bytes, or is nested too deep."""
+
+    code = "bad-frame"
+
+
+class UnknownMethod(RequestError):
+    """The node knows no such method."""
+
+    code = "unknown-method"
+
+
+class BadArity(RequestError):
+    """The method exists, but not with this number of arguments."""
+
+    code = "bad-arity"
+
+
+class BadId(RequestError):
+    """The message id is longer than allowed."""
+
+    code = "bad-id"
+
+
+class BadTimeout(RequestError):
+    """The timeout is not a number of milliseconds within the allowed range."""
+
+    code = "bad-timeout"
+
+
+class BadTopic(RequestError):
+    """The topic or group is longer than allowed."""
+
+    code = "bad-topic"
+
+
+class TooLarge(RequestError):
+    """The call, or the reply to it, does not fit in one frame."""
+
+    code = "too-large"
+
+
+class Busy(RequestError):
+    """A limit of the node is reached; details name it."""
+
+    code = "busy"
+
+
+class Unauthorized(RequestError):
+    """The node does not know who is calling."""
+
+    code = "unauthorized"
+
+
+class Forbidden(RequestError):
+    """The caller may not do this."""
+
+    code = "forbidden"
+
+
+class Cancelled(RequestError):
+    """The call was cancelled by its own client."""
+
+    code = "cancelled"
+
+
+class Draining(RequestError):
+    """The node is going away: ask another, with the time that is left."""
+
+    code = "draining"
+    retryable = True
+
+
+class Internal(RequestError):
+    """The node failed in a way it did not foresee; its log has the cause."""
+
+    code = "internal"
+
+
+BY_CODE: Final[Mapping[str, type[RequestError]]] = {
+    cls.code: cls
+    for cls in (
+        BadFrame,
+        UnknownMethod,
+        BadArity,
+        BadId,
+        BadTimeout,
+        BadTopic,
+        TooLarge,
+        Busy,
+        Unauthorized,
+        Forbidden,
+        Cancelled,
+        Draining,
+        Internal,
+    )
+}

@@ -1,0 +1,61 @@
+"""Every limit, with its unit and its reason.
+
+The constants are the contract on the wire: both sides hold them and nobody can change
+them. `Limits` are a node's own bounds; its defaults fit a machine with one core and
+512 MiB, and each is a setting of `skywalker serve`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final, TypeVar
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+MAX_FRAME: Final = 65_535
+"""Bytes of a frame's body: the length in front of it has 16 bits."""
+
+MAX_ID: Final = 32
+"""Bytes of an encoded message id: room for a UUID in text-free form, twice."""
+
+MAX_TOPIC: Final = 4 * KIB
+"""Bytes of a topic in canonical MessagePack; a group name likewise."""
+
+MAX_TIMEOUT_MS: Final = 86_400_000
+"""Milliseconds a call may wait: one day."""
+
+MAX_DEPTH: Final = 512
+"""Containers within containers in one value: what every common MessagePack reader can take."""
+
+MAX_ARGUMENTS: Final = 6
+"""Elements of the longest call, `[":send!", id, timeout, timeout-value, topic, value]`."""
+
+MAX_UNREADABLE: Final = 16
+"""Unreadable frames of one connection; the last one closes it, since it plainly speaks something else."""
+
+
+T = TypeVar("T")
+
+
+def setting(default: T, help: str) -> T:
+    """Return a dataclass field that carries its one-line description, from which flags and docs are made."""
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """What one worker allows. Names end in their unit where they are not a count."""
+
+    max_connections: int = setting(10_000, "connections open at a time, in each worker")
+    max_calls: int = setting(10_000, "calls in flight on one connection")
+    waiting_bytes: int = setting(128 * MIB, "memory for calls that wait, in each worker")
+    output_bytes: int = setting(1 * MIB, "replies queued for one connection before it is given no more values")
+    mesh_bytes: int = setting(16 * MIB, "calls queued for one sibling worker")
+    half_frame_s: float = setting(10.0, "seconds for the rest of a frame to arrive")
+    unread_output_s: float = setting(30.0, "seconds in which a peer must read some of its replies")
+    idle_probe_s: float = setting(60.0, "seconds of silence after which a peer that waits for a reply is probed")
+
+
+WAITING_CALL_BYTES: Final = 512
+"""Bytes counted for a waiting call besides its topic and value: what the objects that hold it take."""

@@ -1,0 +1,90 @@
+"""The MessagePack dialect, port 3443: its methods, replies and errors, to bytes and back.
+
+Requests are `[method, id, argument...]` and replies `[method, id, result]`, each in a frame.
+Encoded parts are `bytes` throughout; only errors, which are rare, are built from Python values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgpack
+
+from skywalker.errors import RequestError, TooLarge
+from skywalker.limits import MAX_FRAME
+from skywalker.wire import values
+
+RECV: Final = values.pack(":recv!")
+SEND: Final = values.pack(":send!")
+TAKE: Final = values.pack(":take!")
+TOKENS: Final = values.pack(":tokens")
+TOPIC: Final = values.pack(":topic")
+HELLO: Final = values.pack(":hello")
+PING: Final = values.pack(":ping")
+CANCEL: Final = values.pack(":cancel")
+ACK: Final = values.pack(":ack")
+ERROR: Final = values.pack(":error")
+
+NIL: Final = b"\xc0"
+FALSE: Final = b"\xc2"
+TRUE: Final = b"\xc3"
+
+TIMEOUT_TYPE: Final = 0x54
+ERROR_TYPE: Final = 0x45
+TIMED_OUT: Final = b"\xd4\x54\x00"
+"""The result that says "timed out" in the current dialect."""
+
+CLOJURE_TIMED_OUT: Final = b"\xc7\x12\x03\xb1skywalker/timeout"
+"""The timeout value that the original's first-dialect client names: a Clojure keyword."""
+
+
+def frame(*elements: bytes) -> bytes:
+    """Return the frame of one array of encoded elements, fewer than 16. Raises TooLarge if it does not fit."""
+    body = b"".join(elements)
+    size = len(body) + 1
+    if size > MAX_FRAME:
+        raise TooLarge(f"frame of {size} bytes, limit is {MAX_FRAME}", {"size": size, "limit": MAX_FRAME})
+    return size.to_bytes(2, "big") + bytes((0x90 | len(elements),)) + body
+
+
+def reply(method: bytes, id: bytes, result: bytes) -> bytes:
+    """Return frame(method, id, result), the reply to a call, in the quickest way."""
+    size = 1 + len(method) + len(id) + len(result)
+    if size > MAX_FRAME:
+        raise TooLarge(f"reply of {size} bytes, limit is {MAX_FRAME}", {"size": size, "limit": MAX_FRAME})
+    return size.to_bytes(2, "big") + b"\x93" + method + id + result
+
+
+def error_frame(method: bytes, id: bytes, error: RequestError) -> bytes:
+    """Return the reply that says that the call `id` failed with `error`."""
+    payload = values.pack([error.code, str(error), dict(error.details)])
+    return frame(method, id, msgpack.packb(msgpack.ExtType(ERROR_TYPE, payload)))
+
+
+def topic_info(receivers: int, takers: Mapping[bytes, int], senders: int, subscribers: int, age_ms: int) -> bytes:
+    """Return the result of a :topic: who waits there, and for how many milliseconds the oldest of them."""
+    groups = b"".join(group + values.pack(count) for group, count in takers.items())
+    return b"".join(
+        (
+            b"\x85",
+            values.pack("receivers"),
+            values.pack(receivers),
+            values.pack("takers"),
+            msgpack.Packer().pack_map_header(len(takers)) + groups,
+            values.pack("senders"),
+            values.pack(senders),
+            values.pack("subscribers"),
+            values.pack(subscribers),
+            values.pack("age"),
+            values.pack(age_ms),
+        )
+    )
+
+
+def error_from(payload: bytes) -> RequestError:
+    """Return the exception that an error reply's payload stands for. Raises ValueError if it is none."""
+    match values.unpack(payload):
+        case [str(code), str(message), {**details}]:
+            return RequestError.from_wire(code, message, details)
+    raise ValueError("an error reply does not hold a code, a message and a map")
