@@ -1,0 +1,36 @@
+"""A deadline of a connection rather than of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workers.router import Router
+
+
+class Alarm:
+    """Calls `ring` when its time has come; one that was set anew, or off, does nothing."""
+
+    __slots__ = ("at", "ring")
+
+    def __init__(self, ring: Callable[[], None]) -> None:
+        self.ring = ring
+        self.at: float | None = None
+
+    def set(self, router: Router, at: float) -> None:
+        """Ring at that time and at no other."""
+        self.off(router)
+        self.at = at
+        router.deadlines.add(self, at)
+
+    def off(self, router: Router) -> None:
+        """Do not ring."""
+        if self.at is not None:
+            router.deadlines.discard(self, self.at)
+            self.at = None
+
+    def expired(self) -> None:
+        """Ring: the time has come."""
+        self.at = None
+        self.ring()

@@ -1,0 +1,298 @@
+"""A client's socket: what is to be written to it, and what a written value is worth.
+
+A sender may be told `true` only once the kernel has taken the value for a listener. So a
+connection remembers which of the chunks in its output are values. One write a turn usually
+takes all, and every value in it is confirmed. If it does not, the connection is *choked*:
+nothing is read from it and no value is given to it until the rest is written, what has not
+been begun can still be taken back, and a peer that reads nothing for too long is cut off.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from skywalker.errors import RequestError
+from workers.alarm import Alarm
+from workers.loop import READ, WRITE
+
+if TYPE_CHECKING:
+    from workers.calls import ClientListener, NodeSend
+    from workers.router import Router
+
+READ_BYTES: Final = 64 * 1024
+"""Bytes read from one connection in a turn: enough for many calls, not so much that others wait."""
+
+WRITE_BYTES: Final = 256 * 1024
+"""Bytes offered to the kernel at once for a choked connection."""
+
+LINGER_S: Final = 2.0
+"""Seconds for a peer to read the last words to it. A close with unread input would destroy them."""
+
+
+class Connection:
+    """One accepted socket. A dialect derives from it and says what bytes from the peer mean."""
+
+    __slots__ = (
+        "_alarm", "_backlog", "_begun", "_closing", "_out", "_out_bytes", "_parked", "_socket", "_values",
+        "closed", "peer", "router",
+    )  # fmt: skip
+
+    def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
+        self.router = router
+        self.peer = peer
+        self.closed = False
+        self._socket = sock
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._values: list[ClientListener] = []  # those whose value is in `_out`, in the same order
+        self._backlog: deque[tuple[bytes, ClientListener | None]] | None = None  # what is unwritten, while choked
+        self._begun = False  # whether part of its first chunk is written
+        self._parked: dict[ClientListener, None] = {}  # those that a value came for while there was no room
+        self._closing = False  # only the last words are still to be written
+        self._alarm: Alarm | None = None  # for a peer that does not read
+
+    def open(self) -> None:
+        """Read from now on."""
+        self.router.loop.add(self._socket.fileno(), self)
+
+    # What a dialect says.
+
+    def received(self, data: bytes) -> None:
+        """Deal with bytes from the peer."""
+        raise NotImplementedError
+
+    def delivered(self, listener: ClientListener) -> None:
+        """The kernel has taken the whole value that was given to `listener`."""
+        self.router.junction.confirm(taken_from(listener))
+
+    def forget(self) -> list[ClientListener]:
+        """The peer expects nothing more: give up its calls; return those whose value was written, not yet confirmed."""
+        raise NotImplementedError
+
+    def fail_all(self, error: RequestError) -> None:
+        """Answer every waiting call with `error`."""
+        raise NotImplementedError
+
+    # Input.
+
+    def ready(self, events: int) -> None:
+        """Read or write: the socket says it can."""
+        if self._backlog is None:
+            self._read()
+        else:
+            self._drain()
+
+    def _read(self) -> None:
+        try:
+            data = self._socket.recv(READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self.close(f"cannot read: {error.strerror}")
+            return
+        if not data:
+            self.close("the peer closed it")
+        elif not self._closing:
+            self.received(data)
+
+    # Output.
+
+    def push(self, chunk: bytes) -> None:
+        """Write `chunk` at the end of this turn."""
+        if not self._out:
+            self.router.replies.append(self)
+        self._out.append(chunk)
+        self._out_bytes += len(chunk)
+
+    def push_value(self, listener: ClientListener) -> None:
+        """Write listener.chunk, which holds the value it was given, at the end of this turn."""
+        if not self._values:
+            self.router.values.append(self)
+        self._values.append(listener)
+        self.push(listener.chunk)
+
+    def congested(self) -> bool:
+        """Return whether there is no room for more values now."""
+        return self._backlog is not None or self._out_bytes > self.router.limits.output_bytes
+
+    def park(self, listener: ClientListener) -> None:
+        """Have `listener` listen again once there is room."""
+        self._parked[listener] = None
+
+    def unpark(self, listener: ClientListener) -> None:
+        """Forget a listener that may be parked."""
+        self._parked.pop(listener, None)
+
+    def flush(self) -> None:
+        """Write what there is to write; never waits."""
+        if self.closed or self._backlog is not None or not self._out:
+            return
+        out, values = self._out, self._values
+        sent = self._send(out[0] if len(out) == 1 else b"".join(out))
+        if sent is None:
+            return
+        complete = sent == self._out_bytes
+        self._out, self._values, self._out_bytes = [], [], 0
+        if complete:
+            for listener in values:
+                self.delivered(listener)
+            self._roomy()
+        else:
+            self._choke(out, values, sent)
+
+    def _send(self, data: bytes) -> int | None:
+        """Return how many bytes the kernel took; None if that closed the connection."""
+        try:
+            return self._socket.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            self.close(f"cannot write: {error.strerror}")
+            return None
+
+    def _choke(self, out: list[bytes], values: list[ClientListener], sent: int) -> None:
+        listeners = iter(values)
+        listener = next(listeners, None)
+        self._backlog = deque()
+        self._begun = False
+        for chunk in out:
+            if listener is not None and listener.chunk is chunk:
+                offered_to(listener).hold()
+                self._backlog.append((chunk, listener))
+                listener = next(listeners, None)
+            else:
+                self._backlog.append((chunk, None))
+        self.router.loop.change(self._socket.fileno(), WRITE)
+        self._alarm = Alarm(self._unread)
+        self._expect_reading(self._alarm)
+        self._written(self._backlog, sent)
+
+    def _drain(self) -> None:
+        """Write more of the backlog, except values whose sender was told meanwhile that nobody came."""
+        assert self._backlog is not None
+        first = self._backlog[0]
+        backlog: deque[tuple[bytes, ClientListener | None]] = deque()
+        withdrawn: list[ClientListener] = []
+        for item in self._backlog:
+            listener = item[1]
+            if listener is None or not offered_to(listener).abandoned or (item is first and self._begun):
+                backlog.append(item)
+            else:
+                withdrawn.append(listener)
+        self._backlog = backlog
+        for listener in withdrawn:
+            self.router.junction.lost(taken_from(listener))
+            self.router.listen_again(listener)
+        batch: list[bytes] = []
+        size = 0
+        for chunk, _ in backlog:
+            batch.append(chunk)
+            size += len(chunk)
+            if size >= WRITE_BYTES:
+                break
+        sent = self._send(b"".join(batch))
+        if sent is not None:
+            self._written(backlog, sent)
+
+    def _written(self, backlog: deque[tuple[bytes, ClientListener | None]], sent: int) -> None:
+        """Take written bytes off the backlog; confirm the values among them; go back to normal when it is empty."""
+        if sent and self._alarm:
+            self._expect_reading(self._alarm)
+        while sent:
+            chunk, listener = backlog.popleft()
+            if sent < len(chunk):
+                backlog.appendleft((chunk[sent:], listener))
+                self._begun = True
+                return
+            self._begun = False
+            sent -= len(chunk)
+            if listener is not None:
+                self.delivered(listener)
+        if not backlog and not self.closed:
+            self._backlog = None
+            self.router.loop.change(self._socket.fileno(), READ)
+            if self._alarm:
+                self._alarm.off(self.router)
+            if self._out:
+                self.router.replies.append(self)
+            self._roomy()
+
+    def _roomy(self) -> None:
+        if self._closing:
+            if not self._out:
+                self._half_close()
+        elif self._parked:
+            parked, self._parked = self._parked, {}
+            for listener in parked:
+                self.router.listen_again(listener)
+
+    # The end.
+
+    def last_words(self, chunk: bytes, reason: str) -> None:
+        """Write `chunk` and then close; nothing more is read or answered."""
+        self._parked = {}
+        self._lost(self.forget())
+        self._closing = True
+        self.push(chunk)
+        self.router.log.info("connection-refused", peer=self.peer, reason=reason)
+
+    def _half_close(self) -> None:
+        # A full close with unread input would have the kernel destroy the last words on their way.
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError as error:
+            self.close(f"cannot shut down: {error.strerror}")
+            return
+        self._alarm = Alarm(lambda: self.close("it has had its last words"))
+        self._alarm.set(self.router, self.router.now + LINGER_S)
+
+    def _expect_reading(self, alarm: Alarm) -> None:
+        alarm.set(self.router, self.router.now + self.router.limits.unread_output_s)
+
+    def _unread(self) -> None:
+        self.router.log.info("connection-closed", peer=self.peer, reason="the peer does not read its replies")
+        self.close("the peer does not read its replies")
+
+    def goodbye(self) -> None:
+        """Close without destroying what was just written: first take in whatever the peer has sent."""
+        try:
+            while not self.closed and self._socket.recv(READ_BYTES):
+                pass
+        except OSError:
+            pass  # nothing more is there, or the connection is gone: either way it is to be closed
+        self.close("the worker ends")
+
+    def close(self, reason: str) -> None:
+        """Close at once. Calls that wait are cancelled, and values that were not written go to others."""
+        if self.closed:
+            return
+        self.closed = True
+        self.router.loop.remove(self._socket.fileno())
+        self._socket.close()
+        if self._alarm:
+            self._alarm.off(self.router)
+        unwritten = [*self._values]
+        if self._backlog is not None:
+            unwritten += [listener for _, listener in self._backlog if listener is not None]
+        self._values, self._parked = [], {}
+        self._lost([*self.forget(), *unwritten])
+        self.router.closed(self)
+
+    def _lost(self, listeners: list[ClientListener]) -> None:
+        for listener in listeners:
+            self.router.junction.lost(taken_from(listener))
+
+
+def offered_to(listener: ClientListener) -> NodeSend:
+    """Return the send whose value `listener` was given."""
+    assert listener.offered is not None, "a listener in the output was given a value"
+    return listener.offered
+
+
+def taken_from(listener: ClientListener) -> NodeSend:
+    """Return the same, and forget it: its outcome is known."""
+    send = offered_to(listener)
+    listener.offered = None
+    return send

@@ -1,0 +1,92 @@
+"""The channel between the supervisor and one worker: small messages, some with a descriptor.
+
+    to the worker      Link(slot) with a socket, Drain(seconds), Stop
+    to the supervisor  Ready, Idle
+
+It lives exactly as long as both ends: a worker whose supervisor is gone reads an end and leaves.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from dataclasses import asdict, dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A socket to the worker in `slot` comes with this."""
+
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Accept nothing new, and say Idle when no call of a client waits any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Answer what still waits with `draining`, and end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The worker serves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """The worker drains, and none of its clients' calls waits any more."""
+
+
+Message = Link | Drain | Stop | Ready | Idle
+_TYPES: Final = {cls.__name__: cls for cls in (Link, Drain, Stop, Ready, Idle)}
+_MAX_BYTES: Final = 4096
+
+
+class Channel:
+    """One end. Neither side ever blocks on it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self._socket = sock
+
+    @staticmethod
+    def pair() -> tuple[Channel, Channel]:
+        """Return two connected ends."""
+        a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        return Channel(a), Channel(b)
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait on."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """Close this end; the other reads an end."""
+        self._socket.close()
+
+    def send(self, message: Message, passed: socket.socket | None = None) -> bool:
+        """Send a message, and a copy of a socket. Returns False if the other end is gone or has long not read."""
+        data = json.dumps([type(message).__name__, asdict(message)]).encode()
+        fds = [] if passed is None else [passed.fileno()]
+        try:
+            socket.send_fds(self._socket, [data], fds)
+        except (BlockingIOError, BrokenPipeError, ConnectionResetError):
+            return False
+        return True
+
+    def receive(self) -> tuple[Message, socket.socket | None] | None:
+        """Return the next message and the socket that came with it.
+
+        Raises BlockingIOError if there is none now, and returns None once the other end is gone.
+        """
+        try:
+            data, fds, _, _ = socket.recv_fds(self._socket, _MAX_BYTES, 1)
+        except ConnectionResetError:
+            return None
+        if not data:
+            return None
+        name, fields = json.loads(data)
+        return _TYPES[name](**fields), socket.socket(fileno=fds[0]) if fds else None

@@ -1,0 +1,26 @@
+"""With which status a server process ends, and how soon a dead worker is replaced."""
+
+from __future__ import annotations
+
+from typing import Final
+
+OK: Final = 0
+BUG: Final = 1
+"""An exception nobody foresaw; the log has its trace."""
+USAGE: Final = 2
+"""A setting is wrong."""
+ADDRESS: Final = 6
+"""The address cannot be bound, or another server has it."""
+BOOT: Final = 7
+"""A worker ended before it served, so it would do so again: the node does not start."""
+STATE: Final = 8
+"""The state directory cannot be used."""
+
+LONG_LIFE_S: Final = 30.0
+"""A worker that served this long was healthy: its death counts as the first one."""
+MAX_DELAY_S: Final = 10.0
+
+
+def restart_delay(deaths: int) -> float:
+    """Return the seconds to wait before the replacement after `deaths` in a row: none at first, then doubling."""
+    return 0.0 if deaths <= 1 else min(MAX_DELAY_S, 0.1 * 2 ** (deaths - 2))

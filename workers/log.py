@@ -1,0 +1,76 @@
+"""One line on standard error for each event that is worth an operator's attention.
+
+    time=2026-01-31T12:00:00.123Z level=info event=serving worker=0 pid=4711 ...
+
+A line is one write, so that those of several processes do not mix. Writing never blocks: a
+reader that does not keep up loses lines, and the next line that gets through says how many.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import time
+from datetime import UTC, datetime
+from typing import Final
+
+BURST: Final = 50
+PER_SECOND: Final = 10
+
+
+class Log:
+    """Writes event lines to a file descriptor, each with the fields that were bound to it."""
+
+    def __init__(self, fd: int = 2, **fields: object) -> None:
+        self._fd = fd
+        self._fields = fields
+        self._dropped = 0
+        self._credit = float(BURST)
+        self._credited_at = time.monotonic()
+
+    def bind(self, **fields: object) -> Log:
+        """Return a log whose lines carry these fields too."""
+        return Log(self._fd, **{**self._fields, **fields})
+
+    def info(self, event: str, **fields: object) -> None:
+        """Something that an operator may want to know happened."""
+        self._write("info", event, fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        """Something went wrong and was dealt with."""
+        self._write("warning", event, fields)
+
+    def error(self, event: str, **fields: object) -> None:
+        """Something went wrong that an operator should look at."""
+        self._write("error", event, fields)
+
+    def _write(self, level: str, event: str, fields: dict[str, object]) -> None:
+        # What a peer can cause is bounded, or it could fill the disk.
+        now = time.monotonic()
+        self._credit = min(BURST, self._credit + (now - self._credited_at) * PER_SECOND)
+        self._credited_at = now
+        if self._credit < 1 or not self._writable():
+            self._dropped += 1
+            return
+        self._credit -= 1
+        stamp = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        everything = {"time": stamp, "level": level, "event": event, **self._fields, **fields}
+        if self._dropped:
+            everything["lines_dropped"] = self._dropped
+        line = " ".join(f"{key}={_text(value)}" for key, value in everything.items()) + "\n"
+        try:
+            os.write(self._fd, line.encode("utf-8", "backslashreplace"))
+            self._dropped = 0
+        except OSError:
+            self._dropped += 1  # nobody reads any more; there is nobody to tell
+
+    def _writable(self) -> bool:
+        poll = select.poll()
+        poll.register(self._fd, select.POLLOUT)
+        return any(mask & select.POLLOUT for _, mask in poll.poll(0))
+
+
+def _text(value: object) -> str:
+    text = str(value)
+    return text if text and not set(text) & set(' "=\n\r\t') and text.isprintable() else json.dumps(text)

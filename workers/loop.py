@@ -1,0 +1,47 @@
+"""What a worker waits for: descriptors, each with a handler that is called when it is ready."""
+
+from __future__ import annotations
+
+import select
+from typing import Final, Protocol
+
+READ: Final = select.EPOLLIN
+WRITE: Final = select.EPOLLOUT
+NOTHING: Final = 0
+
+
+class Handler(Protocol):
+    """Is told that its descriptor is ready. Events may be stale: a read or write may still find nothing to do."""
+
+    def ready(self, events: int) -> None:
+        """Deal with the events, a mask of READ, WRITE and the kernel's error bits."""
+
+
+class Loop:
+    """An epoll and its handlers. Made after the fork: an inherited epoll would be the parent's too."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._handlers: dict[int, Handler] = {}
+
+    def add(self, fd: int, handler: Handler, events: int = READ) -> None:
+        """Call handler.ready() whenever one of `events` holds."""
+        self._epoll.register(fd, events)
+        self._handlers[fd] = handler
+
+    def change(self, fd: int, events: int) -> None:
+        """Wait for other events on a descriptor that was added."""
+        self._epoll.modify(fd, events)
+
+    def remove(self, fd: int) -> None:
+        """Forget a descriptor, before it is closed."""
+        self._epoll.unregister(fd)
+        del self._handlers[fd]
+
+    def poll(self, timeout: float | None) -> list[tuple[int, int]]:
+        """Wait for at most `timeout` seconds; return descriptors and what holds for them."""
+        return self._epoll.poll(timeout)
+
+    def handler(self, fd: int) -> Handler | None:
+        """Return who handles `fd` now: another handler may have removed it since poll()."""
+        return self._handlers.get(fd)

@@ -1,0 +1,203 @@
+"""Where a call goes: to the junction here, or over the mesh to the sibling that owns its topic.
+
+A worker has one. It is also what its connections share: this turn's time, the deadlines, the
+limits that hold for all of them together, and what is to be written when the turn ends.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Protocol
+
+from skywalker.deadlines import Deadlines
+from skywalker.errors import Busy
+from skywalker.junction import Junction
+from skywalker.limits import Limits
+from skywalker.ring import Ring, token_of
+from skywalker.wire import junction as wire
+from workers.calls import TIMED_OUT, CensusCall, ClientCall, ClientListener
+from workers.log import Log
+from workers.loop import Loop
+from workers.mesh import Link
+from workers.node import Node
+
+if TYPE_CHECKING:
+    from workers.connection import Connection
+    from workers.session import Session
+
+CENSUS_S = 1.0
+"""Seconds for a sibling to count who waits on a topic."""
+
+
+class Expiring(Protocol):
+    """What can be due: a call, or an alarm of a connection."""
+
+    def expired(self) -> None:
+        """Its time has come."""
+
+    def __hash__(self) -> int: ...
+
+
+class Router:
+    """The calls of one worker on their ways."""
+
+    def __init__(self, node: Node, limits: Limits, loop: Loop, log: Log, now: float) -> None:
+        self.node = node
+        self.limits = limits
+        self.loop = loop
+        self.log = log
+        self.now = now  # when this turn began
+        self.junction = Junction()
+        self.deadlines: Deadlines[Expiring] = Deadlines()
+        self.draining = False
+        self.connections: dict[Connection, None] = {}
+        self.calls_held = 0  # calls of our clients that wait, wherever that is
+        self.bytes_held = 0  # memory of those, and of the calls of siblings that wait here
+        # What the turn has to write. Values come first: they earn their senders a `true`.
+        self.values: list[Connection] = []
+        self.replies: list[Connection] = []
+        self.batches: list[Link] = []
+        self._ring = Ring(node.slices) if node.workers > 1 else None
+        self._links: dict[int, Link] = {}
+        self._orphans: dict[int, dict[ClientCall, None]] = {}  # by owner, calls that wait for it to come back
+
+    # Calls of our clients.
+
+    def issue(self, call: ClientCall) -> None:
+        """Have a call meet somebody, or wait where its topic is owned. Raises Busy if a new one has no room."""
+        owner = self._owner(call.topic)
+        if owner != self.node.slot:
+            self._forward(call, owner)
+        elif not call.meet(self.junction):
+            self._wait(call)
+
+    def listen_again(self, call: ClientListener) -> None:
+        """Have a call that was given a value which it couldn't get listen again, if its time is not over."""
+        call.hold()
+        self.issue(call)
+
+    def withdraw(self, call: ClientCall) -> bool:
+        """Take a call back from where it waits. Returns False if it may just be meeting somebody."""
+        if call.link is not None:
+            call.link.withdraw(call)
+            return False
+        if self.junction.withdraw(call):
+            return True
+        return self._orphans.get(self._owner(call.topic), {}).pop(call, False) is None
+
+    def census(self, session: Session, id: bytes, topic: bytes) -> None:
+        """Answer a :topic. Raises Busy if the owner does not keep up."""
+        owner = self._owner(topic)
+        if owner == self.node.slot:
+            session.reply(wire.TOPIC, id, self.info(topic))
+            return
+        link = self._links.get(owner)
+        if link is None or link.congested():
+            raise Busy("the worker that owns the topic does not answer")
+        call = CensusCall(session, id, self.now + CENSUS_S)
+        self.deadlines.add(call, call.due)
+        link.ask_census(call, topic)
+
+    def info(self, topic: bytes) -> bytes:
+        """Return the result of a :topic about one of our own topics."""
+        count = self.junction.census(topic)
+        age = 0.0 if count.oldest is None else self.now - count.oldest
+        return wire.topic_info(count.receivers, count.takers, count.senders, 0, max(0, round(age * 1000)))
+
+    def _owner(self, topic: bytes) -> int:
+        return 0 if self._ring is None else self._ring.owner(token_of(topic))
+
+    def _wait(self, call: ClientCall) -> None:
+        if call.deadline <= self.now and not call.held:
+            call.over()
+        else:
+            self._hold(call)
+            self.junction.wait(call)
+
+    def _forward(self, call: ClientCall, owner: int) -> None:
+        link = self._links.get(owner)
+        if link is not None and not call.held and link.congested():
+            raise Busy("too much waits for the worker that owns the topic", {"limit": "mesh_bytes"})
+        self._hold(call)
+        if link is None:
+            self._orphans.setdefault(owner, {})[call] = None
+        else:
+            link.forward(call)
+        if call.deadline <= self.now:
+            call.end(TIMED_OUT)
+
+    # What is held.
+
+    def _hold(self, call: ClientCall) -> None:
+        if not call.held:
+            call.session.admit()
+            self.admit(call.cost())
+            call.hold()
+
+    def admit(self, cost: int) -> None:
+        """Raise Busy if there is no memory for one more call that waits."""
+        limit = self.limits.waiting_bytes
+        if self.bytes_held + cost > limit:
+            raise Busy(f"the calls that wait take {limit} bytes", {"limit": "waiting_bytes", "value": limit})
+
+    def kept(self, call: ClientCall) -> None:
+        """A client's call is held from now on: count it, and run its clock."""
+        self.calls_held += 1
+        self.bytes_held += call.cost()
+        self.deadlines.add(call, call.due)
+
+    def released(self, call: ClientCall) -> None:
+        """It is not held any more."""
+        self.calls_held -= 1
+        self.bytes_held -= call.cost()
+        self.deadlines.discard(call, call.due)
+
+    # The mesh.
+
+    def connect(self, slot: int, sock: socket.socket) -> None:
+        """Use a new link to the sibling in `slot`, in place of one to its predecessor."""
+        old = self._links.get(slot)
+        if old is not None:
+            old.read_to_the_end()
+        link = self._links[slot] = Link(slot, sock, self)
+        link.open()
+        for call in self._orphans.pop(slot, ()):
+            self.issue(call)
+
+    def disconnected(self, link: Link) -> None:
+        """The sibling is dead. Calls issued to it from now on wait for its successor."""
+        if self._links.get(link.slot) is link:
+            del self._links[link.slot]
+
+    # Connections.
+
+    def opened(self, connection: Connection) -> None:
+        """Count a connection, and read from it."""
+        self.connections[connection] = None
+        connection.open()
+
+    def closed(self, connection: Connection) -> None:
+        """A connection is closed."""
+        self.connections.pop(connection, None)
+
+    # A turn.
+
+    def expire(self, now: float) -> None:
+        """Begin a turn: end what is due, before anything new may meet it."""
+        self.now = now
+        for item in self.deadlines.due(now):
+            item.expired()
+
+    def settle(self) -> None:
+        """End a turn: write everything out. What was met in it is confirmed by these very writes."""
+        while self.values or self.replies:
+            carriers, self.values = self.values, []
+            for connection in carriers:
+                connection.flush()
+            if not self.values:
+                others, self.replies = self.replies, []
+                for connection in others:
+                    connection.flush()
+        batches, self.batches = self.batches, []
+        for link in batches:
+            link.flush()

@@ -1,0 +1,108 @@
+"""The sockets that processes share, and who has which end.
+
+    what                made by      kept open by                       closed by
+    address lock        supervisor   supervisor                         its end
+    listener, 1/worker  supervisor   supervisor and the slot's worker   both, when the node drains
+    channel             supervisor   supervisor one end, worker other   whoever dies first
+    link                supervisor   the two workers, one end each      whoever dies first
+
+The supervisor keeps its copy of each listener, so that connections in the accept queue of a
+worker that died wait for its successor; closing the last copy resets them. It keeps no copy
+of a link: the worker at one end must read an end as soon as the other is dead.
+"""
+
+from __future__ import annotations
+
+import resource
+import socket
+from typing import Final
+
+KEEPALIVE_IDLE_S: Final = 60
+KEEPALIVE_INTERVAL_S: Final = 10
+KEEPALIVE_PROBES: Final = 3
+UNACKNOWLEDGED_MS: Final = 30_000
+"""Milliseconds in which a peer's kernel must acknowledge what we sent, or the connection is dead."""
+
+LINK_BUFFER: Final = 1024 * 1024
+"""Bytes asked for in a link's send buffer. The kernel grants about 416 KiB to an ordinary user."""
+
+
+class AddressError(Exception):
+    """The address cannot be listened on; the text says why in one line."""
+
+
+def resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
+    """Return the family and the address to bind. Raises AddressError if the host has no address here."""
+    try:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise AddressError(f"{host} is no address of this machine: {error.strerror}") from error
+    family, _, _, _, address = found[0]
+    return family, (str(address[0]), int(address[1]))
+
+
+def claim(host: str, port: int) -> socket.socket:
+    """Make this process the only skywalker on the address and return the socket that holds the claim.
+
+    SO_REUSEPORT lets a second server of the same user join a port in silence. An abstract
+    Unix socket has one owner in a network namespace, and goes with it.
+    """
+    lock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        lock.bind(f"\0skywalker/{host}/{port}")
+        if port:
+            family, address = resolve(host, port)
+            with socket.socket(family, socket.SOCK_STREAM) as probe:
+                # Not the option under which others may join: any server there makes this fail.
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+                probe.listen(1)
+    except OSError as error:
+        lock.close()
+        raise AddressError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+    return lock
+
+
+def listeners(host: str, port: int, count: int, backlog: int) -> list[socket.socket]:
+    """Return `count` listeners on one address; with port 0, on one free port."""
+    made: list[socket.socket] = []
+    try:
+        for _ in range(count):
+            family, address = resolve(host, port)
+            listener = socket.socket(family, socket.SOCK_STREAM)
+            made.append(listener)
+            # What is set here, each accepted connection inherits.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listener.setblocking(False)
+            listener.bind(address)
+            listener.listen(backlog)
+            port = listener.getsockname()[1]
+    except OSError as error:
+        for listener in made:
+            listener.close()
+        raise AddressError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+    return made
+
+
+def link() -> tuple[socket.socket, socket.socket]:
+    """Return the two ends of a link between workers. It keeps packets whole, so a death cuts none in half."""
+    ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for end in ends:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LINK_BUFFER)
+        end.setblocking(False)
+    return ends
+
+
+def allow_many_files() -> None:
+    """Raise this process's limit of open files to the most it may have."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,330 @@
+"""The first process of a node: forks the workers, replaces those that die, and ends them in order.
+
+It carries no traffic and does nothing that can block. Sockets that processes share are
+described in sockets.py, what is said over the channels in control.py, and what may happen to
+a worker in lifecycle.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib.metadata
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Final
+
+from skywalker.config import Config
+from workers import control, exits, sockets
+from workers.identity import Identity, StateDirectory, StateError, default_path
+from workers.lifecycle import Event, State, after
+from workers.log import Log
+from workers.node import Node
+from workers.signals import Signals
+from workers.worker import Worker
+
+KILL_AFTER_S: Final = 2.0
+"""Seconds between telling a worker to stop and killing it."""
+
+PR_SET_PDEATHSIG: Final = 1
+
+
+class Slot:
+    """One worker's place: what stays the same when a worker is replaced, and the one that has it now."""
+
+    def __init__(self, number: int, listener: socket.socket) -> None:
+        self.number = number
+        self.listener: socket.socket | None = listener
+        self.state = State.GONE
+        self.pid = 0
+        self.channel: control.Channel | None = None
+        self.started_at = 0.0
+        self.deaths = 0  # in a row
+        self.restart_at: float | None = None
+
+    def happened(self, event: Event) -> None:
+        """Change the state as the table says."""
+        self.state = after(self.state, event)
+
+
+class BootError(Exception):
+    """A worker ended before the node served for the first time."""
+
+
+class Supervisor:
+    """A node, from its start to its end."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._log = Log(process="supervisor")
+        self._signals = Signals(
+            [signal.SIGTERM, signal.SIGINT, signal.SIGCHLD], ignored=[signal.SIGHUP, signal.SIGPIPE]
+        )
+        self._slots: list[Slot] = []
+        self._served = False  # every worker has been ready once
+        self._draining = False
+        self._stop_at: float | None = None  # when those that drain are stopped
+        self._kill_at: float | None = None  # when those that were stopped are killed
+
+    def run(self) -> int:
+        """Serve until told to end; return the exit status. Says in one line what keeps it from starting."""
+        config = self._config
+        with contextlib.ExitStack() as stack:
+            try:
+                self._lock = stack.enter_context(sockets.claim(config.bind, config.port))
+                self._identity = self._identify(stack)
+                count = config.workers or os.cpu_count() or 1
+                listeners = sockets.listeners(config.bind, config.port, count, config.backlog)
+            except sockets.AddressError as error:
+                print(f"skywalker: {error}", file=sys.stderr)
+                return exits.ADDRESS
+            except StateError as error:
+                print(f"skywalker: {error}", file=sys.stderr)
+                return exits.STATE
+            sockets.allow_many_files()
+            self._port = listeners[0].getsockname()[1]
+            self._slots = [Slot(number, listener) for number, listener in enumerate(listeners)]
+            self._signals.open()
+            self._selector = selectors.DefaultSelector()
+            self._selector.register(self._signals, selectors.EVENT_READ, self._on_signals)
+            if config.parent_fd >= 0:
+                self._parent = socket.socket(fileno=config.parent_fd)
+                self._selector.register(self._parent, selectors.EVENT_READ, self._on_parent)
+            try:
+                for slot in self._slots:
+                    self._fork(slot)
+                while any(slot.state is not State.GONE or slot.restart_at is not None for slot in self._slots):
+                    self._turn()
+            except BootError as error:
+                print(f"skywalker: {error}", file=sys.stderr)
+                return exits.BOOT
+            finally:
+                self._kill_all()
+        self._log.info("ended")
+        return exits.OK
+
+    def _identify(self, stack: contextlib.ExitStack) -> Identity:
+        config = self._config
+        path = Path(config.state_dir) if config.state_dir else default_path(config.port)
+        self._state = None if path is None else StateDirectory(path)
+        if self._state is None:
+            return Identity.new()
+        stack.callback(self._state.close)
+        return self._state.open()
+
+    # A turn.
+
+    def _turn(self) -> None:
+        for key, _ in self._selector.select(self._wait()):
+            key.data()
+        now = time.monotonic()
+        for slot in self._slots:
+            if slot.restart_at is not None and slot.restart_at <= now:
+                slot.restart_at = None
+                self._fork(slot)
+        if self._stop_at is not None and self._stop_at <= now:
+            self._stop()
+        if self._kill_at is not None and self._kill_at <= now:
+            self._log.warning("killing-workers", pids=[slot.pid for slot in self._alive()])
+            self._kill_all()
+
+    def _wait(self) -> float | None:
+        times = [self._stop_at, self._kill_at, *(slot.restart_at for slot in self._slots)]
+        return max(0.0, min((at for at in times if at is not None), default=time.monotonic() + 3600) - time.monotonic())
+
+    def _alive(self) -> list[Slot]:
+        return [slot for slot in self._slots if slot.state is not State.GONE]
+
+    def _on_signals(self) -> None:
+        for number in self._signals.read():
+            if number == signal.SIGCHLD:
+                self._reap()
+            elif self._draining:
+                self._stop()
+            else:
+                self._drain(signal.Signals(number).name)
+
+    def _on_parent(self) -> None:
+        # The other end never writes: this is its end, with the program that we are part of.
+        self._selector.unregister(self._parent)
+        if not self._draining:
+            self._drain("the program that started this node is gone")
+        self._stop()
+
+    def _on_worker(self, slot: Slot) -> None:
+        assert slot.channel is not None
+        try:
+            received = slot.channel.receive()
+        except BlockingIOError:
+            return
+        match received:
+            case None:
+                # It is dead, or as good as: SIGCHLD says so next.
+                self._selector.unregister(slot.channel)
+            case control.Ready(), _:
+                slot.happened(Event.READY)
+                self._announce()
+            case control.Idle(), _:
+                slot.happened(Event.IDLE)
+                if all(each.state in (State.IDLE, State.STOPPING, State.GONE) for each in self._slots):
+                    self._stop()
+
+    def _announce(self) -> None:
+        if self._served or any(slot.state is not State.SERVING for slot in self._slots):
+            return
+        self._served = True
+        self._log.info(
+            "serving",
+            node=self._identity.id,
+            host=self._config.bind,
+            port=self._port,
+            workers=len(self._slots),
+        )
+        if self._config.parent_fd >= 0:
+            pids = [slot.pid for slot in self._slots]
+            ready = {"pid": os.getpid(), "host": self._config.bind, "port": self._port, "workers": pids}
+            with contextlib.suppress(BrokenPipeError):  # its end says so too, and is dealt with there
+                self._parent.sendall(json.dumps(ready).encode() + b"\n")
+
+    # Birth.
+
+    def _fork(self, slot: Slot) -> None:
+        ours, theirs = control.Channel.pair()
+        supervisor = os.getpid()
+        sys.stderr.flush()
+        pid = os.fork()
+        if not pid:
+            self._be_worker(slot, theirs, supervisor)
+        theirs.close()
+        slot.pid, slot.channel = pid, ours
+        slot.state, slot.started_at = State.STARTING, time.monotonic()
+        self._selector.register(ours, selectors.EVENT_READ, lambda: self._on_worker(slot))
+        for other in self._alive():
+            if other is not slot:
+                self._link(slot, other)
+        if self._draining:
+            self._tell(slot, control.Drain(), Event.DRAIN)
+
+    def _link(self, a: Slot, b: Slot) -> None:
+        ends = sockets.link()
+        for slot, end, other in ((a, ends[0], b), (b, ends[1], a)):
+            self._tell(slot, control.Link(other.number), None, end)
+            end.close()
+
+    def _tell(
+        self, slot: Slot, message: control.Message, event: Event | None, passed: socket.socket | None = None
+    ) -> None:
+        assert slot.channel is not None
+        if not slot.channel.send(message, passed) and slot.state is not State.GONE:
+            # A worker that has long not read what it is told is hung; one that is dead does not mind.
+            self._log.error("worker-deaf", worker=slot.number, pid=slot.pid)
+            os.kill(slot.pid, signal.SIGKILL)
+        if event is not None:
+            slot.happened(event)
+
+    def _be_worker(self, slot: Slot, channel: control.Channel, supervisor: int) -> None:
+        """Become the worker of a slot; never returns."""
+        status = exits.BUG
+        try:
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != supervisor:
+                os._exit(exits.OK)  # it died before the kernel was told
+            self._close_what_is_not_the_workers(slot)
+            config = self._config
+            name = config.name or socket.gethostname()
+            node = Node(self._identity, name, importlib.metadata.version("skywalker"), slot.number, len(self._slots))
+            log = self._log.bind(process="worker", worker=slot.number, pid=os.getpid())
+            worker = Worker(node, config.limits, config.drain_timeout_s, slot.listener, channel, log)
+            status = worker.run()
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+
+    def _close_what_is_not_the_workers(self, own: Slot) -> None:
+        self._selector.close()
+        self._signals.close()
+        self._lock.close()
+        if self._state is not None:
+            self._state.close()
+        if self._config.parent_fd >= 0:
+            self._parent.close()
+        for slot in self._slots:
+            if slot.channel is not None:
+                slot.channel.close()
+            if slot is not own and slot.listener is not None:
+                slot.listener.close()
+
+    # Death.
+
+    def _reap(self) -> None:
+        for slot in self._alive():
+            pid, status = os.waitpid(slot.pid, os.WNOHANG)
+            if pid:
+                self._bury(slot, os.waitstatus_to_exitcode(status))
+
+    def _bury(self, slot: Slot, status: int) -> None:
+        expected = slot.state is State.STOPPING
+        slot.happened(Event.EXIT)
+        assert slot.channel is not None
+        with contextlib.suppress(KeyError):  # its end may have been read already
+            self._selector.unregister(slot.channel)
+        slot.channel.close()
+        slot.channel = None
+        if expected:
+            return
+        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+        if not self._served and not self._draining:
+            raise BootError(f"worker {slot.number} ended with {how} before it served")
+        now = time.monotonic()
+        healthy = status == exits.OK or now - slot.started_at >= exits.LONG_LIFE_S
+        slot.deaths = 1 if healthy else slot.deaths + 1
+        delay = exits.restart_delay(slot.deaths)
+        write = self._log.info if status == exits.OK else self._log.error
+        write("worker-ended", worker=slot.number, pid=slot.pid, how=how, restart_s=delay)
+        slot.restart_at = now + delay
+
+    # The end.
+
+    def _drain(self, reason: str) -> None:
+        timeout_s = self._config.drain_timeout_s
+        self._log.info("draining", reason=reason, timeout_s=timeout_s)
+        self._draining = True
+        self._stop_at = time.monotonic() + timeout_s
+        for slot in self._slots:
+            if slot.state is not State.GONE:
+                self._tell(slot, control.Drain(), Event.DRAIN)
+            if slot.listener is not None:
+                slot.listener.close()
+                slot.listener = None
+
+    def _stop(self) -> None:
+        if self._kill_at is not None:
+            return
+        self._stop_at = None
+        self._kill_at = time.monotonic() + KILL_AFTER_S
+        for slot in self._slots:
+            slot.restart_at = None
+            if slot.state is not State.GONE:
+                self._tell(slot, control.Stop(), Event.STOP)
+
+    def _kill_all(self) -> None:
+        self._kill_at = None
+        for slot in self._alive():
+            os.kill(slot.pid, signal.SIGKILL)
+        for slot in self._alive():
+            os.waitpid(slot.pid, 0)
+            slot.state = State.GONE
+
+
+def run(config: Config) -> int:
+    """Run a node in this process until it is told to end; return the exit status (see exits.py)."""
+    return Supervisor(config).run()

@@ -1,0 +1,137 @@
+"""A worker process: one loop, one thread, its share of the connections and of the topics."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import Final
+
+from skywalker.errors import Draining
+from skywalker.limits import Limits
+from workers import exits
+from workers.alarm import Alarm
+from workers.control import Channel, Drain, Idle, Link, Message, Ready, Stop
+from workers.door import Door
+from workers.log import Log
+from workers.loop import Loop
+from workers.node import Node
+from workers.router import Router
+from workers.session import Session
+from workers.signals import Signals
+
+NOT_OURS: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
+"""Signals of the terminal go to the whole process group, but are for the supervisor."""
+
+
+class Worker:
+    """One worker, from its fork to its end. `listener` is None for one that is forked into a node that drains."""
+
+    def __init__(
+        self,
+        node: Node,
+        limits: Limits,
+        drain_timeout_s: float,
+        listener: socket.socket | None,
+        channel: Channel,
+        log: Log,
+    ) -> None:
+        self._node = node
+        self._limits = limits
+        self._drain_timeout_s = drain_timeout_s
+        self._listener = listener
+        self._channel = channel
+        self._log = log
+        self._ended = False
+
+    def run(self) -> int:
+        """Serve until told to stop; return the exit status."""
+        gc.freeze()  # what came with the fork stays: no use in looking through it, or copying its pages, ever again
+        self._signals = Signals([signal.SIGTERM], ignored=NOT_OURS)
+        self._signals.open()
+        self._loop = loop = Loop()
+        self._router = router = Router(self._node, self._limits, loop, self._log, time.monotonic())
+        self._alone = False  # drains by itself, while its node goes on
+        self._said_idle = False
+        self._door = None if self._listener is None else Door(self._listener, Session, router)
+        if self._door is not None:
+            self._door.open()
+        loop.add(self._channel.fileno(), _Ready(self._hear))
+        loop.add(self._signals.fileno(), _Ready(self._terminated))
+        self._channel.send(Ready())
+        while not self._ended:
+            events = loop.poll(router.deadlines.wait(time.monotonic()))
+            router.expire(time.monotonic())
+            for fd, mask in events:
+                handler = loop.handler(fd)
+                if handler is not None:
+                    handler.ready(mask)
+            router.settle()
+            if router.draining and not router.calls_held and not self._said_idle:
+                self._idle()
+        return exits.OK
+
+    def _hear(self) -> None:
+        while True:
+            try:
+                received = self._channel.receive()
+            except BlockingIOError:
+                return
+            if received is None:
+                self._log.error("supervisor-gone")
+                os._exit(exits.OK)
+            self._obey(*received)
+
+    def _obey(self, message: Message, passed: socket.socket | None) -> None:
+        match message:
+            case Link(slot=slot) if passed is not None:
+                self._router.connect(slot, passed)
+            case Drain():
+                self._router.draining = True
+                self._alone = False
+                if self._door is not None:
+                    self._door.close()
+                    self._door = None
+            case Stop():
+                self._stop()
+            case _:
+                raise ValueError(f"the supervisor cannot say {message!r}")
+
+    def _terminated(self) -> None:
+        """Somebody drains this one worker. It goes on accepting: a client that is told so comes to another."""
+        self._signals.read()
+        if self._router.draining:
+            return
+        self._log.info("worker-draining", timeout_s=self._drain_timeout_s)
+        self._router.draining = self._alone = True
+        Alarm(self._stop).set(self._router, time.monotonic() + self._drain_timeout_s)
+
+    def _idle(self) -> None:
+        self._said_idle = True
+        if self._alone:
+            self._stop()
+        else:
+            self._channel.send(Idle())
+
+    def _stop(self) -> None:
+        """Answer what still waits, write what can be written, and end."""
+        router = self._router
+        for connection in list(router.connections):
+            connection.fail_all(Draining("this node is going away"))
+        router.settle()
+        for connection in list(router.connections):
+            connection.goodbye()
+        self._ended = True
+
+
+class _Ready:
+    """Has a function called when a descriptor is ready."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+
+    def ready(self, events: int) -> None:
+        self._call()
