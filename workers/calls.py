@@ -74,8 +74,8 @@ class ClientCall(Waiter):
         return WAITING_CALL_BYTES + len(self.topic)
 
     def hold(self) -> None:
-        """Keep track of it from now on, if not yet."""
-        if not self.held:
+        """Keep track of it from now on, if not yet, unless its caller is gone."""
+        if not self.held and not self.session.gone:
             self.session.keep(self)
 
     def abandon(self) -> None:
@@ -147,11 +147,13 @@ class ClientSend(ClientCall, NodeSend):
             self.session.reply(wire.CANCEL, self.ending, wire.FALSE)
 
     def missed(self) -> None:
-        if self.ending is None:
+        if self.session.gone:
+            self.abandon()
+        elif self.ending is not None:
+            self.over()
+        else:
             self.hold()
             self.session.router.junction.resume(self)
-        else:
-            self.over()
 
     def abandon(self) -> None:
         self.answered = self.abandoned = True
@@ -201,7 +203,7 @@ class ClientListener(ClientCall, Listener):
     def give(self, send: Send) -> bool:
         assert isinstance(send, NodeSend)
         session = self.session
-        if session.closed:
+        if session.gone:
             return False
         if session.congested():
             self.hold()

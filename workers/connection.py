@@ -35,13 +35,14 @@ class Connection:
     """One accepted socket. A dialect derives from it and says what bytes from the peer mean."""
 
     __slots__ = (
-        "_alarm", "_backlog", "_begun", "_closing", "_out", "_out_bytes", "_parked", "_socket", "_values",
-        "closed", "peer", "router",
+        "_alarm", "_backlog", "_begun", "_out", "_out_bytes", "_parked", "_socket", "_values", "closed", "gone", "peer",
+        "router",
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
         self.router = router
         self.peer = peer
+        self.gone = False  # it expects no more of any call; what is left is to write the last words
         self.closed = False
         self._socket = sock
         self._out: list[bytes] = []
@@ -50,7 +51,6 @@ class Connection:
         self._backlog: deque[tuple[bytes, ClientListener | None]] | None = None  # what is unwritten, while choked
         self._begun = False  # whether part of its first chunk is written
         self._parked: dict[ClientListener, None] = {}  # those that a value came for while there was no room
-        self._closing = False  # only the last words are still to be written
         self._alarm: Alarm | None = None  # for a peer that does not read
 
     def open(self) -> None:
@@ -94,7 +94,7 @@ class Connection:
             return
         if not data:
             self.close("the peer closed it")
-        elif not self._closing:
+        elif not self.gone:
             self.received(data)
 
     # Output.
@@ -164,6 +164,7 @@ class Connection:
                 listener = next(listeners, None)
             else:
                 self._backlog.append((chunk, None))
+        self.router.bytes_held += sum(map(len, out))
         self.router.loop.change(self._socket.fileno(), WRITE)
         self._alarm = Alarm(self._unread)
         self._expect_reading(self._alarm)
@@ -183,6 +184,7 @@ class Connection:
                 withdrawn.append(listener)
         self._backlog = backlog
         for listener in withdrawn:
+            self.router.bytes_held -= len(listener.chunk)
             self.router.junction.lost(taken_from(listener))
             self.router.listen_again(listener)
         batch: list[bytes] = []
@@ -200,6 +202,7 @@ class Connection:
         """Take written bytes off the backlog; confirm the values among them; go back to normal when it is empty."""
         if sent and self._alarm:
             self._expect_reading(self._alarm)
+        self.router.bytes_held -= sent
         while sent:
             chunk, listener = backlog.popleft()
             if sent < len(chunk):
@@ -220,7 +223,7 @@ class Connection:
             self._roomy()
 
     def _roomy(self) -> None:
-        if self._closing:
+        if self.gone:
             if not self._out:
                 self._half_close()
         elif self._parked:
@@ -232,9 +235,9 @@ class Connection:
 
     def last_words(self, chunk: bytes, reason: str) -> None:
         """Write `chunk` and then close; nothing more is read or answered."""
+        self.gone = True
         self._parked = {}
         self._lost(self.forget())
-        self._closing = True
         self.push(chunk)
         self.router.log.info("connection-refused", peer=self.peer, reason=reason)
 
@@ -268,7 +271,7 @@ class Connection:
         """Close at once. Calls that wait are cancelled, and values that were not written go to others."""
         if self.closed:
             return
-        self.closed = True
+        self.gone = self.closed = True
         self.router.loop.remove(self._socket.fileno())
         self._socket.close()
         if self._alarm:
@@ -276,6 +279,8 @@ class Connection:
         unwritten = [*self._values]
         if self._backlog is not None:
             unwritten += [listener for _, listener in self._backlog if listener is not None]
+            self.router.bytes_held -= sum(len(chunk) for chunk, _ in self._backlog)
+            self._backlog = None
         self._values, self._parked = [], {}
         self._lost([*self.forget(), *unwritten])
         self.router.closed(self)

@@ -1,7 +1,7 @@
 """The link to one sibling worker: calls whose topic the other side owns, and values for each other's clients.
 
-A packet is a MessagePack array of messages, all that one turn had to say. A message is an
-array too: a Kind, the number that the asking side gave to the call, and what the kind needs.
+A message is a tuple: a Kind, the number that the asking side gave to the call, and what the
+kind needs. All that one turn has to say goes in one packet, as a rule.
 
     to the owner of the topic                       to the worker of the caller
       SEND no since topic value                       GIVE no value       for a listener
@@ -17,106 +17,20 @@ clients are; what waited at the owner is issued again to its successor.
 
 from __future__ import annotations
 
-import enum
 import itertools
 import socket
-from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-import msgpack
-
 from skywalker.errors import Busy
-from skywalker.junction import Listener, Send
-from skywalker.limits import WAITING_CALL_BYTES
 from workers.calls import CensusCall, ClientCall, ClientListener, ClientSend, NodeSend
+from workers.held import HeldListener, HeldSend, Kind, Offer
 from workers.loop import READ, WRITE
+from workers.packets import Packets
 
 if TYPE_CHECKING:
     from workers.router import Router
 
-PACKET_BYTES: Final = 64 * 1024
-"""Bytes of messages after which a packet is full. One more message of any size still goes into a packet."""
-
-MAX_PACKET_BYTES: Final = 256 * 1024
-"""Bytes to read a packet with: more than the longest, since the rest of a longer one would be lost."""
-
 PACKETS_PER_TURN: Final = 16
-
-MESSAGE_BYTES: Final = 24
-"""Bytes counted for a message besides its topic and value."""
-
-
-class Kind(enum.IntEnum):
-    """What a message says."""
-
-    SEND = 1
-    LISTEN = 2
-    WITHDRAW = 3
-    TOOK = 4
-    LOST = 5
-    CENSUS = 6
-    GIVE = 7
-    MET = 8
-    WITHDRAWN = 9
-    BUSY = 10
-    COUNTED = 11
-
-
-class HeldSend(NodeSend):
-    """A send of a sibling's client that waits here, where its topic is owned. The sibling runs its clock."""
-
-    __slots__ = ("link", "number", "withdrawing")
-
-    def __init__(self, link: Link, number: int, topic: bytes, since: float, value: bytes) -> None:
-        super().__init__(topic, since, value)
-        self.link = link
-        self.number = number
-        self.withdrawing = False  # its caller's time is over: if it meets nobody now, it ends
-
-    def met(self) -> None:
-        self.link.let_go(self)
-        self.link.tell(Kind.MET, self.number)
-
-    def missed(self) -> None:
-        if self.withdrawing:
-            self.answered = self.abandoned = True
-            self.link.let_go(self)
-            self.link.tell(Kind.WITHDRAWN, self.number)
-        else:
-            self.link.router.junction.resume(self)
-
-
-class HeldListener(Listener):
-    """A listening call of a sibling's client that waits here."""
-
-    __slots__ = ("link", "number")
-
-    def __init__(self, link: Link, number: int, topic: bytes, since: float, group: bytes | None) -> None:
-        super().__init__(topic, since, group)
-        self.link = link
-        self.number = number
-
-    def give(self, send: Send) -> bool:
-        assert isinstance(send, NodeSend)
-        return self.link.give(self, send)
-
-
-class Offer(NodeSend):
-    """A value that the owner of its topic offers to a listening client of ours."""
-
-    __slots__ = ("link", "number")
-
-    def __init__(self, link: Link, number: int, topic: bytes, since: float, value: bytes) -> None:
-        super().__init__(topic, since, value)
-        self.link = link
-        self.number = number
-
-    def met(self) -> None:
-        self.link.tell(Kind.TOOK, self.number)
-
-    def missed(self) -> None:
-        self.answered = True
-        self.link.tell(Kind.LOST, self.number)
 
 
 class Link:
@@ -126,7 +40,7 @@ class Link:
         self.slot = slot
         self.router = router
         self.closed = False
-        self._socket = sock
+        self._packets = Packets(sock)
         self._numbers = itertools.count(1)
         # What we asked of the sibling, by our number.
         self._asked: dict[int, ClientCall | CensusCall] = {}
@@ -134,10 +48,6 @@ class Link:
         self._held: dict[int, HeldSend | HeldListener] = {}
         self._given: dict[int, NodeSend] = {}
         self._parked: dict[HeldListener, None] = {}  # those that a value came for while there was no room
-        self._batch: list[tuple[Any, ...]] = []
-        self._batch_bytes = 0
-        self._packets: deque[bytes] = deque()
-        self._packet_bytes = 0
         self._waits_to_write = False
         self._handlers: dict[int, Any] = {
             Kind.SEND: self._on_send,
@@ -155,7 +65,7 @@ class Link:
 
     def open(self) -> None:
         """Read from now on."""
-        self.router.loop.add(self._socket.fileno(), self)
+        self.router.loop.add(self._packets.fileno(), self)
 
     # What our clients ask of topics the sibling owns.
 
@@ -240,18 +150,18 @@ class Link:
 
     def _hold(self, waiter: HeldSend | HeldListener) -> bool:
         try:
-            self.router.admit(_cost(waiter))
+            self.router.admit(waiter.cost())
         except Busy:
             self.tell(Kind.BUSY, waiter.number)
             return False
         self._held[waiter.number] = waiter
-        self.router.bytes_held += _cost(waiter)
+        self.router.bytes_held += waiter.cost()
         return True
 
     def let_go(self, waiter: HeldSend | HeldListener) -> None:
         """Forget a call of the sibling's that was answered."""
         del self._held[waiter.number]
-        self.router.bytes_held -= _cost(waiter)
+        self.router.bytes_held -= waiter.cost()
 
     def give(self, listener: HeldListener, send: NodeSend) -> bool:
         """Give a value to a listener at the sibling; it says later whether the client got it."""
@@ -291,51 +201,35 @@ class Link:
         info = self.router.info(topic)
         self.tell(Kind.COUNTED, number, info, size=len(info))
 
-    # Packets.
+    # The socket.
 
     def congested(self) -> bool:
         """Return whether the sibling is so far behind that it is asked nothing new."""
-        return self._packet_bytes + self._batch_bytes > self.router.limits.mesh_bytes
+        return self._packets.unsent > self.router.limits.mesh_bytes
 
-    def tell(self, *message: Any, size: int = 0) -> None:
+    def tell(self, kind: Kind, *rest: Any, size: int = 0) -> None:
         """Say something at the end of this turn; `size` is that of its topic and value in bytes."""
-        if not self._batch:
+        if self.closed:
+            return
+        if self._packets.is_settled():
             self.router.batches.append(self)
-        self._batch.append(message)
-        self._batch_bytes += MESSAGE_BYTES + size
-        if self._batch_bytes >= PACKET_BYTES:
-            self._seal()
-
-    def _seal(self) -> None:
-        packet = msgpack.packb(self._batch)
-        self._packets.append(packet)
-        self._packet_bytes += len(packet)
-        self._batch, self._batch_bytes = [], 0
+        self._packets.add((kind, *rest), size)
 
     def flush(self) -> None:
         """Write what the kernel takes; never waits."""
         if self.closed:
             return
-        if self._batch:
-            self._seal()
-        packets = self._packets
-        try:
-            while packets:
-                self._socket.send(packets[0])
-                self._packet_bytes -= len(packets.popleft())
-        except BlockingIOError:
-            pass
-        except OSError:
-            # The sibling is dead. What it said before is still to be read, and then its end.
-            packets.clear()
-            self._packet_bytes = 0
-        if self._waits_to_write != bool(packets):
-            self._waits_to_write = bool(packets)
-            self.router.loop.change(self._socket.fileno(), READ | WRITE if packets else READ)
+        self._packets.flush()
+        self._wait_to_write(not self._packets.is_settled())
         if self._parked and not self.congested():
             parked, self._parked = self._parked, {}
             for listener in parked:
                 self._listen(listener)
+
+    def _wait_to_write(self, wanted: bool) -> None:
+        if self._waits_to_write != wanted:
+            self._waits_to_write = wanted
+            self.router.loop.change(self._packets.fileno(), READ | WRITE if wanted else READ)
 
     def ready(self, events: int) -> None:
         """Read what the sibling says, and write on."""
@@ -355,15 +249,13 @@ class Link:
         if self.closed:
             return False
         try:
-            packet = self._socket.recv(MAX_PACKET_BYTES)
+            messages = self._packets.read()
         except BlockingIOError:
             return False
-        except ConnectionResetError:
-            return True  # it died with packets of ours unread; its own are still here
-        if not packet:
+        except EOFError:
             self._close()
             return False
-        for kind, *rest in msgpack.unpackb(packet, use_list=False):
+        for kind, *rest in messages:
             self._handlers[kind](*rest)
         return True
 
@@ -371,13 +263,13 @@ class Link:
         """The sibling is dead."""
         router = self.router
         self.closed = True
-        router.loop.remove(self._socket.fileno())
-        self._socket.close()
+        router.loop.remove(self._packets.fileno())
+        self._packets.close()
         for waiter in self._held.values():
             router.junction.withdraw(waiter)
             if isinstance(waiter, HeldSend):
                 waiter.answered = waiter.abandoned = True
-            router.bytes_held -= _cost(waiter)
+            router.bytes_held -= waiter.cost()
         self._held.clear()
         self._parked.clear()
         router.disconnected(self)
@@ -395,8 +287,3 @@ class Link:
                 router.issue(call)
             else:
                 call.over()
-
-
-def _cost(waiter: HeldSend | HeldListener) -> int:
-    value = len(waiter.value) if isinstance(waiter, HeldSend) else 0
-    return WAITING_CALL_BYTES + len(waiter.topic) + value

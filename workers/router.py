@@ -190,14 +190,18 @@ class Router:
 
     def settle(self) -> None:
         """End a turn: write everything out. What was met in it is confirmed by these very writes."""
-        while self.values or self.replies:
-            carriers, self.values = self.values, []
-            for connection in carriers:
+        # A write that fails, or makes room, may set off more to write, so what comes first is looked at again.
+        while True:
+            if self.values:
+                connections, self.values = self.values, []
+            elif self.replies:
+                connections, self.replies = self.replies, []
+            elif self.batches:
+                batches, self.batches = self.batches, []
+                for link in batches:
+                    link.flush()
+                continue
+            else:
+                return
+            for connection in connections:
                 connection.flush()
-            if not self.values:
-                others, self.replies = self.replies, []
-                for connection in others:
-                    connection.flush()
-        batches, self.batches = self.batches, []
-        for link in batches:
-            link.flush()

@@ -159,7 +159,8 @@ class Supervisor:
         self._stop()
 
     def _on_worker(self, slot: Slot) -> None:
-        assert slot.channel is not None
+        if slot.channel is None:
+            return  # it was reaped in this same turn
         try:
             received = slot.channel.receive()
         except BlockingIOError:
@@ -167,7 +168,8 @@ class Supervisor:
         match received:
             case None:
                 # It is dead, or as good as: SIGCHLD says so next.
-                self._selector.unregister(slot.channel)
+                with contextlib.suppress(KeyError):
+                    self._selector.unregister(slot.channel)
             case control.Ready(), _:
                 slot.happened(Event.READY)
                 self._announce()
@@ -272,6 +274,7 @@ class Supervisor:
                 self._bury(slot, os.waitstatus_to_exitcode(status))
 
     def _bury(self, slot: Slot, status: int) -> None:
+        self._on_worker(slot)  # its last word may still be there
         expected = slot.state is State.STOPPING
         slot.happened(Event.EXIT)
         assert slot.channel is not None

@@ -1,0 +1,203 @@
+"""The methods of the MessagePack dialect: each takes a frame apart, checks it and does what it asks.
+
+A method raises the RequestError that its caller is to be answered with.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from skywalker import errors
+from skywalker.limits import MAX_ID
+from skywalker.wire import junction as wire
+from skywalker.wire import values
+from skywalker.wire.frames import BadFrame, Frame
+from workers.calls import ClientListener, ClientSend
+
+if TYPE_CHECKING:
+    from workers.session import Session
+
+Arguments = tuple[bytes, ...]
+"""The whole frame: element zero is the method's own name."""
+
+MAX_ECHOED_METHOD: Final = 64
+"""Bytes of an unknown method that its error reply repeats."""
+
+# Few different timeouts are in use at a time, and each is decoded again and again.
+_seconds: Final = functools.lru_cache(maxsize=4096)(values.timeout_seconds)
+
+
+def send(session: Session, frame: Arguments) -> None:
+    """`[":send!", id, timeout, topic, value]`, or with a timeout value before the topic."""
+    if len(frame) == 5:
+        _, id, timeout, topic, value = frame
+        timed_out = wire.TIMED_OUT
+    elif len(frame) == 6:
+        _, id, timeout, timed_out, topic, value = frame
+    else:
+        raise _bad_arity(frame, "5 or 6")
+    router = session.router
+    deadline = router.now + _check(session, id, timeout)
+    router.issue(ClientSend(session, id, timed_out, values.topic_bytes(topic), value, router.now, deadline))
+
+
+def recv(session: Session, frame: Arguments) -> None:
+    """`[":recv!", id, timeout, topic]`, or with a timeout value before the topic."""
+    if len(frame) == 4:
+        _, id, timeout, topic = frame
+        timed_out = wire.TIMED_OUT
+    elif len(frame) == 5:
+        _, id, timeout, timed_out, topic = frame
+    else:
+        raise _bad_arity(frame, "4 or 5")
+    _listen(session, wire.RECV, id, timeout, timed_out, topic, None)
+
+
+def take(session: Session, frame: Arguments) -> None:
+    """`[":take!", id, timeout, topic, group]`."""
+    _, id, timeout, topic, group = _arguments(frame, 5)
+    _listen(session, wire.TAKE, id, timeout, wire.TIMED_OUT, topic, values.topic_bytes(group))
+
+
+def _listen(
+    session: Session, method: bytes, id: bytes, timeout: bytes, timed_out: bytes, topic: bytes, group: bytes | None
+) -> None:
+    router = session.router
+    deadline = router.now + _check(session, id, timeout)
+    topic = values.topic_bytes(topic)
+    router.issue(ClientListener(session, method, id, timed_out, topic, group, router.now, deadline))
+
+
+def _check(session: Session, id: bytes, timeout: bytes) -> float:
+    """Return the seconds that a new call may wait. Raises what forbids it."""
+    if len(id) > MAX_ID:
+        raise _bad_id(id)
+    seconds = _seconds(timeout)
+    if session.router.draining:
+        raise errors.Draining("this node is going away")
+    return seconds
+
+
+def cancel(session: Session, frame: Arguments) -> None:
+    """`[":cancel", id, call-id]`: true if that call still waited, which is then answered `cancelled`."""
+    _, id, call_id = _arguments(frame, 3)
+    call = session.find(call_id)
+    if call is None or call.ending is not None:
+        session.reply(wire.CANCEL, id, wire.FALSE)
+    else:
+        call.end(id)
+
+
+def ack(session: Session, frame: Arguments) -> None:
+    """`[":ack", call-id]`: the client has the value. Nothing is answered."""
+    if len(frame) != 2:
+        raise _bad_arity(frame, "2")
+    session.acknowledged(frame[1])
+
+
+def tokens(session: Session, frame: Arguments) -> None:
+    """`[":tokens", id]`: the sorted tokens of this node."""
+    _, id = _arguments(frame, 2)
+    session.reply(wire.TOKENS, id, session.router.node.packed_tokens)
+
+
+def topic(session: Session, frame: Arguments) -> None:
+    """`[":topic", id, topic]`: who waits there."""
+    _, id, name = _arguments(frame, 3)
+    session.router.census(session, id, values.topic_bytes(name))
+
+
+def ping(session: Session, frame: Arguments) -> None:
+    """`[":ping", id]`: true; and `[":ping", id, true]`, the answer to a probe of ours."""
+    if len(frame) != 3:
+        _, id = _arguments(frame, 2)
+        session.reply(wire.PING, id, wire.TRUE)
+
+
+def hello(session: Session, frame: Arguments) -> None:
+    """`[":hello", id, {options}]`: what this node is, and from then on the options hold."""
+    _, id, packed = _arguments(frame, 3)
+    options = _options(packed)
+    name, acks = options.get("name", session.name), options.get("ack", session.acks)
+    if not isinstance(name, str) or not isinstance(acks, bool):
+        raise errors.BadFrame("in the options of :hello `name` is a string and `ack` true or false")
+    session.greeted(name, acks)
+    session.reply(wire.HELLO, id, session.router.node.packed_greeting)
+
+
+METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {
+    wire.SEND: send,
+    wire.RECV: recv,
+    wire.TAKE: take,
+    wire.CANCEL: cancel,
+    wire.ACK: ack,
+    wire.TOKENS: tokens,
+    wire.TOPIC: topic,
+    wire.PING: ping,
+    wire.HELLO: hello,
+}
+
+
+def unusual(frame: Frame) -> Callable[[Session, Arguments], None]:
+    """Return the method of a frame that does not name it in canonical form. Raises BadFrame or UnknownMethod."""
+    if isinstance(frame, BadFrame):
+        raise errors.BadFrame(f"this is no MessagePack array of a call: {frame.reason}")
+    method = _canonical_name(frame[0])
+    if method is None:
+        raise errors.UnknownMethod("there is no such method")
+    return METHODS[method]
+
+
+def echo(frame: Frame) -> tuple[bytes, bytes]:
+    """Return the method and the id that an error reply to this frame repeats, as far as they can be read."""
+    if isinstance(frame, BadFrame):
+        method, id = frame.method, frame.id
+    else:
+        method, id = (*frame, b"", b"")[:2]
+    if canonical := _canonical_name(method):
+        method = canonical
+    elif not _is_short_text(method):
+        method = wire.ERROR
+    return method, id if 0 < len(id) <= MAX_ID else wire.NIL
+
+
+def _canonical_name(method: bytes) -> bytes | None:
+    """Return the canonical form of a method that may be encoded at length, None if there is no such method."""
+    if not 0 < len(method) <= MAX_ECHOED_METHOD:
+        return None
+    canonical = values.canonical(method)
+    return canonical if canonical in METHODS else None
+
+
+def _is_short_text(encoded: bytes) -> bool:
+    return 0 < len(encoded) <= MAX_ECHOED_METHOD and (0xA0 <= encoded[0] < 0xC0 or 0xD9 <= encoded[0] <= 0xDB)
+
+
+def _arguments(frame: Arguments, count: int) -> Arguments:
+    """Return the frame of a method that takes exactly so many elements, with a short enough id."""
+    if len(frame) != count:
+        raise _bad_arity(frame, str(count))
+    if len(frame[1]) > MAX_ID:
+        raise _bad_id(frame[1])
+    return frame
+
+
+def _bad_arity(frame: Arguments, wanted: str) -> errors.BadArity:
+    method = values.unpack(frame[0])
+    return errors.BadArity(f"{method} has {len(frame)} elements, it takes {wanted}")
+
+
+def _bad_id(id: bytes) -> errors.BadId:
+    return errors.BadId(f"id of {len(id)} bytes, limit is {MAX_ID}", {"size": len(id), "limit": MAX_ID})
+
+
+def _options(packed: bytes) -> Mapping[Any, Any]:
+    try:
+        options = values.unpack(packed)
+    except (ValueError, TypeError):
+        options = None
+    if not isinstance(options, dict):
+        raise errors.BadFrame("the options of :hello are a map")
+    return options
