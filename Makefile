@@ -41,8 +41,8 @@ bench: setup ## Run the micro benchmarks, then the end-to-end rendezvous benchma
 	$(BIN)/python -m pytest bench --benchmark-only --timeout=0
 	$(BIN)/python -m bench.rendezvous $(ARGS)
 
-fuzz: $(FUZZ_STAMP) ## Feed random bytes to the protocol until stopped (ARGS=-max_total_time=60)
-	$(BIN)/python -m tests.fuzz_protocol $(ARGS)
+fuzz: $(FUZZ_STAMP) ## Cut random bytes into frames until stopped (ARGS=-max_total_time=60)
+	$(BIN)/python tests/fuzz/fuzz_frames.py $(ARGS)
 
 # A fresh environment takes the newest versions that pyproject.toml allows; what it then holds is the lock.
 lock: ## Renew the exact versions in requirements/
@@ -61,11 +61,13 @@ clean: ## Remove .venv and everything that was generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(SETUP_STAMP): pyproject.toml requirements/dev.txt
+	@command -v $(PYTHON) >/dev/null || { \
+		echo "there is no '$(PYTHON)' here; install Python 3.11 or newer, or name one: make PYTHON=python3.13" >&2; exit 1; }
 	@$(PYTHON) -c '$(SUPPORTED)' || { \
-		echo "skywalker needs Python 3.11 or newer, '$(PYTHON)' is $$($(PYTHON) --version 2>&1); try: make PYTHON=python3.13 $(MAKECMDGOALS)" >&2; exit 1; }
+		echo "skywalker needs Python 3.11 or newer, '$(PYTHON)' is $$($(PYTHON) --version 2>&1); name another: make PYTHON=python3.13" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-			apt-get update -q && apt-get install -q -y python3-venv; \
+			apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y python3-venv; \
 		else \
 			echo "'$(PYTHON)' cannot make virtual environments; install its venv module, on Debian: apt-get install python3-venv" >&2; exit 1; \
 		fi; }

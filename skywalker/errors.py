@@ -1,14 +1,14 @@
 """Every error a user of skywalker can meet, and the codes that name them on the wire.
 
-    SkywalkerError
-    ├── TimedOut               the call's own time is over (also a TimeoutError)
-    ├── Unreachable            no node answered (also a ConnectionError)
-    ├── Closed                 the client was closed by its owner
-    ├── ConfigError            a setting is wrong: says which, where, and what is allowed
-    ├── LocalProtocolError     we tried to send what the protocol forbids; nothing was sent
-    ├── RemoteProtocolError    the peer sent what the protocol forbids; the connection is closed
-    ├── HandlerFailed          the other side of a request() raised
-    └── RequestError           the node refused one call; one subclass for each code
+SkywalkerError
+├── TimedOut               the call's own time is over (also a TimeoutError)
+├── Unreachable            no node answered (also a ConnectionError)
+├── Closed                 the client was closed by its owner
+├── ConfigError            a setting is wrong: says which, where, and what is allowed
+├── LocalProtocolError     we tried to send what the protocol forbids; nothing was sent
+├── RemoteProtocolError    the peer sent what the protocol forbids; the connection is closed
+├── HandlerFailed          the other side of a request() raised
+└── RequestError           the node refused one call; one subclass for each code
 """
 
 from __future__ import annotations

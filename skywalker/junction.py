@@ -25,14 +25,19 @@ from typing import Any, NamedTuple
 class Waiter:
     """What can stand in a line. `since` is when its call arrived, in seconds on any one clock."""
 
-    __slots__ = ("next", "previous", "since", "topic", "waits")
+    __slots__ = ("arrival", "next", "previous", "since", "topic", "waits")
 
     def __init__(self, topic: bytes, since: float) -> None:
         self.topic = topic
         self.since = since
+        self.arrival = 0  # orders calls with one `since`, as all those that were read at once have
         self.waits = False  # whether it stands in a line; its neighbours there follow
         self.previous: Any = None
         self.next: Any = None
+
+    def precedes(self, other: Waiter) -> bool:
+        """Tell whether this came before `other`."""
+        return self.since < other.since or (self.since == other.since and self.arrival < other.arrival)
 
 
 class Send(Waiter):
@@ -85,11 +90,11 @@ class Line:
         self.size = 0
 
     def add(self, waiter: Waiter) -> None:
-        """Put `waiter` behind all that came before it or with it: nearly always last, or first if it comes back."""
+        """Put `waiter` behind all that came before it: nearly always last, or first if it comes back."""
         before = self.last
-        if before is not None and waiter.since < self.first.since:
+        if before is not None and waiter.precedes(self.first):
             before = None
-        while before is not None and before.since > waiter.since:
+        while before is not None and waiter.precedes(before):
             before = before.previous
         after = self.first if before is None else before.next
         waiter.waits = True
@@ -140,9 +145,10 @@ class Census(NamedTuple):
 class Junction:
     """The waiting calls of all topics. On one topic senders wait, or listeners, never both."""
 
-    __slots__ = ("_receivers", "_senders", "_takers")
+    __slots__ = ("_arrivals", "_receivers", "_senders", "_takers")
 
     def __init__(self) -> None:
+        self._arrivals = 0
         # A line that is empty is not kept.
         self._senders: dict[bytes, Line] = {}
         self._receivers: dict[bytes, Line] = {}
@@ -153,7 +159,11 @@ class Junction:
         return len(self._senders) + len(self._receivers.keys() | self._takers.keys())
 
     def send(self, send: Send) -> bool:
-        """Offer a value to all who listen. Returns False if nobody took it."""
+        """Offer a value to all who listen. Returns False if nobody took it and its caller still hopes."""
+        if not send.arrival:
+            self._arrivals = send.arrival = self._arrivals + 1
+        # One offer more while there are listeners to ask: one that is lost meanwhile is not the last hope.
+        send.offers += 1
         topic = send.topic
         receivers = self._receivers.pop(topic, None)
         if receivers is not None:
@@ -164,7 +174,8 @@ class Junction:
         if topic in self._takers:
             for group in list(self._takers[topic]):
                 self._send_to_group(send, group)
-        return send.offers > 0
+        send.offers -= 1
+        return send.offers > 0 or send.answered
 
     def _send_to_group(self, send: Send, group: bytes) -> None:
         while (line := self._takers.get(send.topic, {}).get(group)) is not None:
@@ -179,6 +190,8 @@ class Junction:
 
         After True its give() was called, and has taken or refused the value.
         """
+        if not listener.arrival:
+            self._arrivals = listener.arrival = self._arrivals + 1
         line = self._senders.get(listener.topic)
         if line is None:
             return False

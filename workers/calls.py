@@ -19,6 +19,7 @@ from skywalker.limits import WAITING_CALL_BYTES
 from skywalker.wire import junction as wire
 
 if TYPE_CHECKING:
+    from workers.held import HeldListener
     from workers.mesh import Link
     from workers.session import Session
 
@@ -32,14 +33,20 @@ TIMED_OUT: Final = b""
 class NodeSend(Send):
     """A send as the connections of a node see it."""
 
-    __slots__ = ("abandoned",)
+    __slots__ = ("abandoned", "abroad")
 
     def __init__(self, topic: bytes, since: float, value: bytes) -> None:
         super().__init__(topic, since, value)
         self.abandoned = False  # its caller was told that nobody came: who has not got the value yet must not
+        self.abroad: list[HeldListener] = []  # listeners of siblings' clients that it was given to
 
     def hold(self) -> None:
         """Run the caller's clock from now on, if it does not yet: this turn will not bring the outcome."""
+
+    def recall(self) -> None:
+        """Have the siblings take back what their clients have not been written yet."""
+        for listener in self.abroad:
+            listener.link.recall(listener)
 
 
 class ClientCall(Waiter):
@@ -157,19 +164,20 @@ class ClientSend(ClientCall, NodeSend):
 
     def abandon(self) -> None:
         self.answered = self.abandoned = True
+        self.recall()
 
     def meet(self, junction: Junction) -> bool:
         return junction.send(self)
 
     def expired(self) -> None:
-        if self.held and self.link is not None and self.ending is None:
+        if self.held and self.ending is None:
             self.end(TIMED_OUT)
         else:
             super().expired()
 
     def end(self, ending: bytes) -> None:
         self.ending = ending
-        if self.link is None and self.withdraw():
+        if self.link is None and (self.withdraw() or not self.abroad):
             self.over()
         else:
             self._ask_owner()

@@ -10,6 +10,7 @@ been begun can still be taken back, and a peer that reads nothing for too long i
 from __future__ import annotations
 
 import socket
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -95,6 +96,8 @@ class Connection:
         if not data:
             self.close("the peer closed it")
         elif not self.gone:
+            # A turn may take long, and what arrives in its middle has all its time before it.
+            self.router.now = time.monotonic()
             self.received(data)
 
     # Output.
@@ -129,6 +132,11 @@ class Connection:
         """Write what there is to write; never waits."""
         if self.closed or self._backlog is not None or not self._out:
             return
+        for listener in self._values:
+            if offered_to(listener).abandoned:
+                self._take_back_abandoned()
+                self.flush()
+                return
         out, values = self._out, self._values
         sent = self._send(out[0] if len(out) == 1 else b"".join(out))
         if sent is None:
@@ -141,6 +149,17 @@ class Connection:
             self._roomy()
         else:
             self._choke(out, values, sent)
+
+    def _take_back_abandoned(self) -> None:
+        """Do not write the values whose sender was told that nobody came, all within one turn after a worker hung."""
+        abandoned = [listener for listener in self._values if offered_to(listener).abandoned]
+        chunks = {id(listener.chunk) for listener in abandoned}
+        self._out = [chunk for chunk in self._out if id(chunk) not in chunks]
+        self._out_bytes = sum(map(len, self._out))
+        self._values = [listener for listener in self._values if id(listener.chunk) not in chunks]
+        for listener in abandoned:
+            self.router.junction.lost(taken_from(listener))
+            self.router.listen_again(listener)
 
     def _send(self, data: bytes) -> int | None:
         """Return how many bytes the kernel took; None if that closed the connection."""

@@ -27,6 +27,7 @@ class Kind(enum.IntEnum):
     WITHDRAWN = 9
     BUSY = 10
     COUNTED = 11
+    RECALL = 12
 
 
 class HeldSend(NodeSend):
@@ -87,8 +88,8 @@ class Offer(NodeSend):
         self.number = number
 
     def met(self) -> None:
-        self.link.tell(Kind.TOOK, self.number)
+        self.link.decided(self, Kind.TOOK)
 
     def missed(self) -> None:
         self.answered = True
-        self.link.tell(Kind.LOST, self.number)
+        self.link.decided(self, Kind.LOST)

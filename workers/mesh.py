@@ -6,10 +6,10 @@ kind needs. All that one turn has to say goes in one packet, as a rule.
     to the owner of the topic                       to the worker of the caller
       SEND no since topic value                       GIVE no value       for a listener
       LISTEN no since topic group-or-nil              MET no              a send has been taken
-      WITHDRAW no       unless it met somebody        WITHDRAWN no        it had met nobody
+      WITHDRAW no final unless it met somebody        WITHDRAWN no        it had met nobody
       TOOK no           the listener has its value    BUSY no             no room for it to wait
       LOST no           the listener is gone          COUNTED no info
-      CENSUS no topic
+      CENSUS no topic                                 RECALL no           unless its client has the value
 
 A link ends with either worker. What the owner held for the other is gone then, as its
 clients are; what waited at the owner is issued again to its successor.
@@ -22,6 +22,7 @@ import socket
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.errors import Busy
+from skywalker.limits import MAX_FRAME
 from workers.calls import CensusCall, ClientCall, ClientListener, ClientSend, NodeSend
 from workers.held import HeldListener, HeldSend, Kind, Offer
 from workers.loop import READ, WRITE
@@ -48,6 +49,7 @@ class Link:
         self._held: dict[int, HeldSend | HeldListener] = {}
         self._given: dict[int, NodeSend] = {}
         self._parked: dict[HeldListener, None] = {}  # those that a value came for while there was no room
+        self._offers: dict[int, Offer] = {}  # by our number, values that came for our clients and are not written yet
         self._waits_to_write = False
         self._handlers: dict[int, Any] = {
             Kind.SEND: self._on_send,
@@ -61,6 +63,7 @@ class Link:
             Kind.WITHDRAWN: self._on_withdrawn,
             Kind.BUSY: self._on_busy,
             Kind.COUNTED: self._on_counted,
+            Kind.RECALL: self._on_recall,
         }
 
     def open(self) -> None:
@@ -82,13 +85,13 @@ class Link:
 
     def ask_back(self, call: ClientCall) -> None:
         """Ask the owner whether a call can end without having met anybody; its word decides."""
-        self.tell(Kind.WITHDRAW, call.number)
+        self.tell(Kind.WITHDRAW, call.number, False)
 
     def withdraw(self, call: ClientCall) -> None:
         """Take a call back, whatever the owner may say of it from now on."""
         del self._asked[call.number]
         call.link = None
-        self.tell(Kind.WITHDRAW, call.number)
+        self.tell(Kind.WITHDRAW, call.number, True)
 
     def ask_census(self, call: CensusCall, topic: bytes) -> None:
         """Ask who waits on a topic of the sibling's."""
@@ -103,8 +106,19 @@ class Link:
             offer = Offer(self, number, call.topic, self.router.now, value)
             if call.give(offer):
                 offer.offers += 1
+                self._offers[number] = offer
                 return
         self.tell(Kind.LOST, number)
+
+    def _on_recall(self, number: int) -> None:
+        offer = self._offers.get(number)
+        if offer is not None:
+            offer.abandoned = True
+
+    def decided(self, offer: Offer, outcome: Kind) -> None:
+        """Say what became of a value that came for one of our clients."""
+        del self._offers[offer.number]
+        self.tell(outcome, offer.number)
 
     def _on_met(self, number: int) -> None:
         call = self._asked.pop(number, None)
@@ -172,11 +186,12 @@ class Link:
             return False
         self.let_go(listener)
         self._given[listener.number] = send
+        send.abroad.append(listener)
         send.hold()
         self.tell(Kind.GIVE, listener.number, send.value, size=len(send.value))
         return True
 
-    def _on_withdraw(self, number: int) -> None:
+    def _on_withdraw(self, number: int, final: bool) -> None:
         waiter = self._held.get(number)
         if waiter is None:
             return  # a value for it, or a word about it, is on its way
@@ -186,6 +201,14 @@ class Link:
             self.tell(Kind.WITHDRAWN, number)
         elif isinstance(waiter, HeldSend):
             waiter.withdrawing = True
+            if final:
+                waiter.abandoned = True
+                waiter.recall()
+
+    def recall(self, listener: HeldListener) -> None:
+        """Take back a value that was given to a listener at the sibling, if it is not too late."""
+        if listener.number in self._given:
+            self.tell(Kind.RECALL, listener.number)
 
     def _on_took(self, number: int) -> None:
         send = self._given.pop(number, None)
@@ -198,7 +221,7 @@ class Link:
             self.router.junction.lost(send)
 
     def _on_census(self, number: int, topic: bytes) -> None:
-        info = self.router.info(topic)
+        info = self.router.info(topic)[: MAX_FRAME + 1]  # enough to refuse it; a packet does not hold any length
         self.tell(Kind.COUNTED, number, info, size=len(info))
 
     # The socket.

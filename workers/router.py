@@ -46,7 +46,7 @@ class Router:
         self.limits = limits
         self.loop = loop
         self.log = log
-        self.now = now  # when this turn began
+        self.now = now  # when this turn began, or later: when the calls that it now deals with were read
         self.junction = Junction()
         self.deadlines: Deadlines[Expiring] = Deadlines()
         self.draining = False

@@ -25,6 +25,15 @@ class Signals:
             signal.signal(number, _queued)
         for number in self._ignored:
             signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+    def hold(self) -> None:
+        """Keep the signals waiting in the kernel until release(); in a child, until another owner's open()."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._wanted)
+
+    def release(self) -> None:
+        """Let them come again."""
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._wanted)
 
     def close(self) -> None:
         """Give the descriptors back. The signals themselves stay handled."""

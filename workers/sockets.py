@@ -49,8 +49,8 @@ def claim(host: str, port: int) -> socket.socket:
     """
     lock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        lock.bind(f"\0skywalker/{host}/{port}")
-        if port:
+        if port:  # one that the kernel chooses is nobody's yet
+            lock.bind(f"\0skywalker/{host}/{port}")
             family, address = resolve(host, port)
             with socket.socket(family, socket.SOCK_STREAM) as probe:
                 # Not the option under which others may join: any server there makes this fail.

@@ -33,6 +33,9 @@ from workers.worker import Worker
 KILL_AFTER_S: Final = 2.0
 """Seconds between telling a worker to stop and killing it."""
 
+FORK_RETRY_S: Final = 1.0
+"""Seconds until the next try to fork, when there were no descriptors or no processes left."""
+
 PR_SET_PDEATHSIG: Final = 1
 
 
@@ -99,7 +102,7 @@ class Supervisor:
                 self._selector.register(self._parent, selectors.EVENT_READ, self._on_parent)
             try:
                 for slot in self._slots:
-                    self._fork(slot)
+                    self._start(slot)
                 while any(slot.state is not State.GONE or slot.restart_at is not None for slot in self._slots):
                     self._turn()
             except BootError as error:
@@ -128,7 +131,7 @@ class Supervisor:
         for slot in self._slots:
             if slot.restart_at is not None and slot.restart_at <= now:
                 slot.restart_at = None
-                self._fork(slot)
+                self._start(slot)
         if self._stop_at is not None and self._stop_at <= now:
             self._stop()
         if self._kill_at is not None and self._kill_at <= now:
@@ -197,13 +200,32 @@ class Supervisor:
 
     # Birth.
 
+    def _start(self, slot: Slot) -> None:
+        """Fork the worker of a slot; if the machine has no room for it, now or, in a node that serves, later."""
+        try:
+            self._fork(slot)
+        except OSError as error:
+            if not self._served:
+                raise BootError(f"cannot start worker {slot.number}: {error.strerror}") from error
+            self._log.error("cannot-fork", worker=slot.number, reason=error.strerror)
+            if slot.state is State.GONE:
+                slot.restart_at = time.monotonic() + FORK_RETRY_S
+            else:
+                os.kill(slot.pid, signal.SIGKILL)  # it lacks links, and will be replaced as any that dies
+
     def _fork(self, slot: Slot) -> None:
         ours, theirs = control.Channel.pair()
         supervisor = os.getpid()
         sys.stderr.flush()
-        pid = os.fork()
-        if not pid:
-            self._be_worker(slot, theirs, supervisor)
+        # A signal to the child would be queued as ours, until it has opened its own queue.
+        self._signals.hold()
+        try:
+            pid = os.fork()
+            if not pid:
+                ours.close()
+                self._be_worker(slot, theirs, supervisor)
+        finally:
+            self._signals.release()
         theirs.close()
         slot.pid, slot.channel = pid, ours
         slot.state, slot.started_at = State.STARTING, time.monotonic()

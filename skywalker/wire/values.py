@@ -7,7 +7,8 @@ and extension headers; `str` and `bin` distinct, floats and the order of maps ke
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 import msgpack
 
@@ -16,14 +17,34 @@ from skywalker.limits import MAX_TIMEOUT_MS, MAX_TOPIC
 
 # A first byte that already is its canonical header: fixint, fixstr, nil, booleans, negative fixint.
 _CANONICAL_AS_IT_IS: Final = frozenset((*range(0x80), *range(0xA0, 0xC1), 0xC2, 0xC3, *range(0xE0, 0x100)))
-# For every family whose header may be longer than needed: the first byte, and the bytes of its number or length.
+# Integers that follow their first byte: how many bytes they have.
 _UNSIGNED: Final = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
 _SIGNED: Final = {0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
-_STRINGS: Final = {0xD9: 1, 0xDA: 2, 0xDB: 4}
-_BINARIES: Final = {0xC4: 1, 0xC5: 2, 0xC6: 4}
-_EXTENSIONS: Final = {0xC7: 1, 0xC8: 2, 0xC9: 4}
-_ARRAYS: Final = {0xDC: 2, 0xDD: 4}
-_MAPS: Final = {0xDE: 2, 0xDF: 4}
+
+
+class _Family(NamedTuple):
+    """Values with a length or a count in their header, which has a short form for some and a long one for all."""
+
+    short: Mapping[int, bytes]  # by length, the whole header
+    long: Mapping[int, int]  # by first byte, the bytes of the length that follows
+    payload: int | None  # bytes that come after the header besides so many; None if so many values come, or pairs
+
+    def header(self, length: int) -> bytes:
+        """Return the shortest header for `length`, which fits in the longest."""
+        if length in self.short:
+            return self.short[length]
+        head, width = next((head, width) for head, width in self.long.items() if length < 1 << 8 * width)
+        return bytes((head,)) + length.to_bytes(width, "big")
+
+
+_STRINGS: Final = _Family({n: bytes((0xA0 | n,)) for n in range(32)}, {0xD9: 1, 0xDA: 2, 0xDB: 4}, 0)
+_BINARIES: Final = _Family({}, {0xC4: 1, 0xC5: 2, 0xC6: 4}, 0)
+_EXTENSIONS: Final = _Family({1 << n: bytes((0xD4 + n,)) for n in range(5)}, {0xC7: 1, 0xC8: 2, 0xC9: 4}, 1)
+_ARRAYS: Final = _Family({n: bytes((0x90 | n,)) for n in range(16)}, {0xDC: 2, 0xDD: 4}, None)
+_MAPS: Final = _Family({n: bytes((0x80 | n,)) for n in range(16)}, {0xDE: 2, 0xDF: 4}, None)
+_FAMILIES: Final = {
+    head: family for family in (_STRINGS, _BINARIES, _EXTENSIONS, _ARRAYS, _MAPS) for head in family.long
+}
 # The others have one form only; bytes that follow the first.
 _FLOATS_AND_FIXEXTS: Final = {0xCA: 4, 0xCB: 8, 0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17}
 
@@ -38,11 +59,11 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes | memoryview) -> Any:
-    """Decode one value.
-
-    Raises ValueError or TypeError where Python has no form for it, a list as a map's key for one.
-    """
-    return msgpack.unpackb(data, strict_map_key=False, unicode_errors="surrogateescape")
+    """Decode one value. Raises ValueError where Python has no form for it, a list as a map's key for one."""
+    try:
+        return msgpack.unpackb(data, strict_map_key=False, unicode_errors="surrogateescape")
+    except TypeError as error:
+        raise ValueError(f"the value has no form in Python: {error}") from error
 
 
 def canonical(data: bytes) -> bytes:
@@ -50,9 +71,8 @@ def canonical(data: bytes) -> bytes:
 
     Containers hold counts, not sizes, so one pass over the headers does it, without recursion.
     """
-    if data[0] in _CANONICAL_AS_IT_IS:
+    if data[0] in _CANONICAL_AS_IT_IS or (data[0] == 0xD9 and data[1] >= 32):
         return data
-    packer = msgpack.Packer()
     out: list[bytes] = []
     pos = 0
     while pos < len(data):
@@ -61,25 +81,12 @@ def canonical(data: bytes) -> bytes:
         pos += 1
         if width := _UNSIGNED.get(head) or _SIGNED.get(head):
             pos += width
-            out.append(packer.pack(int.from_bytes(data[begin + 1 : pos], "big", signed=head in _SIGNED)))
-        elif width := _STRINGS.get(head):
-            text, pos = _take(data, pos, width)
-            # Escaped and unescaped again: a topic need not be UTF-8.
-            out.append(pack(text.decode("utf-8", "surrogateescape")))
-        elif width := _BINARIES.get(head):
-            blob, pos = _take(data, pos, width)
-            out.append(packer.pack(blob))
-        elif width := _EXTENSIONS.get(head):
-            kind = int.from_bytes(data[pos + width : pos + width + 1], "big", signed=True)
-            length = int.from_bytes(data[pos : pos + width], "big")
-            pos += width + 1 + length
-            out.append(packer.pack_ext_type(kind, data[pos - length : pos]))
-        elif width := _ARRAYS.get(head):
-            out.append(packer.pack_array_header(int.from_bytes(data[pos : pos + width], "big")))
-            pos += width
-        elif width := _MAPS.get(head):
-            out.append(packer.pack_map_header(int.from_bytes(data[pos : pos + width], "big")))
-            pos += width
+            out.append(_integer(int.from_bytes(data[begin + 1 : pos], "big", signed=head in _SIGNED)))
+        elif family := _FAMILIES.get(head):
+            begin = pos + family.long[head]
+            length = int.from_bytes(data[pos:begin], "big")
+            pos = begin if family.payload is None else begin + family.payload + length
+            out += (family.header(length), data[begin:pos])
         else:
             # fixmap and fixarray have nothing but their first byte; what they hold comes next.
             pos += head - 0xA0 if 0xA0 <= head < 0xC0 else _FLOATS_AND_FIXEXTS.get(head, 0)
@@ -87,10 +94,14 @@ def canonical(data: bytes) -> bytes:
     return b"".join(out)
 
 
-def _take(data: bytes, pos: int, width: int) -> tuple[bytes, int]:
-    begin = pos + width
-    end = begin + int.from_bytes(data[pos:begin], "big")
-    return data[begin:end], end
+def _integer(number: int) -> bytes:
+    if -32 <= number < 128:
+        return bytes((number & 0xFF,))
+    widths = _SIGNED if number < 0 else _UNSIGNED
+    # A negative number and its complement have the same bits but for the sign, which takes one more.
+    bits = (~number).bit_length() + 1 if number < 0 else number.bit_length()
+    head, width = next((head, width) for head, width in widths.items() if bits <= 8 * width)
+    return bytes((head,)) + number.to_bytes(width, "big", signed=number < 0)
 
 
 def topic_bytes(data: bytes) -> bytes:
@@ -110,7 +121,7 @@ def timeout_seconds(data: bytes) -> float:
     head = data[0]
     if not (head < 0x80 or head in (0xCA, 0xCB) or head in _UNSIGNED or head in _SIGNED):
         raise BadTimeout("the timeout is no number of milliseconds")
-    milliseconds = unpack(data)
+    milliseconds: float = unpack(data)
     # Also refuses a NaN, which compares as neither.
     if not 0 <= milliseconds <= MAX_TIMEOUT_MS:
         raise BadTimeout(f"timeout of {milliseconds} ms, allowed are 0 to {MAX_TIMEOUT_MS}", {"limit": MAX_TIMEOUT_MS})

@@ -1,0 +1,87 @@
+"""The latency: one rendezvous at a time, from the first byte written to both replies read.
+
+The pairs take turns, so that with several workers some topics belong to the worker a
+connection came to, and some to another.
+"""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import struct
+import time
+from collections.abc import Sequence
+
+from bench.connections import Connection
+from bench.errors import Stalled, Unreachable, WrongReply
+from bench.lanes import Script
+from bench.plan import Tally, Window
+
+
+class Caller:
+    """One connection that makes its single call and waits for the reply."""
+
+    __slots__ = ("_call", "_reply", "_socket")
+
+    def __init__(self, sock: socket.socket, script: Script, patience_s: float) -> None:
+        (self._call,), (self._reply,) = script.calls, script.replies
+        self._socket = sock
+        # Unlike settimeout(), this costs no system call of its own at each read.
+        sock.setblocking(True)
+        seconds, fraction = divmod(patience_s, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", int(seconds), int(fraction * 1e6)))
+
+    def call(self) -> None:
+        """Write the call."""
+        try:
+            self._socket.sendall(self._call)
+        except OSError as error:
+            raise Unreachable(f"a connection was lost: {error.strerror}") from error
+
+    def wait(self) -> None:
+        """Read the reply. Raises BenchError if it is wrong or does not come."""
+        reply = b""
+        while len(reply) < len(self._reply):
+            try:
+                data = self._socket.recv(len(self._reply) + 1 - len(reply))
+            except BlockingIOError:
+                raise Stalled(f"a call is not answered; came so far: {reply!r}") from None
+            except OSError as error:
+                raise Unreachable(f"a connection was lost: {error.strerror}") from error
+            if not data:
+                raise Unreachable("the node closed a connection")
+            reply += data
+        if reply != self._reply:
+            raise WrongReply(f"{reply!r} came where a correct node answers {self._reply!r}")
+
+
+def run(receivers: Sequence[Connection], senders: Sequence[Connection], window: Window, patience_s: float) -> Tally:
+    """Make one rendezvous after the other until the window ends, and return how long each in it took.
+
+    Raises BenchError if anything is wrong, or not answered within `patience_s`.
+    """
+    pairs = [
+        (Caller(*receiver, patience_s), Caller(*sender, patience_s))
+        for receiver, sender in zip(receivers, senders, strict=True)
+    ]
+    latencies: list[float] = []
+    total = 0
+    began = end = window.start
+    cpu = time.process_time()
+    for receiver, sender in itertools.cycle(pairs):
+        start = time.monotonic()
+        if start >= window.stop:
+            break
+        if start < window.start:
+            cpu = time.process_time()
+        receiver.call()
+        sender.call()
+        sender.wait()
+        receiver.wait()
+        end = time.monotonic()
+        total += 1
+        if start >= window.start:
+            began = began if latencies else start
+            latencies.append((end - start) * 1e6)
+    count = len(latencies)
+    return Tally(end - began, count, count, total, total, time.process_time() - cpu, latencies)

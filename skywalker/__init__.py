@@ -1,0 +1,89 @@
+"""skywalker: programs meet on topics. One side sends a value, the other receives it; nothing is stored.
+
+    junction = skywalker.connect("host:3443")
+    junction.send("jobs", {"id": 1})      # on one side
+    junction.recv("jobs")                 # on the other
+
+Names load when first used, so that a program pays for what it uses: the blocking client
+loads neither asyncio nor the server. `skywalker.aio` has the same names for asyncio.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from skywalker import aio
+    from skywalker.clients.blocking import Client, connect
+    from skywalker.clients.interface import Junction, Pending
+    from skywalker.clients.local import LocalJunction
+    from skywalker.errors import (
+        BadTopic,
+        Busy,
+        Cancelled,
+        Closed,
+        ConfigError,
+        Draining,
+        Forbidden,
+        HandlerFailed,
+        LocalProtocolError,
+        RemoteProtocolError,
+        RequestError,
+        SkywalkerError,
+        TimedOut,
+        TooLarge,
+        Unauthorized,
+        Unreachable,
+    )
+
+__version__: Final = "0.1.0"
+
+__all__ = [
+    "BadTopic",
+    "Busy",
+    "Cancelled",
+    "Client",
+    "Closed",
+    "ConfigError",
+    "Draining",
+    "Forbidden",
+    "HandlerFailed",
+    "Junction",
+    "LocalJunction",
+    "LocalProtocolError",
+    "Pending",
+    "RemoteProtocolError",
+    "RequestError",
+    "SkywalkerError",
+    "TimedOut",
+    "TooLarge",
+    "Unauthorized",
+    "Unreachable",
+    "__version__",
+    "aio",
+    "connect",
+    "embedded",
+]
+
+_HOMES: Final = {
+    "skywalker.clients.blocking": ("Client", "connect"),
+    "skywalker.clients.interface": ("Junction", "Pending"),
+    "skywalker.clients.local": ("LocalJunction",),
+    "skywalker.embedded": ("embedded",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "aio":
+        return importlib.import_module("skywalker.aio")
+    if name in __all__:
+        home = next((module for module, names in _HOMES.items() if name in names), "skywalker.errors")
+        value = getattr(importlib.import_module(home), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,40 @@
+"""With which status a command ends. `skywalker serve` has more of its own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from skywalker.errors import ConfigError, LocalProtocolError, RequestError, SkywalkerError, TimedOut, Unreachable
+
+OK: Final = 0
+"""Delivered, received or answered."""
+FAILED: Final = 1
+"""Anything else: standard output cannot be written, the demo lost a line."""
+USAGE: Final = 2
+"""The command line, a setting or a value is wrong; nothing was sent."""
+TIMED_OUT: Final = 3
+"""Nobody came in time."""
+UNREACHABLE: Final = 4
+"""No node answers."""
+REFUSED: Final = 5
+"""The node, or the protocol's limits, refused the call."""
+INTERRUPTED: Final = 130
+"""Ctrl-C."""
+
+_STATUS: Final[tuple[tuple[type[SkywalkerError], int, str], ...]] = (
+    (TimedOut, TIMED_OUT, "timed-out"),
+    (Unreachable, UNREACHABLE, "unreachable"),
+    (RequestError, REFUSED, "refused"),
+    (LocalProtocolError, USAGE, "not-sent"),
+    (ConfigError, USAGE, "not-sent"),
+)
+
+
+def of(error: SkywalkerError) -> int:
+    """Return the exit status for an error."""
+    return next((status for cls, status, _ in _STATUS if isinstance(error, cls)), FAILED)
+
+
+def word(error: SkywalkerError) -> str:
+    """Return the "status" of an error in the output for scripts."""
+    return next((word for cls, _, word in _STATUS if isinstance(error, cls)), "failed")

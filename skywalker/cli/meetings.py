@@ -1,0 +1,134 @@
+"""`skywalker send`, `recv` and `take`: one value each, or a stream of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from skywalker.cli import exits, terminal
+from skywalker.cli.forms import Form
+from skywalker.cli.json_form import FormError, to_json
+from skywalker.cli.options import Asked, Command, argument, form_options, node_options, result, standard_input
+from skywalker.errors import TimedOut
+
+if TYPE_CHECKING:
+    from skywalker.clients.blocking import Client
+
+TIMEOUT_S: Final = 60.0
+IN_FLIGHT: Final = 64
+
+
+@click.command(short_help="Hand a value to whoever waits for it")
+@click.argument("topic")
+@click.argument("value", default="-")
+@click.option("--lines", is_flag=True, help="each line of standard input is a value")
+@click.option(
+    "--in-flight",
+    type=click.IntRange(1, 10_000),
+    default=IN_FLIGHT,
+    show_default=True,
+    metavar="N",
+    help="with --lines: values on their way at a time",
+)
+@click.option("--keep-going", is_flag=True, help="with --lines: go on after a value that was not delivered")
+@form_options
+@node_options
+def send(asked: Asked, topic: str, value: str, lines: bool, in_flight: int, keep_going: bool, form: Form) -> int:
+    """Send VALUE to TOPIC, and wait until somebody has it. Without VALUE, or with -, it is read from standard input.
+
+    TOPIC and VALUE are JSON; a bare word is a string. With --lines, values leave in their order, and the first that
+    is not delivered ends the stream. --timeout is that of each value, 60s unless it is given.
+    """
+    timeout = TIMEOUT_S if asked.timeout is None else asked.timeout
+    where = argument(form, "TOPIC", topic)
+    if lines:
+        if value != "-":
+            raise click.UsageError("with --lines the values come from standard input, not from VALUE")
+        from skywalker.cli.stream import Stream
+
+        with asked.junction() as junction:
+            return Stream(junction, where, timeout, in_flight, keep_going, asked.as_json).send(
+                form.stream(standard_input())
+            )
+    what = _standard_input(form) if value == "-" else argument(form, "VALUE", value)
+    with asked.junction() as junction:
+        started = time.monotonic()
+        junction.send(where, what, timeout)
+        if asked.as_json:
+            terminal.write(result("delivered", started))
+    return exits.OK
+
+
+def _receiving(command: Command) -> Command:
+    for option in (
+        click.option("--lines", is_flag=True, help="go on: one value a line, until interrupted"),
+        click.option("--count", type=click.IntRange(1), metavar="N", help="with --lines: end after this many values"),
+        click.option("--ack", is_flag=True, help="the sender waits until the value is here, not just on its way"),
+        form_options,
+        node_options,
+    ):
+        command = option(command)
+    return command
+
+
+_AFTERWARDS: Final = (
+    "--timeout is 60s unless it is given. With --lines it is the time to wait for the next value, without end unless "
+    "it is given; "
+    "what is sent between two values waits for this command to come back to the topic."
+)
+
+
+@click.command(short_help="Wait for a value, and print it", epilog=_AFTERWARDS)
+@click.argument("topic")
+@_receiving
+def recv(asked: Asked, topic: str, lines: bool, count: int | None, ack: bool, form: Form) -> int:
+    """Print the next value sent to TOPIC, which is JSON; a bare word is a string."""
+    return _receive(asked, topic, None, lines, count, ack, form)
+
+
+@click.command(short_help="As recv, but of a group only one gets each value", epilog=_AFTERWARDS)
+@click.argument("topic")
+@click.option("--group", default="", metavar="G", help="of all that take in this group, one gets each value  [empty]")
+@_receiving
+def take(asked: Asked, topic: str, group: str, lines: bool, count: int | None, ack: bool, form: Form) -> int:
+    """Print the next value sent to TOPIC, as the one of its group that gets it. TOPIC and G are JSON or bare words."""
+    named = argument(form, "--group", group) if group else ""
+    return _receive(asked, topic, named, lines, count, ack, form)
+
+
+def _receive(asked: Asked, topic: str, group: Any, lines: bool, count: int | None, ack: bool, form: Form) -> int:
+    where = argument(form, "TOPIC", topic)
+    if count is not None and not lines:
+        raise click.UsageError("--count goes with --lines")
+    with asked.junction(ack) as junction:
+        started = time.monotonic()
+        for value in _values(asked, junction, where, group, lines, count):
+            if asked.as_json:
+                terminal.write(result("delivered", started, value=to_json(value)))
+            else:
+                terminal.write(form.line(value) if lines else form.text(value))
+            started = time.monotonic()
+    return exits.OK
+
+
+def _values(asked: Asked, junction: Client, topic: Any, group: Any, lines: bool, count: int | None) -> Iterator[Any]:
+    """Yield one value, or `count` of them, or all. Raises TimedOut if it has to wait for too long."""
+    if not lines:
+        timeout = TIMEOUT_S if asked.timeout is None else asked.timeout
+        yield junction.recv(topic, timeout) if group is None else junction.take(topic, group, timeout)
+        return
+    for number, value in enumerate(junction.values(topic, group, asked.timeout), 1):
+        yield value
+        if number == count:
+            return
+    raise TimedOut(f"no further value came within {asked.timeout:g} s")
+
+
+def _standard_input(form: Form) -> Any:
+    try:
+        return form.document(b"".join(standard_input()))
+    except FormError as error:
+        raise click.UsageError(f"standard input: {error}") from error

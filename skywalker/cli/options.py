@@ -1,0 +1,145 @@
+"""What the commands that talk to a node have in common: their options, and how they tell the outcome."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import click
+
+from skywalker import config
+from skywalker.cli import exits, terminal
+from skywalker.cli.forms import Form, Json, MessagePack, Raw
+from skywalker.cli.json_form import FormError
+from skywalker.errors import SkywalkerError
+from skywalker.limits import KIB, MAX_TIMEOUT_MS
+
+if TYPE_CHECKING:
+    from skywalker.clients.blocking import Client
+
+CONNECT_S: Final = 3.0
+"""Seconds in which a node must accept the connection, or less if the call's own time is shorter."""
+
+Command = Callable[..., int]
+
+
+def seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    """Return the seconds that an option such as 500ms stands for; None if it was not given. Raises BadParameter."""
+    if text is None:
+        return None
+    try:
+        value = config.duration(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from error
+    if value * 1000 > MAX_TIMEOUT_MS:
+        raise click.BadParameter(f"{text!r} is longer than a day", ctx, param)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The common options of one command."""
+
+    node: str
+    timeout: float | None  # seconds; None if not given
+    dialect: Literal["current", "first"]
+    as_json: bool
+
+    @contextlib.contextmanager
+    def junction(self, ack: bool = False) -> Iterator[Client]:
+        """Connect to the node. With --json, an error in the block is printed as a result and ends the command."""
+        # Only now: help and mistakes should be quick.
+        from skywalker.clients.blocking import connect
+
+        started = time.monotonic()
+        within = min(self.timeout or CONNECT_S, CONNECT_S)
+        try:
+            with connect(self.node, dialect=self.dialect, ack=ack, connect_timeout=within) as junction:
+                yield junction
+        except SkywalkerError as error:
+            if not self.as_json:
+                raise
+            terminal.write(failed(error, started))
+            raise click.exceptions.Exit(exits.of(error)) from error
+
+
+def result(status: str, started: float, **fields: Any) -> bytes:
+    """Return the line for scripts; `started` is when the call began, on the monotonic clock."""
+    line = {"status": status, **fields, "ms": round((time.monotonic() - started) * 1000, 3)}
+    return json.dumps(line, ensure_ascii=False).encode() + b"\n"
+
+
+def failed(error: SkywalkerError, started: float, **fields: Any) -> bytes:
+    """Return the line for scripts about a call that failed."""
+    code = getattr(error, "code", None)
+    return result(exits.word(error), started, **fields, **({"code": code} if code else {}), message=str(error))
+
+
+def node_options(command: Command) -> Command:
+    """Add the options of every command that talks to a node; they come as one Asked, the first argument."""
+
+    @click.option(
+        "--node",
+        metavar="HOST:PORT",
+        default="127.0.0.1:3443",
+        envvar="SKYWALKER_NODE",
+        show_default=True,
+        show_envvar=True,
+        help="the node to talk to",
+    )
+    @click.option("--timeout", callback=seconds, metavar="TIME", help="how long to wait: 500ms, 5s, 2m or seconds")
+    @click.option(
+        "--dialect",
+        type=click.Choice(["current", "first"]),
+        default="current",
+        help="the dialect to speak; nodes of the first kind know only that",
+    )
+    @click.option("--json", "as_json", is_flag=True, help="print how it ended as one line of JSON")
+    @functools.wraps(command)
+    def with_options(
+        node: str, timeout: float | None, dialect: Literal["current", "first"], as_json: bool, **rest: Any
+    ) -> int:
+        return command(Asked(node, timeout, dialect, as_json), **rest)
+
+    return with_options
+
+
+def form_options(command: Command) -> Command:
+    """Add --raw and --msgpack; the command gets them as `form`."""
+
+    @click.option("--raw", is_flag=True, help="topic and value are text, or bytes where they are not UTF-8")
+    @click.option("--msgpack", is_flag=True, help="topic and value are MessagePack; arguments in hexadecimal")
+    @functools.wraps(command)
+    def with_form(*args: Any, raw: bool, msgpack: bool, **rest: Any) -> int:
+        if raw and msgpack:
+            raise click.UsageError("--raw and --msgpack exclude each other")
+        form: Form = Raw() if raw else MessagePack() if msgpack else Json()
+        return command(*args, form=form, **rest)
+
+    return with_form
+
+
+def argument(form: Form, name: str, text: str) -> Any:
+    """Return the value that an argument of the command line stands for. Raises UsageError."""
+    try:
+        return form.argument(os.fsencode(text))
+    except FormError as error:
+        raise click.UsageError(f"{name} {text!r}: {error}") from error
+
+
+def standard_input() -> Iterator[bytes]:
+    """Yield what standard input has, as it comes."""
+    while True:
+        try:
+            chunk = os.read(0, 64 * KIB)
+        except OSError as error:
+            raise click.UsageError(f"cannot read standard input: {error.strerror}") from error
+        if not chunk:
+            return
+        yield chunk

@@ -1,0 +1,78 @@
+"""`skywalker ping`, `hello`, `tokens` and `topic`: what a node says of itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from skywalker.cli import exits, terminal
+from skywalker.cli.forms import Form
+from skywalker.cli.json_form import to_json
+from skywalker.cli.options import Asked, argument, form_options, node_options, result
+
+if TYPE_CHECKING:
+    from skywalker.clients.blocking import Client
+
+TIMEOUT_S: Final = 10.0
+
+
+@click.command(short_help="Ask whether a node answers")
+@node_options
+def ping(asked: Asked) -> int:
+    """Ask the node whether it answers, and print how long that took."""
+
+    def timed(junction: Client, timeout: float) -> float:
+        started = time.monotonic()
+        junction.ping(timeout)
+        return (time.monotonic() - started) * 1000
+
+    return _ask(asked, timed, lambda ms: f"{asked.node} answered in {ms:.2f} ms\n".encode())
+
+
+@click.command(short_help="Ask a node who it is")
+@node_options
+def hello(asked: Asked) -> int:
+    """Print what the node says of itself as JSON: version, name, workers and their tokens, limits."""
+    return _ask(asked, lambda junction, timeout: junction.hello(timeout), _document)
+
+
+@click.command(short_help="Print the tokens that a node owns")
+@node_options
+def tokens(asked: Asked) -> int:
+    """Print the tokens of the node, one a line, in ascending order."""
+    return _ask(asked, lambda junction, timeout: junction.tokens(timeout), _numbers)
+
+
+@click.command(short_help="Print who waits on a topic")
+@click.argument("topic")
+@form_options
+@node_options
+def topic(asked: Asked, topic: str, form: Form) -> int:
+    """Print as JSON who waits on TOPIC: receivers, takers by group, senders, and the age of the oldest in ms."""
+    where = argument(form, "TOPIC", topic)
+    return _ask(asked, lambda junction, timeout: junction.topic(where, timeout), _document)
+
+
+def _ask(asked: Asked, question: Callable[[Client, float], Any], printed: Callable[[Any], bytes]) -> int:
+    with asked.junction() as junction:
+        started = time.monotonic()
+        answer = question(junction, TIMEOUT_S if asked.timeout is None else asked.timeout)
+        if asked.as_json:
+            terminal.write(result("answered", started, value=to_json(answer)))
+        else:
+            terminal.write(printed(answer))
+    return exits.OK
+
+
+def _document(answer: Any) -> bytes:
+    indent: Final = 2 if os.isatty(terminal.STDOUT) else None
+    return json.dumps(to_json(answer), ensure_ascii=False, indent=indent).encode() + b"\n"
+
+
+def _numbers(answer: list[int]) -> bytes:
+    return "".join(f"{number}\n" for number in answer).encode()

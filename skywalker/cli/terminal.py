@@ -1,0 +1,91 @@
+"""Standard output and standard error, as a command sees them.
+
+Values go out by write(), at once and unbuffered, so that the next program in a pipe has them.
+Colour is for terminals, and NO_COLOR turns it off there too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import sys
+from typing import Final
+
+from skywalker.errors import SkywalkerError
+
+STDOUT: Final = 1
+STDERR: Final = 2
+
+
+class OutputClosed(Exception):
+    """Whoever read standard output has gone, as `head` does when it has enough."""
+
+
+class OutputError(SkywalkerError):
+    """Standard output cannot be written."""
+
+
+def reserve_standard_descriptors() -> None:
+    """Fill the numbers of closed standard streams, or the next socket would get one of them, and our output.
+
+    They are opened the wrong way around, so that using them still fails.
+    """
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if fd == 0 else os.O_RDONLY)
+
+
+def write(data: bytes) -> None:
+    """Write all of `data` to standard output. Raises OutputClosed or OutputError."""
+    while data:
+        try:
+            data = data[os.write(STDOUT, data) :]
+        except BlockingIOError:
+            # Somebody who shares our standard output has made it non-blocking.
+            select.select([], [STDOUT], [])
+        except BrokenPipeError:
+            raise OutputClosed from None
+        except OSError as error:
+            raise OutputError(f"cannot write to standard output: {error.strerror}") from error
+
+
+def end_by_sigpipe() -> None:
+    """Die as other tools do when nobody reads what they write."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGPIPE)
+
+
+def complain(text: str) -> None:
+    """Write one message to standard error, after the program's name."""
+    message = f"{painted('skywalker:', '31', STDERR)} {text}\n"
+    with contextlib.suppress(OSError):  # there is nowhere left to say it
+        os.write(STDERR, message.encode(errors="backslashreplace"))
+
+
+def colourful(fd: int) -> bool:
+    """Whether colour is welcome on a stream."""
+    return os.isatty(fd) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def painted(text: str, code: str, fd: int = STDOUT) -> str:
+    """Return `text` in the colour of an SGR code, or as it is where that is not welcome."""
+    return f"\x1b[{code}m{text}\x1b[0m" if colourful(fd) else text
+
+
+def width() -> int:
+    """Return the columns of the terminal."""
+    return shutil.get_terminal_size().columns
+
+
+def speaks(text: str) -> bool:
+    """Whether standard output can show these characters."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,214 @@
+"""The Junction interface for asyncio: the names and the meaning of `interface.Junction`, awaited.
+
+Tasks of one event loop may share one. A task that is cancelled while it waits for a call
+cancels the call.
+"""
+
+from __future__ import annotations
+
+import abc
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from typing import Any, Self, TypeVar
+
+from skywalker.clients import rpc
+from skywalker.clients.call import Call
+from skywalker.clients.interface import CONTROL_TIMEOUT_S, RAISE, TIMEOUT_S, Raise, log, meeting_arguments
+from skywalker.clients.requests import MAX_TIMEOUT_S, Kind, MeetingKind
+from skywalker.errors import Closed, LocalProtocolError, TimedOut, TooLarge
+
+T = TypeVar("T")
+
+
+class Pending(Call):
+    """A call under way, as begin() returns it. Awaiting it is awaiting its result()."""
+
+    __slots__ = ("_junction",)
+
+    def __init__(self, junction: AsyncJunction) -> None:
+        super().__init__()
+        self._junction = junction
+
+    def done(self) -> bool:
+        """Whether result() would return or raise at once."""
+        return self.ended
+
+    async def result(self) -> Any:
+        """Wait for the outcome and return it.
+
+        Raises TimedOut, Unreachable, Closed, Cancelled, or what the node refused the call with.
+        If the waiting task is cancelled, so is the call.
+        """
+        if not self.ended:
+            await self._junction._wait(self)
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self.result().__await__()
+
+
+class AsyncJunction(abc.ABC):
+    """Where tasks meet on topics. Close it, or use it in an `async with` statement."""
+
+    # Meetings.
+
+    async def send(self, topic: Any, value: Any, timeout: float = TIMEOUT_S, default: T | Raise = RAISE) -> bool | T:
+        """Give `value` to every receiver that waits on `topic`, and to one taker of each group.
+
+        With none there, wait for the first. Returns True once somebody has it. If nobody comes
+        in time, returns `default`, or raises TimedOut if none is given.
+        """
+        try:
+            return await (await self._begin("send", (topic, value), timeout)).result() is True
+        except TimedOut:
+            if isinstance(default, Raise):
+                raise
+            return default
+
+    async def recv(self, topic: Any, timeout: float = TIMEOUT_S, default: Any = RAISE) -> Any:
+        """Return the next value sent to `topic`, the oldest that waits if any does.
+
+        If none comes in time, returns `default`, or raises TimedOut if none is given.
+        """
+        try:
+            return await (await self._begin("recv", (topic,), timeout)).result()
+        except TimedOut:
+            if default is RAISE:
+                raise
+            return default
+
+    async def take(self, topic: Any, group: Any = "", timeout: float = TIMEOUT_S, default: Any = RAISE) -> Any:
+        """As recv(), but of all that take from `topic` in one `group`, only one gets each value."""
+        try:
+            return await (await self._begin("take", (topic, group), timeout)).result()
+        except TimedOut:
+            if default is RAISE:
+                raise
+            return default
+
+    async def begin(
+        self, kind: MeetingKind, topic: Any, value: Any = RAISE, *, group: Any = "", timeout: float = TIMEOUT_S
+    ) -> Pending:
+        """Start a call without waiting for its outcome. `value` goes with "send", and `group` with "take"."""
+        return await self._begin(kind, meeting_arguments(kind, topic, value, group), timeout)
+
+    @abc.abstractmethod
+    async def cancel(self, call: Pending, timeout: float = CONTROL_TIMEOUT_S) -> bool:
+        """Cancel a call; its result() then raises Cancelled. Returns whether it still waited."""
+
+    async def values(self, topic: Any, group: Any = None, timeout: float | None = None) -> AsyncIterator[Any]:
+        """Iterate over the values sent to `topic`, taken in `group` if one is given.
+
+        One call at a time is under way, and only while the next value is waited for; so what
+        is sent meanwhile waits for it. Ends once no value has come for `timeout` seconds.
+        """
+        while True:
+            wait = MAX_TIMEOUT_S if timeout is None else timeout
+            try:
+                value = await (self.recv(topic, wait) if group is None else self.take(topic, group, wait))
+            except TimedOut:
+                if timeout is None:
+                    continue
+                return
+            yield value
+
+    # Requests.
+
+    async def request(self, topic: Any, value: Any, timeout: float = TIMEOUT_S) -> Any:
+        """Return what the handler that serves `topic` returns for `value`.
+
+        Raises TimedOut if none answers in time, HandlerFailed if it raised.
+        """
+        reply_topic = rpc.private_topic()
+        answer = await self._begin("recv", (reply_topic,), timeout)
+        try:
+            await self.send(topic, rpc.request(reply_topic, value, timeout), timeout)
+            return rpc.result(await answer.result())
+        finally:
+            self._abandon(answer)
+
+    async def serve(
+        self,
+        topic: Any,
+        handler: Callable[[Any], Awaitable[Any] | Any],
+        *,
+        group: Any = "",
+        timeout: float | None = None,
+    ) -> None:
+        """Answer requests on `topic` with what `handler`, plain or async, returns, until this junction is closed.
+
+        Each request goes to one of those that serve the topic in the same group; one of them
+        handles one at a time. An exception of the handler is raised as HandlerFailed at the
+        other side. Ends also once no request has come for `timeout` seconds.
+        """
+        try:
+            async for message in self.values(topic, group, timeout):
+                request = rpc.Request.parse(message)
+                if request is None:
+                    log.warning("a value sent to the served topic %r is no request", topic)
+                    continue
+                await self._answer(request, await _handle(handler, request.value))
+        except Closed:
+            return
+
+    async def _answer(self, request: rpc.Request, answer: Any) -> None:
+        # Nobody waits for these sends: whoever asked may be gone, which is not the handler's business.
+        try:
+            await self._begin("send", (request.reply_topic, answer), request.timeout)
+        except (LocalProtocolError, TooLarge) as error:
+            await self._begin("send", (request.reply_topic, rpc.failure(error)), request.timeout)
+
+    # The node.
+
+    async def tokens(self, timeout: float = CONTROL_TIMEOUT_S) -> list[int]:
+        """Return the sorted tokens of the node, signed 64-bit."""
+        return list(await (await self._begin("tokens", (), timeout)).result())
+
+    async def topic(self, topic: Any, timeout: float = CONTROL_TIMEOUT_S) -> dict[Any, Any]:
+        """Return who waits on `topic`: receivers, takers by group, senders, and the age of the oldest."""
+        return dict(await (await self._begin("topic", (topic,), timeout)).result())
+
+    async def ping(self, timeout: float = CONTROL_TIMEOUT_S) -> bool:
+        """Return True once the node has answered."""
+        return await (await self._begin("ping", (), timeout)).result() is True
+
+    @abc.abstractmethod
+    async def hello(self, timeout: float = CONTROL_TIMEOUT_S) -> dict[Any, Any]:
+        """Return what the node says of itself. Empty if it does not know the question, as an original one."""
+
+    # Life.
+
+    @abc.abstractmethod
+    async def close(self) -> None:
+        """End every call under way with Closed. What is called later raises Closed too."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+    # What the implementations differ in.
+
+    @abc.abstractmethod
+    async def _begin(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+        """Start a call."""
+
+    @abc.abstractmethod
+    async def _wait(self, call: Pending) -> None:
+        """Return once `call` has ended; abandon it if interrupted."""
+
+    @abc.abstractmethod
+    def _abandon(self, call: Pending) -> None:
+        """End `call`, unless it has ended, because nobody wants its outcome."""
+
+
+async def _handle(handler: Callable[[Any], Awaitable[Any] | Any], value: Any) -> dict[str, Any]:
+    try:
+        result = handler(value)
+        return rpc.success(await result if inspect.isawaitable(result) else result)
+    except Exception as error:
+        log.exception("the handler of a request failed")
+        return rpc.failure(error)

@@ -1,0 +1,87 @@
+"""One call and its outcome, and what a shell needs of whatever runs calls.
+
+A core runs calls without I/O and without a clock: `Calls` over a connection, `Bus` in
+process. A shell adds threads or an event loop, and is the same for both.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from skywalker.clients.requests import MEETINGS, Kind, topic_of
+from skywalker.errors import SkywalkerError, TimedOut
+
+GRACE_S = 0.5
+"""Seconds after its deadline at which a call ends without the node's word, which normally decides: a round trip
+around the world and the node's own 50 ms fit in."""
+
+
+class Call:
+    """One request and, once it has `ended`, its outcome: `value`, or the `error` to raise instead.
+
+    Shells derive from it; `waiters` is theirs: whom to wake when it has ended.
+    """
+
+    __slots__ = (
+        "cancelling", "deadline", "ended", "error", "expires", "frame", "id", "kind", "sent", "target", "timeout",
+        "value", "waiters",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.ended = False
+        self.value: Any = None
+        self.error: Exception | None = None
+        self.waiters: list[Any] | None = None
+        self.sent = False  # whether the node on the present connection was given it
+        self.cancelling = False  # whether its caller has asked the node to cancel it
+        self.target: Call | None = None  # of a cancel: which call, if the node decides
+
+    def start(self, id: int, kind: Kind, frame: bytes, timeout: float, now: float) -> None:
+        """Say what the call is. Its core does this, once."""
+        self.id = id
+        self.kind = kind
+        self.frame = frame
+        self.timeout = timeout
+        self.deadline = now + timeout
+        self.expires = self.deadline + GRACE_S
+
+    def end(self, value: Any = None, error: Exception | None = None) -> None:
+        """Set the outcome. Its core does this, once."""
+        self.value = value
+        self.error = error
+        self.ended = True
+        self.frame = b""
+
+    def timed_out(self) -> TimedOut:
+        """Return the error that says that its time is over."""
+        if self.kind in MEETINGS:
+            return TimedOut(f"nobody came to topic {topic_of(self.frame)!r} within {self.timeout:g} s")
+        return TimedOut(f"the node did not answer {self.kind} within {self.timeout:g} s")
+
+
+class Core(Protocol):
+    """What runs calls. Times are seconds on any one clock."""
+
+    ended: list[Call]
+    """The calls that have ended since the shell last emptied this list."""
+
+    def begin(self, call: Call, kind: Kind, arguments: tuple[Any, ...], timeout: float, now: float) -> None:
+        """Start a call. Raises LocalProtocolError or TooLarge, and then nothing was started."""
+
+    def cancel(self, call: Call, canceller: Call, timeout: float, now: float) -> None:
+        """End `call` with Cancelled if it still waits. `canceller` ends with whether it did."""
+
+    def abandon(self, call: Call, now: float) -> None:
+        """End `call` because nobody wants its outcome any more."""
+
+    def owns(self, call: Call) -> bool:
+        """Whether `call` was begun here and has not ended."""
+
+    def tick(self, now: float) -> None:
+        """End what is due."""
+
+    def wait(self, now: float) -> float | None:
+        """Return the seconds until the next tick, None if there is nothing to wait for."""
+
+    def close(self, error: SkywalkerError) -> None:
+        """End every call with `error`."""

@@ -1,0 +1,247 @@
+"""The Junction interface: what every blocking client can do, in process or over a network.
+
+Threads may share one. Its twin for asyncio is `aio_interface.AsyncJunction`: the same
+names, to be awaited. Timeouts are seconds, from 0 ("is anyone there now?") to 86,400.
+"""
+
+from __future__ import annotations
+
+import abc
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Self, TypeVar
+
+from skywalker.clients import rpc
+from skywalker.clients.call import Call
+from skywalker.clients.requests import MAX_TIMEOUT_S, Kind, MeetingKind
+from skywalker.errors import Closed, LocalProtocolError, TimedOut, TooLarge
+
+log: Final = logging.getLogger("skywalker")
+
+TIMEOUT_S: Final = 60.0
+"""Seconds that a call waits for a partner, unless told otherwise."""
+
+CONTROL_TIMEOUT_S: Final = 10.0
+"""Seconds that the node has to answer a call that waits for nobody."""
+
+T = TypeVar("T")
+
+
+class Raise:
+    """The type of RAISE, the `default` that stands for none."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "RAISE"
+
+
+RAISE: Final = Raise()
+
+
+class Pending(Call):
+    """A call under way, as begin() returns it."""
+
+    __slots__ = ("_junction",)
+
+    def __init__(self, junction: Junction) -> None:
+        super().__init__()
+        self._junction = junction
+
+    def done(self) -> bool:
+        """Whether result() would return or raise at once."""
+        return self.ended or self._junction._poll(self)
+
+    def result(self) -> Any:
+        """Wait for the outcome and return it.
+
+        Raises TimedOut, Unreachable, Closed, Cancelled, or what the node refused the call with.
+        An exception that interrupts the waiting, such as KeyboardInterrupt, cancels the call.
+        """
+        if not self.ended:
+            self._junction._wait(self)
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+class Junction(abc.ABC):
+    """Where blocking code meets on topics. Close it, or use it in a `with` statement."""
+
+    # Meetings.
+
+    def send(self, topic: Any, value: Any, timeout: float = TIMEOUT_S, default: T | Raise = RAISE) -> bool | T:
+        """Give `value` to every receiver that waits on `topic`, and to one taker of each group.
+
+        With none there, wait for the first. Returns True once somebody has it. If nobody comes
+        in time, returns `default`, or raises TimedOut if none is given.
+        """
+        try:
+            return self._begin("send", (topic, value), timeout).result() is True
+        except TimedOut:
+            if isinstance(default, Raise):
+                raise
+            return default
+
+    def recv(self, topic: Any, timeout: float = TIMEOUT_S, default: Any = RAISE) -> Any:
+        """Return the next value sent to `topic`, the oldest that waits if any does.
+
+        If none comes in time, returns `default`, or raises TimedOut if none is given.
+        """
+        try:
+            return self._begin("recv", (topic,), timeout).result()
+        except TimedOut:
+            if default is RAISE:
+                raise
+            return default
+
+    def take(self, topic: Any, group: Any = "", timeout: float = TIMEOUT_S, default: Any = RAISE) -> Any:
+        """As recv(), but of all that take from `topic` in one `group`, only one gets each value."""
+        try:
+            return self._begin("take", (topic, group), timeout).result()
+        except TimedOut:
+            if default is RAISE:
+                raise
+            return default
+
+    def begin(
+        self, kind: MeetingKind, topic: Any, value: Any = RAISE, *, group: Any = "", timeout: float = TIMEOUT_S
+    ) -> Pending:
+        """Start a call and return at once. `value` goes with "send", and `group` with "take"."""
+        return self._begin(kind, meeting_arguments(kind, topic, value, group), timeout)
+
+    @abc.abstractmethod
+    def cancel(self, call: Pending, timeout: float = CONTROL_TIMEOUT_S) -> bool:
+        """Cancel a call; its result() then raises Cancelled. Returns whether it still waited."""
+
+    def values(self, topic: Any, group: Any = None, timeout: float | None = None) -> Iterator[Any]:
+        """Iterate over the values sent to `topic`, taken in `group` if one is given.
+
+        One call at a time is under way, and only while the next value is waited for; so what
+        is sent meanwhile waits for it. Ends once no value has come for `timeout` seconds.
+        """
+        while True:
+            wait = MAX_TIMEOUT_S if timeout is None else timeout
+            try:
+                value = self.recv(topic, wait) if group is None else self.take(topic, group, wait)
+            except TimedOut:
+                if timeout is None:
+                    continue
+                return
+            yield value
+
+    # Requests.
+
+    def request(self, topic: Any, value: Any, timeout: float = TIMEOUT_S) -> Any:
+        """Return what the handler that serves `topic` returns for `value`.
+
+        Raises TimedOut if none answers in time, HandlerFailed if it raised.
+        """
+        reply_topic = rpc.private_topic()
+        answer = self._begin("recv", (reply_topic,), timeout)
+        try:
+            self.send(topic, rpc.request(reply_topic, value, timeout), timeout)
+            return rpc.result(answer.result())
+        finally:
+            self._abandon(answer)
+
+    def serve(
+        self, topic: Any, handler: Callable[[Any], Any], *, group: Any = "", timeout: float | None = None
+    ) -> None:
+        """Answer requests on `topic` with what `handler` returns, until this junction is closed.
+
+        Each request goes to one of those that serve the topic in the same group. An exception of
+        the handler is raised as HandlerFailed at the other side. Ends also once no request has
+        come for `timeout` seconds.
+        """
+        try:
+            for message in self.values(topic, group, timeout):
+                request = rpc.Request.parse(message)
+                if request is None:
+                    log.warning("a value sent to the served topic %r is no request", topic)
+                    continue
+                self._answer(request, _handle(handler, request.value))
+        except Closed:
+            return
+
+    def _answer(self, request: rpc.Request, answer: Any) -> None:
+        # Nobody waits for these sends: whoever asked may be gone, which is not the handler's business.
+        try:
+            self._begin("send", (request.reply_topic, answer), request.timeout)
+        except (LocalProtocolError, TooLarge) as error:
+            self._begin("send", (request.reply_topic, rpc.failure(error)), request.timeout)
+
+    # The node.
+
+    def tokens(self, timeout: float = CONTROL_TIMEOUT_S) -> list[int]:
+        """Return the sorted tokens of the node, signed 64-bit."""
+        return list(self._begin("tokens", (), timeout).result())
+
+    def topic(self, topic: Any, timeout: float = CONTROL_TIMEOUT_S) -> dict[Any, Any]:
+        """Return who waits on `topic`: receivers, takers by group, senders, and the age of the oldest."""
+        return dict(self._begin("topic", (topic,), timeout).result())
+
+    def ping(self, timeout: float = CONTROL_TIMEOUT_S) -> bool:
+        """Return True once the node has answered."""
+        return self._begin("ping", (), timeout).result() is True
+
+    @abc.abstractmethod
+    def hello(self, timeout: float = CONTROL_TIMEOUT_S) -> dict[Any, Any]:
+        """Return what the node says of itself. Empty if it does not know the question, as an original one."""
+
+    # Life.
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """End every call under way with Closed. What is called later raises Closed too."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    # What the implementations differ in.
+
+    @abc.abstractmethod
+    def _begin(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+        """Start a call."""
+
+    @abc.abstractmethod
+    def _wait(self, call: Pending) -> None:
+        """Return once `call` has ended; abandon it if interrupted."""
+
+    @abc.abstractmethod
+    def _poll(self, call: Pending) -> bool:
+        """Return whether `call` has ended by now, without waiting."""
+
+    @abc.abstractmethod
+    def _abandon(self, call: Pending) -> None:
+        """End `call`, unless it has ended, because nobody wants its outcome."""
+
+
+def meeting_arguments(kind: MeetingKind, topic: Any, value: Any, group: Any) -> tuple[Any, ...]:
+    """Return the arguments of a call as begin() was given them. Raises LocalProtocolError if they do not fit."""
+    if (kind == "send") == (value is RAISE):
+        raise LocalProtocolError(f"a value goes with 'send', and only with it; the call is {kind!r}")
+    match kind:
+        case "send":
+            return (topic, value)
+        case "recv":
+            return (topic,)
+        case "take":
+            return (topic, group)
+    raise LocalProtocolError(f"kind {kind!r} is none of 'send', 'recv' and 'take'")
+
+
+def greeting(answer: Any) -> dict[Any, Any]:
+    """Return the answer to a :hello as a map, an empty one if it is none."""
+    return answer if isinstance(answer, dict) else {}
+
+
+def _handle(handler: Callable[[Any], Any], value: Any) -> dict[str, Any]:
+    try:
+        return rpc.success(handler(value))
+    except Exception as error:
+        log.exception("the handler of a request failed")
+        return rpc.failure(error)

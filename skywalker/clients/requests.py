@@ -1,0 +1,124 @@
+"""Calls to frames: what may be asked, checked before anything reaches a wire.
+
+Knows the two dialects and every argument's limit; knows no connection and no clock.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, Literal
+
+import msgpack
+
+from skywalker.clients.replies import is_timeout
+from skywalker.errors import LocalProtocolError, TooLarge
+from skywalker.limits import MAX_FRAME, MAX_TIMEOUT_MS
+from skywalker.wire import values
+from skywalker.wire.frames import BadFrame, split
+from skywalker.wire.junction import ERROR_TYPE, RECV, frame
+
+MeetingKind = Literal["send", "recv", "take"]
+Kind = Literal["send", "recv", "take", "tokens", "topic", "hello", "ping", "cancel"]
+
+MAX_TIMEOUT_S: Final = MAX_TIMEOUT_MS // 1000
+MEETINGS: Final[frozenset[Kind]] = frozenset(("send", "recv", "take"))
+"""The calls that wait for a partner: their frames say for how long, at the same place in both dialects."""
+
+_METHODS: Final[dict[Kind, str]] = {
+    "send": ":send!",
+    "recv": ":recv!",
+    "take": ":take!",
+    "tokens": ":tokens",
+    "topic": ":topic",
+    "hello": ":hello",
+    "ping": ":ping",
+    "cancel": ":cancel",
+}
+_TIMEOUT_POSITION: Final = 2
+_UNENCODABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
+
+
+def milliseconds(timeout: float) -> int:
+    """Return a timeout in seconds as whole milliseconds, rounded up.
+
+    Raises LocalProtocolError unless it is a number from 0 to MAX_TIMEOUT_S.
+    """
+    try:
+        if 0 <= timeout <= MAX_TIMEOUT_S:
+            return math.ceil(timeout * 1000)
+    except TypeError:
+        pass  # it is no number, and gets the same answer
+    raise LocalProtocolError(f"timeout of {timeout!r} seconds, allowed are 0 to {MAX_TIMEOUT_S}")
+
+
+class Requests:
+    """Encodes calls for one connection. Not for use by two threads at a time."""
+
+    __slots__ = ("_max_frame", "_pack", "_timeout_value", "_timeout_value_bytes")
+
+    def __init__(self, timeout_value: bytes = b"", max_frame: int = MAX_FRAME) -> None:
+        self._pack = msgpack.Packer(unicode_errors="surrogateescape").pack
+        self._max_frame = max_frame
+        self._timeout_value_bytes = timeout_value
+        self._timeout_value = values.unpack(timeout_value) if timeout_value else None
+
+    def encode(self, id: int, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> bytes:
+        """Return the frame of a call; `timeout`, in seconds, is for meetings only.
+
+        Raises LocalProtocolError for what the protocol forbids, TooLarge for what does not fit in a frame.
+        """
+        elements: tuple[Any, ...]
+        if kind in MEETINGS:
+            if kind == "send":
+                self._check_value(arguments[-1])
+            elements = (_METHODS[kind], id, milliseconds(timeout), *arguments)
+            if self._timeout_value_bytes and kind != "take":
+                elements = (*elements[:3], self._timeout_value, *arguments)
+        else:
+            elements = (_METHODS[kind], id, *arguments)
+        try:
+            body: bytes = self._pack(elements)
+        except _UNENCODABLE as error:
+            raise LocalProtocolError(f"a {kind} cannot be sent as MessagePack: {error}") from error
+        size = len(body)
+        if size > self._max_frame:
+            details = {"size": size, "limit": self._max_frame}
+            raise TooLarge(f"{kind} of {size} bytes, limit is {self._max_frame}", details)
+        return size.to_bytes(2, "big") + body
+
+    def _check_value(self, value: Any) -> None:
+        """Refuse what a receiver could not tell from the node's own words."""
+        if isinstance(value, msgpack.ExtType) and (value.code == ERROR_TYPE or is_timeout(value)):
+            raise LocalProtocolError(f"a value of extension type 0x{value.code:02x} is reserved for the node's answers")
+        # Equality in Python is the wider one, so that most values are not encoded twice.
+        if self._timeout_value_bytes and value == self._timeout_value and self.says_timed_out(values.pack(value)):
+            raise LocalProtocolError(f"the value {value!r} is this client's timeout value")
+
+    def says_timed_out(self, result: bytes) -> bool:
+        """Whether the encoded result of a send or recv is the timeout value, in the first dialect."""
+        return values.canonical(result) == self._timeout_value_bytes
+
+
+def elements_of(request: bytes) -> tuple[bytes, ...]:
+    """Return the encoded elements of a frame that is known to be well-formed."""
+    frames, _ = split(request)
+    (elements,) = frames
+    assert not isinstance(elements, BadFrame), elements.reason
+    return elements
+
+
+def renewed(request: bytes, timeout: float) -> bytes:
+    """Return the frame of a meeting with another timeout, in seconds, no longer than the one it had."""
+    elements = list(elements_of(request))
+    elements[_TIMEOUT_POSITION] = values.pack(milliseconds(timeout))
+    return frame(*elements)
+
+
+def topic_of(request: bytes) -> Any:
+    """Return the topic of a meeting's frame, or its bytes if Python has no form for it."""
+    elements = elements_of(request)
+    topic = elements[-1 if elements[0] == RECV else -2]
+    try:
+        return values.unpack(topic)
+    except (ValueError, TypeError):
+        return topic

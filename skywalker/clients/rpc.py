@@ -1,0 +1,65 @@
+"""The values that request() and serve() send each other; any language can speak them.
+
+the request, on the topic that is served   {"reply": topic, "timeout": ms, "value": value}
+the answer, on the private reply topic     {"value": result}, or {"error": text}
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from skywalker.errors import HandlerFailed
+from skywalker.limits import MAX_TIMEOUT_MS
+
+_LONGEST_TEXT = 1000
+"""Characters of a failed handler's message: enough to find it in its log, and surely fits in a frame."""
+
+
+def private_topic() -> list[Any]:
+    """Return a topic that nobody else uses or can guess."""
+    return ["skywalker.reply", secrets.token_bytes(16)]
+
+
+def request(reply_topic: Any, value: Any, timeout: float) -> dict[str, Any]:
+    """Return what a request sends."""
+    return {"reply": reply_topic, "timeout": math.ceil(timeout * 1000), "value": value}
+
+
+def success(result: Any) -> dict[str, Any]:
+    """Return the answer of a handler that returned."""
+    return {"value": result}
+
+
+def failure(error: Exception) -> dict[str, Any]:
+    """Return the answer of a handler that raised."""
+    return {"error": f"{type(error).__name__}: {error}"[:_LONGEST_TEXT]}
+
+
+def result(answer: Any) -> Any:
+    """Return what the handler returned. Raises HandlerFailed if it did not, or if this is no answer."""
+    match answer:
+        case {"value": value}:
+            return value
+        case {"error": str(text)}:
+            raise HandlerFailed(text)
+    raise HandlerFailed(f"the answer is not one of a handler: {answer!r:.100}")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request as its handler's side sees it."""
+
+    reply_topic: Any
+    timeout: float  # seconds for which the other side waited at most when it sent this
+    value: Any
+
+    @classmethod
+    def parse(cls, message: Any) -> Request | None:
+        """Read a received value; None if it is no request."""
+        match message:
+            case {"reply": topic, "timeout": int(ms), "value": value} if ms >= 0:
+                return cls(topic, min(ms, MAX_TIMEOUT_MS) / 1000, value)
+        return None

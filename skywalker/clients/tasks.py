@@ -1,0 +1,100 @@
+"""Tasks that wait for calls, over any core: what asyncio clients have in common.
+
+All of it runs on one event loop. One timer serves all calls, and is set anew only when a
+deadline comes before the time it is set for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from skywalker.clients.aio_interface import AsyncJunction, Pending
+from skywalker.clients.call import Core
+from skywalker.clients.interface import CONTROL_TIMEOUT_S, greeting
+from skywalker.clients.requests import Kind
+from skywalker.errors import Closed
+
+
+class TaskJunction(AsyncJunction):
+    """A junction whose callers are tasks of the running event loop."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    async def cancel(self, call: Pending, timeout: float = CONTROL_TIMEOUT_S) -> bool:
+        self._check_open()
+        canceller = Pending(self)
+        self._core.cancel(call, canceller, timeout, self._loop.time())
+        self._wake_by(canceller.expires)
+        self._act()
+        return await canceller.result() is True
+
+    async def hello(self, timeout: float = CONTROL_TIMEOUT_S) -> dict[Any, Any]:
+        return greeting(await (await self._begin("hello", ({},), timeout)).result())
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._core.close(Closed("the client was closed"))
+        self._act()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed("the client is closed")
+
+    async def _begin(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+        self._check_open()
+        call = Pending(self)
+        self._core.begin(call, kind, arguments, timeout, self._loop.time())
+        self._wake_by(call.expires)
+        self._act()
+        return call
+
+    async def _wait(self, call: Pending) -> None:
+        waiter = self._loop.create_future()
+        if call.waiters is None:
+            call.waiters = [waiter]
+        else:
+            call.waiters.append(waiter)
+        try:
+            await waiter
+        except BaseException:
+            self._abandon(call)
+            raise
+
+    def _abandon(self, call: Pending) -> None:
+        if not call.ended:
+            self._core.abandon(call, self._loop.time())
+            self._act()
+
+    def _act(self) -> None:
+        """Do what the core wants done, after every use of it."""
+        ended = self._core.ended
+        if ended:
+            for call in ended:
+                for waiter in call.waiters or ():
+                    if not waiter.done():
+                        waiter.set_result(None)
+                call.waiters = None
+            ended.clear()
+
+    def _wake_by(self, at: float) -> None:
+        timer = self._timer
+        if timer is None or at < timer.when():
+            if timer is not None:
+                timer.cancel()
+            self._timer = self._loop.call_at(at, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        self._core.tick(now)
+        self._act()
+        wait = self._core.wait(now)
+        if wait is not None and not self._closed:
+            self._wake_by(now + wait)

@@ -1,0 +1,115 @@
+"""Threads that wait for calls, over any core: what blocking clients have in common.
+
+One lock guards the core and is never held while waiting. A thread that waits for a call
+sleeps on a lock of its own, which whoever ends the call releases.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, Final
+
+from skywalker.clients.call import Call, Core
+from skywalker.clients.interface import CONTROL_TIMEOUT_S, Junction, Pending, greeting
+from skywalker.clients.requests import Kind
+from skywalker.deadlines import BUCKETS_PER_SECOND
+from skywalker.errors import Closed
+
+SLACK_S: Final = 2 / BUCKETS_PER_SECOND
+"""Seconds after which a deadline that has passed is surely found due."""
+
+
+class ThreadedJunction(Junction):
+    """A junction whose callers are threads."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._lock = threading.Lock()
+        self._sleepers: dict[threading.Lock, None] = {}  # locks of threads that wait to be woken
+        self._closed = False
+
+    def cancel(self, call: Pending, timeout: float = CONTROL_TIMEOUT_S) -> bool:
+        canceller = Pending(self)
+        with self._lock:
+            self._check_open()
+            self._core.cancel(call, canceller, timeout, time.monotonic())
+            self._act()
+        return canceller.result() is True
+
+    def hello(self, timeout: float = CONTROL_TIMEOUT_S) -> dict[Any, Any]:
+        return greeting(self._begin("hello", ({},), timeout).result())
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._core.close(Closed("the client was closed"))
+            self._act()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed("the client is closed")
+
+    def _begin(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+        call = Pending(self)
+        with self._lock:
+            self._check_open()
+            self._core.begin(call, kind, arguments, timeout, time.monotonic())
+            self._act()
+        return call
+
+    def _abandon(self, call: Pending) -> None:
+        if not call.ended:
+            with self._lock:
+                self._core.abandon(call, time.monotonic())
+                self._act()
+
+    def _poll(self, call: Pending) -> bool:
+        with self._lock:
+            self._core.tick(time.monotonic())
+            self._act()
+        return call.ended
+
+    def _wait(self, call: Pending) -> None:
+        try:
+            while not call.ended:
+                self._sleep(call)
+        except BaseException:
+            self._abandon(call)
+            raise
+
+    def _sleep(self, call: Pending) -> None:
+        """Wait until `call` may have ended, its time is over, or this thread is needed."""
+        sleeper = threading.Lock()
+        sleeper.acquire()
+        with self._lock:
+            if call.ended:
+                return
+            if call.waiters is None:
+                call.waiters = []
+            call.waiters.append(sleeper)
+            self._sleepers[sleeper] = None
+        try:
+            woken = sleeper.acquire(timeout=max(0.0, call.expires - time.monotonic()) + SLACK_S)
+        finally:
+            with self._lock:
+                self._sleepers.pop(sleeper, None)
+        if not woken:
+            with self._lock:
+                self._core.tick(time.monotonic())
+                self._act()
+
+    def _act(self) -> None:
+        """Do what the core wants done, after every use of it. The lock is held."""
+        ended = self._core.ended
+        if ended:
+            for call in ended:
+                self._wake(call)
+            ended.clear()
+
+    def _wake(self, call: Call) -> None:
+        for sleeper in call.waiters or ():
+            if sleeper in self._sleepers:
+                del self._sleepers[sleeper]
+                sleeper.release()
+        call.waiters = None

@@ -1,0 +1,261 @@
+"""The settings of a node. Each is one field here or in Limits; everything else is made from these.
+
+SETTINGS is the table: for every setting its key in the TOML file, its SKYWALKER_* variable,
+its flag, what is allowed and one line of help. load() reads them: a flag outdoes a variable,
+a variable the file, the file the default. Anything unknown or not allowed is a ConfigError
+that names where it stands. The environment is read only when it is passed in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from skywalker.errors import ConfigError
+from skywalker.limits import KIB, MIB, Limits, setting
+
+Value = str | int | float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Config:
+    """How one node runs. Made by load(), every value is within its range."""
+
+    bind: str = setting("127.0.0.1", "address to listen on")
+    port: int = setting(3443, "TCP port to listen on; 0 takes any free one")
+    workers: int = setting(0, "worker processes; 0 means one for each core")
+    state_dir: str = setting("", "directory of what outlives the node, such as its tokens; empty means a usual place")
+    backlog: int = setting(1024, "connections that may wait to be accepted, at each worker")
+    name: str = setting("", "what this node calls itself; empty means the host name")
+    drain_timeout_s: float = setting(10.0, "time that calls still waiting get when the node is told to stop")
+    parent_fd: int = setting(-1, "descriptor on which the starting program is told the address, and is watched")
+    limits: Limits = dataclasses.field(default_factory=Limits)
+
+
+HIDDEN: Final = frozenset({"parent_fd"})
+"""Keys for programs that start a node: a flag that no help shows, and neither file nor variable."""
+
+_DAY_S: Final = 86_400
+_RANGES: Final[Mapping[str, tuple[float, float]]] = {
+    "port": (0, 65_535),
+    "workers": (0, 1024),
+    "backlog": (1, 65_535),
+    "drain_timeout_s": (0, _DAY_S),
+    "parent_fd": (-1, 2**31 - 1),
+}
+_ANY_DURATION: Final = (0.001, _DAY_S)
+_ANY_NUMBER: Final = (1, 2**40)
+_NEVER_EMPTY: Final = frozenset({"bind"})
+
+_DURATION: Final = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)(ms|s|m|h|)", re.ASCII)
+_SECONDS: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SIZE: Final = re.compile(r"(\d{1,15})(kib|mib|gib|b|)", re.ASCII)
+_BYTES: Final = {"": 1, "b": 1, "kib": KIB, "mib": MIB, "gib": 1024 * MIB}
+_WHOLE: Final = re.compile(r"-?\d{1,15}", re.ASCII)
+
+
+def duration(text: str) -> float:
+    """Return the seconds that `500ms`, `5s`, `2m`, `1h` or a bare number of seconds stands for, or raise ValueError."""
+    match = _DURATION.fullmatch(text.strip())
+    if not match:
+        raise ValueError(f"{text!r} is no time such as 5, 500ms, 5s, 2m or 1h")
+    number, unit = match.groups()
+    return float(number) * _SECONDS[unit]
+
+
+def size(text: str) -> int:
+    """Return the bytes that `64KiB`, `1MiB`, `2GiB` or a bare number of bytes stands for, or raise ValueError."""
+    match = _SIZE.fullmatch(text.strip().lower())
+    if not match:
+        raise ValueError(f"{text!r} is no size such as 4096, 64KiB or 1MiB")
+    number, unit = match.groups()
+    return int(number) * _BYTES[unit]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting, and what it is called in each place it may come from."""
+
+    table: str
+    key: str
+    default: Value
+    help: str
+
+    @property
+    def path(self) -> str:
+        """Its name in the TOML file, with the table: `limits.max_calls`."""
+        return f"{self.table}.{self.key}" if self.table else self.key
+
+    @property
+    def stem(self) -> str:
+        """The key without the unit of seconds, since a flag or a variable may spell its own: `drain_timeout`."""
+        return self.key.removesuffix("_s")
+
+    @property
+    def flag(self) -> str:
+        """Its flag: `--drain-timeout`."""
+        return f"--{self.stem.replace('_', '-')}"
+
+    @property
+    def variable(self) -> str:
+        """Its environment variable: `SKYWALKER_DRAIN_TIMEOUT`."""
+        return f"SKYWALKER_{self.stem.upper()}"
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it belongs in no file, no variable and no help."""
+        return self.key in HIDDEN
+
+    @property
+    def metavar(self) -> str:
+        """What kind of value a flag takes, in one word."""
+        if isinstance(self.default, str):
+            return "TEXT"
+        return "TIME" if self._is_duration else "SIZE" if self._is_size else "N"
+
+    @property
+    def allowed(self) -> str:
+        """What its value may be, to end the sentence "this is not ..."."""
+        if isinstance(self.default, str):
+            return "one line of text" + (" that is not empty" if self.key in _NEVER_EMPTY else "")
+        least, most = self._range
+        kind = "a number of seconds" if self._is_duration else "a whole number"
+        written = ", also written as 500ms, 5s or 2m" if self._is_duration else ""
+        written = ", also written as 64KiB or 1MiB" if self._is_size else written
+        return f"{kind} from {least:.15g} to {most:.15g}{written}"
+
+    def shown(self, value: Value) -> str:
+        """Return `value` the short way that parse() reads back: `1MiB`, `10s`."""
+        if self._is_duration:
+            return f"{float(value):.6f}".rstrip("0").rstrip(".") + "s"
+        if self._is_size:
+            for unit, suffix in ((1024 * MIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+                if value and int(value) % unit == 0:
+                    return f"{int(value) // unit}{suffix}"
+        return str(value)
+
+    def parse(self, text: str, where: str) -> Value:
+        """Return the value that the text of a flag or variable stands for. Raises ConfigError naming `where`."""
+        bare_number = isinstance(self.default, int) and _WHOLE.fullmatch(text.strip())
+        return self.accept(int(text) if bare_number else text, where)
+
+    def accept(self, value: object, where: str) -> Value:
+        """Return `value`, of a TOML file or a Python program, as the setting's type. Raises ConfigError."""
+        given = value
+        if isinstance(value, str) and (self._is_duration or self._is_size):
+            try:
+                value = duration(value) if self._is_duration else size(value)
+            except ValueError:
+                value = None
+        if isinstance(self.default, str):
+            if isinstance(value, str) and value.isprintable() and (value.strip() or self.key not in _NEVER_EMPTY):
+                return value
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            least, most = self._range
+            # A NaN compares as neither.
+            if least <= value <= most:
+                if isinstance(self.default, float):
+                    return float(value)
+                if isinstance(value, int):
+                    return value
+        raise ConfigError(f"{where}: {given!r} is not {self.allowed}")
+
+    @property
+    def _is_duration(self) -> bool:
+        return self.key.endswith("_s")
+
+    @property
+    def _is_size(self) -> bool:
+        return self.key.endswith("_bytes")
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        return _RANGES.get(self.key, _ANY_DURATION if self._is_duration else _ANY_NUMBER)
+
+
+def _settings(defaults: Config | Limits, table: str) -> Iterator[Setting]:
+    for field in dataclasses.fields(defaults):
+        if "help" in field.metadata:
+            yield Setting(table, field.name, getattr(defaults, field.name), field.metadata["help"])
+
+
+SETTINGS: Final[tuple[Setting, ...]] = (*_settings(Config(), ""), *_settings(Limits(), "limits"))
+"""Every setting in the order of the fields, those of Config first."""
+
+BY_KEY: Final[Mapping[str, Setting]] = {each.key: each for each in SETTINGS}
+"""No key is in two tables, so that one name is enough for a flag, a variable or a keyword argument."""
+
+
+def load(
+    flags: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Config:
+    """Return the settings of `file`, outdone by those of `environ`, outdone by `flags` (text by key).
+
+    Raises ConfigError for a file that cannot be read and for every key or value that is not allowed.
+    """
+    values: dict[str, Value] = {}
+    if file is not None:
+        values |= _from_file(file)
+    for known in SETTINGS:
+        if environ and not known.hidden and known.variable in environ:
+            values[known.key] = known.parse(environ[known.variable], known.variable)
+    for key, text in (flags or {}).items():
+        values[key] = BY_KEY[key].parse(text, BY_KEY[key].flag)
+    return _config(values)
+
+
+def checked(settings: Mapping[str, object]) -> dict[str, Value]:
+    """Return keyword arguments of a program as values by key. Raises ConfigError for an unknown key or a bad value."""
+    known = [each.key for each in SETTINGS if not each.hidden]
+    for key in settings:
+        if key not in known:
+            raise ConfigError(f"unknown setting {key!r}{_instead(key, known)}")
+    return {key: BY_KEY[key].accept(value, key) for key, value in settings.items()}
+
+
+def _config(values: Mapping[str, Value]) -> Config:
+    tables: dict[str, dict[str, Any]] = {"": {}, "limits": {}}
+    for key, value in values.items():
+        tables[BY_KEY[key].table][key] = value
+    return Config(**tables[""], limits=Limits(**tables["limits"]))
+
+
+def _from_file(file: Path) -> dict[str, Value]:
+    try:
+        document = tomllib.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+    except ValueError as error:  # what it says may be TOML's or UTF-8's business
+        raise ConfigError(f"{file}: {error}") from error
+    by_path = {each.path: each for each in SETTINGS if not each.hidden}
+    values: dict[str, Value] = {}
+    for path, value in _flattened(document, file):
+        if path not in by_path:
+            raise ConfigError(f"{file}: unknown key {path!r}{_instead(path, list(by_path))}")
+        found = by_path[path]
+        values[found.key] = found.accept(value, f"{file}: {path}")
+    return values
+
+
+def _flattened(document: Mapping[str, object], file: Path) -> Iterator[tuple[str, object]]:
+    for key, value in document.items():
+        if key != "limits":
+            yield key, value
+        elif isinstance(value, dict):
+            yield from ((f"limits.{inner}", of) for inner, of in value.items())
+        else:
+            raise ConfigError(f"{file}: limits: {value!r} is not a table; write [limits] and its keys below it")
+
+
+def _instead(unknown: str, known: list[str]) -> str:
+    """Return the hint that ends an error about an unknown key: the nearest one, whatever table it is in."""
+    bare = {path.rpartition(".")[2]: path for path in known}
+    near = difflib.get_close_matches(unknown.rpartition(".")[2], bare, n=1, cutoff=0.6)
+    return f"; did you mean {bare[near[0]]!r}?" if near else f"; known are {', '.join(known)}"

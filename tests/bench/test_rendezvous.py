@@ -1,0 +1,103 @@
+"""The command: a short run on real nodes, its numbers, and that nothing of it is left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.helpers import eventually, time_factor
+
+COMMAND = [sys.executable, "-m", "bench.rendezvous"]
+
+
+def processes_of_session(session: int) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            continue
+    return found
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
+    """A short run's table and its JSON."""
+    file = tmp_path_factory.mktemp("bench") / "result.json"
+    options = ["--workers=1,2", "--shape=1x64", "--shape=6x1", "--runs=1", "--seconds=0.3", f"--json={file}"]
+    with subprocess.Popen(
+        [*COMMAND, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        output, errors = process.communicate(timeout=60 * time_factor())
+    assert process.returncode == 0, errors
+    assert errors == ""
+    assert processes_of_session(process.pid) == []
+    return output, json.loads(file.read_text())
+
+
+def test_every_case_is_measured(ran: tuple[str, dict[str, Any]]) -> None:
+    cases = [(case["workers"], case["mode"], case["pairs"], case["in_flight"]) for case in ran[1]["cases"]]
+    shapes = [("closed-loop", 1, 64), ("closed-loop", 6, 1), ("lockstep", 16, 1)]
+    assert cases == [(workers, *shape) for workers in (1, 2) for shape in shapes]
+
+
+def test_every_value_sent_was_received(ran: tuple[str, dict[str, Any]]) -> None:
+    for case in ran[1]["cases"]:
+        for run in case["runs"]:
+            assert run["sent"] == run["received"] >= run["rendezvous"] > 0
+
+
+def test_rates_agree_with_counts_and_cpu_time(ran: tuple[str, dict[str, Any]]) -> None:
+    for case in ran[1]["cases"]:
+        (run,) = case["runs"]
+        assert 0.2 < run["seconds"] < 0.6 * time_factor()
+        assert run["rate"] == pytest.approx(run["rendezvous"] / run["seconds"])
+        assert run["rate_per_core"] == pytest.approx(run["rate"] / run["server_cores"])
+        assert 0 < run["server_cores"] < case["workers"] + 1
+        assert (case["rate"], case["rate_per_core"]) == (run["rate"], run["rate_per_core"])
+
+
+def test_latencies_agree_with_the_rate(ran: tuple[str, dict[str, Any]]) -> None:
+    for case in ran[1]["cases"]:
+        if case["mode"] == "lockstep":
+            assert 0 < case["p50_us"] <= case["p99_us"]
+            # Half of them took at least the median.
+            assert case["rate"] * case["p50_us"] / 2 <= 1e6
+
+
+def test_settings_and_every_row_are_printed(ran: tuple[str, dict[str, Any]]) -> None:
+    lines = ran[0].splitlines()
+    for name in ran[1]["settings"]:
+        assert any(line.startswith(name) for line in lines)
+    for case in ran[1]["cases"]:
+        if case["mode"] == "closed-loop":
+            assert any(f"{case['rate']:,.0f}" in line and f"{case['rate_per_core']:,.0f}" in line for line in lines)
+
+
+def test_an_interrupt_leaves_nothing_running() -> None:
+    with subprocess.Popen(
+        [*COMMAND, "--seconds=60", "--workers=2"], stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+
+        def generating() -> bool:
+            return any("bench.generator" in each.cmdline() for each in processes_of_session(process.pid))
+
+        eventually(generating, within=20)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20 * time_factor())
+    assert process.returncode != 0
+    assert "Traceback" not in errors
+    eventually(lambda: not processes_of_session(process.pid))
+
+
+@pytest.mark.parametrize("option", ["--workers=0", "--workers=1,x", "--shape=8", "--shape=1x257", "--runs=0"])
+def test_an_option_that_makes_no_sense_is_a_usage_error(option: str) -> None:
+    done = subprocess.run([*COMMAND, option], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert option.split("=")[0] in done.stderr

@@ -1,0 +1,145 @@
+"""The demo on a real node: what it shows, what it counts, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+from array import array
+from pathlib import Path
+
+import psutil
+import pytest
+
+from skywalker.cli.demo import ADDRESS_TAKEN, PORT
+from skywalker.cli.demo_run import Comparison, Progress
+from skywalker.cli.demo_taker import Receipts, digest
+from tests.cli.running import end, run, started
+from tests.cli.terminal import on_terminal
+from tests.helpers import eventually
+from workers import exits
+
+ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def number(screen: str, label: str) -> float:
+    found = re.search(rf"^  {label} +([0-9,.]+)  ", screen, re.MULTILINE)
+    assert found, screen
+    return float(found[1].replace(",", ""))
+
+
+def test_every_line_of_a_file_arrives_whatever_is_in_it(tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"text\n\n\xff\xfe\n" + "ünï\n".encode() + b"x" * 100_000 + b"\nlast, without an end")
+    ran = run("demo", str(file), "--seconds", "0.5")
+    screen = ran.stdout.decode()
+    assert ran.returncode == 0, screen
+    assert number(screen, "sent") == number(screen, "received") > 10
+    assert number(screen, "timed out") == 0
+    assert 0 < number(screen, "p50") <= number(screen, "p99")
+    assert "every line arrived exactly once" in screen
+    assert "\x1b" not in screen
+
+
+def test_without_a_file_it_finds_one() -> None:
+    ran = run("demo", "--seconds", "0.2")
+    assert ran.returncode == 0
+    assert Path(re.search(r"^  file +(/.*)$", ran.stdout.decode(), re.MULTILINE)[1]).is_file()
+
+
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert run("demo", str(tmp_path / "empty")).returncode == 2
+
+
+def test_a_taken_port_is_told_and_another_one_used() -> None:
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            other.bind(("127.0.0.1", PORT))
+            other.listen()
+        except OSError:
+            pass  # then somebody else has it, which is as good
+        ran = run("demo", "--seconds", "0.2")
+    assert ran.returncode == 0
+    assert f"port {PORT} is taken" in ran.stdout.decode()
+    assert f"node       127.0.0.1:{PORT}" not in ran.stdout.decode()
+    assert exits.ADDRESS == ADDRESS_TAKEN
+
+
+def test_on_a_terminal_the_bar_stays_within_its_line() -> None:
+    with on_terminal("demo", "--seconds", "0.6", columns=60) as (terminal, process):
+        shown = terminal.read_to_the_end()
+        assert end(process) == 0
+    bars = [ESCAPES.sub("", bar) for bar in shown.decode().split("\r") if "lines/s" in bar and "%" in bar]
+    assert len(bars) > 2
+    assert max(len(bar.split("\n")[0]) for bar in bars) < 60
+    assert "100%" in bars[-1]
+    assert b"\x1b[" in shown
+
+
+def test_no_color_is_respected_on_a_terminal() -> None:
+    with on_terminal("demo", "--seconds", "0.2", NO_COLOR="1") as (terminal, process):
+        shown = terminal.read_to_the_end()
+        assert end(process) == 0
+    assert not re.search(rb"\x1b\[[0-9;]*m", shown)
+
+
+@pytest.mark.parametrize("moment", [b"skywalker demo", b"node ", b"lines/s"])
+def test_ctrl_c_at_any_moment_leaves_no_process_behind(moment: bytes) -> None:
+    with on_terminal("demo", "--seconds", "60") as (terminal, process):
+        terminal.shows(moment)
+        family = psutil.Process(process.pid).children(recursive=True)
+        terminal.press(b"\x03")
+        shown = terminal.read_to_the_end()
+        assert end(process) == 130
+        assert b"Traceback" not in shown
+        eventually(lambda: not any(child.is_running() for child in family), within=10.0)
+
+
+def test_a_killed_demo_leaves_no_process_behind() -> None:
+    with started("demo", "--seconds", "60") as process:
+        demo = psutil.Process(process.pid)
+        family = eventually(lambda: (found := demo.children(recursive=True)) and len(found) >= 5 and found, within=10.0)
+        process.send_signal(signal.SIGKILL)
+        eventually(lambda: not any(child.is_running() for child in family), within=10.0)
+
+
+def progress_of(*lines: str, timed_out: frozenset[int] = frozenset()) -> Progress:
+    return Progress(1.0, digests=array("Q", map(digest, lines)), timed_out=set(timed_out))
+
+
+def receipts_of(*lines: tuple[int, str]) -> Receipts:
+    receipts = Receipts()
+    for position, line in lines:
+        receipts.add(position, 0, line)
+    return receipts
+
+
+@pytest.mark.parametrize(
+    ("receipts", "timed_out", "expected"),
+    [
+        ([(1, "b"), (0, "a")], {}, Comparison(0, 0, 0, 0)),
+        ([(0, "a")], {}, Comparison(1, 0, 0, 0)),
+        ([(0, "a")], {1}, Comparison(0, 0, 0, 0)),
+        ([(0, "a"), (1, "b")], {1}, Comparison(0, 0, 0, 1)),
+        ([(0, "a"), (1, "b"), (1, "b")], {}, Comparison(0, 1, 0, 0)),
+        ([(0, "a"), (1, "a")], {}, Comparison(0, 0, 1, 0)),
+        ([(0, "a"), (1, "b"), (7, "b")], {}, Comparison(0, 0, 1, 0)),
+    ],
+)
+def test_the_comparison_finds_what_is_wrong(
+    receipts: list[tuple[int, str]], timed_out: set[int], expected: Comparison
+) -> None:
+    found = Comparison.of(progress_of("a", "b", timed_out=frozenset(timed_out)), receipts_of(*receipts))
+    assert found == expected
+    assert found.good is (expected == Comparison(0, 0, 0, 0))
+
+
+def test_receipts_survive_the_way_between_processes() -> None:
+    sent = receipts_of((0, "a"), (2**40, "b"))
+    got = Receipts()
+    got.extend(sent.to_bytes())
+    assert (got.numbers, got.latencies_us, got.digests) == (sent.numbers, sent.latencies_us, sent.digests)
+    with pytest.raises(ValueError, match="middle"):
+        got.extend(sent.to_bytes()[:-8])

@@ -1,0 +1,91 @@
+"""`skywalker serve` and `python -m workers`: their options, and with which status they end."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from skywalker.config import SETTINGS
+from skywalker.embedded import Node
+from tests.cli.running import end, environment, run, started
+from tests.helpers import eventually, time_factor
+from workers import exits
+
+
+@contextmanager
+def serving(log: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """Run `skywalker serve` on a free port; yield it and its address once it says that it serves."""
+    with log.open("wb") as stderr, started("serve", "--port=0", *arguments, stderr=stderr) as process:
+        said = eventually(lambda: re.search(r"event=serving .*host=(\S+) port=(\d+)", log.read_text()), within=15.0)
+        yield process, f"{said[1]}:{said[2]}"
+
+
+def test_help_shows_every_setting_with_its_default() -> None:
+    shown = " ".join(run("serve", "--help").stdout.decode().split())
+    for setting in SETTINGS:
+        assert (f" {setting.flag} " in shown) is not setting.hidden
+        if not setting.hidden and setting.default != "":
+            assert f"[{setting.shown(setting.default)}]" in shown
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_status_0(tmp_path: Path, number: signal.Signals) -> None:
+    with serving(tmp_path / "log", "--workers=1") as (process, address):
+        assert run("ping", node=address).returncode == 0
+        process.send_signal(number)
+        assert end(process) == exits.OK
+
+
+def test_python_m_workers_is_the_same_command(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("prot = 1")
+    for arguments in (["--config", str(tmp_path / "bad.toml")], ["--port", "x"], ["--frobnicate"]):
+        ran = subprocess.run(
+            [sys.executable, "-m", "workers", *arguments],
+            capture_output=True,
+            env=environment(),
+            timeout=20 * time_factor(),
+            check=False,
+        )
+        assert ran.returncode == exits.USAGE
+        assert ran.stderr.replace(b"python -m workers", b"skywalker serve") == run("serve", *arguments).stderr
+
+
+def test_an_option_outdoes_a_variable_and_a_variable_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text("port = 70000")
+    assert b"node.toml: port: 70000" in run("serve", "--config", str(file)).stderr
+    file.write_text("workers = 1\nbind = 'no such address'\n[limits]\nmax_calls = 7")
+    outdone = run("serve", "--port=0", SKYWALKER_CONFIG=str(file), SKYWALKER_BIND="nor this one")
+    assert outdone.returncode == exits.ADDRESS
+    assert b"nor this one" in outdone.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--port", "70000"], "--port: 70000 is not a whole number from 0 to 65535"),
+        (["--drain-timeout", "soon"], "--drain-timeout: 'soon' is not a number of seconds"),
+        (["--output-bytes", "1 pint"], "--output-bytes: '1 pint' is not a whole number"),
+        (["--bind", ""], "--bind: '' is not one line of text that is not empty"),
+        (["--config", "/no/such/file.toml"], "/no/such/file.toml: cannot be read: No such file or directory"),
+    ],
+)
+def test_a_wrong_setting_is_status_2_and_one_line(arguments: list[str], said: str) -> None:
+    ran = run("serve", *arguments)
+    assert ran.returncode == exits.USAGE
+    assert ran.stderr.decode().startswith(f"skywalker: {said}")
+    assert ran.stderr.count(b"\n") == 1
+
+
+def test_a_port_in_use_is_one_line_and_a_status_of_its_own(node: Node) -> None:
+    ran = run("serve", "--port", str(node.port))
+    assert ran.returncode == exits.ADDRESS
+    assert str(node.port) in ran.stderr.decode()
+    assert ran.stderr.count(b"\n") == 1

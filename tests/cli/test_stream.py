@@ -1,0 +1,161 @@
+"""`--lines`: many values through one command, in order, and nothing lost at its ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from skywalker.clients.blocking import Client
+from skywalker.embedded import Node
+from tests.cli.running import SKYWALKER, end, environment, run, started
+from tests.helpers import eventually, time_factor
+
+Waits = Callable[..., None]
+
+
+def test_lines_arrive_in_their_order_and_unchanged(node: Node, topic: str) -> None:
+    lines = b"".join(b"%d line \xff \xc3\xa9 {\n" % number for number in range(3_000)) + b"no newline at the end"
+    with started("take", topic, "--raw", "--lines", "--count", "3001", node=node.address) as taker:
+        assert run("send", topic, "--raw", "--lines", stdin=lines, node=node.address).returncode == 0
+        assert taker.communicate(timeout=30 * time_factor())[0] == lines + b"\n"
+        assert end(taker) == 0
+
+
+def test_a_line_leaves_as_soon_as_it_was_written(node: Node, topic: str, junction: Client) -> None:
+    with started("send", topic, "--lines", node=node.address) as sender:
+        assert sender.stdin is not None
+        for number in range(3):
+            sender.stdin.write(b"%d\n" % number)
+            sender.stdin.flush()
+            assert junction.recv(topic, 10.0) == number
+        sender.stdin.close()
+        assert end(sender) == 0
+
+
+def test_what_is_received_is_printed_at_once(node: Node, topic: str, junction: Client) -> None:
+    with started("recv", topic, "--lines", node=node.address) as receiver:
+        assert receiver.stdout is not None
+        for number in range(3):
+            junction.send(topic, number, 10.0)
+            assert receiver.stdout.readline() == b"%d\n" % number
+
+
+def test_no_more_values_than_said_are_on_their_way(node: Node, topic: str, someone_waits: Waits) -> None:
+    with started("send", topic, "--lines", "--in-flight", "3", node=node.address) as sender:
+        assert sender.stdin is not None
+        sender.stdin.write(b"1\n" * 10)
+        sender.stdin.flush()
+        someone_waits(senders=3)
+        got = run("recv", topic, "--lines", "--count", "10", node=node.address)
+        assert got.stdout == b"1\n" * 10
+        sender.stdin.close()
+        assert end(sender) == 0
+
+
+def test_the_first_line_that_is_not_delivered_ends_the_stream(node: Node, topic: str) -> None:
+    with started("send", topic, "--lines", "--in-flight", "4", "--timeout", "300ms", node=node.address) as sender:
+        assert sender.stdin is not None
+        sender.stdin.write(b"1\n" * 100)
+        sender.stdin.flush()  # and stays open: it must not wait for more
+        assert end(sender) == 3
+        assert sender.stderr is not None
+        told = sender.stderr.read().decode().splitlines()
+    assert told[0].startswith("skywalker: line 1: nobody came")
+    assert len(told) == 2
+    assert "2-" in told[1]
+
+
+def test_keep_going_tries_every_line_and_the_status_is_that_of_the_first_failure(
+    node: Node, topic: str, junction: Client
+) -> None:
+    lines = b"%b\n{bad\n1\n" % (b"x" * 70_000)
+    waiting = junction.begin("recv", topic)
+    ran = run("send", topic, "--lines", "--keep-going", stdin=lines, node=node.address)
+    assert waiting.result() == 1
+    assert ran.returncode == 5
+    told = ran.stderr.decode().splitlines()
+    assert [line.split(":")[1] for line in told] == [" line 1", " line 2"]
+
+
+def test_each_line_has_its_result_for_scripts(node: Node, topic: str, junction: Client) -> None:
+    first, second = junction.begin("recv", topic), junction.begin("recv", topic)
+    sent = run("send", topic, "--lines", "--json", "--timeout", "200ms", stdin=b"1\n2\n", node=node.address)
+    # One send goes to every receiver that waits.
+    assert first.result() == second.result() == 1
+    results = [json.loads(line) for line in sent.stdout.splitlines()]
+    assert [(each["line"], each["status"]) for each in results] == [(1, "delivered"), (2, "timed-out")]
+    assert sent.returncode == 3
+
+
+def test_messagepack_streams_from_one_command_to_the_next(node: Node, topic: str) -> None:
+    packed = b"\x01\xa3foo\x93\x01\x02\x03\xc0\xc4\x01\x0a"
+    with started("take", "--msgpack", "--lines", "--count", "5", f"d9{len(topic):02x}{topic.encode().hex()}",
+                 node=node.address) as taker:  # fmt: skip
+        hex_topic = f"d9{len(topic):02x}{topic.encode().hex()}"
+        assert run("send", "--msgpack", "--lines", hex_topic, stdin=packed, node=node.address).returncode == 0
+        assert taker.communicate(timeout=20)[0] == packed
+
+
+def test_an_idle_stream_ends_with_status_3(node: Node, topic: str, junction: Client) -> None:
+    call = junction.begin("send", topic, "only one")
+    ran = run("recv", topic, "--lines", "--timeout", "200ms", node=node.address)
+    assert call.result() is True
+    assert (ran.returncode, ran.stdout) == (3, b'"only one"\n')
+
+
+def test_ctrl_c_ends_a_stream_whose_input_is_still_open(node: Node, topic: str, someone_waits: Waits) -> None:
+    with started("send", topic, "--lines", node=node.address) as sender:
+        assert sender.stdin is not None
+        sender.stdin.write(b"1\n2\n")
+        sender.stdin.flush()
+        someone_waits(senders=2)
+        sender.send_signal(signal.SIGINT)
+        assert end(sender) == 130
+        assert sender.stderr is not None
+        assert sender.stderr.read().strip() == b""
+        someone_waits(senders=0)
+
+
+def test_a_reader_that_has_enough_ends_the_command_as_it_ends_any_other(
+    node: Node, topic: str, junction: Client
+) -> None:
+    with started("recv", topic, "--lines", node=node.address) as receiver:
+        assert receiver.stdout is not None
+        junction.send(topic, 1, 10.0)
+        assert receiver.stdout.readline() == b"1\n"
+        receiver.stdout.close()
+        # The pipe's end is noticed by the next value that is printed.
+        eventually(lambda: junction.send(topic, 2, 0.1, default=False) is False or receiver.poll() is not None)
+        assert end(receiver) == -signal.SIGPIPE
+        assert receiver.stderr is not None
+        assert receiver.stderr.read() == b""
+
+
+def test_a_pipeline_of_commands_works_in_a_shell(node: Node, topic: str) -> None:
+    script = f"""
+        {SKYWALKER} take '{topic}' --lines --count 100 | sort -n | tail -1 &
+        seq 100 | {SKYWALKER} send '{topic}' --lines
+        wait
+    """
+    ran = subprocess.run(
+        ["/bin/sh", "-ec", script],
+        capture_output=True,
+        env=environment(SKYWALKER_NODE=node.address),
+        timeout=30 * time_factor(),
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"100\n", b"")
+
+
+@pytest.mark.parametrize("stdin", [b"", b"\n"])
+def test_little_input_is_no_special_case(node: Node, topic: str, junction: Client, stdin: bytes) -> None:
+    waiting = junction.begin("recv", topic)
+    assert run("send", topic, "--lines", stdin=stdin, node=node.address).returncode == 0
+    if stdin:
+        assert waiting.result() == ""
+    else:
+        assert junction.cancel(waiting)

@@ -1,0 +1,275 @@
+"""What only tasks and event loops can do to the asyncio client."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+import skywalker
+from skywalker import aio
+from skywalker.embedded import Node
+from tests.clients.proxy import Proxy
+from tests.clients.scripted import ScriptedNode, framed
+from tests.helpers import time_factor
+
+SOON = 10.0
+
+Nodes = Callable[[int], Node]
+
+
+def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run a test, in debug mode, so that what is left behind is complained about."""
+
+    async def within_time() -> Any:
+        async with asyncio.timeout(30 * time_factor()):
+            return await coroutine
+
+    return asyncio.run(within_time(), debug=True)
+
+
+async def waits(junction: aio.Junction, topic: Any, kind: str, count: int = 1) -> None:
+    """Return once so many calls of a kind wait on a topic."""
+    async with asyncio.timeout(SOON * time_factor()):
+        while (await junction.topic(topic))[kind] != count:
+            await asyncio.sleep(0.005)
+
+
+def test_a_cancelled_task_cancels_its_call_at_the_node(node: Nodes, topic: str) -> None:
+    async def main() -> None:
+        async with await aio.connect(node(2).address) as one, await aio.connect(node(2).address) as other:
+            tasks = [asyncio.create_task(one.recv(topic)) for _ in range(5)]
+            await waits(other, topic, "receivers", 5)
+            for task in tasks[:3]:
+                task.cancel()
+            await waits(other, topic, "receivers", 2)
+            assert await other.send(topic, "v")
+            assert await asyncio.gather(*tasks[3:]) == ["v", "v"]
+            assert [task.cancelled() for task in tasks] == [True] * 3 + [False] * 2
+
+    run(main())
+
+
+def test_a_timeout_of_asyncio_around_a_call_cancels_it(node: Nodes, topic: str) -> None:
+    async def main() -> None:
+        async with await aio.connect(node(2).address) as one, await aio.connect(node(2).address) as other:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await one.recv(topic)
+            await waits(other, topic, "receivers", 0)
+            assert await one.ping()
+
+    run(main())
+
+
+def test_leaving_an_async_loop_over_values_leaves_no_call_behind(node: Nodes, topic: str) -> None:
+    async def main() -> None:
+        async with await aio.connect(node(2).address) as one, await aio.connect(node(2).address) as other:
+
+            async def consume() -> None:
+                async for _ in one.values(topic):
+                    pass
+
+            task = asyncio.create_task(consume())
+            assert await other.send(topic, 1)
+            await waits(other, topic, "receivers", 1)
+            task.cancel()
+            await waits(other, topic, "receivers", 0)
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    run(main())
+
+
+def test_an_async_handler_is_awaited(node: Nodes, topic: str) -> None:
+    async def main() -> None:
+        async def double(value: int) -> int:
+            await asyncio.sleep(0)
+            return 2 * value
+
+        async with await aio.connect(node(2).address) as one, await aio.connect(node(2).address) as other:
+            serving = asyncio.create_task(one.serve(topic, double))
+            assert await other.request(topic, 4) == 8
+            serving.cancel()
+            await waits(other, topic, "takers", {})  # type: ignore[arg-type]  # a map of groups is counted by comparing
+            with pytest.raises(asyncio.CancelledError):
+                await serving
+
+    run(main())
+
+
+def test_a_call_can_be_awaited_by_several_tasks_and_cancelling_one_of_them_cancels_it(node: Nodes, topic: str) -> None:
+    async def main() -> None:
+        async with await aio.connect(node(2).address) as one:
+            call = await one.begin("recv", topic)
+
+            async def wait() -> Any:
+                return await call
+
+            tasks = [asyncio.create_task(wait()) for _ in range(3)]
+            await asyncio.sleep(0)
+            tasks[0].cancel()
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+            assert [type(outcome) for outcome in outcomes] == [
+                asyncio.CancelledError,
+                skywalker.Cancelled,
+                skywalker.Cancelled,
+            ]
+
+    run(main())
+
+
+def test_an_outcome_that_nobody_asks_for_is_no_complaint(node: Nodes, topic: str) -> None:
+    async def main() -> list[dict[str, Any]]:
+        complaints: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        async with await aio.connect(node(2).address) as one:
+            for _ in range(3):
+                await one.begin("recv", topic, timeout=0)
+            await one.ping()
+            await one.begin("recv", topic, timeout=60)
+        return complaints
+
+    assert run(main()) == []
+
+
+def test_what_tasks_ask_in_one_turn_leaves_in_one_write(
+    scripted: ScriptedNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with await aio.connect(scripted.address) as junction:
+            assert junction._link is not None
+            written: list[bytes] = []
+            monkeypatch.setattr(junction._link.transport, "write", written.append)
+            tasks = [asyncio.create_task(junction.recv(number)) for number in range(100)]
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert written == [b"".join(framed([":recv!", id, 60_000, id - 1]) for id in range(1, 101))]
+            for task in tasks:
+                task.cancel()
+
+    run(main())
+
+
+def test_a_node_that_does_not_read_makes_tasks_wait_but_not_beyond_their_time(scripted: ScriptedNode) -> None:
+    async def main() -> None:
+        async with await aio.connect(scripted.address) as junction:
+            connection = scripted.next_connection()
+            value = b"x" * 60_000
+            outcomes = await asyncio.gather(
+                *(junction.send("t", value, timeout=0.3, default="late") for _ in range(200)), return_exceptions=True
+            )
+            assert outcomes == ["late"] * 200
+            # Now that it reads: what was begun comes whole, and the client goes on.
+            ping = asyncio.create_task(junction.ping())
+
+            def read_all() -> None:
+                while True:
+                    message = connection.read()
+                    if message[0] == ":ping":
+                        connection.write([":ping", message[1], True])
+                        return
+
+            await asyncio.to_thread(read_all)
+            assert await ping
+
+    run(main())
+
+
+def test_backpressure_bounds_what_one_task_can_pile_up(scripted: ScriptedNode) -> None:
+    async def main() -> None:
+        async with await aio.connect(scripted.address) as junction:
+            begun = 0
+
+            async def pile_up() -> None:
+                nonlocal begun
+                while True:
+                    await junction.begin("send", "t", b"x" * 60_000, timeout=60)
+                    begun += 1
+
+            task = asyncio.create_task(pile_up())
+            last = -1
+            while begun != last:
+                last = begun
+                await asyncio.sleep(0.2)
+            assert 0 < begun < 1000
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    run(main())
+
+
+def test_many_tasks_share_one_connection_through_a_failing_network(node: Nodes, proxy: Proxy, topic: str) -> None:
+    async def main() -> None:
+        async with await aio.connect(proxy.address) as one, await aio.connect(node(2).address) as other:
+
+            async def receive(number: int) -> list[int]:
+                return [value async for value in other.values([topic, number], timeout=2.0)]
+
+            async def send(number: int) -> None:
+                for count in range(40):
+                    assert await one.send([topic, number], count, timeout=SOON)
+                    await asyncio.sleep(0.005)
+
+            async def cut() -> None:
+                for _ in range(5):
+                    await asyncio.sleep(0.05)
+                    proxy.cut()
+
+            results = await asyncio.gather(
+                *(receive(number) for number in range(10)), *(send(number) for number in range(10)), cut()
+            )
+            for got in results[:10]:
+                assert sorted(set(got)) == list(range(40))
+                assert got == sorted(got)
+
+    run(main())
+
+
+def test_one_timer_serves_all_calls(node: Nodes, topic: str) -> None:
+    async def main() -> None:
+        async with await aio.connect(node(2).address) as one:
+            loop = asyncio.get_running_loop()
+            timers: list[asyncio.TimerHandle] = []
+            call_at = loop.call_at
+            loop.call_at = lambda *args, **kwargs: timers.append(call_at(*args, **kwargs)) or timers[-1]  # type: ignore[method-assign, func-returns-value]  # counts
+            calls = [await one.begin("recv", topic, timeout=60) for _ in range(1000)]
+            assert len(timers) == 1
+            for call in calls:
+                one._abandon(call)
+            assert await one.ping()
+
+    run(main())
+
+
+def test_a_client_closed_with_calls_under_way_leaves_nothing_in_the_loop(node: Nodes, topic: str) -> None:
+    async def main() -> set[asyncio.Task[Any]]:
+        one = await aio.connect(node(2).address)
+        task = asyncio.create_task(one.recv(topic))
+        await waits(one, topic, "receivers")
+        await one.close()
+        with pytest.raises(skywalker.Closed):
+            await task
+        return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]  # there is one
+
+    assert run(main()) == set()
+
+
+def test_in_the_child_of_a_fork_the_client_is_of_no_use_and_says_so(node: Nodes, topic: str) -> None:
+    async def main() -> None:
+        async with await aio.connect(node(2).address) as one:
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    one._begin("ping", (), 1.0).send(None)
+                except skywalker.Closed as error:
+                    os._exit(0 if "connect anew" in str(error) else 1)
+                finally:
+                    os._exit(2)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+            assert await one.ping()
+
+    run(main())

@@ -1,0 +1,361 @@
+"""What only threads, processes and signals can do to the blocking client."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import skywalker
+from skywalker.embedded import Node
+from tests.clients.driving import background
+from tests.clients.proxy import Proxy
+from tests.clients.scripted import Connection, ScriptedNode
+from tests.helpers import eventually, time_factor
+
+SOON = 10.0
+
+Nodes = Callable[[int], Node]
+
+
+@pytest.fixture
+def junction(node: Nodes) -> Iterator[skywalker.Client]:
+    with skywalker.connect(node(2).address) as junction:
+        yield junction
+
+
+@pytest.fixture
+def other(node: Nodes) -> Iterator[skywalker.Client]:
+    with skywalker.connect(node(2).address) as junction:
+        yield junction
+
+
+@pytest.fixture
+def served(scripted: ScriptedNode) -> Iterator[tuple[skywalker.Client, Connection]]:
+    """A client of a scripted node, and the node's end."""
+    with skywalker.connect(scripted.address) as junction:
+        yield junction, scripted.next_connection()
+
+
+# Threads.
+
+
+def test_no_thread_is_started_and_asyncio_is_not_loaded(node: Nodes) -> None:
+    program = f"""
+import sys, threading, skywalker
+with skywalker.connect({node(2).address!r}) as junction:
+    call = junction.begin("recv", "alone", timeout=5)
+    assert junction.send("alone", 1) and call.result() == 1
+    assert threading.active_count() == 1, threading.enumerate()
+assert not [name for name in ("asyncio", "click", "workers", "concurrent.futures") if name in sys.modules]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=SOON * time_factor())
+
+
+def test_many_threads_share_one_connection_and_each_gets_its_own_answers(
+    junction: skywalker.Client, topic: str
+) -> None:
+    threads, rounds = 16, 60
+
+    def play(number: int) -> list[Any]:
+        got = []
+        for round in range(rounds):
+            call = junction.begin("recv", [topic, number, round], timeout=SOON)
+            assert junction.send([topic, number, round], [number, round], timeout=SOON)
+            got.append(call.result())
+        return got
+
+    futures = [background(lambda n=number: play(n)) for number in range(threads)]
+    for number, future in enumerate(futures):
+        assert future.result(60 * time_factor()) == [[number, round] for round in range(rounds)]
+
+
+def test_threads_that_come_and_go_never_leave_another_without_a_reader(
+    junction: skywalker.Client, other: skywalker.Client, topic: str
+) -> None:
+    """Short calls lead and resign all the time, some at their deadline, while one long call waits behind them."""
+    long = background(lambda: junction.recv([topic, "long"], timeout=60.0))
+    stop = threading.Event()
+
+    def churn(number: int) -> int:
+        count = 0
+        while not stop.is_set():
+            junction.recv([topic, number], timeout=0.001 * (count % 5), default=None)
+            count += 1
+        return count
+
+    churners = [background(lambda n=number: churn(n)) for number in range(6)]
+    for number in range(20):
+        assert other.send([topic, number % 6], number, timeout=SOON)
+    stop.set()
+    assert all(churner.result(SOON * time_factor()) > 3 for churner in churners)
+    assert other.send([topic, "long"], "v", timeout=SOON)
+    assert long.result(SOON * time_factor()) == "v"
+
+
+def test_threads_hammer_through_a_network_that_keeps_failing(node: Nodes, proxy: Proxy, topic: str) -> None:
+    stop = threading.Event()
+    with skywalker.connect(proxy.address) as sender, skywalker.connect(node(2).address) as receiver:
+
+        def send(number: int) -> int:
+            count = 0
+            while not stop.is_set():
+                assert sender.send([topic, number], count, timeout=SOON)
+                count += 1
+            return count
+
+        def receive(number: int) -> list[int]:
+            return list(receiver.values([topic, number], timeout=2.0))
+
+        receivers = [background(lambda n=number: receive(n)) for number in range(4)]
+        senders = [background(lambda n=number: send(n)) for number in range(4)]
+        for wanted in range(2, 8):
+            proxy.cut()
+            eventually(lambda wanted=wanted: proxy.accepted >= wanted, within=SOON)
+        stop.set()
+        for send_count, received in zip(senders, receivers, strict=True):
+            count = send_count.result(SOON * time_factor())
+            got = received.result(SOON * time_factor())
+            # A value may come twice where its `true` was lost, never be missing or out of order.
+            assert sorted(set(got)) == list(range(count))
+            assert got == sorted(got)
+
+
+def test_two_threads_may_wait_for_the_same_call(
+    junction: skywalker.Client, other: skywalker.Client, topic: str
+) -> None:
+    call = junction.begin("recv", topic, timeout=SOON)
+    waiting = [background(call.result) for _ in range(3)]
+    assert other.send(topic, "v", timeout=SOON)
+    assert [future.result(SOON * time_factor()) for future in waiting] == ["v"] * 3
+
+
+def test_a_node_that_does_not_read_holds_no_thread_beyond_its_time(
+    served: tuple[skywalker.Client, Connection],
+) -> None:
+    junction, connection = served
+    began = time.monotonic()
+    calls = []
+    while time.monotonic() - began < 20:
+        call = junction.begin("send", "t", b"x" * 60_000, timeout=0.3)
+        calls.append(call)
+        if call.done():
+            break
+    with pytest.raises(skywalker.TimedOut):
+        calls[-1].result()
+    assert time.monotonic() - began < 10 * time_factor()
+    # What was half written is completed once the node reads again: the stream is still whole.
+    reading = background(lambda: [connection.read() for _ in range(len(calls) + 1)])
+    probe = background(lambda: junction.recv("probe", timeout=SOON, default=None))
+    messages = reading.result(SOON * time_factor())
+    assert [message[1] for message in messages if message[0] == ":send!"] == [call.id for call in calls]
+    junction.close()
+    with pytest.raises(skywalker.Closed):
+        probe.result(SOON * time_factor())
+
+
+def test_one_thread_may_begin_more_than_the_buffers_hold(junction: skywalker.Client, topic: str) -> None:
+    """The replies must be read while the calls are still being written, or both sides would wait for the other."""
+    count = 300
+    calls = [junction.begin("recv", [topic, number], timeout=30) for number in range(count)]
+    sent = [junction.begin("send", [topic, number], b"x" * 60_000, timeout=30) for number in range(count)]
+    assert all(call.result() is True for call in sent)
+    assert [len(call.result()) for call in calls] == [60_000] * count
+
+
+# Interruption.
+
+
+def test_an_interrupt_while_waiting_cancels_the_call(
+    junction: skywalker.Client, other: skywalker.Client, topic: str
+) -> None:
+    def interrupt() -> None:
+        eventually(lambda: other.topic(topic)["receivers"] == 1, within=SOON)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupting = background(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        junction.recv(topic, timeout=60.0)
+    interrupting.result(SOON * time_factor())
+    eventually(lambda: other.topic(topic)["receivers"] == 0, within=SOON)
+    assert junction.ping()
+
+
+def test_an_interrupt_of_one_thread_leaves_the_calls_of_others(
+    junction: skywalker.Client, other: skywalker.Client, topic: str
+) -> None:
+    for first in ("leads", "follows"):
+        theirs = [topic, first]
+
+        def start(theirs: list[str] = theirs) -> Any:
+            waiting = background(lambda: junction.recv(theirs, timeout=60.0))
+            eventually(lambda: other.topic(theirs)["receivers"] == 1, within=SOON)
+            return waiting
+
+        waiting = start() if first == "follows" else None
+
+        def interrupt() -> Any:
+            eventually(lambda: other.topic(topic)["receivers"] == 1, within=SOON)
+            their_call = start() if first == "leads" else waiting  # noqa: B023 - it ends within this round
+            os.kill(os.getpid(), signal.SIGINT)
+            return their_call
+
+        interrupting = background(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            junction.recv(topic, timeout=60.0)
+        their_call = interrupting.result(SOON * time_factor())
+        eventually(lambda: other.topic(topic)["receivers"] == 0, within=SOON)
+        assert other.send(theirs, "v", timeout=SOON)
+        assert their_call.result(SOON * time_factor()) == "v"
+
+
+def test_interrupts_at_any_moment_leave_a_client_that_works(junction: skywalker.Client, topic: str) -> None:
+    """A timer fires again and again at odd times; whatever it hits, the next call must be answered."""
+
+    class Alarm(Exception):
+        pass
+
+    def ring(*_: object) -> None:
+        raise Alarm
+
+    old = signal.signal(signal.SIGALRM, ring)
+    hits = 0
+    try:
+        for round in range(300):
+            try:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 0.0001 + round % 37 * 0.00002)
+                    for _ in range(20):
+                        junction.ping()
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            except Alarm:
+                hits += 1
+            assert junction.ping(timeout=SOON)
+    finally:
+        signal.signal(signal.SIGALRM, old)
+    assert hits > 100
+    assert junction.recv(topic, timeout=0, default="nobody") == "nobody"
+
+
+# Processes.
+
+
+def run_in_child(work: Callable[[], bool]) -> int:
+    """Fork, and return the exit status of a child that says whether `work` went well."""
+    pid = os.fork()
+    if pid == 0:
+        status = 3
+        try:
+            signal.alarm(int(30 * time_factor()))
+            status = 0 if work() else 1
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_after_a_fork_parent_and_child_each_use_a_connection_of_their_own(proxy: Proxy, topic: str) -> None:
+    with skywalker.connect(proxy.address) as junction:
+        waiting = background(lambda: junction.recv([topic, "parent"], timeout=SOON))
+        eventually(lambda: junction.topic([topic, "parent"])["receivers"] == 1, within=SOON)
+
+        def work() -> bool:
+            for _ in range(50):
+                call = junction.begin("recv", [topic, "child"], timeout=SOON)
+                if not junction.send([topic, "child"], "c", timeout=SOON) or call.result() != "c":
+                    return False
+            junction.close()
+            return True
+
+        assert proxy.accepted == 1
+        assert run_in_child(work) == 0
+        assert proxy.accepted == 2
+        assert junction.send([topic, "parent"], "p", timeout=SOON)
+        assert waiting.result(SOON * time_factor()) == "p"
+
+
+def test_a_child_cannot_wait_for_its_parents_calls(junction: skywalker.Client, topic: str) -> None:
+    call = junction.begin("recv", topic, timeout=SOON)
+
+    def work() -> bool:
+        with pytest.raises(skywalker.Closed, match="process"):
+            call.result()
+        return junction.ping()
+
+    assert run_in_child(work) == 0
+    assert junction.send(topic, 1, timeout=SOON)
+    assert call.result() == 1
+
+
+def test_a_fork_while_another_thread_holds_the_lock_does_not_hang_the_child(junction: skywalker.Client) -> None:
+    stop = threading.Event()
+
+    def hammer() -> None:
+        while not stop.is_set():
+            junction.ping()
+
+    hammering = [background(hammer) for _ in range(3)]
+    try:
+        assert [run_in_child(lambda: junction.ping(timeout=SOON)) for _ in range(10)] == [0] * 10
+    finally:
+        stop.set()
+    for future in hammering:
+        future.result(SOON * time_factor())
+
+
+def test_a_closed_client_stays_closed_in_a_child(junction: skywalker.Client) -> None:
+    junction.close()
+
+    def work() -> bool:
+        with pytest.raises(skywalker.Closed):
+            junction.ping()
+        return True
+
+    assert run_in_child(work) == 0
+
+
+# The cost of a call.
+
+
+def test_a_call_by_itself_is_one_send_and_one_receive(
+    served: tuple[skywalker.Client, Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    junction, connection = served
+
+    class Counted(socket.socket):
+        """Counts what is asked of the kernel."""
+
+        asked: list[str]
+
+        def __getattribute__(self, name: str) -> Any:
+            if name in ("send", "sendall", "recv", "recv_into", "setsockopt", "settimeout"):
+                object.__getattribute__(self, "asked").append(name)
+            return super().__getattribute__(name)
+
+    def answer() -> None:
+        for _ in range(50):
+            method, id = connection.read()
+            connection.write([method, id, True])
+
+    answering = background(answer)
+    real = junction._socket
+    assert real is not None
+    counted = Counted(fileno=os.dup(real.fileno()))
+    counted.asked = []
+    monkeypatch.setattr(junction, "_socket", counted)
+    junction.ping()
+    counted.asked.clear()
+    for _ in range(49):
+        junction.ping()
+    assert counted.asked == ["send", "recv"] * 49
+    answering.result(SOON * time_factor())
+    counted.close()
+    real.close()

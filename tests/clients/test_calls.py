@@ -1,0 +1,645 @@
+"""The pure core of the clients: frames out, bytes in, outcomes; with a clock that the test turns."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skywalker import errors
+from skywalker.clients.call import GRACE_S, Call
+from skywalker.clients.calls import HELLO_S, Calls
+from skywalker.clients.requests import Kind
+from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
+from skywalker.clients.silence import PROBE_S
+from skywalker.wire.junction import CLOJURE_TIMED_OUT
+from tests.clients.scripted import TIMED_OUT, error, framed
+from tests.wire.streams import cut, decode_pieces
+
+T0 = 1000.0
+
+
+def settings(**changes: Any) -> Settings:
+    """Return what connect() makes of these arguments."""
+    arguments = {
+        "dialect": "current", "timeout_value": CLOJURE_KEYWORD, "name": None, "ack": False, "token": None,
+        "max_frame": 65535,
+    }  # fmt: skip
+    return Settings.of("node:1234", **{**arguments, **changes})
+
+
+def make(connected: bool = True, **changes: Any) -> Calls:
+    calls = Calls(settings(**changes))
+    if connected:
+        calls.connected_to_node(T0)
+    return calls
+
+
+def begin(calls: Calls, kind: Kind, *arguments: Any, timeout: float = 1.0, now: float = T0) -> Call:
+    call = Call()
+    calls.begin(call, kind, arguments, timeout, now)
+    return call
+
+
+def written(calls: Calls) -> list[Any]:
+    """Return the messages that are to be written."""
+
+    def decode(data: bytes) -> tuple[list[Any], bytes]:
+        messages = []
+        while len(data) >= 2 and len(data) >= 2 + int.from_bytes(data[:2], "big"):
+            end = 2 + int.from_bytes(data[:2], "big")
+            messages.append(msgpack.unpackb(data[2:end], strict_map_key=False))
+            data = data[end:]
+        return messages, data
+
+    messages, rest = decode_pieces(decode, [calls.output()])
+    assert rest == b""
+    return messages
+
+
+def ended(calls: Calls) -> list[Call]:
+    """Return the calls that have ended since the last time."""
+    found = list(calls.ended)
+    calls.ended.clear()
+    return found
+
+
+# Frames out.
+
+
+def test_calls_leave_in_order_with_ids_of_their_own() -> None:
+    calls = make()
+    begin(calls, "recv", "foo", timeout=1)
+    begin(calls, "send", "foo", "bar", timeout=0.0005)
+    begin(calls, "take", "foo", "g", timeout=86_400)
+    begin(calls, "tokens")
+    assert written(calls) == [
+        [":recv!", 1, 1000, "foo"],
+        [":send!", 2, 1, "foo", "bar"],
+        [":take!", 3, 86_400_000, "foo", "g"],
+        [":tokens", 4],
+    ]
+    assert calls.output() == b""
+
+
+def test_the_bytes_are_those_of_the_published_example() -> None:
+    first = make(dialect="first", timeout_value="timeout")
+    begin(first, "recv", "foo", timeout=1)
+    # The id is this client's own: 1 where the example has 33.
+    assert first.output().hex() == "001895a63a72656376 2101cd03e8a774696d656f7574a3666f6f".replace(" ", "")
+
+
+def test_a_refused_call_leaves_nothing_behind() -> None:
+    calls = make(max_frame=100)
+    with pytest.raises(errors.TooLarge, match="limit is 100"):
+        begin(calls, "send", "foo", "x" * 100)
+    with pytest.raises(errors.LocalProtocolError):
+        begin(calls, "send", "foo", object())
+    assert not calls.busy
+    assert calls.output() == b""
+    assert calls.wait(T0) is None
+    begin(calls, "send", "foo", "x")
+    assert written(calls) == [[":send!", 1, 1000, "foo", "x"]]
+
+
+# Bytes in.
+
+
+def test_replies_end_their_own_calls_in_any_order() -> None:
+    for order in itertools.permutations(range(3)):
+        calls = make()
+        begun = [begin(calls, "recv", number) for number in range(3)]
+        for number in order:
+            calls.receive(framed([":recv!", begun[number].id, f"value {number}"]), T0)
+        assert ended(calls) == [begun[number] for number in order]
+        assert [call.value for call in begun] == ["value 0", "value 1", "value 2"]
+        assert not calls.busy
+
+
+RESULTS = st.one_of(
+    st.none(), st.booleans(), st.integers(-5, 300), st.text(max_size=300), st.binary(max_size=300),
+    st.just(TIMED_OUT), st.just(error("busy")), st.just(msgpack.ExtType(0x45, b"no error")),
+    st.lists(st.integers(-9, 9)),
+)  # fmt: skip
+
+
+@given(st.data())
+def test_outcomes_do_not_depend_on_how_the_stream_was_cut(data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, 8))
+    replies = []
+    for _ in range(data.draw(st.integers(0, 12))):
+        # Some ids are of no call, some of one that was answered before.
+        id = data.draw(st.one_of(st.integers(0, count + 2), st.booleans(), st.none(), st.just([1])))
+        replies.append(framed([":recv!", id, data.draw(RESULTS)]))
+        if data.draw(st.integers(0, 5)) == 0:
+            replies.append(framed([":ping", 7]))
+    stream = b"".join(replies)
+    outcomes = []
+    for pieces in (
+        [stream],
+        cut(stream, range(1, len(stream))),
+        cut(stream, data.draw(st.lists(st.integers(0, len(stream)), max_size=10))),
+    ):
+        calls = make()
+        begun = [begin(calls, "recv", number) for number in range(count)]
+        calls.output()
+        for piece in pieces:
+            calls.receive(piece, T0)
+        order = [call.id for call in ended(calls)]
+        state = [(call.ended, call.value, repr(call.error)) for call in begun]
+        outcomes.append((order, state, calls.hang_up, calls.output()))
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+
+
+@given(st.lists(st.binary(max_size=60), max_size=10))
+def test_any_bytes_at_all_raise_nothing_and_end_no_call_twice(pieces: list[bytes]) -> None:
+    calls = make()
+    for number in range(4):
+        begin(calls, "recv", number)
+    for piece in pieces:
+        calls.receive(piece, T0)
+        calls.receive(len(piece).to_bytes(2, "big") + piece, T0)
+    found = [call.id for call in ended(calls)]
+    assert len(found) == len(set(found))
+    calls.disconnected("test")
+    calls.close(errors.Closed("test"))
+    assert sorted(found + [call.id for call in ended(calls)]) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("id", [True, 1.0, "1", [1], None, {"a": 1}])
+def test_an_id_that_merely_equals_ours_is_not_ours(id: Any) -> None:
+    calls = make()
+    call = begin(calls, "recv", "foo")
+    calls.receive(framed([":recv!", id, "for somebody else"]), T0)
+    assert not call.ended
+    assert not calls.hang_up
+
+
+@pytest.mark.parametrize("message", [None, 7, "text", {}, [], [":recv!"], [":recv!", 1], [1, 2, 3, 4]])
+def test_what_is_no_reply_ends_the_connection_and_says_what_it_was(message: Any) -> None:
+    calls = make()
+    before, after = begin(calls, "recv", "before"), begin(calls, "recv", "after")
+    stream = framed([":recv!", before.id, 1]) + framed(message) + framed([":recv!", after.id, 2])
+    calls.receive(stream, T0)
+    assert before.value == 1
+    assert not after.ended
+    assert repr(message) in calls.hang_up
+
+
+def test_a_frame_that_is_no_messagepack_ends_the_connection() -> None:
+    calls = make()
+    begin(calls, "recv", "foo")
+    calls.receive(b"\0\1\xc1", T0)
+    assert "no MessagePack" in calls.hang_up
+
+
+def test_an_error_about_the_connection_ends_it_and_is_the_cause_that_is_told() -> None:
+    calls = make()
+    call = begin(calls, "recv", "foo", timeout=0)
+    calls.receive(framed([":error", None, error("bad-frame", "what is this")]), T0)
+    assert "what is this" in calls.hang_up
+    calls.disconnected(calls.hang_up)
+    calls.tick(T0 + 1)
+    assert isinstance(call.error, errors.Unreachable)
+    assert "what is this" in str(call.error)
+
+
+@pytest.mark.parametrize("code", sorted(set(errors.BY_CODE) - {"draining"}))
+def test_an_error_is_raised_as_the_class_of_its_code(code: str) -> None:
+    calls = make()
+    call = begin(calls, "send", "foo", 1)
+    calls.receive(framed([":send!", call.id, error(code, "the reason", {"limit": 5})]), T0)
+    assert type(call.error) is errors.BY_CODE[code]
+    assert str(call.error) == "the reason"
+    assert isinstance(call.error, errors.RequestError)
+    assert call.error.details == {"limit": 5}
+
+
+def test_extension_values_within_values_and_unknown_ones_are_values() -> None:
+    calls = make()
+    for value in ([TIMED_OUT], {"k": error("busy")}, msgpack.ExtType(0x54, b"\1"), msgpack.ExtType(0x45, b"junk")):
+        call = begin(calls, "recv", "foo")
+        calls.receive(framed([":recv!", call.id, value]), T0)
+        assert call.error is None
+        assert call.value == value
+
+
+def test_a_ping_of_the_node_is_answered_with_its_own_id() -> None:
+    calls = make()
+    for id in (7, "x", None, [1]):
+        calls.receive(framed([":ping", id]), T0)
+        assert written(calls) == [[":ping", id, True]]
+
+
+# The first dialect.
+
+
+def test_in_the_first_dialect_the_callers_own_value_means_timed_out() -> None:
+    calls = make(dialect="first")
+    call = begin(calls, "recv", "foo")
+    assert CLOJURE_TIMED_OUT in calls.output()
+    calls.receive(framed([":recv!", call.id, CLOJURE_KEYWORD]), T0)
+    assert isinstance(call.error, errors.TimedOut)
+
+
+def test_in_the_first_dialect_equal_in_python_is_not_equal() -> None:
+    calls = make(dialect="first", timeout_value=1)
+    values = [True, 1.0, TIMED_OUT]
+    begun = [begin(calls, "recv", "foo") for _ in values]
+    for call, value in zip(begun, values, strict=True):
+        calls.receive(framed([":recv!", call.id, value]), T0)
+    assert [repr(call.value) for call in begun] == [repr(value) for value in values]
+    # A reply that is encoded at length is the same value.
+    call = begin(calls, "recv", "foo")
+    calls.receive(b"\0\x0b\x93\xa6:recv!" + bytes([call.id]) + b"\xcc\x01", T0)
+    assert isinstance(call.error, errors.TimedOut)
+
+
+def test_in_the_first_dialect_take_is_as_in_the_current_one() -> None:
+    calls = make(dialect="first")
+    call = begin(calls, "take", "foo", "g")
+    assert written(calls) == [[":take!", call.id, 1000, "foo", "g"]]
+    calls.receive(framed([":take!", call.id, TIMED_OUT]), T0)
+    assert isinstance(call.error, errors.TimedOut)
+
+
+def test_in_the_first_dialect_the_timeout_value_cannot_be_sent() -> None:
+    calls = make(dialect="first", timeout_value=0)
+    with pytest.raises(errors.LocalProtocolError, match="timeout value"):
+        begin(calls, "send", "foo", 0)
+    begin(calls, "send", "foo", False)
+    begin(calls, "send", "foo", 0.0)
+    assert len(written(calls)) == 2
+
+
+# Time.
+
+
+def test_the_nodes_word_decides_until_the_grace_is_over() -> None:
+    calls = make()
+    call = begin(calls, "recv", "foo", timeout=1)
+    calls.output()
+    calls.tick(T0 + 1 + GRACE_S - 0.001)
+    assert not call.ended
+    calls.tick(T0 + 1 + GRACE_S + 0.02)
+    assert isinstance(call.error, errors.TimedOut)
+    [(method, _, target)] = written(calls)
+    assert (method, target) == (":cancel", call.id)
+    # The late reply, and the answer to the cancel, find nobody.
+    calls.receive(framed([":recv!", call.id, "late"]) + framed([":cancel", 2, False]), T0 + 2)
+    assert ended(calls) == [call]
+    assert not calls.hang_up
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=20), st.lists(st.floats(0, 110), max_size=10))
+def test_no_call_ends_early_nor_20_ms_late(timeouts: list[float], times: list[float]) -> None:
+    calls = make()
+    begun = [begin(calls, "recv", "foo", timeout=timeout) for timeout in timeouts]
+    for time in sorted(times):
+        calls.tick(T0 + time)
+        for call in begun:
+            if call.ended:
+                assert T0 + time >= call.expires
+            else:
+                assert T0 + time < call.expires + 0.02
+    wait = calls.wait(T0 + max(times, default=0))
+    assert (wait is None) == (not calls.busy)
+
+
+def test_calls_that_have_ended_leave_nothing_behind() -> None:
+    calls = make()
+    for round in range(2000):
+        call = begin(calls, "send", "foo", 1, now=T0 + round / 100)
+        calls.output()
+        calls.receive(framed([":send!", call.id, True]), T0 + round / 100)
+        calls.ended.clear()
+    assert not calls.busy
+    assert calls.wait(T0 + 21) is None
+
+
+# Connections, one after another.
+
+
+def test_a_new_connection_gets_the_calls_in_order_with_the_time_that_is_left() -> None:
+    calls = make()
+    first = begin(calls, "recv", "a", timeout=10)
+    second = begin(calls, "send", "b", "v", timeout=0.5)
+    begin(calls, "tokens", timeout=10)
+    calls.output()
+    calls.disconnected("cut")
+    assert calls.output() == b""
+    assert not first.ended
+    begin(calls, "take", "c", "g", timeout=3, now=T0 + 1)
+    assert calls.output() == b""
+    calls.connected_to_node(T0 + 2)
+    assert written(calls) == [
+        [":recv!", first.id, 8000, "a"],
+        [":send!", second.id, 0, "b", "v"],
+        [":tokens", 3],
+        [":take!", 4, 2000, "c", "g"],
+    ]
+
+
+def test_half_a_reply_of_the_last_connection_is_forgotten() -> None:
+    calls = make()
+    call = begin(calls, "recv", "a")
+    calls.receive(framed([":recv!", call.id, "old"])[:-1], T0)
+    calls.disconnected("cut")
+    calls.connected_to_node(T0)
+    calls.receive(framed([":recv!", call.id, "new"]), T0)
+    assert call.value == "new"
+
+
+@given(st.data())
+def test_whatever_the_losses_every_call_ends_once_and_with_its_own_value(data: st.DataObject) -> None:
+    calls = make()
+    begun = [begin(calls, "recv", number, timeout=1000) for number in range(data.draw(st.integers(1, 6)))]
+    now = T0
+    at_node = {message[1]: message[3] for message in written(calls)}
+    while calls.busy:
+        now += 1
+        if data.draw(st.booleans()):
+            calls.disconnected("cut")
+            calls.connected_to_node(now)
+            messages = written(calls)
+            assert [message[1] for message in messages] == [call.id for call in begun if not call.ended]
+            at_node = {message[1]: message[3] for message in messages}
+        else:
+            id = data.draw(st.sampled_from(sorted(at_node)))
+            calls.receive(framed([":recv!", id, at_node.pop(id)]), now)
+    assert [call.value for call in begun] == list(range(len(begun)))
+    assert len(ended(calls)) == len(begun)
+
+
+def test_without_a_connection_at_the_end_of_its_time_a_call_tells_where_and_why() -> None:
+    calls = make(connected=False)
+    call = begin(calls, "recv", "a", timeout=1)
+    calls.disconnected("connection refused")
+    calls.tick(T0 + 2)
+    assert isinstance(call.error, errors.Unreachable)
+    assert "node:1234" in str(call.error)
+    assert "connection refused" in str(call.error)
+
+
+def test_failures_count_until_a_connection_proves_useful() -> None:
+    calls = make(connected=False)
+    for count in range(1, 4):
+        calls.disconnected("refused")
+        assert calls.failures == count
+    calls.connected_to_node(T0)
+    calls.disconnected("accepted, then cut")
+    assert calls.failures == 4
+    calls.connected_to_node(T0)
+    call = begin(calls, "ping")
+    calls.receive(framed([":ping", call.id, True]), T0)
+    assert calls.failures == 0
+
+
+# Cancelling.
+
+
+def test_cancelling_a_call_that_is_at_the_node_asks_the_node() -> None:
+    calls = make()
+    call, canceller = begin(calls, "recv", "a"), Call()
+    calls.output()
+    calls.cancel(call, canceller, 10, T0)
+    assert written(calls) == [[":cancel", canceller.id, call.id]]
+    assert not call.ended
+    calls.receive(framed([":recv!", call.id, error("cancelled")]) + framed([":cancel", canceller.id, True]), T0)
+    assert isinstance(call.error, errors.Cancelled)
+    assert canceller.value is True
+
+
+def test_cancelling_too_late_is_false_and_the_value_is_kept() -> None:
+    calls = make()
+    call, canceller = begin(calls, "recv", "a"), Call()
+    calls.cancel(call, canceller, 10, T0)
+    calls.receive(framed([":recv!", call.id, "v"]) + framed([":cancel", canceller.id, False]), T0)
+    assert (call.value, canceller.value) == ("v", False)
+
+
+def test_cancelling_without_a_connection_needs_no_node() -> None:
+    calls = make(connected=False)
+    call, canceller = begin(calls, "recv", "a"), Call()
+    calls.cancel(call, canceller, 10, T0)
+    assert isinstance(call.error, errors.Cancelled)
+    assert canceller.value is True
+    calls.connected_to_node(T0)
+    assert calls.output() == b""
+
+
+def test_a_connection_lost_while_cancelling_cancels() -> None:
+    calls = make()
+    call, canceller = begin(calls, "recv", "a"), Call()
+    calls.cancel(call, canceller, 10, T0)
+    calls.disconnected("cut")
+    assert isinstance(call.error, errors.Cancelled)
+    assert canceller.value is True
+    calls.connected_to_node(T0)
+    assert calls.output() == b""
+
+
+def test_an_abandoned_call_is_withdrawn_from_the_node_and_its_late_reply_dropped() -> None:
+    calls = make()
+    call = begin(calls, "recv", "a")
+    calls.output()
+    calls.abandon(call, T0)
+    assert [message[0] for message in written(calls)] == [":cancel"]
+    calls.receive(framed([":recv!", call.id, "late"]), T0)
+    assert isinstance(call.error, errors.Cancelled)
+    assert call.value is None
+
+
+# A node that drains.
+
+
+def test_a_draining_node_gives_all_calls_back_before_it_is_left() -> None:
+    calls = make()
+    waits = begin(calls, "recv", "a", timeout=10)
+    refused = begin(calls, "send", "b", 1, timeout=10)
+    calls.output()
+    calls.receive(framed([":send!", refused.id, error("draining")]), T0)
+    assert [(method, target) for method, _, target in written(calls)] == [(":cancel", waits.id)]
+    assert not calls.hang_up
+    later = begin(calls, "recv", "c", timeout=10)
+    assert calls.output() == b""
+    calls.receive(framed([":recv!", waits.id, error("cancelled")]), T0)
+    assert calls.hang_up == "the node drains"
+    calls.disconnected(calls.hang_up)
+    calls.connected_to_node(T0 + 1)
+    assert [message[1:3] for message in written(calls)] == [
+        [waits.id, 9000],
+        [refused.id, 9000],
+        [later.id, 9000],
+    ]
+    assert not ended(calls)
+
+
+def test_a_call_that_met_somebody_while_its_node_drained_is_not_issued_again() -> None:
+    calls = make()
+    waits, refused = begin(calls, "send", "a", 1), begin(calls, "send", "b", 1)
+    calls.receive(framed([":send!", refused.id, error("draining")]), T0)
+    calls.receive(framed([":send!", waits.id, True]), T0)
+    assert waits.value is True
+    assert calls.hang_up
+
+
+def test_a_call_cancelled_by_its_caller_while_the_node_drains_stays_cancelled() -> None:
+    calls = make()
+    waits, refused, canceller = begin(calls, "recv", "a"), begin(calls, "send", "b", 1), Call()
+    calls.cancel(waits, canceller, 10, T0)
+    calls.receive(framed([":send!", refused.id, error("draining")]), T0)
+    calls.receive(framed([":recv!", waits.id, error("cancelled")]) + framed([":cancel", canceller.id, True]), T0)
+    assert isinstance(waits.error, errors.Cancelled)
+    assert canceller.value is True
+    assert calls.hang_up
+
+
+def test_draining_is_never_shown_but_as_no_node_at_the_end_of_the_time() -> None:
+    calls = make()
+    call = begin(calls, "send", "b", 1, timeout=1)
+    calls.receive(framed([":send!", call.id, error("draining")]), T0)
+    calls.disconnected(calls.hang_up)
+    calls.tick(T0 + 5)
+    assert isinstance(call.error, errors.Unreachable)
+    assert "drains" in str(call.error)
+
+
+# Greeting and acknowledging.
+
+
+def test_a_greeting_opens_every_connection_ahead_of_the_calls() -> None:
+    calls = make(connected=False, name="me", token="secret", ack=True)
+    begin(calls, "recv", "a")
+    for _ in range(2):
+        calls.connected_to_node(T0)
+        hello, recv = written(calls)
+        assert hello[0] == ":hello"
+        assert hello[2] == {"name": "me", "token": "secret", "ack": True}
+        assert recv[0] == ":recv!"
+        calls.disconnected("cut")
+
+
+def test_nothing_is_greeted_unless_there_is_something_to_say() -> None:
+    assert written(make()) == []
+    assert written(make(name="")) != []
+
+
+def test_values_are_acknowledged_once_that_is_agreed() -> None:
+    calls = make(connected=False, ack=True)
+    begun = [begin(calls, "recv", "a"), begin(calls, "take", "a", "g"), begin(calls, "send", "a", 1)]
+    calls.connected_to_node(T0)
+    hello = written(calls)[0]
+    calls.receive(framed([":hello", hello[1], {"version": "1"}]), T0)
+    for call in begun:
+        calls.receive(framed(["", call.id, True]), T0)
+    assert written(calls) == [[":ack", begun[0].id], [":ack", begun[1].id]]
+
+
+def test_timeouts_and_late_values_are_not_acknowledged() -> None:
+    calls = make(ack=True)
+    hello = written(calls)[0]
+    calls.receive(framed([":hello", hello[1], {}]), T0)
+    timed_out, abandoned = begin(calls, "recv", "a"), begin(calls, "recv", "a")
+    calls.abandon(abandoned, T0)
+    calls.output()
+    calls.receive(framed([":recv!", timed_out.id, TIMED_OUT]) + framed([":recv!", abandoned.id, 1]), T0)
+    assert calls.output() == b""
+
+
+def test_a_node_that_answers_a_greeting_with_nothing_gets_no_acknowledgements() -> None:
+    calls = make(ack=True)
+    hello = written(calls)[0]
+    calls.receive(framed([":hello", hello[1], None]), T0)
+    call = begin(calls, "recv", "a")
+    calls.output()
+    calls.receive(framed([":recv!", call.id, 1]), T0)
+    assert calls.output() == b""
+    assert call.value == 1
+
+
+def test_a_refused_greeting_refuses_every_call() -> None:
+    calls = make(connected=False, token="wrong")
+    call = begin(calls, "recv", "a")
+    calls.connected_to_node(T0)
+    hello = written(calls)[0]
+    calls.receive(framed([":hello", hello[1], error("unauthorized", "who are you")]), T0)
+    assert isinstance(call.error, errors.Unauthorized)
+    assert "who are you" in calls.hang_up
+
+
+def test_a_greeting_that_is_not_answered_ends_the_connection() -> None:
+    calls = make(name="me")
+    call = begin(calls, "recv", "a", timeout=100)
+    calls.tick(T0 + HELLO_S + GRACE_S + 0.02)
+    assert ":hello" in calls.hang_up
+    calls.disconnected(calls.hang_up)
+    assert not call.ended
+
+
+# Silence.
+
+
+def greeted() -> Calls:
+    calls = make(name="me")
+    hello = written(calls)[0]
+    calls.receive(framed([":hello", hello[1], {}]), T0)
+    return calls
+
+
+def test_a_silent_node_is_pinged_and_then_given_up() -> None:
+    calls = greeted()
+    begin(calls, "recv", "a", timeout=1000)
+    calls.output()
+    assert calls.wait_for_probe(T0) == PROBE_S
+    calls.tick(T0 + PROBE_S - 0.1)
+    assert calls.output() == b""
+    calls.tick(T0 + PROBE_S)
+    assert [message[0] for message in written(calls)] == [":ping"]
+    assert calls.wait_for_probe(T0 + PROBE_S) == PROBE_S
+    calls.tick(T0 + 2 * PROBE_S)
+    assert "silent" in calls.hang_up
+
+
+def test_any_word_of_the_node_ends_its_silence() -> None:
+    calls = greeted()
+    begin(calls, "recv", "a", timeout=1000)
+    calls.tick(T0 + PROBE_S)
+    [*_, ping] = written(calls)
+    calls.receive(framed([":ping", ping[1], True]), T0 + PROBE_S + 1)
+    calls.tick(T0 + 2 * PROBE_S)
+    assert not calls.hang_up
+    assert calls.output() == b""
+
+
+def test_silence_counts_only_while_an_answer_is_owed() -> None:
+    calls = greeted()
+    assert calls.wait(T0 + 1000) is None
+    begin(calls, "recv", "a", timeout=1000, now=T0 + 1000)
+    calls.output()
+    calls.tick(T0 + 1001)
+    assert calls.output() == b""
+
+
+def test_a_node_that_was_not_greeted_is_never_pinged() -> None:
+    calls = make()
+    begin(calls, "recv", "a", timeout=1000)
+    calls.output()
+    calls.tick(T0 + 500)
+    assert calls.output() == b""
+    assert not calls.hang_up
+
+
+# The end.
+
+
+def test_closing_ends_every_call_with_the_error() -> None:
+    calls = make(name="me")
+    begun = [begin(calls, "recv", number) for number in range(3)]
+    calls.close(errors.Closed("over"))
+    assert all(isinstance(call.error, errors.Closed) for call in begun)
+    assert not calls.busy

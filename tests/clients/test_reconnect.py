@@ -1,0 +1,265 @@
+"""Lost connections, through a proxy in front of a real node and at a node that a test scripts; both colours."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import skywalker
+from tests.clients.driving import Driver, Place, background
+from tests.clients.proxy import Proxy
+from tests.clients.scripted import ScriptedNode, error
+from tests.helpers import eventually, time_factor
+
+SOON = 10.0
+
+MakePlace = Callable[[str | None], Place]
+
+
+@pytest.fixture
+def behind(make_place: MakePlace, proxy: Proxy) -> Driver:
+    """A client whose connection the test can maltreat."""
+    junction = make_place(proxy.address).join()
+    assert junction.ping()  # so the proxy knows the connection
+    return junction
+
+
+@pytest.fixture
+def beside(make_place: MakePlace, node: Callable[[int], Any]) -> Driver:
+    """A client of the same node with nothing between."""
+    return make_place(node(2).address).join()
+
+
+def waits(junction: Driver, topic: Any, kind: str, count: int = 1) -> None:
+    eventually(lambda: junction.topic(topic)[kind] == count, within=SOON)
+
+
+def test_calls_that_wait_survive_the_loss_of_their_connection(
+    behind: Driver, beside: Driver, proxy: Proxy, topic: str
+) -> None:
+    calls = [behind.begin("recv", [topic, number], timeout=SOON) for number in range(50)]
+    waiting = background(lambda: behind.recv(topic, timeout=SOON))
+    for _ in range(3):
+        waits(beside, topic, "receivers")
+        waits(beside, [topic, 49], "receivers")
+        proxy.cut()
+    for number in range(50):
+        assert beside.send([topic, number], number, timeout=SOON)
+    assert beside.send(topic, "v", timeout=SOON)
+    assert waiting.result(SOON * time_factor()) == "v"
+    assert [call.result() for call in calls] == list(range(50))
+    assert proxy.accepted >= 4
+
+
+def test_an_idle_client_does_not_notice_a_loss(behind: Driver, beside: Driver, proxy: Proxy, topic: str) -> None:
+    assert behind.ping()
+    proxy.cut()
+    call = beside.begin("recv", topic, timeout=SOON)
+    waits(beside, topic, "receivers")
+    assert behind.send(topic, 1, timeout=SOON)
+    assert call.result() == 1
+
+
+def test_senders_keep_their_order_over_a_loss(behind: Driver, beside: Driver, proxy: Proxy, topic: str) -> None:
+    calls = [behind.begin("send", topic, number, timeout=SOON) for number in range(30)]
+    waits(beside, topic, "senders", 30)
+    proxy.cut()
+    # On the new connection they arrive one by one: only with the last is the line complete again.
+    assert behind.ping()
+    waits(beside, topic, "senders", 30)
+    assert [beside.recv(topic, timeout=SOON) for _ in range(30)] == list(range(30))
+    assert all(call.result() is True for call in calls)
+
+
+def test_a_call_is_issued_again_with_the_time_that_is_left(make_place: MakePlace, scripted: ScriptedNode) -> None:
+    junction = make_place(scripted.address).join()
+    call = background(lambda: junction.recv("t", timeout=SOON))
+    first = scripted.next_connection()
+    assert first.read() == [":recv!", 1, 10_000, "t"]
+    first.close()
+    second = scripted.next_connection()
+    method, id, left, _ = second.read()
+    assert (method, id) == (":recv!", 1)
+    assert 0 < left < 10_000
+    second.write([":recv!", 1, "v"])
+    assert call.result(SOON * time_factor()) == "v"
+
+
+def test_a_call_times_out_in_its_time_though_its_node_is_gone(behind: Driver, proxy: Proxy, topic: str) -> None:
+    began = time.monotonic()
+    call = background(lambda: behind.recv(topic, timeout=0.5))
+    proxy.refuse()
+    proxy.cut()
+    with pytest.raises(skywalker.Unreachable, match=proxy.address) as caught:
+        call.result(SOON * time_factor())
+    assert 0.5 <= time.monotonic() - began < 1.5 * time_factor()
+    assert "refused" in str(caught.value)
+    assert isinstance(caught.value, ConnectionError)
+
+
+def test_a_node_that_comes_back_within_a_calls_time_gets_it(
+    behind: Driver, beside: Driver, proxy: Proxy, topic: str
+) -> None:
+    call = background(lambda: behind.recv(topic, timeout=SOON))
+    waits(beside, topic, "receivers")
+    proxy.refuse()
+    proxy.cut()
+    waits(beside, topic, "receivers", 0)
+    proxy.accept()
+    assert beside.send(topic, "back", timeout=SOON)
+    assert call.result(SOON * time_factor()) == "back"
+
+
+def test_a_stalled_node_does_not_hold_a_call_beyond_its_time_and_the_late_reply_is_dropped(
+    behind: Driver, beside: Driver, proxy: Proxy, topic: str
+) -> None:
+    assert behind.ping()
+    proxy.stall()
+    began = time.monotonic()
+    with pytest.raises(skywalker.TimedOut):
+        behind.recv(topic, timeout=0.2)
+    assert time.monotonic() - began < 1.2 * time_factor()
+    proxy.flow()
+    assert behind.ping()
+    waits(beside, topic, "receivers", 0)
+    call = behind.begin("recv", topic, timeout=SOON)
+    assert beside.send(topic, "fresh", timeout=SOON)
+    assert call.result() == "fresh"
+
+
+def test_a_slow_network_delays_but_breaks_nothing(behind: Driver, beside: Driver, proxy: Proxy, topic: str) -> None:
+    proxy.delay_s = 0.02
+    calls = [behind.begin("send", topic, "x" * 20_000, timeout=SOON) for _ in range(20)]
+    assert [len(beside.recv(topic, timeout=SOON)) for _ in calls] == [20_000] * 20
+    assert all(call.result() is True for call in calls)
+
+
+def test_a_draining_node_is_left_and_its_calls_are_issued_again(make_place: MakePlace, scripted: ScriptedNode) -> None:
+    junction = make_place(scripted.address).join()
+    waiting, refused = junction.begin("recv", "a", timeout=SOON), junction.begin("send", "b", 1, timeout=SOON)
+    results = [background(waiting.result), background(refused.result)]
+    first = scripted.next_connection()
+    assert [first.read()[0], first.read()[0]] == [":recv!", ":send!"]
+    first.write([":send!", 2, error("draining")])
+    method, cancel, target = first.read()
+    assert (method, target) == (":cancel", 1)
+    first.write([":recv!", 1, error("cancelled")], [":cancel", cancel, True])
+    second = scripted.next_connection()
+    assert [second.read()[:2], second.read()[:2]] == [[":recv!", 1], [":send!", 2]]
+    second.write([":send!", 2, True], [":recv!", 1, "v"])
+    assert [each.result(SOON * time_factor()) for each in results] == ["v", True]
+
+
+def test_a_node_that_talks_nonsense_is_left_and_the_call_goes_on(make_place: MakePlace, scripted: ScriptedNode) -> None:
+    junction = make_place(scripted.address).join()
+    call = background(lambda: junction.recv("t", timeout=SOON))
+    first = scripted.next_connection()
+    first.read()
+    first.write_bytes(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 1000)
+    second = scripted.next_connection()
+    assert second.read()[:2] == [":recv!", 1]
+    second.write([":recv!", 1, "v"])
+    assert call.result(SOON * time_factor()) == "v"
+
+
+def test_nothing_is_sent_before_the_first_call_unless_there_is_something_to_say(
+    make_place: MakePlace, scripted: ScriptedNode
+) -> None:
+    junction = make_place(scripted.address).join()
+    call = background(junction.ping)
+    connection = scripted.next_connection()
+    assert connection.read() == [":ping", 1]
+    connection.write([":ping", 1, True])
+    assert call.result(SOON * time_factor()) is True
+
+
+def test_every_connection_is_opened_with_the_greeting(make_place: MakePlace, scripted: ScriptedNode) -> None:
+    joining = background(lambda: make_place(scripted.address).join(name="me", ack=True))
+    first = scripted.next_connection()
+    hello = first.read()
+    assert hello[0] == ":hello"
+    assert hello[2] == {"name": "me", "ack": True}
+    ping = first.read()
+    first.write([":hello", hello[1], {}], [":ping", ping[1], True])
+    junction = joining.result(SOON * time_factor())
+    call = background(lambda: junction.recv("t", timeout=SOON))
+    first.read()
+    first.close()
+    second = scripted.next_connection()
+    hello, recv = second.read(), second.read()
+    assert [hello[0], recv[0]] == [":hello", ":recv!"]
+    second.write([":hello", hello[1], {}], [":recv!", recv[1], "v"])
+    assert call.result(SOON * time_factor()) == "v"
+    assert second.read() == [":ack", recv[1]]
+
+
+def test_a_client_that_the_node_does_not_want_cannot_connect(make_place: MakePlace, scripted: ScriptedNode) -> None:
+    joining = background(lambda: make_place(scripted.address).join(token="wrong"))
+    connection = scripted.next_connection()
+    hello = connection.read()
+    connection.write([":hello", hello[1], error("unauthorized", "wrong token")])
+    with pytest.raises(skywalker.Unauthorized, match="wrong token"):
+        joining.result(SOON * time_factor())
+
+
+def test_a_value_lost_with_a_client_that_acknowledges_goes_to_another(
+    make_place: MakePlace, beside: Driver, proxy: Proxy, topic: str
+) -> None:
+    lost = make_place(proxy.address).join(ack=True)
+    call = lost.begin("recv", topic, timeout=SOON)
+    waits(beside, topic, "receivers")
+    proxy.stall()
+    sent = beside.begin("send", topic, "v", timeout=SOON)
+    waits(beside, topic, "receivers", 0)
+    assert not sent.done()
+    proxy.refuse()
+    proxy.cut()
+    assert beside.recv(topic, timeout=SOON) == "v"
+    assert sent.result() is True
+    assert not call.done()
+
+
+def test_connecting_to_nobody_tells_the_address_and_the_cause(make_place: MakePlace) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    with pytest.raises(skywalker.Unreachable, match=f"{address}: .*refused"):
+        make_place(address).join(connect_timeout=0.2)
+
+
+def test_connecting_to_a_host_without_an_address_tells_so(make_place: MakePlace) -> None:
+    for host in ("no-such-host.invalid", "a..b"):
+        with pytest.raises(skywalker.Unreachable, match=host):
+            make_place(f"{host}:1").join(connect_timeout=0.2)
+
+
+def test_a_node_that_accepts_but_does_not_answer_the_greeting_is_unreachable(
+    make_place: MakePlace, scripted: ScriptedNode
+) -> None:
+    with pytest.raises(skywalker.Unreachable, match="hello"):
+        make_place(scripted.address).join(name="me", connect_timeout=0.2)
+
+
+def test_a_node_that_comes_up_while_a_client_connects_is_found(make_place: MakePlace, proxy: Proxy) -> None:
+    proxy.refuse()
+    joining = background(lambda: make_place(proxy.address).join(connect_timeout=SOON))
+    with pytest.raises(skywalker.Unreachable):
+        make_place(proxy.address).join(connect_timeout=0.1)
+    proxy.accept()
+    assert joining.result(SOON * time_factor()).ping()
+
+
+@pytest.mark.parametrize("state", ["connected", "refused"])
+def test_closing_is_prompt_whatever_the_connection_does(behind: Driver, proxy: Proxy, topic: str, state: str) -> None:
+    call = background(lambda: behind.recv(topic, timeout=60.0))
+    if state == "refused":
+        proxy.refuse()
+        proxy.cut()
+    began = time.monotonic()
+    behind.close()
+    with pytest.raises(skywalker.Closed):
+        call.result(SOON * time_factor())
+    assert time.monotonic() - began < 1.5 * time_factor()

@@ -1,0 +1,51 @@
+"""What every test may use: waiting for a condition, and the one factor that stretches all times.
+
+A test never sleeps for a fixed time. It says what it waits for and how long that may take on an idle machine;
+SKYWALKER_TEST_TIME_FACTOR=5 gives a slow or loaded machine five times as long.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+LONGEST_PAUSE_S = 0.05
+
+
+def time_factor() -> float:
+    """How many times longer than stated anything may take here; read anew at each call."""
+    text = os.environ.get("SKYWALKER_TEST_TIME_FACTOR", "1")
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = 0.0
+    if not 0 < factor < float("inf"):
+        raise ValueError(f"SKYWALKER_TEST_TIME_FACTOR is {text!r}; give a positive number, such as 2.5")
+    return factor
+
+
+def eventually(check: Callable[[], T], within: float = 5.0) -> T:
+    """Call `check` until it returns something true, and return that.
+
+    Raises AssertionError once `within` seconds (times the factor) are over, with the last value; an exception from
+    `check` means "not yet", and is the cause of the AssertionError if it was the last thing that happened.
+    """
+    limit = within * time_factor()
+    deadline = time.monotonic() + limit
+    pause = 0.001
+    while True:
+        last_chance = time.monotonic() >= deadline
+        try:
+            value = check()
+        except Exception as error:
+            if last_chance:
+                raise AssertionError(f"not within {limit:g} s; last try raised {error!r}") from error
+        else:
+            if value:
+                return value
+            if last_chance:
+                raise AssertionError(f"not within {limit:g} s; last value was {value!r}")
+        time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
+        pause = min(2 * pause, LONGEST_PAUSE_S)

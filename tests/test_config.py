@@ -1,0 +1,226 @@
+"""The table of settings, and where values come from."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skywalker import config
+from skywalker.config import BY_KEY, SETTINGS, Config, Setting, Value, duration, load, size
+from skywalker.errors import ConfigError
+from skywalker.limits import Limits
+
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
+OPEN = [setting for setting in SETTINGS if not setting.hidden]
+
+
+def value_of(loaded: Config, setting: Setting) -> Value:
+    value: Value = getattr(loaded.limits if setting.table else loaded, setting.key)
+    return value
+
+
+def allowed_values(setting: Setting) -> st.SearchStrategy[Value]:
+    if isinstance(setting.default, str):
+        return st.text(st.characters(categories=["L", "N", "P"]), min_size=1)
+    least, most = setting._range
+    if isinstance(setting.default, float):
+        return st.floats(least, most).map(lambda value: round(value, 6))
+    return st.integers(int(least), int(most))
+
+
+settings_and_values = st.sampled_from(OPEN).flatmap(
+    lambda setting: st.tuples(st.just(setting), allowed_values(setting))
+)
+
+
+def toml(setting: Setting, value: Value) -> str:
+    # repr() of a number is TOML, and JSON's strings are TOML's.
+    return f"{setting.path} = {json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)}"
+
+
+def test_without_anything_the_defaults_hold() -> None:
+    assert load() == Config() == load({}, {"PATH": "/bin"})
+
+
+def test_every_field_is_one_setting_with_help() -> None:
+    fields = {field.name for field in dataclasses.fields(Config)} - {"limits"}
+    fields |= {field.name for field in dataclasses.fields(Limits)}
+    assert {setting.key for setting in SETTINGS} == fields
+    assert len(SETTINGS) == len(fields), "a key is in two tables"
+    assert all(setting.help for setting in SETTINGS)
+    assert len({setting.flag for setting in SETTINGS}) == len(SETTINGS)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.path)
+def test_a_default_is_allowed_and_reads_as_it_is_shown(setting: Setting) -> None:
+    assert setting.accept(setting.default, "default") == setting.default or setting.key == "bind"
+    assert setting.parse(setting.shown(setting.default), "shown") == setting.default
+
+
+@given(settings_and_values)
+def test_a_value_is_the_same_whether_it_comes_by_file_variable_or_flag(
+    tmp_path_factory: pytest.TempPathFactory, chosen: tuple[Setting, Value]
+) -> None:
+    setting, value = chosen
+    file = tmp_path_factory.mktemp("config") / "node.toml"
+    file.write_text(toml(setting, value))
+    for loaded in (
+        load(file=file),
+        load(environ={setting.variable: setting.shown(value)}),
+        load(flags={setting.key: setting.shown(value)}),
+    ):
+        assert value_of(loaded, setting) == value
+        assert type(value_of(loaded, setting)) is type(setting.default)
+
+
+@given(st.tuples(*[st.lists(settings_and_values, max_size=4)] * 3))
+def test_of_any_mixture_of_sources_the_strongest_decides_each_setting(
+    tmp_path_factory: pytest.TempPathFactory, sources: tuple[list[tuple[Setting, Value]], ...]
+) -> None:
+    in_file, in_environ, in_flags = ({setting.key: (setting, value) for setting, value in source} for source in sources)
+    file = tmp_path_factory.mktemp("config") / "node.toml"
+    file.write_text("\n".join(toml(setting, value) for setting, value in in_file.values()))
+    loaded = load(
+        {key: setting.shown(value) for key, (setting, value) in in_flags.items()},
+        {setting.variable: setting.shown(value) for setting, value in in_environ.values()},
+        file,
+    )
+    expected = {key: value for key, (_, value) in (in_file | in_environ | in_flags).items()}
+    for setting in SETTINGS:
+        assert value_of(loaded, setting) == expected.get(setting.key, setting.default)
+
+
+def test_a_flag_outdoes_a_variable_and_a_variable_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text("port = 1\nbacklog = 1\nname = 'file'\n[limits]\nmax_calls = 1")
+    environ = {"SKYWALKER_PORT": "2", "SKYWALKER_BACKLOG": "2", "SKYWALKER_MAX_CALLS": "2"}
+    loaded = load({"port": "3"}, environ, file)
+    assert (loaded.port, loaded.backlog, loaded.limits.max_calls, loaded.name) == (3, 2, 2, "file")
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("prot = 1", ["'prot'", "did you mean 'port'"]),
+        ("drain_timeout = 1", ["'drain_timeout'", "'drain_timeout_s'"]),
+        ("max_connections = 1", ["'max_connections'", "'limits.max_connections'"]),
+        ("[limits]\nmax_conections = 1", ["'limits.max_conections'", "'limits.max_connections'"]),
+        ("[limits]\nport = 1", ["'limits.port'", "did you mean 'port'"]),
+        ("[node]\nport = 1", ["'node'"]),
+        ("parent_fd = 1", ["'parent_fd'"]),
+        ("xyzzy = 1", ["'xyzzy'", "known are bind, port"]),
+        ("limits = 1", ["limits: 1 is not a table"]),
+        ("port = '3443'", ["port: '3443' is not a whole number from 0 to 65535"]),
+        ("port = true", ["port: True is not"]),
+        ("port = 1.5", ["port: 1.5 is not"]),
+        ("port = -1", ["port: -1 is not"]),
+        ("bind = ['::']", ["bind: ['::'] is not one line of text"]),
+        ("bind = ''", ["bind: '' is not"]),
+        ('name = "a\\nb"', ["name: 'a\\nb' is not one line of text"]),
+        ("drain_timeout_s = nan", ["drain_timeout_s: nan is not"]),
+        ("drain_timeout_s = inf", ["drain_timeout_s: inf is not"]),
+        ("drain_timeout_s = '10 s'", ["drain_timeout_s: '10 s' is not"]),
+        ("[limits]\nmax_calls = 0", ["limits.max_calls: 0 is not"]),
+        ("[limits.max_calls]\nx = 1", ["limits.max_calls: {'x': 1} is not"]),
+        ("port = ", ["Invalid value"]),
+        ("port = 1\nport = 2", ["overwrite"]),
+    ],
+)
+def test_what_a_file_must_not_say_is_told_with_file_and_key(tmp_path: Path, text: str, named: list[str]) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as raised:
+        load(file=file)
+    assert str(raised.value).startswith(f"{file}: ")
+    for part in named:
+        assert part in str(raised.value)
+
+
+def test_a_file_that_is_none_is_told(tmp_path: Path) -> None:
+    (tmp_path / "latin.toml").write_bytes(b"name = '\xe9'")
+    for file in (tmp_path, tmp_path / "missing.toml", tmp_path / "latin.toml"):
+        with pytest.raises(ConfigError, match=file.name):
+            load(file=file)
+
+
+@given(st.text())
+def test_any_text_in_a_file_is_read_or_refused_in_words(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    file = tmp_path_factory.mktemp("config") / "node.toml"
+    file.write_bytes(text.encode(errors="surrogatepass"))
+    # Nothing else is raised.
+    with contextlib.suppress(ConfigError):
+        load(file=file)
+
+
+@given(st.sampled_from(OPEN), st.text())
+def test_any_text_in_a_variable_is_read_or_refused_with_its_name(setting: Setting, text: str) -> None:
+    try:
+        loaded = load(environ={setting.variable: text})
+    except ConfigError as error:
+        told = str(error)
+    else:
+        assert type(value_of(loaded, setting)) is type(setting.default)
+        return
+    assert told.startswith(f"{setting.variable}: ")
+
+
+def test_variables_that_only_look_like_settings_are_nobodys_business() -> None:
+    assert load(environ={"SKYWALKER_NODE": "x", "SKYWALKER_PARENT_FD": "3", "SKYWALKER_PROT": "1"}) == Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("0", 0), ("10", 10), ("0.5", 0.5), ("500ms", 0.5), ("5s", 5), ("2m", 120), ("1h", 3600)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1e3", "nan", "inf", "5 s", "5S", "s", "1_0", "\u0665", ".5", "9" * 400])
+def test_no_durations(text: str) -> None:
+    with pytest.raises(ValueError, match="is no time"):
+        duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("0", 0), ("4096", 4096), ("64KiB", 65536), ("1mib", 1 << 20), ("2GiB", 2 << 30)]
+)
+def test_sizes(text: str, count: int) -> None:
+    assert size(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5MiB", "1KB", "1M", "KiB", "1 KiB", "9" * 400])
+def test_no_sizes(text: str) -> None:
+    with pytest.raises(ValueError, match="is no size"):
+        size(text)
+
+
+def test_keyword_arguments_are_checked_like_a_file() -> None:
+    assert config.checked({"port": 0, "drain_timeout_s": 1, "max_calls": 5}) == {
+        "port": 0,
+        "drain_timeout_s": 1.0,
+        "max_calls": 5,
+    }
+    for wrong in ({"prot": 1}, {"port": "1"}, {"parent_fd": 3}, {"limits": Limits()}):
+        with pytest.raises(ConfigError, match=next(iter(wrong))):
+            config.checked(wrong)
+
+
+def test_the_documentation_has_every_setting_with_its_default() -> None:
+    text = DOCS.read_text()
+    for setting in SETTINGS:
+        row = f"| `{setting.path}` | `{setting.flag}` | `{setting.variable}` | {shown(setting)} | {setting.help} |"
+        assert (row in text) is not setting.hidden, row
+
+
+def shown(setting: Setting) -> str:
+    return f"`{setting.shown(setting.default)}`" if setting.default != "" else ""
+
+
+def test_keys_find_their_setting() -> None:
+    assert {key: setting.key for key, setting in BY_KEY.items()} == {setting.key: setting.key for setting in SETTINGS}

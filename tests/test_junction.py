@@ -1,0 +1,541 @@
+"""The junction against a list: a state machine drives both and compares them after each step.
+
+The model is one list of all that wait, in the order in which they came. The callers of the
+machine behave badly: they refuse values, and being given one makes them close connections,
+their own and others, and with these all that their calls are in the middle of.
+"""
+
+from __future__ import annotations
+
+import enum
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from skywalker.junction import Junction, Listener, Send, Waiter
+
+T = TypeVar("T")
+
+TOPICS = [b"\xa1a", b"\xa1b"]
+
+
+class Manner(enum.Enum):
+    """What a listener does with a value it is given."""
+
+    TAKES = "takes it"
+    REFUSES = "refuses it"
+    BREAKS = "breaks a connection, maybe its own, and takes it if it still can"
+
+
+some_topic = st.sampled_from([TOPICS[0], TOPICS[0], TOPICS[0], TOPICS[1]])
+some_group = st.sampled_from([None, b"\xa1g", b"\xa1g", b"\xa1h"])
+some_manner = st.sampled_from([Manner.TAKES, Manner.TAKES, Manner.REFUSES, Manner.BREAKS])
+some_age = st.sampled_from([0.0, 0.0, 0.0, 0.001, 1.0])
+rarely = st.sampled_from([False, False, False, False, True])
+
+
+@dataclass(eq=False)
+class Connection:
+    """Whoever calls: all its calls go down with it."""
+
+    calls: list[CallerSend | CallerListener] = field(default_factory=list)
+    open: bool = True
+
+
+class CallerSend(Send):
+    """A send that notes what its caller is told."""
+
+    def __init__(self, world: World, connection: Connection, topic: bytes, since: float, *, patient: bool) -> None:
+        super().__init__(topic, since, b"value")
+        self.world = world
+        self.connection = connection
+        self.patient = patient  # whether it goes on when every listener that was offered its value is lost
+        self.told: list[str] = []
+
+    def met(self) -> None:
+        self.told.append("met")
+
+    def missed(self) -> None:
+        self.world.missed(self)
+
+
+class CallerListener(Listener):
+    """A listener that asks the world what to do with a value."""
+
+    def __init__(
+        self, world: World, connection: Connection, topic: bytes, since: float, group: bytes | None, manner: Manner
+    ) -> None:
+        super().__init__(topic, since, group)
+        self.world = world
+        self.connection = connection
+        self.manner = manner
+        self.given: list[Send] = []
+
+    def give(self, send: Send) -> bool:
+        assert isinstance(send, CallerSend)
+        return self.world.give(self, send)
+
+
+@dataclass(eq=False)
+class Meeting:
+    """A send while it is being offered, and who must be asked before that is over."""
+
+    send: CallerSend
+    receivers: list[CallerListener]
+    groups: set[bytes]
+    only: CallerListener | None = None  # a listener that came to a waiting send: nobody else is asked
+
+
+class World(RuleBasedStateMachine):
+    """Callers on connections, the junction, and the model of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.junction = Junction()
+        self.now = 100.0
+        self.connections: list[Connection] = []
+        self.sends: list[CallerSend] = []
+        # The model.
+        self.waiting: list[CallerSend | CallerListener] = []
+        self.came: dict[Waiter, int] = {}
+        self.offered: list[tuple[CallerSend, CallerListener]] = []  # outcomes that the junction must still be told
+        self.meetings: list[Meeting] = []  # those under way, the innermost last
+
+    # The model.
+
+    def waits(self, call: CallerSend | CallerListener) -> None:
+        """Put a call into the list, by the time it came."""
+        self.waiting.append(call)
+        self.waiting.sort(key=lambda one: (one.since, self.came[one]))
+
+    def listeners(self, topic: bytes, group: bytes | None) -> list[CallerListener]:
+        return [
+            call
+            for call in self.waiting
+            if isinstance(call, CallerListener) and (call.topic, call.group) == (topic, group)
+        ]
+
+    def groups(self, topic: bytes) -> set[bytes]:
+        calls = (call for call in self.waiting if isinstance(call, CallerListener) and call.topic == topic)
+        return {call.group for call in calls if call.group is not None}
+
+    def senders(self, topic: bytes) -> list[CallerSend]:
+        return [call for call in self.waiting if isinstance(call, CallerSend) and call.topic == topic]
+
+    def offers(self, send: CallerSend) -> int:
+        return sum(offered is send for offered, _ in self.offered)
+
+    # What the junction asks of its callers.
+
+    def give(self, listener: CallerListener, send: CallerSend) -> bool:
+        meeting = self.meetings[-1]
+        assert meeting.send is send
+        assert not listener.waits
+        assert listener not in self.waiting or listener.group is not None
+        assert not listener.given, "it asked for one value"
+        if meeting.only is not None:
+            assert meeting.only is listener
+        elif listener.group is None:
+            assert meeting.receivers.pop(0) is listener, "receivers in the order they came"
+        else:
+            assert listener.group in meeting.groups, "one taker of each group"
+            assert self.listeners(send.topic, listener.group)[0] is listener, "takers in the order they came"
+            self.waiting.remove(listener)
+        if listener.manner is Manner.BREAKS:
+            for connection in self.victims(listener):
+                self.close(connection)
+        if listener.manner is Manner.REFUSES or not listener.connection.open:
+            return False
+        if listener.group is not None:
+            meeting.groups.discard(listener.group)
+        listener.given.append(send)
+        self.offered.append((send, listener))
+        return True
+
+    def victims(self, listener: CallerListener) -> list[Connection]:
+        """Return the connections that break when this listener is given a value: about half of them."""
+        came = self.came[listener]
+        return [connection for index, connection in enumerate(self.connections) if came >> index % 8 & 1]
+
+    def missed(self, send: CallerSend) -> None:
+        assert not self.offers(send), "another listener may still have it"
+        if send.patient:
+            self.begin_meeting(send)
+            self.junction.resume(send)
+            if self.end_meeting(send):
+                self.waits(send)
+        else:
+            send.answered = True
+            send.told.append("missed")
+
+    # Steps that both take.
+
+    def begin_meeting(self, send: CallerSend) -> None:
+        """Before a value is offered: all receivers leave the list."""
+        receivers = self.listeners(send.topic, None)
+        self.waiting = [call for call in self.waiting if call not in receivers]
+        self.meetings.append(Meeting(send, receivers, self.groups(send.topic)))
+
+    def end_meeting(self, send: CallerSend) -> bool:
+        """After a value was offered: tell whether it met nobody and is to wait."""
+        meeting = self.meetings.pop()
+        assert meeting.receivers == [], "every receiver was asked"
+        assert not meeting.groups & self.groups(send.topic), "every group was asked until one took it"
+        return not send.answered and not self.offers(send)
+
+    def close(self, connection: Connection) -> None:
+        """Do what a session does when its connection is lost."""
+        if not connection.open:
+            return
+        connection.open = False
+        for call in connection.calls:
+            self.withdraw(call)
+            if isinstance(call, CallerSend):
+                call.answered = True
+        for send, listener in list(self.offered):
+            if listener.connection is connection and (send, listener) in self.offered:
+                self.lose(send, listener)
+
+    def withdraw(self, call: CallerSend | CallerListener) -> None:
+        assert self.junction.withdraw(call) == (call in self.waiting)
+        if call in self.waiting:
+            self.waiting.remove(call)
+        assert not call.waits
+
+    def lose(self, send: CallerSend, listener: CallerListener) -> None:
+        self.offered.remove((send, listener))
+        self.junction.lost(send)
+
+    def pick(self, data: st.DataObject, among: list[T]) -> T | None:
+        return data.draw(st.sampled_from(among)) if among else None
+
+    # Rules.
+
+    @initialize(count=st.integers(2, 5))
+    def connect_some(self, count: int) -> None:
+        self.connections = [Connection() for _ in range(count)]
+
+    @rule()
+    def connect(self) -> None:
+        self.connections.append(Connection())
+
+    @rule(seconds=st.sampled_from([0.001, 1.0]))
+    def let_time_pass(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule(
+        data=st.data(),
+        topic=some_topic,
+        age=some_age,
+        patient=st.sampled_from([True, True, True, False]),
+        zero_timeout=rarely,
+    )
+    def send(self, data: st.DataObject, topic: bytes, age: float, patient: bool, zero_timeout: bool) -> None:
+        connection = self.pick(data, [each for each in self.connections if each.open])
+        if connection is None:
+            return
+        send = CallerSend(self, connection, topic, self.now - age, patient=patient)
+        connection.calls.append(send)
+        self.sends.append(send)
+        self.came[send] = len(self.came)
+        self.begin_meeting(send)
+        met = self.junction.send(send)
+        assert self.end_meeting(send) == (not met)
+        if not met and zero_timeout:
+            send.answered = True
+        elif not met:
+            self.waits(send)
+            self.junction.wait(send)
+
+    @rule(
+        data=st.data(),
+        topic=some_topic,
+        crowd=st.lists(st.tuples(some_group, some_manner, some_age, rarely), min_size=1, max_size=6),
+    )
+    def listen(self, data: st.DataObject, topic: bytes, crowd: list[tuple[bytes | None, Manner, float, bool]]) -> None:
+        for group, manner, age, zero_timeout in crowd:
+            connection = self.pick(data, [each for each in self.connections if each.open])
+            if connection is None:
+                return
+            listener = CallerListener(self, connection, topic, self.now - age, group, manner)
+            connection.calls.append(listener)
+            self.came[listener] = len(self.came)
+            oldest = next(iter(self.senders(topic)), None)
+            if oldest is not None:
+                self.waiting.remove(oldest)
+                self.meetings.append(Meeting(oldest, [], set(), only=listener))
+            asked = self.junction.listen(listener)
+            assert asked == (oldest is not None)
+            if oldest is not None:
+                self.meetings.pop()
+                if not oldest.answered and not self.offers(oldest):
+                    self.waits(oldest)
+            elif not zero_timeout:
+                self.waits(listener)
+                self.junction.wait(listener)
+
+    @rule(data=st.data())
+    def end_a_call_at_its_deadline_or_by_a_cancel(self, data: st.DataObject) -> None:
+        calls = [call for connection in self.connections if connection.open for call in connection.calls]
+        call = self.pick(data, calls)
+        if call is not None:
+            self.withdraw(call)
+
+    @rule(data=st.data())
+    def confirm(self, data: st.DataObject) -> None:
+        offer = self.pick(data, self.offered)
+        if offer is not None:
+            self.offered.remove(offer)
+            self.junction.confirm(offer[0])
+            assert offer[0].answered
+
+    @rule(data=st.data())
+    def lose_a_listener(self, data: st.DataObject) -> None:
+        offer = self.pick(data, self.offered)
+        if offer is not None:
+            self.lose(*offer)
+
+    @rule(data=st.data())
+    def lose_a_connection(self, data: st.DataObject) -> None:
+        connection = self.pick(data, self.connections)
+        if connection is not None:
+            self.close(connection)
+
+    # What always holds.
+
+    @invariant()
+    def the_same_calls_wait(self) -> None:
+        assert self.meetings == []
+        assert len(self.junction) == len({call.topic for call in self.waiting})
+        for topic in TOPICS:
+            calls = [call for call in self.waiting if call.topic == topic]
+            census = self.junction.census(topic)
+            assert census.senders == len(self.senders(topic))
+            assert census.receivers == len(self.listeners(topic, None))
+            assert census.takers == {group: len(self.listeners(topic, group)) for group in self.groups(topic)}
+            assert census.oldest == min((call.since for call in calls), default=None)
+            assert not (census.senders and (census.receivers or census.takers)), "they missed each other"
+
+    @invariant()
+    def everybody_who_waits_knows_it(self) -> None:
+        for connection in self.connections:
+            for call in connection.calls:
+                assert call.waits == (call in self.waiting)
+                assert connection.open or not call.waits
+
+    @invariant()
+    def every_sender_is_told_once_and_the_truth(self) -> None:
+        for send in self.sends:
+            assert send.offers == self.offers(send)
+            assert len(send.told) <= 1
+            assert send.answered or not send.told
+            if send.offers:
+                assert not send.waits
+
+    def teardown(self) -> None:
+        while self.offered:
+            send, _ = self.offered.pop()
+            self.junction.confirm(send)
+        for connection in self.connections:
+            self.close(connection)
+        assert self.waiting == []
+        assert_nothing_is_left_of(self.junction)
+
+
+World.TestCase.settings = settings(max_examples=200, stateful_step_count=40)
+TestJunctionAgainstAList = World.TestCase
+
+
+def assert_nothing_is_left_of(junction: Junction) -> None:
+    assert len(junction) == 0
+    assert (junction._senders, junction._receivers, junction._takers) == ({}, {}, {})
+
+
+# Single stories: what the machine above finds, told in short, and what it is too small for.
+
+
+class PlainSend(Send):
+    """A send that notes what its caller is told, and goes on if a listener is lost."""
+
+    def __init__(self, junction: Junction, value: bytes, since: float = 0.0) -> None:
+        super().__init__(b"\xa1a", since, value)
+        self.junction = junction
+        self.told: list[str] = []
+
+    def met(self) -> None:
+        self.told.append("met")
+
+    def missed(self) -> None:
+        self.junction.resume(self)
+
+
+class PlainListener(Listener):
+    """A listener that takes what it is given, after doing `first`."""
+
+    def __init__(
+        self,
+        group: bytes | None = None,
+        since: float = 0.0,
+        first: Callable[[], object] | None = None,
+        take: bool = True,
+    ) -> None:
+        super().__init__(b"\xa1a", since, group)
+        self.first = first
+        self.take = take
+        self.values: list[bytes] = []
+
+    def give(self, send: Send) -> bool:
+        if self.first is not None:
+            self.first()
+        if self.take:
+            self.values.append(send.value)
+        return self.take
+
+
+def send(junction: Junction, value: bytes, since: float = 0.0) -> PlainSend:
+    call = PlainSend(junction, value, since)
+    if not junction.send(call):
+        junction.wait(call)
+    return call
+
+
+def listen(junction: Junction, listener: PlainListener) -> PlainListener:
+    if not junction.listen(listener):
+        junction.wait(listener)
+    return listener
+
+
+def test_a_value_reaches_every_receiver_and_one_taker_of_each_group() -> None:
+    junction = Junction()
+    receivers = [listen(junction, PlainListener()) for _ in range(3)]
+    pool = [listen(junction, PlainListener(b"g")) for _ in range(3)]
+    other_pool = [listen(junction, PlainListener(b"h")) for _ in range(3)]
+    send(junction, b"1")
+    assert [receiver.values for receiver in receivers] == [[b"1"]] * 3
+    assert [taker.values for taker in pool] == [taker.values for taker in other_pool] == [[b"1"], [], []]
+    send(junction, b"2")
+    assert [receiver.values for receiver in receivers] == [[b"1"]] * 3
+    assert [taker.values for taker in pool] == [taker.values for taker in other_pool] == [[b"1"], [b"2"], []]
+
+
+def test_a_sender_is_told_once_whoever_confirms_and_however_many() -> None:
+    junction = Junction()
+    for _ in range(3):
+        listen(junction, PlainListener())
+    call = send(junction, b"1")
+    assert call.told == []
+    junction.lost(call)
+    assert call.told == []
+    junction.confirm(call)
+    assert call.told == ["met"]
+    junction.confirm(call)
+    assert call.told == ["met"]
+    assert_nothing_is_left_of(junction)
+
+
+def test_waiting_sends_are_taken_oldest_first_one_by_each_listener() -> None:
+    junction = Junction()
+    for value, since in ((b"2", 2.0), (b"3", 3.0), (b"1", 1.0)):
+        send(junction, value, since)
+    listeners = [listen(junction, PlainListener(group)) for group in (None, b"g", None)]
+    assert [listener.values for listener in listeners] == [[b"1"], [b"2"], [b"3"]]
+    assert_nothing_is_left_of(junction)
+
+
+@pytest.mark.parametrize("lost", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (1,), (0, 2)])
+def test_sends_that_came_at_the_same_moment_and_lost_their_listener_keep_their_order(lost: tuple[int, ...]) -> None:
+    junction = Junction()
+    for _ in range(3):
+        listen(junction, PlainListener(b"g"))
+    calls = [send(junction, bytes((number,)), since=1.0) for number in range(6)]
+    for number in lost:
+        junction.lost(calls[number])
+    takers = [listen(junction, PlainListener(b"g")) for _ in range(3 + len(lost))]
+    assert [taker.values for taker in takers] == [[bytes((number,))] for number in (*sorted(lost), 3, 4, 5)]
+
+
+def test_a_send_whose_listener_is_lost_while_others_are_still_asked_is_offered_once_to_each() -> None:
+    junction = Junction()
+    calls: list[PlainSend] = []
+    first = listen(junction, PlainListener())
+    # Being given the value, the second finds that the first, which took it, is lost.
+    second = listen(junction, PlainListener(first=lambda: junction.lost(calls[0]), take=False))
+    third = listen(junction, PlainListener())
+    calls.append(PlainSend(junction, b"1"))
+    assert junction.send(calls[0])
+    assert (first.values, second.values, third.values) == ([b"1"], [], [b"1"])
+    assert not calls[0].waits
+    junction.confirm(calls[0])
+    assert calls[0].told == ["met"]
+    assert_nothing_is_left_of(junction)
+
+
+def test_a_send_whose_caller_goes_while_it_is_offered_does_not_wait() -> None:
+    junction = Junction()
+    call = PlainSend(junction, b"1")
+
+    def caller_goes() -> None:
+        assert not junction.withdraw(call)
+        call.answered = True
+
+    listen(junction, PlainListener(first=caller_goes, take=False))
+    assert junction.send(call)
+    waiting = send(junction, b"2")
+    listen(junction, PlainListener(first=lambda: setattr(waiting, "answered", True), take=False))
+    assert_nothing_is_left_of(junction)
+
+
+def test_a_listener_that_refuses_leaves_the_send_where_it_was_in_the_line() -> None:
+    junction = Junction()
+    first, second = send(junction, b"1"), send(junction, b"2")
+    listen(junction, PlainListener(take=False))
+    assert (first.waits, second.waits) == (True, True)
+    assert listen(junction, PlainListener()).values == [b"1"]
+
+
+def test_a_call_is_withdrawn_once() -> None:
+    junction = Junction()
+    call = send(junction, b"1")
+    assert junction.withdraw(call)
+    assert not junction.withdraw(call)
+    assert listen(junction, PlainListener()).values == []
+
+
+# Each of these takes about a second, and an hour if leaving a line took time by its length.
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["senders", "receivers", "takers", "groups"])
+def test_any_of_many_who_wait_on_one_topic_can_leave_at_once(kind: str) -> None:
+    junction = Junction()
+    count = 200_000
+    calls: list[Send | Listener] = []
+    for number in range(count):
+        if kind == "senders":
+            calls.append(send(junction, b"1", since=number // 7))
+        else:
+            group = {"receivers": None, "takers": b"g", "groups": str(number).encode()}[kind]
+            calls.append(listen(junction, PlainListener(group, since=number // 7)))
+    random.Random(1).shuffle(calls)
+    assert all(map(junction.withdraw, calls))
+    assert_nothing_is_left_of(junction)
+
+
+@pytest.mark.timeout(60)
+def test_many_topics_come_and_go() -> None:
+    junction = Junction()
+    calls = []
+    for number in range(100_000):
+        call = Send(number.to_bytes(4, "big"), 0.0, b"1")
+        assert not junction.send(call)
+        junction.wait(call)
+        calls.append(call)
+    assert len(junction) == 100_000
+    assert all(map(junction.withdraw, calls))
+    assert_nothing_is_left_of(junction)

@@ -1,0 +1,144 @@
+"""The shape of the source tree: which way imports point, what importing the library costs, how long a file is."""
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+MAX_LINES = 350
+
+# Lowest first: a part of skywalker may import its own layer and those below it. "skywalker" is the package's own
+# __init__, which offers the clients under short names.
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"errors", "limits"}),
+    frozenset({"wire"}),
+    frozenset({"junction", "deadlines", "ring", "config"}),
+    frozenset({"discovery", "clients", "silk"}),
+    frozenset({"skywalker", "aio"}),
+    frozenset({"pipeline", "cli", "embedded", "pytest_plugin", "__main__"}),
+)
+RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
+
+# Packages that live in this tree, each with those it may import.
+MAY_IMPORT = {"skywalker": {"skywalker"}, "workers": {"workers", "skywalker"}}
+OURS = {"skywalker", "workers", "bench", "tests"}
+
+# Bytes and `now` in, events out: these parts reach no socket, file, process, thread or clock.
+PURE = ("errors", "limits", "wire", "junction", "deadlines", "ring", "clients.calls", "clients.backoff")
+IMPURE = {
+    *("asyncio", "concurrent", "io", "logging", "multiprocessing", "os", "pathlib", "select", "selectors", "signal"),
+    *("socket", "ssl", "subprocess", "threading", "time", "datetime"),
+}
+
+
+def sources(package: str) -> list[Path]:
+    found = sorted((ROOT / package).rglob("*.py"))
+    assert found, f"no source files in {package}/"
+    return found
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or path.is_dir()
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and full module name of every import in a file, also those inside functions and TYPE_CHECKING."""
+    # A module's relative imports start at its package; a package's own start at itself.
+    package = module_name(path).split(".")[: None if path.name == "__init__.py" else -1]
+    for node in ast.walk(ast.parse(path.read_bytes(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else []
+            origin = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                submodule = f"{origin}.{alias.name}"
+                yield node.lineno, submodule if origin.split(".")[0] in OURS and is_module(submodule) else origin
+
+
+def part_of(module: str) -> str:
+    """The part of skywalker that a module belongs to: skywalker.wire.frames is of "wire"."""
+    return module.split(".")[1] if "." in module else module
+
+
+def where(path: Path, line: int) -> str:
+    return f"{path.relative_to(ROOT)}:{line}"
+
+
+def listed(offenders: list[str]) -> str:
+    return "\n  ".join(["offenders:", *offenders])
+
+
+def test_every_part_of_skywalker_has_a_place_in_the_layers() -> None:
+    parts = {part_of(module_name(path)) for path in sources("skywalker")}
+    assert parts <= RANK.keys(), f"give these a layer in {Path(__file__).name}: {sorted(parts - RANK.keys())}"
+
+
+def test_imports_inside_skywalker_point_down() -> None:
+    offenders = []
+    for path in sources("skywalker"):
+        importer = part_of(module_name(path))
+        for line, module in imports(path):
+            if module.split(".")[0] != "skywalker":
+                continue
+            imported = part_of(module)
+            if RANK[imported] > RANK[importer]:
+                offenders.append(f"{where(path, line)}: {importer} imports {imported}, which is above it")
+    assert not offenders, listed(offenders)
+
+
+def test_the_library_never_imports_the_server_and_neither_imports_its_tests() -> None:
+    offenders = []
+    for package, allowed in MAY_IMPORT.items():
+        for path in sources(package):
+            for line, module in imports(path):
+                if module.split(".")[0] in OURS - allowed:
+                    offenders.append(f"{where(path, line)}: {package} imports {module}")
+    assert not offenders, listed(offenders)
+
+
+def test_the_core_reaches_no_io_and_no_clock() -> None:
+    offenders = []
+    for path in sources("skywalker"):
+        name = module_name(path)
+        if not f"{name}.".startswith(tuple(f"skywalker.{part}." for part in PURE)):
+            continue
+        for line, module in imports(path):
+            if module.split(".")[0] in IMPURE:
+                offenders.append(f"{where(path, line)}: {name} imports {module}")
+    assert not offenders, listed(offenders)
+
+
+def test_importing_the_library_loads_msgpack_and_mmh3_and_nothing_else_from_outside() -> None:
+    program = """
+import json, sys
+before = set(sys.modules)
+import skywalker
+skywalker.connect
+# Compiled extensions register helper modules without a spec; those were never imported from anywhere.
+print(json.dumps([name for name in set(sys.modules) - before if getattr(sys.modules[name], "__spec__", None)]))
+"""
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    loaded = set(json.loads(ran.stdout))
+    too_heavy = loaded & {"asyncio", "click", "workers", "concurrent.futures"}
+    assert not too_heavy, f"import skywalker loads {sorted(too_heavy)}"
+    outside = {name.split(".")[0] for name in loaded} - sys.stdlib_module_names - {"skywalker"}
+    assert outside <= {"msgpack", "mmh3"}, f"import skywalker loads {sorted(outside)}"
+
+
+def test_a_source_file_is_short() -> None:
+    lengths = {path: len(path.read_text().splitlines()) for package in MAY_IMPORT for path in sources(package)}
+    offenders = [f"{path.relative_to(ROOT)}: {length} lines" for path, length in lengths.items() if length > MAX_LINES]
+    assert not offenders, listed(offenders)

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skywalker.ring import TOKENS_PER_NODE, Ring, random_tokens, slices, token_of
+from tests.data import golden_tokens
+
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
+
+# Few different numbers make equality and neighbours likely; the extremes make the wrap so.
+token_numbers = (
+    st.integers(-5, 5) | st.sampled_from([LOWEST, LOWEST + 1, HIGHEST - 1, HIGHEST]) | st.integers(LOWEST, HIGHEST)
+)
+
+
+def owner_by_definition(owned: dict[str, list[int]], token: int) -> str:
+    """Return who holds the biggest token less than `token`; with none less, the biggest of all."""
+    holders = {number: owner for owner, numbers in owned.items() for number in numbers}
+    less = [number for number in holders if number < token]
+    return holders[max(less or holders)]
+
+
+@pytest.mark.parametrize("golden", golden_tokens(), ids=lambda golden: golden.note)
+def test_a_topic_has_the_token_that_the_original_gives_it(golden: Any) -> None:
+    assert token_of(golden.topic) == golden.token
+
+
+@given(st.binary(max_size=64))
+def test_a_token_is_a_signed_64_bit_integer(topic: bytes) -> None:
+    assert LOWEST <= token_of(topic) <= HIGHEST
+
+
+RING = Ring({"a": [-100, 50], "b": [0, 200]})
+
+
+@pytest.mark.parametrize(
+    ("token", "owner"),
+    [
+        (-99, "a"),  # just above a token: that token's
+        (0, "a"),  # equal to a token counts as not above it
+        (1, "b"),
+        (50, "b"),
+        (51, "a"),
+        (200, "a"),
+        (201, "b"),
+        (HIGHEST, "b"),
+        (-100, "b"),  # none is less: the biggest of all
+        (-101, "b"),
+        (LOWEST, "b"),
+    ],
+)
+def test_the_owner_holds_the_biggest_token_that_is_less(token: int, owner: str) -> None:
+    assert RING.owner(token) == owner
+
+
+@pytest.mark.parametrize("only", [LOWEST, -1, 0, HIGHEST])
+def test_a_single_token_owns_everything(only: int) -> None:
+    ring = Ring({7: [only]})
+    assert {ring.owner(token) for token in (LOWEST, only - 1, only, only + 1, HIGHEST)} == {7}
+
+
+@given(st.lists(token_numbers, min_size=1, max_size=12, unique=True), st.lists(token_numbers, min_size=1), st.data())
+def test_owners_are_those_of_the_definition(numbers: list[int], topics: list[int], data: st.DataObject) -> None:
+    owned: dict[str, list[int]] = {}
+    for number in numbers:
+        owned.setdefault(data.draw(st.sampled_from("abc")), []).append(number)
+    ring = Ring(owned)
+    # A topic's token may well be that of a node.
+    for token in topics + numbers:
+        assert ring.owner(token) == owner_by_definition(owned, token)
+
+
+@given(st.lists(token_numbers, min_size=2, max_size=8, unique=True), st.randoms(use_true_random=False))
+def test_the_order_in_which_tokens_are_named_does_not_matter(numbers: list[int], random: Any) -> None:
+    half = len(numbers) // 2
+    owned = {"a": numbers[:half], "b": numbers[half:]}
+    shuffled = {owner: random.sample(tokens, len(tokens)) for owner, tokens in reversed(owned.items())}
+    topics = [number + step for number in numbers for step in (-1, 0, 1)]
+    assert [Ring(owned).owner(topic) for topic in topics] == [Ring(shuffled).owner(topic) for topic in topics]
+
+
+def test_a_ring_is_not_changed_by_what_becomes_of_its_tokens() -> None:
+    tokens = [10]
+    ring = Ring({"a": tokens, "b": [0]})
+    tokens[0] = -10
+    assert ring.owner(5) == "b"
+
+
+def test_a_ring_without_tokens_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one token"):
+        Ring({})
+    with pytest.raises(ValueError, match="at least one token"):
+        Ring({"a": []})
+
+
+def test_a_token_with_two_owners_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="token 7 belongs to 'a' and 'b'"):
+        Ring({"a": [1, 7], "b": [7]})
+
+
+# The workers of one node.
+
+
+@given(st.lists(token_numbers, max_size=40, unique=True), st.integers(1, 9))
+def test_slices_share_out_all_tokens_and_each_but_once(numbers: list[int], workers: int) -> None:
+    shares = slices(numbers, workers)
+    assert sorted(shares) == list(range(workers))
+    assert sorted(token for share in shares.values() for token in share) == sorted(numbers)
+    assert max(map(len, shares.values())) - min(map(len, shares.values())) <= 1
+
+
+def test_each_worker_owns_every_nth_token_in_order() -> None:
+    assert slices([50, 10, 40, 20, 30], 2) == {0: [10, 30, 50], 1: [20, 40]}
+
+
+def test_more_workers_than_tokens_leaves_some_with_none_of_them() -> None:
+    shares = slices([10, 20], 3)
+    assert shares == {0: [10], 1: [20], 2: []}
+    ring = Ring(shares)
+    assert {ring.owner(token) for token in (5, 10, 15, 20, 25)} == {0, 1}
+
+
+@given(st.lists(token_numbers, min_size=1, max_size=20, unique=True), st.integers(1, 5), token_numbers)
+def test_worker_and_node_agree_on_the_owning_token(numbers: list[int], workers: int, topic: int) -> None:
+    worker = Ring(slices(numbers, workers)).owner(topic)
+    token = Ring({number: [number] for number in numbers}).owner(topic)
+    assert token in slices(numbers, workers)[worker]
+
+
+@pytest.mark.parametrize("count", [0, 1, TOKENS_PER_NODE, 1000])
+def test_random_tokens_are_as_many_as_asked_sorted_and_different(count: int) -> None:
+    tokens = random_tokens(count)
+    assert len(tokens) == count
+    assert tokens == sorted(set(tokens))
+    assert all(LOWEST <= token <= HIGHEST for token in tokens)
+
+
+def test_random_tokens_take_the_whole_range() -> None:
+    tokens = random_tokens(1000)
+    assert tokens[0] < LOWEST // 2
+    assert tokens[-1] > HIGHEST // 2
+    assert tokens != random_tokens(1000)

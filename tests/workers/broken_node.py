@@ -1,0 +1,23 @@
+"""A node whose worker 1 fails as it boots. A program of its own: the tests run it in place of `python -m workers`."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from skywalker import config  # found only now
+from workers import supervisor
+
+
+class Broken(supervisor.Worker):
+    def run(self) -> int:
+        if self._node.slot == 1:
+            raise OSError("no disk")
+        return super().run()
+
+
+if __name__ == "__main__":
+    supervisor.Worker = Broken  # type: ignore[misc]  # the fault enters here
+    flags = dict(argument.removeprefix("--").replace("-", "_").split("=", 1) for argument in sys.argv[1:])
+    flags["drain_timeout_s"] = flags.pop("drain_timeout")
+    sys.exit(supervisor.run(config.load(flags)))

@@ -1,0 +1,31 @@
+"""A node of 1, 2 and 4 workers for each module, and connections to it for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.workers.nodes import Node, running
+from tests.workers.wire_client import Clients, clients_of
+
+
+@pytest.fixture(scope="module", params=[1, 2, 4], ids=lambda count: f"{count}-workers")
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A node that the tests of a module share, and none of them may harm."""
+    with running(workers=request.param) as node:
+        yield node
+
+
+@pytest.fixture
+def connect(node: Node) -> Iterator[Clients]:
+    """Connects to the node; what is connected is closed after the test."""
+    with clients_of(node.address) as clients:
+        yield clients
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic that no other test uses."""
+    name: str = request.node.nodeid
+    return name

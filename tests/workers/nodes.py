@@ -1,0 +1,93 @@
+"""Embedded nodes, and what a test of the server wants to know of one beyond what its clients see."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psutil
+
+import skywalker
+from skywalker.ring import Ring, slices, token_of
+from tests.helpers import eventually
+from tests.workers.wire_client import Address, WireClient, packed
+
+
+class Node:
+    """A node that serves. Made by running()."""
+
+    def __init__(self, embedded: Any) -> None:
+        self._embedded = embedded
+        self.pid: int = embedded.pid
+        self.address: Address = (embedded.host, embedded.port)
+        self.first_pids: list[int] = embedded.worker_pids()
+        self.workers = len(self.first_pids)
+        with WireClient.open(self.address) as client:
+            self.tokens: list[int] = client.ask(":tokens", 1)
+        self._ring = Ring(slices(self.tokens, self.workers))
+
+    @property
+    def log(self) -> str:
+        """What was logged so far."""
+        text: str = self._embedded.log
+        return text
+
+    def owner(self, topic: Any) -> int:
+        """Return the number of the worker that owns a topic."""
+        return self._ring.owner(token_of(packed(topic)))
+
+    def topic_of(self, worker: int, about: str) -> str:
+        """Return a topic that this worker owns; the same one for the same `about`."""
+        return next(topic for n in range(10_000) if self.owner(topic := f"{about}-{n}") == worker)
+
+    def pids(self) -> list[int]:
+        """Return the processes of the workers that live now."""
+        pids: list[int] = self._embedded.worker_pids()
+        return pids
+
+    def resident(self) -> int:
+        """Return the bytes of memory that the workers take for themselves."""
+        return sum(psutil.Process(pid).memory_full_info().uss for pid in self.pids())
+
+    def pid_behind(self, client: WireClient) -> int:
+        """Return the process that has the other end of a connection."""
+        ours = client.socket.getsockname()
+        return next(
+            pid
+            for pid in self.pids()
+            for each in psutil.Process(pid).net_connections("tcp")
+            if each.raddr == ours and each.laddr == self.address
+        )
+
+    def connections(self) -> int:
+        """Return how many connections the workers have open."""
+        sockets = (psutil.Process(pid).net_connections("tcp") for pid in self.pids())
+        return sum(each.status != psutil.CONN_LISTEN for of_one in sockets for each in of_one)
+
+    @contextmanager
+    def hung(self, client: WireClient) -> Iterator[None]:
+        """Have the worker of this connection hang for a while."""
+        pid = self.pid_behind(client)
+        os.kill(pid, signal.SIGSTOP)
+        eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    def assert_unharmed(self) -> None:
+        """Assert that no worker has died, or said anything of an exception."""
+        assert "Traceback" not in self.log, self.log
+        assert self.pids() == self.first_pids, self.log
+
+
+@contextmanager
+def running(workers: int = 1, **settings: Any) -> Iterator[Node]:
+    """Yield a node that serves; at the end it must be unharmed."""
+    with skywalker.embedded(workers=workers, **settings) as embedded:
+        node = Node(embedded)
+        yield node
+        node.assert_unharmed()

@@ -1,0 +1,203 @@
+"""How a node, or one of its workers, ends in good order: who is still served, and who is told to go elsewhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from tests.helpers import eventually, time_factor
+from tests.workers.processes import TIMED_OUT, Node, code_of, is_gone, node
+from workers import exits
+
+
+def refuses_connections(running: Node) -> bool:
+    try:
+        running.connect().close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_a_node_that_is_told_to_end_ends_at_once_if_nothing_waits() -> None:
+    with node(workers=2, drain_timeout_s=60) as running, running.connect() as client:
+        client.call(":ping")
+        running.signal(signal.SIGTERM)
+        assert running.wait(within=1.0) == exits.OK
+        assert all(map(is_gone, running.first_workers))
+
+
+def test_a_draining_node_refuses_connections_and_calls_and_gives_those_that_wait_their_time() -> None:
+    with node(workers=2, drain_timeout_s=1.5) as running, running.connect_to(0) as client:
+        topic = client.topic_owned_by(1)
+        short, long = client.begin(":recv!", 700, topic), client.begin(":recv!", 60_000, topic)
+        eventually(lambda: client.census(topic)["receivers"] == 2)
+        running.signal(signal.SIGTERM)
+        told_at = time.monotonic()
+        eventually(lambda: refuses_connections(running), within=1.0)
+        for arguments in ((":recv!", 0, "other"), (":send!", 0, topic, "value"), (":take!", 0, topic, "group")):
+            assert code_of(lambda given=arguments: client.call(*given)) == "draining"
+        assert client.result(short) == TIMED_OUT
+        assert code_of(lambda: client.result(long)) == "draining"
+        assert 1.5 <= time.monotonic() - told_at < 1.5 + 0.3 * time_factor()
+        with pytest.raises(ConnectionResetError):
+            client.call(":ping")
+        assert running.wait(within=1.0) == exits.OK
+
+
+def test_a_value_that_waits_for_its_ack_may_still_get_it_while_the_node_drains() -> None:
+    with (
+        node(workers=2, drain_timeout_s=60) as running,
+        running.connect_to(0) as receiver,
+        running.connect_to(1) as sender,
+    ):
+        receiver.call(":hello", {"ack": True})
+        topic = receiver.topic_owned_by(0)
+        receive = receiver.begin(":recv!", 60_000, topic)
+        eventually(lambda: sender.census(topic)["receivers"] == 1)
+        send = sender.begin(":send!", 60_000, topic, "value")
+        assert receiver.result(receive) == "value"
+        running.signal(signal.SIGTERM)
+        eventually(lambda: refuses_connections(running))
+        receiver.acknowledge(receive)
+        assert sender.result(send) is True
+        assert running.wait(within=1.0) == exits.OK
+
+
+def test_a_draining_node_ends_as_soon_as_the_last_call_that_waits_is_cancelled() -> None:
+    with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
+        waiting = client.begin(":recv!", 60_000, client.topic_owned_by(1))
+        client.call(":ping")
+        running.signal(signal.SIGTERM)
+        eventually(lambda: refuses_connections(running))
+        assert client.call(":cancel", waiting) is True
+        assert code_of(lambda: client.result(waiting)) == "cancelled"
+        assert running.wait(within=1.0) == exits.OK
+
+
+def test_connections_in_the_accept_queue_are_answered_when_the_node_drains() -> None:
+    with node(workers=1, drain_timeout_s=1) as running:
+        [worker] = running.first_workers
+        os.kill(worker, signal.SIGSTOP)
+        clients = [running.connect() for _ in range(50)]
+        receives = [client.begin(":recv!", 0, "topic") for client in clients]
+        running.signal(signal.SIGTERM)
+        eventually(lambda: running.events("draining"))
+        os.kill(worker, signal.SIGCONT)
+        codes = {
+            code_of(lambda c=client, r=receive: c.result(r)) for client, receive in zip(clients, receives, strict=True)
+        }
+        assert codes == {"draining"}
+        assert running.wait(within=1.0) == exits.OK
+
+
+def test_a_second_signal_ends_a_draining_node_at_once_with_an_answer_to_every_call() -> None:
+    with node(workers=2, drain_timeout_s=60) as running:
+        clients = [running.connect_to(slot) for slot in (0, 1)]
+        waiting = [(client, client.begin(":recv!", 60_000, client.topic_owned_by(1))) for client in clients]
+        for client in clients:
+            client.call(":ping")
+        running.signal(signal.SIGTERM)
+        eventually(lambda: running.events("draining"))
+        running.signal(signal.SIGTERM)
+        assert [code_of(lambda c=client, w=call: c.result(w)) for client, call in waiting] == ["draining"] * 2
+        assert running.wait(within=1.0) == exits.OK
+
+
+def test_ctrl_c_at_the_terminal_drains_like_sigterm() -> None:
+    with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
+        waiting = client.begin(":recv!", 500, client.topic_owned_by(1))
+        client.call(":ping")
+        os.killpg(running.pid, signal.SIGINT)  # the terminal signals every process of the group
+        assert client.result(waiting) == TIMED_OUT
+        assert running.wait(within=1.0) == exits.OK
+        assert "Traceback" not in running.log()
+
+
+def test_the_end_of_the_terminal_ends_nothing() -> None:
+    with node(workers=2) as running:
+        os.killpg(running.pid, signal.SIGHUP)
+        with running.connect_to(0) as first, running.connect_to(1) as second:
+            assert first.call(":ping") is second.call(":ping") is True
+        assert running.workers() == running.first_workers
+
+
+def test_a_hung_worker_is_killed_two_seconds_after_it_was_told_to_stop() -> None:
+    with node(workers=2, drain_timeout_s=0.3) as running, running.connect_to(0) as client:
+        hung = running.first_workers[1]
+        waiting = client.begin(":recv!", 60_000, client.topic_owned_by(0))
+        client.call(":ping")
+        os.kill(hung, signal.SIGSTOP)
+        running.signal(signal.SIGTERM)
+        told_at = time.monotonic()
+        assert code_of(lambda: client.result(waiting)) == "draining"
+        assert time.monotonic() - told_at < 0.3 + 0.3 * time_factor()
+        assert running.wait(within=4.0) == exits.OK
+        assert time.monotonic() - told_at >= 2.3
+        assert is_gone(hung)
+        assert [event["pids"] for event in running.events("killing-workers")] == [f"[{hung}]"]
+
+
+def test_a_worker_that_is_killed_while_its_node_drains_takes_no_call_of_the_others_with_it() -> None:
+    with node(workers=3, drain_timeout_s=1.5) as running, running.connect_to(0) as client:
+        topic = client.topic_owned_by(2)
+        short, long = client.begin(":recv!", 700, topic), client.begin(":recv!", 60_000, topic)
+        eventually(lambda: client.census(topic)["receivers"] == 2)
+        running.signal(signal.SIGTERM)
+        eventually(lambda: refuses_connections(running))
+        os.kill(running.first_workers[2], signal.SIGKILL)
+        assert client.result(short) == TIMED_OUT
+        assert code_of(lambda: client.result(long)) == "draining"
+        assert running.wait(within=1.0) == exits.OK
+
+
+# One worker alone.
+
+
+def test_a_worker_that_is_told_to_end_drains_alone_and_is_replaced_at_once() -> None:
+    with node(workers=2, drain_timeout_s=1) as running, running.connect_to(0) as client, running.connect_to(1) as other:
+        told, stays = running.first_workers
+        waiting = client.begin(":recv!", 60_000, client.topic_owned_by(1))
+        untouched = other.begin(":recv!", 60_000, topic := other.topic_owned_by(0))
+        eventually(lambda: client.census(topic)["receivers"] == 1)
+        os.kill(told, signal.SIGTERM)
+        assert eventually(lambda: code_of(lambda: client.call(":recv!", 0, "other"))) == "draining"
+        assert code_of(lambda: client.result(waiting)) == "draining"
+        assert stays in running.wait_for_workers(2, without=[told], within=1.0)
+        with running.connect_to(0) as sender:
+            assert sender.call(":send!", 5_000, topic, "value") is True
+        assert other.result(untouched) == "value"
+        assert not running.events("draining")
+        assert [event["restart_s"] for event in running.events("worker-ended")] == ["0.0"]
+
+
+def test_calls_that_wait_at_a_worker_that_drains_alone_still_meet_others() -> None:
+    with (
+        node(workers=2, drain_timeout_s=60) as running,
+        running.connect_to(0) as client,
+        running.connect_to(1) as other,
+    ):
+        topics = [client.topic_owned_by(slot) for slot in (0, 1)]
+        waiting = [client.begin(":recv!", 60_000, topic) for topic in topics]
+        for topic in topics:
+            eventually(lambda t=topic: other.census(t)["receivers"] == 1)
+        told = running.first_workers[0]
+        os.kill(told, signal.SIGTERM)
+        eventually(lambda: running.events("worker-draining"))
+        for topic, call in zip(topics, waiting, strict=True):
+            assert other.call(":send!", 5_000, topic, topic) is True
+            assert client.result(call) == topic
+        running.wait_for_workers(2, without=[told], within=1.0)
+
+
+def test_a_node_may_be_told_to_end_while_one_of_its_workers_drains_alone() -> None:
+    with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
+        waiting = client.begin(":recv!", 500, client.topic_owned_by(1))
+        client.call(":ping")
+        os.kill(running.first_workers[0], signal.SIGTERM)
+        eventually(lambda: running.events("worker-draining"))
+        running.signal(signal.SIGTERM)
+        assert client.result(waiting) == TIMED_OUT
+        assert running.wait(within=1.0) == exits.OK

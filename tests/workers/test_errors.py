@@ -1,0 +1,282 @@
+"""Bad input gets an error with a stable code, naming the call where it can be read, and costs nobody anything."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.wire.streams import array_header, bodies, cut, encoded_values, is_one_array, mutated_bodies
+from tests.workers.nodes import Node
+from tests.workers.wire_client import Clients, ConnectionEnded, WireClient, framed, packed, raw_call
+
+RECV, SEND, TAKE, PING = (packed(method) for method in (":recv!", ":send!", ":take!", ":ping"))
+ID, SECOND, TOPIC = b"\x07", packed(1000), packed("topic")
+
+# What is wrong: the body of a frame, and the method, id and code of the error.
+BAD = {
+    "empty frame": (b"", ":error", None, "bad-frame"),
+    "no array": (b"\x01", ":error", None, "bad-frame"),
+    "a map": (b"\x81\x01\x02", ":error", None, "bad-frame"),
+    "empty array": (b"\x90", ":error", None, "bad-frame"),
+    "a byte that starts nothing": (b"\x93" + RECV + ID + b"\xc1", ":recv!", 7, "bad-frame"),
+    "array cut short": (b"\x94" + RECV + ID + SECOND, ":recv!", 7, "bad-frame"),
+    "cut within the id": (b"\x94" + RECV + b"\xcd\x01", ":recv!", None, "bad-frame"),
+    "cut within the method": (b"\x94" + RECV[:-1], ":error", None, "bad-frame"),
+    "bytes after the array": (b"\x94" + RECV + ID + SECOND + TOPIC + b"\x00", ":recv!", 7, "bad-frame"),
+    "text that is longer than the frame": (b"\x92" + PING + b"\xdb\xff\xff\xff\xff", ":ping", None, "bad-frame"),
+    "array that claims four billion": (b"\xdd\xff\xff\xff\xff" + PING + ID, ":ping", 7, "bad-frame"),
+    "map that claims four billion": (b"\x92" + PING + b"\xdf\xff\xff\xff\xff", ":ping", None, "bad-frame"),
+    "value nested too deep": (
+        b"\x95" + SEND + ID + SECOND + TOPIC + b"\x91" * 513 + b"\xc0",
+        ":send!",
+        7,
+        "bad-frame",
+    ),
+    "unknown method": (b"\x92" + packed(":fetch!") + ID, ":fetch!", 7, "unknown-method"),
+    "unknown method, long": (b"\x92" + packed("m" * 5000) + ID, ":error", 7, "unknown-method"),
+    "method that is no text": (b"\x92\x05" + ID, ":error", 7, "unknown-method"),
+    "method that is nil": (b"\x92\xc0" + ID, ":error", 7, "unknown-method"),
+    "method that is a list": (b"\x92\x91" + PING + ID, ":error", 7, "unknown-method"),
+    "method that is bin": (b"\x92" + packed(b":ping") + ID, ":error", 7, "unknown-method"),
+    "method in capitals": (b"\x92" + packed(":PING") + ID, ":PING", 7, "unknown-method"),
+    "method alone": (b"\x91" + packed(":fetch!"), ":fetch!", None, "unknown-method"),
+    "recv without a topic": (b"\x93" + RECV + ID + SECOND, ":recv!", 7, "bad-arity"),
+    "recv without an id": (b"\x91" + RECV, ":recv!", None, "bad-arity"),
+    "recv with too much": (b"\x96" + RECV + ID + SECOND + TOPIC * 3, ":recv!", 7, "bad-arity"),
+    "send without a value": (b"\x94" + SEND + ID + SECOND + TOPIC, ":send!", 7, "bad-arity"),
+    "send with too much": (b"\x97" + SEND + ID + SECOND + TOPIC * 4, ":send!", 7, "bad-arity"),
+    "send with far too much": (b"\xdc\x03\xe8" + SEND + ID + b"\xc0" * 998, ":send!", 7, "bad-arity"),
+    "take without a group": (b"\x94" + TAKE + ID + SECOND + TOPIC, ":take!", 7, "bad-arity"),
+    "take with too much": (b"\x96" + TAKE + ID + SECOND + TOPIC * 3, ":take!", 7, "bad-arity"),
+    "tokens with an argument": (b"\x93" + packed(":tokens") + ID + b"\x00", ":tokens", 7, "bad-arity"),
+    "hello without options": (b"\x92" + packed(":hello") + ID, ":hello", 7, "bad-arity"),
+    "ping without an id": (b"\x91" + PING, ":ping", None, "bad-arity"),
+    "cancel of nothing": (b"\x92" + packed(":cancel") + ID, ":cancel", 7, "bad-arity"),
+    "topic of nothing": (b"\x92" + packed(":topic") + ID, ":topic", 7, "bad-arity"),
+    "ack of nothing": (b"\x91" + packed(":ack"), ":ack", None, "bad-arity"),
+    "hello with a list": (b"\x93" + packed(":hello") + ID + b"\x90", ":hello", 7, "bad-frame"),
+    "hello with an option of a wrong type": (
+        b"\x93" + packed(":hello") + ID + packed({"ack": 1}),
+        ":hello",
+        7,
+        "bad-frame",
+    ),
+    "hello with options that Python has no form for": (
+        b"\x93" + packed(":hello") + ID + b"\x81\x91\x01\x01",
+        ":hello",
+        7,
+        "bad-frame",
+    ),
+    "id of 33 bytes": (b"\x94" + RECV + packed("i" * 32)[:34] + SECOND + TOPIC, ":recv!", None, "bad-id"),
+    "ping with a long id": (b"\x92" + PING + packed("i" * 40), ":ping", None, "bad-id"),
+    "cancel with a long id": (b"\x93" + packed(":cancel") + packed(b"i" * 400) + ID, ":cancel", None, "bad-id"),
+    "topic of 4,097 bytes": (b"\x94" + RECV + ID + SECOND + packed("t" * 4094), ":recv!", 7, "bad-topic"),
+    "topic of a send of 4,097 bytes": (
+        b"\x95" + SEND + ID + SECOND + packed("t" * 4094) + ID,
+        ":send!",
+        7,
+        "bad-topic",
+    ),
+    "group of 4,097 bytes": (b"\x95" + TAKE + ID + SECOND + TOPIC + packed("t" * 4094), ":take!", 7, "bad-topic"),
+    "asked about a topic of 4,097 bytes": (
+        b"\x93" + packed(":topic") + ID + packed("t" * 4094),
+        ":topic",
+        7,
+        "bad-topic",
+    ),
+}
+
+BAD_TIMEOUTS = {
+    "negative": "ff",
+    "a little negative": packed(-0.001).hex(),
+    "more than a day": packed(86_400_001).hex(),
+    "a little more than a day": packed(86_400_000.5).hex(),
+    "the most of all": "cfffffffffffffffff",
+    "NaN": packed(float("nan")).hex(),
+    "infinite": packed(float("inf")).hex(),
+    "nil": "c0",
+    "true": "c3",
+    "text": "a3313030",
+    "bin": "c40101",
+    "a list": "9101",
+    "the timeout value of the first dialect": "d45400",
+}
+
+
+@pytest.mark.parametrize(("body", "method", "id", "code"), BAD.values(), ids=BAD)
+def test_bad_calls_are_named_and_refused(connect: Clients, body: bytes, method: str, id: object, code: str) -> None:
+    client = connect()
+    client.write(framed(body))
+    error = client.refusal()
+    assert (error.method, error.id, error.code) == (method, id, code)
+    assert error.message
+    # And the connection goes on.
+    assert client.ask(":ping", 1) is True
+
+
+@pytest.mark.parametrize("timeout", BAD_TIMEOUTS.values(), ids=BAD_TIMEOUTS)
+@pytest.mark.parametrize("method", [":recv!", ":send!", ":take!"])
+def test_what_is_no_timeout_is_refused(connect: Clients, method: str, timeout: str) -> None:
+    client = connect()
+    arguments = [TOPIC] if method == ":recv!" else [TOPIC, TOPIC]
+    client.write(raw_call(packed(method), ID, bytes.fromhex(timeout), *arguments))
+    error = client.refusal()
+    assert (error.method, error.id, error.code) == (method, 7, "bad-timeout")
+    assert client.ask(":ping", 1) is True
+
+
+@pytest.mark.parametrize(
+    "timeout", ["ce05265c00", "cb4194997000000000", "cf0000000005265c00", "d30000000005265c00", "d20000ea60"]
+)
+def test_a_day_in_any_encoding_is_a_timeout(connect: Clients, topic: str, timeout: str) -> None:
+    client = connect()
+    client.write(raw_call(RECV, ID, bytes.fromhex(timeout), packed(topic)))
+    client.wait_until(topic, receivers=1)
+    assert not client.has_input()
+
+
+def test_a_method_is_echoed_in_canonical_form(connect: Clients) -> None:
+    client = connect()
+    client.write(raw_call(b"\xd9\x06:recv!", ID))
+    assert client.read_frame()[2:].startswith(b"\x93" + RECV + ID)
+
+
+def test_values_at_the_limits_are_taken(connect: Clients, topic: str) -> None:
+    client, other = connect(), connect()
+    at_most = "t" * 4093
+    value = b"\x91" * 512 + b"\xc0"
+    client.write(raw_call(RECV, packed("i" * 31)[:33], SECOND, packed(at_most)))
+    client.wait_until(at_most, receivers=1)
+    other.write(raw_call(SEND, packed("i" * 31)[:33], SECOND, packed(at_most), value))
+    assert client.read_frame()[2:] == b"\x93" + RECV + packed("i" * 31) + value
+    assert other.reply() == [":send!", "i" * 31, True]
+
+
+def test_a_topic_is_measured_in_its_canonical_form(connect: Clients) -> None:
+    client = connect()
+    long_way = b"\xdd\x00\x00\x04\x00" + b"\xcf\0\0\0\0\0\0\0\x05" * 1024  # 9 KiB that come down to 1 KiB
+    client.write(raw_call(packed(":topic"), ID, long_way))
+    assert client.reply()[2]["receivers"] == 0
+
+
+def test_the_sixteenth_unreadable_frame_is_answered_and_ends_the_connection(connect: Clients) -> None:
+    client, other = connect(), connect()
+    client.write(framed(b"\xc1") * 15)
+    assert [client.refusal().code for _ in range(15)] == ["bad-frame"] * 15
+    assert client.ask(":ping", 1) is True
+    client.write(framed(b"\xc1") + raw_call(PING, ID))
+    assert client.refusal().code == "bad-frame"
+    client.wait_for_end()
+    assert other.ask(":ping", 1) is True
+
+
+def test_a_hundred_unreadable_frames_in_one_write_get_sixteen_errors_and_an_end(connect: Clients) -> None:
+    client = connect()
+    client.write(framed(b"\x00") * 100)
+    assert [client.refusal().code for _ in range(16)] == ["bad-frame"] * 16
+    client.wait_for_end()
+
+
+def test_calls_that_are_refused_but_readable_never_end_the_connection(connect: Clients) -> None:
+    client = connect()
+    for _ in range(100):
+        client.write(raw_call(packed(":fetch!"), ID) + raw_call(RECV, ID))
+        assert [client.refusal().code for _ in range(2)] == ["unknown-method", "bad-arity"]
+    assert client.ask(":ping", 1) is True
+
+
+def test_a_connection_that_ends_for_bad_input_gives_up_its_calls(connect: Clients, topic: str) -> None:
+    client, other = connect(), connect()
+    client.call(":recv!", 1, 60_000, topic)
+    other.wait_until(topic, receivers=1)
+    client.write(framed(b"\x00") * 16)
+    other.wait_until(topic, receivers=0)
+
+
+def test_a_client_of_another_protocol_gets_an_error_or_an_end(connect: Clients) -> None:
+    client = connect()
+    client.write(b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n")
+    # "GE" is the length of a frame of 18,245 bytes: the node waits for the rest of it.
+    client.write(b"x" * 20_000)
+    assert client.refusal().code == "bad-frame"
+
+
+METHODS = (":send!", ":recv!", ":take!", ":cancel", ":ack", ":tokens", ":topic", ":ping", ":hello")
+
+calls_of_anything = st.builds(
+    lambda method, arguments: array_header(1 + len(arguments), 0) + packed(method) + b"".join(arguments),
+    st.sampled_from(METHODS),
+    st.lists(st.sampled_from([b"\x00", b"\x05", TOPIC]) | encoded_values, max_size=5),
+)
+"""Bodies with a method that exists, and any values as its arguments: some of them are good calls."""
+
+# Over a real connection an example takes milliseconds: finding it is enough, making it small would take minutes.
+on_real_connections = settings(max_examples=60, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+
+
+def outcome(client: WireClient) -> list[bytes]:
+    """Return the frames that come before the reply to a last ping, or before the end."""
+    last = packed("the last one")
+    # If the node has ended the connection, what it said before is still to be read.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        client.write(raw_call(PING, last))
+    frames = []
+    while True:
+        try:
+            frame = client.read_frame()
+        except ConnectionEnded:
+            return frames
+        if frame == raw_call(PING, last, b"\xc3"):
+            return frames
+        frames.append(frame)
+
+
+@on_real_connections
+@given(data=st.data())
+def test_any_frames_cut_anywhere_are_answered_and_disturb_nobody(node: Node, data: st.DataObject) -> None:
+    units = data.draw(st.lists(calls_of_anything | bodies | mutated_bodies() | st.binary(max_size=40), max_size=20))
+    calls = data.draw(st.lists(st.sampled_from([body for body, *_ in BAD.values()]), max_size=5))
+    stream = b"".join(framed(body) for body in itertools.chain(units, calls))
+    places = data.draw(st.lists(st.integers(0, len(stream)), max_size=8))
+    with WireClient.open(node.address) as client, WireClient.open(node.address) as other:
+        other.call(":recv!", "undisturbed", 60_000, ["not", "theirs"])
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            for piece in cut(stream, places):
+                client.write(piece)
+        for frame in outcome(client):
+            assert frame[2] == 0x93
+            assert is_one_array(frame[2:])
+            assert b"internal" not in frame
+        assert other.ask(":ping", 1) is True
+    node.assert_unharmed()
+
+
+@on_real_connections
+@given(noise=st.binary(max_size=3000))
+def test_any_bytes_disturb_nobody(node: Node, noise: bytes) -> None:
+    with WireClient.open(node.address) as client, WireClient.open(node.address) as other:
+        client.write(noise)
+        client.reset()
+        assert other.ask(":ping", 1) is True
+    node.assert_unharmed()
+
+
+@on_real_connections
+@given(data=st.data())
+def test_a_well_formed_stream_is_answered_the_same_however_it_is_cut(node: Node, data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, 20))
+    frames = [raw_call(PING, packed(n)) for n in range(count)] + [
+        raw_call(packed(":fetch!"), packed(n)) for n in range(count)
+    ]
+    stream = b"".join(data.draw(st.permutations(frames)))
+    places = data.draw(st.lists(st.integers(0, len(stream)), max_size=10))
+    with WireClient.open(node.address) as whole, WireClient.open(node.address) as pieces:
+        whole.write(stream)
+        for piece in cut(stream, places):
+            pieces.write(piece)
+        assert outcome(whole) == outcome(pieces)
+        assert len(frames) == 2 * count

@@ -1,0 +1,231 @@
+"""At a limit the caller is told `busy`, or cut off: everybody else goes on, and room that is freed is given again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.helpers import eventually, time_factor
+from tests.workers.nodes import Node, running
+from tests.workers.wire_client import (
+    TIMED_OUT,
+    Clients,
+    ConnectionEnded,
+    Refusal,
+    WireClient,
+    call,
+    clients_of,
+    framed,
+    packed,
+    raw_call,
+    refusal,
+)
+
+KIB = 1024
+HALF_FRAME_S = 0.4
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=lambda count: f"{count}-workers")
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A node with little room for everything."""
+    with running(
+        workers=request.param,
+        max_connections=60,
+        max_calls=50,
+        waiting_bytes=1024 * KIB,
+        mesh_bytes=256 * KIB,
+        half_frame_s=HALF_FRAME_S,
+    ) as node:
+        yield node
+
+
+def is_free(node: Node) -> bool:
+    """Tell whether every worker takes connections again."""
+    for _ in range(4 * node.workers):
+        with WireClient.open(node.address) as client:
+            if client.ask(":ping", 1) is not True:
+                return False
+    return True
+
+
+def test_a_call_too_many_on_one_connection_is_refused_until_one_is_answered(
+    node: Node, connect: Clients, topic: str
+) -> None:
+    client, other = connect(worker=0), connect(worker=0)
+    for owner in range(node.workers):
+        name = node.topic_of(owner, topic)
+        for id in range(50):
+            client.call(":recv!", id, 60_000, name)
+        client.call(":recv!", 50, 60_000, name)
+        client.call(":send!", 51, 60_000, [name, "elsewhere"], "value")
+        for id in (50, 51):
+            error = client.refusal()
+            assert (error.id, error.code) == (id, "busy")
+            assert error.details == {"limit": "max_calls", "value": 50}
+        # What does not wait is not refused, and neither are others.
+        assert client.ask(":ping", 52) is True
+        assert other.ask(":send!", 1, 5000, name, "for all") is True
+        assert sorted(id for _, id, _ in client.replies(50)) == list(range(50))
+        assert client.ask(":recv!", 53, 5, name) == TIMED_OUT
+
+
+def test_values_not_yet_acknowledged_count_as_calls_in_flight(node: Node, connect: Clients, topic: str) -> None:
+    name = node.topic_of(0, topic)
+    client, sender = connect(worker=0), connect(worker=0)
+    client.ask(":hello", "h", {"ack": True})
+    for id in range(50):
+        client.call(":recv!", id, 60_000, name)
+    client.wait_until(name, receivers=50)
+    sender.call(":send!", 1, 60_000, name, "value")
+    assert len(client.replies(50)) == 50
+    client.call(":recv!", 50, 60_000, name)
+    assert client.refusal().code == "busy"
+    client.call(":ack", 0)
+    client.call(":recv!", 51, 60_000, name)
+    sender.wait_until(name, receivers=1)
+
+
+@pytest.mark.parametrize("owner", ["first", "last"])
+def test_a_worker_full_of_waiting_values_says_so_and_recovers(
+    node: Node, connect: Clients, topic: str, owner: str
+) -> None:
+    name, value = node.topic_of(node.workers - 1 if owner == "last" else 0, topic), "x" * 60_000
+    watcher = connect()
+    # Each connection has room for its own calls; together they have not.
+    senders = [connect(worker=n % node.workers) for n in range(4)]
+    for sender in senders:
+        for id in range(8):
+            sender.call(":send!", id, 60_000, name, value)
+    refused: list[Refusal] = []
+    eventually(lambda: len(taken_in(senders, refused)) + watcher.info(name)["senders"] == 32)
+    assert 10 < len(refused) < 31
+    assert {each.code for each in refused} == {"busy"}
+    assert {each.details["limit"] for each in refused} == {"waiting_bytes"}
+    for id in range(32 - len(refused)):
+        assert watcher.ask(":recv!", id, 5000, name) == value
+    assert watcher.ask(":recv!", "no more", 0, name) == TIMED_OUT
+    senders[0].call(":send!", "again", 60_000, name, value)
+    watcher.wait_until(name, senders=1)
+    for sender in senders:
+        sender.close()
+    watcher.wait_until(name, senders=0)
+
+
+def taken_in(clients: list[WireClient], refused: list[Refusal]) -> list[Refusal]:
+    """Add the refusals that have come to `refused`, and return it."""
+    for client in clients:
+        while client.has_input():
+            refused.append(client.refusal())
+    return refused
+
+
+def test_calls_for_a_worker_that_hangs_are_refused_when_too_many_are_queued_and_none_is_lost(topic: str) -> None:
+    with running(workers=2, mesh_bytes=256 * KIB) as node, clients_of(node.address) as connect:
+        name, at_home, value = node.topic_of(1, topic), node.topic_of(0, topic), "x" * 60_000
+        client, hung, other = connect(worker=0), connect(worker=1), connect(worker=0)
+        with node.hung(hung):
+            for id in range(40):
+                client.call(":send!", id, 60_000, name, value)
+            client.call(":ping", "then")
+            refused = {}
+            while (answer := client.reply())[0] != ":ping":
+                error = refusal(answer)
+                refused[error.id] = (error.code, error.details["limit"])
+            assert set(refused.values()) == {("busy", "mesh_bytes")}
+            # Others, and other topics, are not touched by it.
+            assert other.ask(":send!", 1, 0, at_home, value) == TIMED_OUT
+        kept = [id for id in range(40) if id not in refused]
+        assert len(kept) > 4
+        assert [hung.ask(":recv!", id, 5000, name) for id in kept] == [value] * len(kept)
+        assert sorted(client.replies(len(kept))) == [[":send!", id, True] for id in kept]
+        client.call(":send!", "again", 60_000, name, value)
+        assert hung.ask(":recv!", "again", 5000, name) == value
+
+
+class TestConnections:
+    def test_one_too_many_is_told_busy_and_closed_while_the_others_go_on(self, node: Node, connect: Clients) -> None:
+        inside, refused = [], []
+        for _ in range(60 * node.workers + 40):
+            client = connect()
+            client.call(":ping", "in?")
+            method, id, result = client.reply()
+            if result is True:
+                inside.append(client)
+            else:
+                error = refusal([method, id, result])
+                assert (method, id, error.code) == (":error", None, "busy")
+                assert error.details == {"limit": "max_connections", "value": 60}
+                with pytest.raises(ConnectionEnded):
+                    client.read_frame()
+                client.close()
+                refused.append(client)
+        assert refused
+        assert len(inside) <= 60 * node.workers
+        assert all(client.ask(":ping", 2) is True for client in inside)
+        for client in inside:
+            client.close()
+        eventually(lambda: is_free(node))
+
+    def test_a_flood_that_never_reads_its_refusals_is_got_rid_of(self, node: Node, connect: Clients) -> None:
+        survivor = connect()
+        assert survivor.ask(":ping", 1) is True
+        flood = [connect() for _ in range(100 * node.workers)]
+        for client in flood:
+            client.write(call(":ping", 1))
+        assert survivor.ask(":ping", 2) is True
+        eventually(lambda: node.connections() <= 60 * node.workers)
+        assert survivor.ask(":ping", 3) is True
+        for client in flood:
+            client.reset()
+        eventually(lambda: is_free(node))
+
+
+class TestHalfAFrame:
+    @pytest.mark.parametrize("part", [b"\x00", b"\x00\x10", call(":ping", 1)[:-1], call(":ping", 1) + b"\x00"])
+    def test_the_rest_must_come_in_time(self, connect: Clients, part: bytes) -> None:
+        client = connect()
+        began = time.monotonic()
+        client.write(part)
+        if len(part) > len(call(":ping", 1)):
+            assert client.reply() == [":ping", 1, True]
+        error = client.refusal(within=3.0)
+        assert (error.method, error.id, error.code) == (":error", None, "bad-frame")
+        client.wait_for_end()
+        assert HALF_FRAME_S <= time.monotonic() - began < HALF_FRAME_S + 0.5 * time_factor()
+
+    def test_a_byte_now_and_then_gains_no_time(self, connect: Clients) -> None:
+        client = connect()
+        began = time.monotonic()
+        for byte in framed(b"x" * 60_000):
+            client.write(bytes((byte,)))
+            if client.has_input(within=0.02):
+                break
+        assert time.monotonic() - began < HALF_FRAME_S + 0.5 * time_factor()
+        assert client.refusal().code == "bad-frame"
+
+    def test_a_client_that_goes_on_sending_whole_frames_with_a_part_at_the_end_is_served(
+        self, connect: Clients
+    ) -> None:
+        client = connect()
+        frame = call(":ping", 1)
+        client.write(frame[:3])
+        began = time.monotonic()
+        while time.monotonic() - began < 2 * HALF_FRAME_S:
+            client.write(frame[3:] + frame[:3])
+            assert client.reply() == [":ping", 1, True]
+        client.write(frame[3:])
+        assert client.reply() == [":ping", 1, True]
+
+    def test_an_idle_connection_between_frames_is_left_alone(self, connect: Clients, topic: str) -> None:
+        client = connect()
+        client.call(":ping", 1)
+        client.reply()
+        assert client.ask(":recv!", 2, 2 * HALF_FRAME_S * 1000, topic) == TIMED_OUT
+
+    def test_calls_of_a_connection_closed_for_it_are_withdrawn(self, connect: Clients, topic: str) -> None:
+        client, watcher = connect(), connect()
+        client.write(raw_call(*map(packed, (":recv!", 1, 60_000, topic))) + b"\xff")
+        watcher.wait_until(topic, receivers=1)
+        watcher.wait_until(topic, receivers=0)

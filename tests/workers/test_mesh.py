@@ -1,0 +1,266 @@
+"""Calls of one worker for topics of another: nobody can tell them from calls that stay at home."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from msgpack import ExtType
+
+from tests.helpers import eventually
+from tests.workers.nodes import Node, running
+from tests.workers.wire_client import TIMED_OUT, Clients, WireClient, packed, raw_call, refusal
+
+
+@pytest.fixture(scope="module", params=[2, 3], ids=lambda count: f"{count}-workers")
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A node where every place that a call may pass is a worker of its own, or two of them are the same."""
+    with running(workers=request.param) as node:
+        yield node
+
+
+@pytest.fixture
+def at(node: Node, connect: Clients) -> list[WireClient]:
+    """A connection to each worker."""
+    return [connect(worker=worker) for worker in range(node.workers)]
+
+
+def places(node: Node) -> Iterator[tuple[int, int, int]]:
+    """Yield every combination of the workers of a sender, of a listener and of the owner of a topic."""
+    return itertools.product(range(node.workers), repeat=3)
+
+
+@pytest.mark.parametrize("listener_first", [True, False])
+def test_two_calls_meet_wherever_they_and_their_topic_are(
+    node: Node, at: list[WireClient], connect: Clients, topic: str, listener_first: bool
+) -> None:
+    others = [connect(worker=worker) for worker in range(node.workers)]
+    for number, (here, there, owner) in enumerate(places(node)):
+        sender, listener, name = at[here], others[there], node.topic_of(owner, f"{topic}{number}")
+        calls = [(sender, (":send!", 1, 5000, name, number)), (listener, (":recv!", 2, 5000, name))]
+        first, second = reversed(calls) if listener_first else calls
+        first[0].call(*first[1])
+        second[0].wait_until(name, receivers=int(listener_first), senders=int(not listener_first))
+        second[0].call(*second[1])
+        assert listener.reply() == [":recv!", 2, number]
+        assert sender.reply() == [":send!", 1, True]
+
+
+def test_a_call_with_no_time_meets_who_waits_wherever_that_is(
+    node: Node, at: list[WireClient], connect: Clients, topic: str
+) -> None:
+    others = [connect(worker=worker) for worker in range(node.workers)]
+    every_place = list(places(node))
+    for round in range(400):
+        here, there, owner = every_place[round % len(every_place)]
+        passing, waiting, name = at[here], others[there], node.topic_of(owner, f"{topic}{round}")
+        if round % 2:
+            waiting.call(":recv!", 1, 60_000, name)
+            passing.wait_until(name, receivers=1)
+            assert passing.ask(":send!", 2, 0, name, round) is True
+            assert waiting.reply() == [":recv!", 1, round]
+        else:
+            waiting.call(":send!", 1, 60_000, name, round)
+            passing.wait_until(name, senders=1)
+            assert passing.ask(":recv!", 2, 0, name) == round
+            assert waiting.reply() == [":send!", 1, True]
+
+
+def test_senders_are_served_first_come_first_served_through_whatever_worker_they_came(
+    node: Node, connect: Clients, topic: str
+) -> None:
+    for owner in range(node.workers):
+        name = node.topic_of(owner, topic)
+        watcher = connect(worker=(owner + 1) % node.workers)
+        senders = [connect(worker=number % node.workers) for number in range(3 * node.workers)]
+        for number, sender in enumerate(senders):
+            sender.call(":send!", 1, 60_000, name, number)
+            watcher.wait_until(name, senders=number + 1)
+        receivers = [connect(worker=worker) for worker in range(node.workers)]
+        got = [receivers[n % node.workers].ask(":recv!", n, 5000, name) for n in range(len(senders))]
+        assert got == list(range(len(senders)))
+        assert [sender.reply() for sender in senders] == [[":send!", 1, True]] * len(senders)
+
+
+def test_calls_of_one_connection_on_a_topic_elsewhere_take_effect_in_the_order_sent(
+    node: Node, at: list[WireClient], topic: str
+) -> None:
+    name = node.topic_of(1, topic)
+    at[0].write(b"".join(raw_call(*map(packed, (":send!", n, 5000, name, n))) for n in range(1000)))
+    at[-1].write(b"".join(raw_call(*map(packed, (":take!", n, 5000, name, "pool"))) for n in range(1000)))
+    assert {id: value for _, id, value in at[-1].replies(1000)} == {n: n for n in range(1000)}
+    assert [result for _, _, result in at[0].replies(1000)] == [True] * 1000
+
+
+def test_one_send_reaches_the_listeners_of_every_worker_and_one_taker_of_each_group(
+    node: Node, connect: Clients, topic: str
+) -> None:
+    for owner in range(node.workers):
+        name = node.topic_of(owner, topic)
+        receivers = [connect(worker=n % node.workers) for n in range(2 * node.workers)]
+        groups = {g: [connect(worker=n % node.workers) for n in range(2 * node.workers)] for g in ("red", "blue")}
+        for receiver in receivers:
+            receiver.call(":recv!", 1, 60_000, name)
+        for group, takers in groups.items():
+            for taker in takers:
+                taker.call(":take!", 1, 60_000, name, group)
+        sender = connect()
+        sender.wait_until(name, receivers=len(receivers), takers={group: len(receivers) for group in groups})
+        assert sender.ask(":send!", 1, 5000, name, "news") is True
+        assert [receiver.reply() for receiver in receivers] == [[":recv!", 1, "news"]] * len(receivers)
+        for takers in groups.values():
+            eventually(lambda takers=takers: sum(taker.has_input() for taker in takers) == 1)
+        sender.wait_until(name, receivers=0, takers={group: len(receivers) - 1 for group in groups})
+        for client in itertools.chain(receivers, *groups.values()):
+            client.close()
+        sender.wait_until(name, takers={})
+
+
+def test_every_value_sent_to_a_pool_of_takers_on_all_workers_goes_to_exactly_one(
+    node: Node, connect: Clients, topic: str
+) -> None:
+    count = 600
+    takers = [connect(worker=n % node.workers) for n in range(6)]
+    senders = [connect(worker=n % node.workers) for n in range(6)]
+    for taker in takers:
+        taker.write(b"".join(raw_call(*map(packed, (":take!", n, 5000, topic, "pool"))) for n in range(count // 6)))
+    for number, sender in enumerate(senders):
+        values = range(number, count, 6)
+        sender.write(b"".join(raw_call(*map(packed, (":send!", n, 5000, topic, n))) for n in values))
+    taken = [value for taker in takers for _, _, value in taker.replies(count // 6)]
+    assert sorted(taken) == list(range(count))
+    assert all(result is True for sender in senders for _, _, result in sender.replies(count // 6))
+
+
+def test_a_forwarded_call_is_cancelled_at_once(node: Node, at: list[WireClient], topic: str) -> None:
+    name = node.topic_of(1, topic)
+    for method, *value in ((":send!", "value"), (":recv!",), (":take!", "group")):
+        at[0].call(method, 1, 60_000, name, *value)
+        eventually(lambda: at[1].info(name) != NOBODY)
+        at[0].call(":cancel", 2, 1)
+        answers = at[0].replies(2)
+        assert sorted(each[0] for each in answers) == sorted([":cancel", method])
+        for answer in answers:
+            if answer[0] == ":cancel":
+                assert answer == [":cancel", 2, True]
+            else:
+                assert refusal(answer).code == "cancelled"
+        eventually(lambda: at[1].info(name) == NOBODY)
+
+
+def test_a_reply_that_is_too_large_for_a_listener_elsewhere_leaves_the_value_to_others(
+    node: Node, connect: Clients
+) -> None:
+    for here, there, owner in places(node):
+        topic = node.topic_of(owner, "t")
+        overhead = len(raw_call(packed(":send!"), b"\x01", packed(9000), packed(topic), packed(b"x" * 60_000))) - 60_002
+        value = b"x" * (65_535 - overhead)
+        sender, unlucky, lucky = connect(worker=here), connect(worker=there), connect(worker=owner)
+        unlucky.call(":recv!", "i" * 31, 60_000, topic)
+        sender.wait_until(topic, receivers=1)
+        sender.call(":send!", 1, 9000, topic, value)
+        assert unlucky.refusal().code == "too-large"
+        lucky.wait_until(topic, senders=1, receivers=0)
+        assert lucky.ask(":recv!", 2, 5000, topic) == value
+        assert sender.reply() == [":send!", 1, True]
+
+
+def test_a_census_that_fits_no_reply_is_refused_wherever_it_was_taken(
+    node: Node, at: list[WireClient], topic: str
+) -> None:
+    for owner in range(node.workers):
+        name = node.topic_of(owner, topic)
+        for id in range(3000):
+            at[0].call(":take!", id, 60_000, name, "g" * 200 + str(id))
+        for client in at:
+            eventually(lambda client=client, name=name: isinstance(client.ask(":topic", 1, name), ExtType))
+            client.call(":topic", 2, name)
+            error = client.refusal()
+            assert (error.method, error.id, error.code) == (":topic", 2, "too-large")
+        at[0].write(b"".join(raw_call(*map(packed, (":cancel", None, id))) for id in range(3000)))
+        at[0].replies(6000, within=20.0)
+
+
+def test_a_connection_that_is_lost_takes_its_forwarded_calls_with_it(node: Node, connect: Clients, topic: str) -> None:
+    name = node.topic_of(1, topic)
+    watcher = connect(worker=1)
+    for leave in (WireClient.close, WireClient.reset):
+        leaving = connect(worker=0)
+        for id in range(50):
+            leaving.call(":recv!", id, 60_000, name)
+            leaving.call(":take!", id, 60_000, name, id % 5)
+        watcher.wait_until(name, receivers=50, takers=dict.fromkeys(range(5), 10))
+        leave(leaving)
+        eventually(lambda: watcher.info(name) == NOBODY)
+        leaving = connect(worker=0)
+        for id in range(50):
+            leaving.call(":send!", id, 60_000, name, "value")
+        watcher.wait_until(name, senders=50)
+        leave(leaving)
+        eventually(lambda: watcher.info(name) == NOBODY)
+
+
+class TestAHungWorker:
+    """SIGSTOP hangs a worker; SIGCONT lets it go on."""
+
+    def test_callers_of_its_topics_are_answered_in_time_and_leave_nothing_behind(
+        self, node: Node, at: list[WireClient], topic: str
+    ) -> None:
+        name, elsewhere = node.topic_of(1, topic), node.topic_of(0, topic)
+        with node.hung(at[1]):
+            at[0].call(":send!", 1, 150, name, "stale")
+            at[0].call(":recv!", 2, 150, name)
+            at[0].call(":send!", 3, 0, name, "stale too")
+            assert {at[0].reply(within=1.0)[1] for _ in range(3)} == {1, 2, 3}
+            assert at[0].ask(":send!", 4, 0, elsewhere, "value", within=0.5) == TIMED_OUT
+        assert at[1].ask(":recv!", 5, 50, name) == TIMED_OUT
+        at[1].wait_until(name, senders=0, receivers=0)
+
+    def test_who_waits_on_its_topics_is_said_to_be_unknown(self, node: Node, at: list[WireClient], topic: str) -> None:
+        name = node.topic_of(1, topic)
+        with node.hung(at[1]):
+            at[0].call(":topic", 1, name)
+            error = at[0].refusal(within=3.0)
+            assert (error.method, error.id, error.code) == (":topic", 1, "busy")
+        eventually(lambda: at[0].info(name) == NOBODY)
+
+    def test_calls_that_have_the_time_meet_when_it_goes_on(self, node: Node, at: list[WireClient], topic: str) -> None:
+        name = node.topic_of(1, topic)
+        with node.hung(at[1]):
+            at[0].call(":send!", 1, 60_000, name, "patient")
+            at[0].call(":recv!", 2, 60_000, name)
+            assert at[0].ask(":ping", 3) is True
+        answers = at[0].replies(2)
+        assert sorted(answers) == [[":recv!", 2, "patient"], [":send!", 1, True]]
+
+    def test_a_value_for_its_client_is_not_confirmed_before_it_is_written(
+        self, node: Node, at: list[WireClient], topic: str
+    ) -> None:
+        name = node.topic_of(0, topic)
+        at[1].call(":recv!", 1, 60_000, name)
+        at[0].wait_until(name, receivers=1)
+        with node.hung(at[1]):
+            at[0].call(":send!", 2, 60_000, name, "value")
+            assert at[0].ask(":ping", 3) is True
+            assert not at[0].has_input()
+        assert at[1].reply() == [":recv!", 1, "value"]
+        assert at[0].reply() == [":send!", 2, True]
+
+    def test_a_value_whose_sender_was_told_that_nobody_came_is_taken_back(
+        self, node: Node, at: list[WireClient], topic: str
+    ) -> None:
+        for sender, owner in itertools.product((at[0], at[-1]), range(node.workers)):
+            if sender is at[1] or owner == 1:
+                continue
+            name = node.topic_of(owner, topic)
+            at[1].call(":recv!", 1, 60_000, name)
+            sender.wait_until(name, receivers=1)
+            with node.hung(at[1]):
+                assert sender.ask(":send!", 2, 50, name, "late", within=0.5) == TIMED_OUT
+            sender.wait_until(name, receivers=1)
+            assert sender.ask(":send!", 3, 5000, name, "in time") is True
+            assert at[1].reply() == [":recv!", 1, "in time"]
+
+
+NOBODY = {"receivers": 0, "takers": {}, "senders": 0, "subscribers": 0, "age": 0}

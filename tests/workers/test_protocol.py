@@ -1,0 +1,493 @@
+"""What the published documents say, byte for byte, and every call's answer, on 1, 2 and 4 workers."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import msgpack
+import pytest
+
+from tests.data import golden_frames
+from tests.helpers import eventually
+from tests.workers.nodes import Node
+from tests.workers.wire_client import TIMED_OUT, Clients, WireClient, packed, raw_call, refusal
+
+RECV = bytes.fromhex("001094a63a726563762101cd03e8a3666f6f")
+SEND = bytes.fromhex("001495a63a73656e642102cd03e8a3666f6fa3626172")
+RECV_FIRST = bytes.fromhex("001895a63a726563762101cd03e8a774696d656f7574a3666f6f")
+SEND_FIRST = bytes.fromhex("001c96a63a73656e642102cd03e8a774696d656f7574a3666f6fa3626172")
+RECV_KEYWORD = bytes.fromhex("002595a63a726563762101cdea60c71203b1736b7977616c6b65722f74696d656f7574a3666f6f")
+
+GOT = bytes.fromhex("000d93a63a726563762101a3626172")
+MET = bytes.fromhex("000a93a63a73656e642102c3")
+RECV_TIMED_OUT = bytes.fromhex("000c93a63a726563762101d45400")
+RECV_FIRST_TIMED_OUT = bytes.fromhex("001193a63a726563762101a774696d656f7574")
+RECV_KEYWORD_TIMED_OUT = bytes.fromhex("001e93a63a726563762101c71203b1736b7977616c6b65722f74696d656f7574")
+
+# Every value of MessagePack in more forms than the shortest, and what no library of today knows.
+VALUES = {
+    "nil": "c0",
+    "false": "c2",
+    "true": "c3",
+    "5 in nine bytes": "cf0000000000000005",
+    "-1 in five bytes": "d2ffffffff",
+    "float 32": "ca3fc00000",
+    "NaN with a payload": "cb7ff8000000000123",
+    "str with a long header": "db00000003666f6f",
+    "str that is no UTF-8": "a2fffe",
+    "bin with a long header": "c600000001ff",
+    "empty bin": "c400",
+    "empty array": "90",
+    "array with a long header": "dd0000000101",
+    "map with equal keys": "8201020103",
+    "map with an array as key": "8191010a",
+    "empty ext": "c70042",
+    "ext of type -128": "d48000",
+    "our own sign of a timeout": "d45400",
+    "our own sign of an error": "c7044593a0a080",
+    "a Clojure keyword": "c70303a2" + b"ok".hex(),
+    "timestamp of an odd length": "c703ff010203",
+}
+
+
+def test_the_vectors_here_are_the_golden_ones() -> None:
+    here = {RECV, SEND, RECV_FIRST, SEND_FIRST, RECV_KEYWORD, GOT, MET}
+    here |= {RECV_TIMED_OUT, RECV_FIRST_TIMED_OUT, RECV_KEYWORD_TIMED_OUT}
+    assert here == {frame.wire for frame in golden_frames()}
+
+
+@pytest.mark.parametrize("send", [SEND, SEND_FIRST], ids=["current send", "first send"])
+@pytest.mark.parametrize("recv", [RECV, RECV_FIRST, RECV_KEYWORD], ids=["current recv", "first recv", "keyword recv"])
+@pytest.mark.parametrize("sender_comes_first", [True, False])
+def test_published_calls_of_both_dialects_meet_each_other(
+    connect: Clients, send: bytes, recv: bytes, sender_comes_first: bool
+) -> None:
+    sender, receiver = connect(), connect()
+    if sender_comes_first:
+        sender.write(send)
+        receiver.wait_until("foo", senders=1)
+        receiver.write(recv)
+    else:
+        receiver.write(recv)
+        sender.wait_until("foo", receivers=1)
+        sender.write(send)
+    assert receiver.read_frame() == GOT
+    assert sender.read_frame() == MET
+
+
+def test_published_receives_time_out_with_the_published_bytes(connect: Clients) -> None:
+    # The keyword's call is published with a minute; here it has a second, like the others.
+    calls = {
+        RECV: RECV_TIMED_OUT,
+        RECV_FIRST: RECV_FIRST_TIMED_OUT,
+        RECV_KEYWORD.replace(b"\xcd\xea\x60", b"\xcd\x03\xe8"): RECV_KEYWORD_TIMED_OUT,
+    }
+    clients = [(connect(), answer) for answer in calls.values()]
+    for call, (client, _) in zip(calls, clients, strict=True):
+        client.write(call)
+    for client, answer in clients:
+        assert client.read_frame() == answer
+
+
+def test_a_send_times_out_in_its_own_dialect(connect: Clients, topic: str) -> None:
+    client = connect()
+    assert client.ask(":send!", 1, 10, topic, "value") == TIMED_OUT
+    assert client.ask(":send!", 2, 10, {"any": ["value"]}, topic, "value") == {"any": ["value"]}
+    assert client.ask(":send!", 3, 10, None, topic, "value") is None
+
+
+def test_a_call_delivered_one_byte_at_a_time_is_the_same_call(connect: Clients) -> None:
+    sender, receiver = connect(), connect()
+    for byte in RECV:
+        receiver.write(bytes((byte,)))
+    receiver.wait_until("foo", receivers=1)
+    for byte in SEND_FIRST:
+        sender.write(bytes((byte,)))
+    assert receiver.read_frame() == GOT
+    assert sender.read_frame() == MET
+
+
+def test_many_calls_in_one_write_are_all_answered(connect: Clients, topic: str) -> None:
+    client = connect()
+    calls = [(":recv!", n, 5000, [topic, n]) for n in range(200)] + [
+        (":send!", n, 5000, [topic, n - 200], n) for n in range(200, 400)
+    ]
+    client.write(b"".join(raw_call(*map(packed, each)) for each in calls))
+    answers = {id: (method, result) for method, id, result in client.replies(400)}
+    assert answers == {n: (":recv!", n + 200) for n in range(200)} | dict.fromkeys(range(200, 400), (":send!", True))
+
+
+def test_tokens_are_sorted_signed_and_the_same_at_every_worker(node: Node, connect: Clients) -> None:
+    answers = [connect(worker=worker).ask(":tokens", "t") for worker in range(node.workers)]
+    for tokens in answers:
+        assert tokens == sorted(set(tokens))
+        assert len(tokens) == 32
+        assert all(-(2**63) <= token < 2**63 for token in tokens)
+        assert tokens == answers[0]
+
+
+def test_hello_tells_the_worker_and_what_every_worker_owns(node: Node, connect: Clients) -> None:
+    for worker in range(node.workers):
+        greeting = connect(worker=worker).ask(":hello", 7, {"name": "tester"})
+        assert greeting["worker"] == worker
+        assert greeting["workers"] == node.workers
+        assert greeting["tokens"].keys() == set(range(node.workers))
+        assert sorted(itertools.chain(*greeting["tokens"].values())) == node.tokens
+        assert greeting["limits"]["frame"] == 65_535
+        assert {"take", "cancel", "ack", "ping", "topic"} <= set(greeting["extensions"])
+
+
+def test_hello_takes_options_it_does_not_know(connect: Clients) -> None:
+    assert connect().ask(":hello", 1, {"colour": "red", "token": "secret"})["workers"]
+
+
+def test_ping_is_true_and_an_answer_to_a_ping_is_not_answered(connect: Clients) -> None:
+    client = connect()
+    assert client.ask(":ping", "p") is True
+    client.call(":ping", None, True)
+    assert client.ask(":ping", 2) is True
+
+
+def test_topic_counts_who_waits(connect: Clients, topic: str) -> None:
+    client, other = connect(), connect()
+    nobody = {"receivers": 0, "takers": {}, "senders": 0, "subscribers": 0, "age": 0}
+    assert client.info(topic) == nobody
+    other.call(":recv!", 1, 60_000, topic)
+    other.call(":take!", 2, 60_000, topic, "red")
+    other.call(":take!", 3, 60_000, topic, "red")
+    other.call(":take!", 4, 60_000, topic, 5)
+    client.wait_until(topic, receivers=1, takers={"red": 2, 5: 1}, senders=0)
+    eventually(lambda: client.info(topic)["age"] > 20)
+    other.close()
+    eventually(lambda: client.info(topic) == nobody)
+    sender = connect()
+    sender.call(":send!", 1, 60_000, topic, "x")
+    client.wait_until(topic, receivers=0, senders=1)
+
+
+@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
+def test_a_value_passes_untouched(connect: Clients, topic: str, value: str) -> None:
+    sender, receiver = connect(), connect()
+    raw = bytes.fromhex(value)
+    receiver.write(raw_call(packed(":recv!"), b"\x01", packed(5000), packed(topic)))
+    sender.write(raw_call(packed(":send!"), b"\x02", packed(5000), packed(topic), raw))
+    assert receiver.read_frame()[2:] == b"\x93" + packed(":recv!") + b"\x01" + raw
+    assert sender.reply() == [":send!", 2, True]
+
+
+@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
+def test_any_value_says_that_time_is_over_in_the_first_dialect(connect: Clients, topic: str, value: str) -> None:
+    client = connect()
+    raw = bytes.fromhex(value)
+    client.write(raw_call(packed(":recv!"), b"\x01", b"\x00", raw, packed(topic)))
+    assert client.read_frame()[2:] == b"\x93" + packed(":recv!") + b"\x01" + raw
+
+
+def test_arguments_may_be_encoded_at_length(connect: Clients, topic: str) -> None:
+    sender, receiver = connect(), connect()
+    text = topic.encode()
+    long_topic = b"\xdb" + len(text).to_bytes(4, "big") + text
+    receiver.write(
+        raw_call(b"\xd9\x06:recv!", b"\xcf" + (1).to_bytes(8, "big"), b"\xd3" + bytes(6) + b"\x13\x88", long_topic)
+    )
+    sender.wait_until(topic, receivers=1)
+    sender.write(
+        raw_call(b"\xdb\0\0\0\x06:send!", b"\xcd\x00\x02", b"\xca\x45\x9c\x40\x00", packed(topic), packed("bar"))
+    )
+    answer = receiver.read_frame()[2:]
+    assert msgpack.unpackb(answer) == [":recv!", 1, "bar"]
+    # The id is the caller's own bytes.
+    assert answer.endswith(b"\xcf" + (1).to_bytes(8, "big") + packed("bar"))
+    assert msgpack.unpackb(sender.read_frame()[2:]) == [":send!", 2, True]
+
+
+def test_the_array_itself_may_have_a_long_header(connect: Clients) -> None:
+    client = connect()
+    for header in (b"\xdc\x00\x02", b"\xdd\x00\x00\x00\x02"):
+        body = header + packed(":ping") + b"\x01"
+        client.write(len(body).to_bytes(2, "big") + body)
+        assert client.reply() == [":ping", 1, True]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("05", "cf0000000000000005"),
+        ("ff", "d3ffffffffffffffff"),
+        ("a3666f6f", "da0003666f6f"),
+        ("a2fffe", "d902fffe"),
+        ("c403666f6f", "c600000003666f6f"),
+        ("c0", "c0"),
+        ("c2", "c2"),
+        ("cb3ff0000000000000", "cb3ff0000000000000"),
+        ("920102", "dd00000002cc01d10002"),
+        ("8101a161", "df00000001cd0001d90161"),
+        ("d50a0102", "c9000000020a0102"),
+        ("90", "dc0000"),
+    ],
+)
+def test_a_topic_is_the_same_in_all_its_encodings(connect: Clients, one: str, other: str) -> None:
+    sender, receiver = connect(), connect()
+    receiver.write(raw_call(packed(":recv!"), b"\x01", packed(5000), bytes.fromhex(one)))
+    sender.write(raw_call(packed(":send!"), b"\x02", packed(5000), bytes.fromhex(other), packed("met")))
+    assert receiver.reply() == [":recv!", 1, "met"]
+    assert sender.reply() == [":send!", 2, True]
+
+
+def test_topics_of_different_types_are_different_topics(connect: Clients, topic: str) -> None:
+    # 1, 1.0 (both widths), true, "1", bin "1", [1]; and nil, false, 0, empty ones.
+    topics = (
+        "01",
+        "ca3f800000",
+        "cb3ff0000000000000",
+        "c3",
+        "a131",
+        "c40131",
+        "9101",
+        "c0",
+        "c2",
+        "00",
+        "a0",
+        "c400",
+        "90",
+        "80",
+        "d40100",
+    )
+    client = connect()
+    for id, each in enumerate(topics):
+        client.write(
+            raw_call(packed(":recv!"), bytes((id,)), packed(60_000), b"\x92" + bytes.fromhex(each) + packed(topic))
+        )
+    sender = connect()
+    for id, each in enumerate(topics):
+        at = b"\x92" + bytes.fromhex(each) + packed(topic)
+        sender.write(raw_call(packed(":send!"), bytes((id,)), packed(5000), at, bytes((id,))))
+        assert client.reply() == [":recv!", id, id]
+        assert sender.reply() == [":send!", id, True]
+
+
+@pytest.mark.parametrize("id", [0, -1, 2**64 - 1, None, True, 1.5, "x" * 31, b"y" * 30, [1, [2]], {"a": 1}])
+def test_any_short_value_may_be_an_id(connect: Clients, id: object) -> None:
+    client = connect()
+    client.call(":ping", id)
+    assert client.reply() == [":ping", id, True]
+
+
+def test_two_calls_with_one_id_are_both_answered(connect: Clients, topic: str) -> None:
+    client, sender = connect(), connect()
+    client.call(":recv!", 9, 60_000, [topic, "a"])
+    client.call(":recv!", 9, 60_000, [topic, "b"])
+    client.call(":send!", 9, 10, [topic, "c"], "nobody")
+    assert client.reply() == [":send!", 9, TIMED_OUT]
+    for name in "ba":
+        assert sender.ask(":send!", 1, 5000, [topic, name], name) is True
+        assert client.reply() == [":recv!", 9, name]
+
+
+def test_calls_of_one_connection_on_one_topic_take_effect_in_the_order_sent(connect: Clients, topic: str) -> None:
+    client = connect()
+    client.write(b"".join(raw_call(*map(packed, (":send!", n, 5000, topic, n))) for n in range(100)))
+    client.write(b"".join(raw_call(*map(packed, (":recv!", n, 5000, topic))) for n in range(100, 200)))
+    got = {id: result for method, id, result in client.replies(200) if method == ":recv!"}
+    assert got == {n + 100: n for n in range(100)}
+
+
+@pytest.mark.parametrize("method", [":recv!", ":send!", ":take!"])
+def test_a_call_with_no_time_is_answered_at_once_if_nobody_is_there(connect: Clients, topic: str, method: str) -> None:
+    client = connect()
+    rest = {":recv!": [], ":send!": ["value"], ":take!": ["group"]}[method]
+    began = time.monotonic()
+    assert client.ask(method, 1, 0, topic, *rest) == TIMED_OUT
+    assert time.monotonic() - began < 1
+    assert client.info(topic) == {"receivers": 0, "takers": {}, "senders": 0, "subscribers": 0, "age": 0}
+
+
+@pytest.mark.parametrize("round", range(20))
+def test_a_call_with_no_time_meets_who_waits(connect: Clients, topic: str, round: int) -> None:
+    here, there = connect(), connect()
+    here.call(":send!", 1, 60_000, topic, "for you")
+    there.wait_until(topic, senders=1)
+    assert there.ask(":recv!", 1, 0, topic) == "for you"
+    assert here.reply() == [":send!", 1, True]
+    here.call(":recv!", 2, 60_000, topic)
+    there.wait_until(topic, receivers=1)
+    assert there.ask(":send!", 2, 0, topic, "and you") is True
+    assert here.reply() == [":recv!", 2, "and you"]
+
+
+def test_a_fraction_of_a_millisecond_is_a_timeout(connect: Clients, topic: str) -> None:
+    client = connect()
+    began = time.monotonic()
+    assert client.ask(":recv!", 1, 30.25, topic) == TIMED_OUT
+    assert time.monotonic() - began >= 0.031
+
+
+class TestCancel:
+    def test_a_waiting_call_is_answered_cancelled_and_the_cancel_true(self, connect: Clients, topic: str) -> None:
+        client = connect()
+        for id, call in enumerate([(":recv!",), (":send!", "value"), (":take!", "group")]):
+            method, *rest = call
+            client.call(method, id, 60_000, topic, *rest)
+            client.call(":cancel", "c", id)
+            first, second = client.replies(2)
+            error = refusal(first)
+            assert (error.method, error.id, error.code) == (method, id, "cancelled")
+            assert second == [":cancel", "c", True]
+            client.wait_until(topic, receivers=0, senders=0, takers={})
+
+    def test_an_answered_call_is_not_cancelled(self, connect: Clients, topic: str) -> None:
+        client = connect()
+        assert client.ask(":cancel", 1, "never made") is False
+        client.call(":recv!", 2, 60_000, topic)
+        client.call(":send!", 3, 60_000, topic, "value")
+        client.replies(2)
+        assert client.ask(":cancel", 4, 2) is False
+        assert client.ask(":cancel", 5, 3) is False
+
+    def test_a_call_of_another_connection_is_not_cancelled(self, connect: Clients, topic: str) -> None:
+        mine, theirs = connect(), connect()
+        theirs.call(":recv!", 1, 60_000, topic)
+        mine.wait_until(topic, receivers=1)
+        assert mine.ask(":cancel", 1, 1) is False
+        assert mine.ask(":send!", 2, 5000, topic, "still there") is True
+        assert theirs.reply() == [":recv!", 1, "still there"]
+
+    def test_of_two_calls_with_one_id_each_cancel_ends_one(self, connect: Clients, topic: str) -> None:
+        client = connect()
+        client.call(":recv!", 1, 60_000, topic)
+        client.call(":recv!", 1, 60_000, topic)
+        client.call(":cancel", 2, 1)
+        client.call(":cancel", 3, 1)
+        client.call(":cancel", 4, 1)
+        answers = client.replies(5)
+        assert sorted(result for method, _, result in answers if method == ":cancel") == [False, True, True]
+        assert [refusal(each).code for each in answers if each[0] == ":recv!"] == ["cancelled", "cancelled"]
+
+    def test_a_send_that_races_its_cancel_has_one_story(self, connect: Clients, topic: str) -> None:
+        sender, receiver = connect(), connect()
+        for round in range(100):
+            at = [topic, round]
+            receiver.call(":recv!", round, 5000, at)
+            sender.call(":send!", round, 5000, at, round)
+            sender.call(":cancel", "c", round)
+            first, second = sender.replies(2)
+            answers = {first[0]: first, second[0]: second}
+            if answers[":send!"][2] is True:
+                assert answers[":cancel"][2] is False
+                assert receiver.reply() == [":recv!", round, round]
+            else:
+                assert refusal(answers[":send!"]).code == "cancelled"
+                assert answers[":cancel"][2] is True
+                assert receiver.info(at)["senders"] == 0
+                receiver.call(":cancel", "c", round)
+                assert {each[0] for each in receiver.replies(2)} == {":recv!", ":cancel"}
+
+
+class TestTake:
+    def test_a_send_reaches_every_receiver_and_one_taker_of_each_group(self, connect: Clients, topic: str) -> None:
+        receivers = [connect() for _ in range(3)]
+        groups = {group: [connect() for _ in range(3)] for group in ("red", "blue")}
+        for each in receivers:
+            each.call(":recv!", 1, 60_000, topic)
+        for group, takers in groups.items():
+            for each in takers:
+                each.call(":take!", 2, 60_000, topic, group)
+        sender = connect()
+        sender.wait_until(topic, receivers=3, takers={"red": 3, "blue": 3})
+        assert sender.ask(":send!", 1, 5000, topic, "news") is True
+        assert [each.reply() for each in receivers] == [[":recv!", 1, "news"]] * 3
+        sender.wait_until(topic, receivers=0, takers={"red": 2, "blue": 2})
+        for takers in groups.values():
+            eventually(lambda takers=takers: sum(each.has_input() for each in takers) == 1)
+
+    def test_takers_are_served_first_come_first_served(self, connect: Clients, topic: str) -> None:
+        takers = [connect() for _ in range(4)]
+        sender = connect()
+        for count, taker in enumerate(takers, 1):
+            taker.call(":take!", 1, 60_000, topic, "pool")
+            sender.wait_until(topic, takers={"pool": count})
+        for number, taker in enumerate(takers):
+            assert sender.ask(":send!", number, 5000, topic, number) is True
+            assert taker.reply() == [":take!", 1, number]
+
+    def test_a_taker_takes_the_oldest_waiting_value(self, connect: Clients, topic: str) -> None:
+        sender, taker = connect(), connect()
+        for number in range(3):
+            sender.call(":send!", number, 60_000, topic, number)
+        taker.wait_until(topic, senders=3)
+        assert [taker.ask(":take!", n, 5000, topic, None) for n in range(3)] == [0, 1, 2]
+
+    def test_a_group_may_be_encoded_at_length(self, connect: Clients, topic: str) -> None:
+        client, sender = connect(), connect()
+        for group in ("a3726564", "d903726564"):
+            client.write(raw_call(packed(":take!"), b"\x01", packed(60_000), packed(topic), bytes.fromhex(group)))
+        sender.wait_until(topic, takers={"red": 2})
+
+
+def test_one_send_reaches_all_who_listen_and_the_next_none_of_them(connect: Clients, topic: str) -> None:
+    listeners = [connect() for _ in range(12)]
+    for each in listeners:
+        each.call(":recv!", 1, 60_000, topic)
+    sender = connect()
+    sender.wait_until(topic, receivers=12)
+    assert sender.ask(":send!", 1, 5000, topic, "all") is True
+    assert [each.reply() for each in listeners] == [[":recv!", 1, "all"]] * 12
+    assert sender.ask(":send!", 2, 0, topic, "none") == TIMED_OUT
+
+
+def test_waiting_senders_are_served_first_come_first_served(connect: Clients, topic: str) -> None:
+    senders = [connect() for _ in range(12)]
+    watcher, receiver = connect(), connect()
+    for number, sender in enumerate(senders):
+        sender.call(":send!", 1, 60_000, topic, number)
+        watcher.wait_until(topic, senders=number + 1)
+    assert [receiver.ask(":recv!", n, 5000, topic) for n in range(12)] == list(range(12))
+    assert [sender.reply() for sender in senders] == [[":send!", 1, True]] * 12
+
+
+def test_the_largest_value_that_fits_passes_and_fills_the_frame(connect: Clients, topic: str) -> None:
+    sender, receiver = connect(), connect()
+    short = "t" + topic[-40:]
+    overhead = (
+        len(raw_call(packed(":send!"), b"\x01", packed(60_000), packed(short), packed(b"x" * 60_000))) - 60_000 - 2
+    )
+    value = b"x" * (65_535 - overhead)
+    call = raw_call(packed(":send!"), b"\x01", packed(60_000), packed(short), packed(value))
+    assert len(call) == 2 + 65_535
+    receiver.call(":recv!", 2, 5000, short)
+    sender.write(call)
+    assert receiver.reply() == [":recv!", 2, value]
+    assert sender.reply() == [":send!", 1, True]
+
+
+def test_a_reply_that_fits_no_frame_is_refused_and_the_value_goes_to_another(connect: Clients) -> None:
+    # A send has less around its value than the reply to a receive with a long id.
+    topic, long_id = "t", "i" * 31
+    overhead = len(raw_call(packed(":send!"), b"\x01", b"\x00", packed(topic), packed(b"x" * 60_000))) - 60_000 - 2
+    value = b"x" * (65_535 - overhead - 2)
+    sender, unlucky, lucky = connect(), connect(), connect()
+    unlucky.call(":recv!", long_id, 60_000, topic)
+    sender.wait_until(topic, receivers=1)
+    sender.write(raw_call(packed(":send!"), b"\x01", packed(60_000), packed(topic), packed(value)))
+    error = unlucky.refusal()
+    assert (error.method, error.id, error.code) == (":recv!", long_id, "too-large")
+    assert error.details["limit"] == 65_535 < error.details["size"]
+    lucky.wait_until(topic, senders=1)
+    assert unlucky.ask(":ping", 1) is True
+    assert lucky.ask(":recv!", 2, 5000, topic) == value
+    assert sender.reply() == [":send!", 1, True]
+
+
+def hold_back(client: WireClient, frame: bytes) -> None:
+    client.write(frame[:-1])
+
+
+def test_calls_before_an_unfinished_one_take_effect(connect: Clients, topic: str) -> None:
+    sender, receiver = connect(), connect()
+    last = raw_call(*map(packed, (":send!", 2, 5000, topic, "second")))
+    hold_back(sender, raw_call(*map(packed, (":send!", 1, 5000, topic, "first"))) + last)
+    assert receiver.ask(":recv!", 1, 5000, topic) == "first"
+    assert sender.reply() == [":send!", 1, True]
+    sender.write(last[-1:])
+    assert receiver.ask(":recv!", 2, 5000, topic) == "second"

@@ -1,0 +1,242 @@
+"""Peers that do not read: senders to them hear the truth in time, and nobody else notices."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.helpers import eventually, time_factor
+from tests.workers.nodes import Node, running
+from tests.workers.wire_client import (
+    TIMED_OUT,
+    Clients,
+    ConnectionEnded,
+    WireClient,
+    call,
+    clients_of,
+    packed,
+    raw_call,
+)
+
+MIB = 1024 * 1024
+VALUE = b"v" * 60_000
+SMALL_BUFFER = 4096
+
+
+@pytest.fixture(scope="module", params=[1, 2, 3], ids=lambda count: f"{count}-workers")
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A node whose own limit of time for a slow peer plays no part."""
+    with running(workers=request.param) as node:
+        yield node
+
+
+def numbered(number: int) -> bytes:
+    """Return a value of 60 KB that tells which one it is."""
+    return number.to_bytes(4, "big") + VALUE
+
+
+def places(node: Node) -> Iterator[tuple[int, int, int]]:
+    """Yield telling combinations of the workers of the senders, of the slow peer and of the topic's owner."""
+    last = node.workers - 1
+    yield from dict.fromkeys([(0, 0, 0), (0, last, 0), (0, 0, last), (0, last, last), (0, min(1, last), last)])
+
+
+def sends(topic: str, timeout: float, numbers: range) -> bytes:
+    return b"".join(call(":send!", n, timeout, topic, numbered(n)) for n in numbers)
+
+
+@pytest.mark.parametrize("method", [":recv!", ":take!"])
+def test_what_a_slow_peer_gets_in_the_end_is_what_its_senders_were_told(
+    node: Node, connect: Clients, topic: str, method: str
+) -> None:
+    group = ["pool"] if method == ":take!" else []
+    for place, (here, there, owner) in enumerate(places(node)):
+        name = node.topic_of(owner, f"{topic}{place}")
+        sender, slow = connect(worker=here), connect(worker=there, receive_buffer=SMALL_BUFFER)
+        calls = 150
+        slow.write(b"".join(call(method, n, 60_000, name, *group) for n in range(calls)))
+        waiting = {"takers": {"pool": calls}} if group else {"receivers": calls}
+        sender.wait_until(name, **waiting)
+        told = {}
+        # One after the other to receivers, since each of them would get the first; in threes to takers.
+        for start in range(0, 90, 3):
+            began = time.monotonic()
+            sender.write(sends(name, 40, range(start, start + 3)))
+            answers = sender.replies(3)
+            assert time.monotonic() - began < 0.040 + 0.050 + 0.3 * time_factor()
+            told |= {id: result for _, id, result in answers}
+        met = [n for n, result in told.items() if result is True]
+        assert met, "the slow peer got nothing at all"
+        assert len(met) < 90, "the slow peer was not slow"
+        assert {result for result in told.values() if result is not True} == {TIMED_OUT}
+        slow.call(":ping", "all")
+        got: dict[int, int] = {}
+        while (answer := slow.reply())[0] != ":ping":
+            number = int.from_bytes(answer[2][:4], "big")
+            got[number] = got.get(number, 0) + 1
+        unexpected = got.keys() - set(met)
+        assert set(met) <= got.keys(), "a sender was told true for a value that did not arrive"
+        assert len(unexpected) <= 1, (
+            "only a value that was half written may arrive though its sender was told otherwise"
+        )
+        if group:
+            assert set(got.values()) == {1}
+        # What it asked for and did not get, it still waits for.
+        left = calls - sum(got.values())
+        waiting = {"takers": {"pool": left}} if group else {"receivers": left}
+        sender.wait_until(name, **waiting)
+        assert sender.ask(":send!", 1, 5000, name, "at last") is True
+        assert slow.reply()[2] == "at last"
+        slow.close()
+
+
+def test_others_do_not_notice_a_peer_that_does_not_read(node: Node, connect: Clients, topic: str) -> None:
+    slow, flooder = connect(worker=0, receive_buffer=SMALL_BUFFER), connect()
+    one, other = connect(worker=0), connect(worker=0)
+    slow.write(b"".join(call(":recv!", n, 60_000, [topic, "slow"]) for n in range(1000)))
+    before = node.resident()
+    worst = 0.0
+    for round in range(150):
+        flooder.call(":send!", round, 100, [topic, "slow"], VALUE)
+        began = time.monotonic()
+        one.call(":recv!", round, 5000, [topic, "quick"])
+        assert other.ask(":send!", round, 5000, [topic, "quick"], round) is True
+        assert one.reply() == [":recv!", round, round]
+        worst = max(worst, time.monotonic() - began)
+    assert worst < 0.1 * time_factor()
+    assert node.resident() - before < 30 * MIB
+    assert len(flooder.replies(150)) == 150
+
+
+def test_a_client_that_never_reads_its_replies_is_not_read_from(node: Node, connect: Clients) -> None:
+    client = connect(receive_buffer=SMALL_BUFFER)
+    other = connect()
+    before = node.resident()
+    hello = call(":hello", 1, {}) * 500  # of all calls the one with the longest answer for its length
+    client.socket.settimeout(0.5)
+    written = 0
+    with pytest.raises(TimeoutError):
+        while True:
+            written += client.socket.send(hello)
+            assert written < 64 * MIB, "the node reads on and on"
+    assert node.resident() - before < 40 * MIB
+    assert other.ask(":ping", 1) is True
+
+
+def test_a_slow_peer_is_served_again_when_it_reads(connect: Clients, topic: str) -> None:
+    slow, sender = connect(receive_buffer=SMALL_BUFFER), connect()
+    count = 100
+    slow.write(b"".join(call(":take!", n, 60_000, topic, "pool") for n in range(count)))
+    sender.wait_until(topic, takers={"pool": count})
+    sender.write(sends(topic, 60_000, range(count)))
+    eventually(lambda: sender.has_input())
+    got = [int.from_bytes(slow.reply()[2][:4], "big") for _ in range(count)]
+    assert sorted(got) == list(range(count))
+    assert sorted(id for _, id, result in sender.replies(count) if result is True) == list(range(count))
+
+
+@pytest.mark.parametrize("leave", [WireClient.close, WireClient.reset], ids=["closes", "resets"])
+def test_values_that_a_slow_peer_leaves_unread_in_the_node_go_to_another(node: Node, topic: str, leave: object) -> None:
+    with clients_of(node.address) as connect:
+        for place, (here, there, owner) in enumerate(places(node)):
+            name = node.topic_of(owner, f"{topic}{place}")
+            slow, sender = connect(worker=there, receive_buffer=SMALL_BUFFER), connect(worker=here)
+            slow.write(b"".join(call(":take!", n, 60_000, name, "pool") for n in range(100)))
+            sender.wait_until(name, takers={"pool": 100})
+            sender.write(sends(name, 60_000, range(100)))
+            met = settled(sender, name)
+            assert len(met) < 100
+            leave(slow)  # type: ignore[operator]
+            heir = connect()
+            heir.wait_until(name, senders=100 - len(met))
+            got = [int.from_bytes(heir.ask(":recv!", n, 5000, name)[:4], "big") for n in range(100 - len(met))]
+            assert sorted(met + got) == list(range(100))
+            assert {id for _, id, result in sender.replies(len(got)) if result is True} == set(got)
+            # In the order they were sent, but for what was on its way when the peer left.
+            assert sorted(got) == got
+
+
+def settled(sender: WireClient, topic: str) -> list[int]:
+    """Take in the answers of a sender until no more come; return the ids of those that were true."""
+    met: list[int] = []
+    answered_at = time.monotonic()
+    while time.monotonic() - answered_at < 0.1 * time_factor():
+        if sender.has_input(within=0.01):
+            _, id, result = sender.reply()
+            assert result is True
+            met.append(id)
+            answered_at = time.monotonic()
+    return met
+
+
+class TestUnreadOutput:
+    """unread_output_s is how long a peer may read nothing of its replies."""
+
+    @pytest.fixture(scope="class", params=[1, 2], ids=lambda count: f"{count}-workers")
+    def node(self, request: pytest.FixtureRequest) -> Iterator[Node]:
+        with running(workers=request.param, unread_output_s=0.6) as node:
+            yield node
+
+    def test_a_peer_that_reads_nothing_is_closed_and_the_log_says_why(
+        self, node: Node, connect: Clients, topic: str
+    ) -> None:
+        slow, sender, heir = connect(receive_buffer=SMALL_BUFFER), connect(), connect()
+        slow.write(b"".join(call(":take!", n, 60_000, topic, "pool") for n in range(200)))
+        sender.wait_until(topic, takers={"pool": 200})
+        sender.write(sends(topic, 60_000, range(100)))
+        heir.wait_until(topic, takers={}, within=3.0)
+        assert "does not read its replies" in node.log
+        # Nothing is lost by it: what the kernel took before is true, and the rest waits.
+        left = heir.info(topic)["senders"]
+        assert left > 0
+        got = [int.from_bytes(heir.ask(":recv!", n, 5000, topic)[:4], "big") for n in range(left)]
+        assert len(set(got)) == left
+        assert {result for _, _, result in sender.replies(100)} == {True}
+        with pytest.raises(ConnectionEnded):
+            while True:
+                slow.read_frame()
+
+    def test_a_peer_that_reads_steadily_is_kept(self, connect: Clients, topic: str) -> None:
+        slow, sender = connect(receive_buffer=64 * 1024), connect()
+        count = 150
+        slow.write(b"".join(call(":take!", n, 60_000, topic, "pool") for n in range(count)))
+        sender.wait_until(topic, takers={"pool": count})
+        sender.write(sends(topic, 60_000, range(count)))
+        began = time.monotonic()
+        for _ in range(count):
+            slow.reply()
+            sender.has_input(within=0.01)
+            time_left = 0.012 - (time.monotonic() - began) % 0.012
+            slow_down(slow, time_left)
+        assert time.monotonic() - began > 1.2
+        assert len(sender.replies(count)) == count
+
+    def test_a_client_that_only_calls_is_closed_too(self, node: Node, connect: Clients) -> None:
+        client = connect(receive_buffer=SMALL_BUFFER)
+        client.socket.settimeout(5.0 * time_factor())
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            while True:
+                client.socket.send(call(":hello", 1, {}) * 500)
+
+
+def slow_down(client: WireClient, seconds: float) -> None:
+    """Let time pass in which a client reads nothing."""
+    other, silent = socket.socketpair()
+    with other, silent, contextlib.suppress(TimeoutError):
+        other.settimeout(seconds)
+        other.recv(1)
+
+
+def test_a_value_larger_than_the_socket_takes_is_true_once_it_is_all_written(connect: Clients, topic: str) -> None:
+    slow, sender = connect(receive_buffer=SMALL_BUFFER), connect()
+    fill = 200
+    slow.write(b"".join(call(":take!", n, 60_000, topic, "pool") for n in range(fill)))
+    sender.wait_until(topic, takers={"pool": fill})
+    sender.write(b"".join(raw_call(*map(packed, (":send!", n, 400, topic, numbered(n)))) for n in range(fill)))
+    answers = sender.replies(fill)
+    assert {result is True for _, _, result in answers} == {True, False}
+    assert len(answers) == fill

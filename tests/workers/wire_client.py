@@ -1,0 +1,225 @@
+"""A client that knows the framing and nothing else: what goes in and out is what the test says, byte by byte."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Self
+
+import msgpack
+import pytest
+
+from tests.helpers import eventually, time_factor
+
+TIMED_OUT = msgpack.ExtType(0x54, b"\0")
+ERROR_TYPE = 0x45
+RST_ON_CLOSE = struct.pack("ii", 1, 0)
+
+Address = tuple[str, int]
+
+
+class ConnectionEnded(Exception):
+    """The node closed the connection; `rest` is what came before that was no whole frame."""
+
+    def __init__(self, rest: bytes) -> None:
+        super().__init__(f"the node closed the connection, after {rest.hex() or 'nothing'}")
+        self.rest = rest
+
+
+class Refusal(NamedTuple):
+    """An error reply taken apart."""
+
+    method: Any
+    id: Any
+    code: str
+    message: str
+    details: dict[Any, Any]
+
+
+class WireClient:
+    """One connection to a node. Times are in seconds on an idle machine, and stretched by the time factor."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.socket = sock
+        self._input = bytearray()
+
+    @classmethod
+    def open(cls, address: Address, *, receive_buffer: int | None = None) -> Self:
+        """Connect. A small `receive_buffer` (bytes) makes a peer that soon takes no more."""
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        if receive_buffer is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        sock.settimeout(5 * time_factor())
+        sock.connect(address)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return cls(sock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Out.
+
+    def write(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        self.socket.sendall(data)
+
+    def call(self, *elements: Any) -> None:
+        """Send the frame of one call."""
+        self.write(call(*elements))
+
+    # In.
+
+    def read_frame(self, within: float = 5.0) -> bytes:
+        """Return the next whole frame with its length. Raises TimeoutError or ConnectionEnded."""
+        deadline = time.monotonic() + within * time_factor()
+        while (frame := self._cut()) is None:
+            self.socket.settimeout(max(0.000_001, deadline - time.monotonic()))
+            try:
+                data = self.socket.recv(1 << 20)
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                raise ConnectionEnded(bytes(self._input))
+            self._input += data
+        return frame
+
+    def reply(self, within: float = 5.0) -> list[Any]:
+        """Return the elements of the next frame."""
+        return decoded(self.read_frame(within))
+
+    def replies(self, count: int, within: float = 5.0) -> list[list[Any]]:
+        """Return the next `count` replies in the order they came."""
+        return [self.reply(within) for _ in range(count)]
+
+    def ask(self, *elements: Any, within: float = 5.0) -> Any:
+        """Make a call that is answered next, and return its result."""
+        self.call(*elements)
+        method, id, result = self.reply(within)
+        assert (method, id) == (elements[0], elements[1])
+        return result
+
+    def refusal(self, within: float = 5.0) -> Refusal:
+        """Return the next reply, which must be an error."""
+        return refusal(self.reply(within))
+
+    def has_input(self, within: float = 0.0) -> bool:
+        """Tell whether something, or an end, can be read now or comes in time."""
+        return bool(self._input) or bool(select.select([self.socket], [], [], within)[0])
+
+    def wait_for_end(self, within: float = 5.0) -> None:
+        """Return once the node has closed, having said nothing more."""
+        with pytest.raises(ConnectionEnded) as end:
+            self.read_frame(within)
+        assert end.value.rest == b""
+
+    # What nearly every test asks.
+
+    def worker(self) -> int:
+        """Return the number of the worker that has this connection."""
+        number: int = self.ask(":hello", "who", {})["worker"]
+        return number
+
+    def info(self, topic: Any) -> dict[str, Any]:
+        """Return who waits on a topic."""
+        counted: dict[str, Any] = self.ask(":topic", "info", topic)
+        return counted
+
+    def wait_until(self, topic: Any, within: float = 5.0, **wanted: Any) -> None:
+        """Return once as many wait on the topic as `wanted` says: receivers=2, senders=0."""
+        eventually(lambda: wanted.items() <= self.info(topic).items(), within)
+
+    # The end.
+
+    def reset(self) -> None:
+        """Go without a word: the node gets an RST, as from a machine that crashed and came back."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RST_ON_CLOSE)
+        self.socket.close()
+
+    def close(self) -> None:
+        """Close in the usual way."""
+        self.socket.close()
+
+    def _cut(self) -> bytes | None:
+        if len(self._input) < 2:
+            return None
+        end = 2 + int.from_bytes(self._input[:2], "big")
+        if len(self._input) < end:
+            return None
+        frame = bytes(self._input[:end])
+        del self._input[:end]
+        return frame
+
+
+def packed(value: Any) -> bytes:
+    """Return a value's MessagePack bytes."""
+    data: bytes = msgpack.packb(value)
+    return data
+
+
+def framed(body: bytes) -> bytes:
+    """Return a frame with this body."""
+    return len(body).to_bytes(2, "big") + body
+
+
+def call(*elements: Any) -> bytes:
+    """Return the frame of one call."""
+    return framed(packed(elements))
+
+
+def raw_call(*elements: bytes) -> bytes:
+    """Return the frame of one call whose elements are encoded already."""
+    return framed(bytes((0x90 | len(elements),)) + b"".join(elements))
+
+
+def decoded(frame: bytes) -> list[Any]:
+    """Return what a frame's array holds."""
+    elements: list[Any] = msgpack.unpackb(frame[2:], strict_map_key=False)
+    return elements
+
+
+def refusal(reply: list[Any]) -> Refusal:
+    """Take an error reply apart. Raises AssertionError if it is none."""
+    method, id, result = reply
+    assert isinstance(result, msgpack.ExtType), f"no error but {result!r}"
+    assert result.code == ERROR_TYPE, f"no error but {result!r}"
+    return Refusal(method, id, *msgpack.unpackb(result.data, strict_map_key=False))
+
+
+class Clients:
+    """Connections to one node that are closed together."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._open: list[WireClient] = []
+
+    def __call__(self, *, worker: int | None = None, receive_buffer: int | None = None) -> WireClient:
+        """Return a new connection, to the given worker if one is named."""
+        for _ in range(500):
+            client = WireClient.open(self.address, receive_buffer=receive_buffer)
+            self._open.append(client)
+            if worker is None or client.worker() == worker:
+                return client
+            self._open.pop().close()
+        raise AssertionError(f"500 connections, none of them to worker {worker}")
+
+    def close(self) -> None:
+        """Close them all."""
+        for client in self._open:
+            client.close()
+
+
+@contextmanager
+def clients_of(address: Address) -> Iterator[Clients]:
+    """Yield a maker of connections, and close them at the end."""
+    clients = Clients(address)
+    try:
+        yield clients
+    finally:
+        clients.close()

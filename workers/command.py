@@ -1,0 +1,71 @@
+"""`skywalker serve`: the options are made from the table of settings, then the supervisor takes over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from skywalker import config
+from skywalker.config import SETTINGS, Setting
+
+
+def _option(setting: Setting) -> click.Option:
+    default = f"  [{setting.shown(setting.default)}]" if setting.default != "" else ""
+    return click.Option(
+        [setting.flag, setting.key], metavar=setting.metavar, help=setting.help + default, hidden=setting.hidden
+    )
+
+
+class Serve(click.Command):
+    """A command whose help keeps the limits apart, which few need."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under one heading for each table of settings."""
+        limits = {setting.key for setting in SETTINGS if setting.table == "limits"}
+        options = self.get_params(ctx)
+        for title, wanted in (
+            ("Options", [option for option in options if option.name not in limits]),
+            ("Limits", [option for option in options if option.name in limits]),
+        ):
+            with formatter.section(title):
+                formatter.write_dl(_rows(wanted, ctx))
+
+
+def _rows(options: Iterable[click.Parameter], ctx: click.Context) -> list[tuple[str, str]]:
+    records = (option.get_help_record(ctx) for option in options)
+    return [record for record in records if record is not None]
+
+
+def _serve(config_file: Path | None, **flags: Any) -> int:
+    given = {key: text for key, text in flags.items() if text is not None}
+    settings = config.load(given, os.environ, config_file)
+    # Only now: `skywalker --help` reads this file too.
+    from workers import supervisor
+
+    return supervisor.run(settings)
+
+
+serve = Serve(
+    "serve",
+    callback=_serve,
+    short_help="Run a node",
+    help="Run a node until SIGTERM or Ctrl-C. Both let it drain: calls that wait get the drain timeout, "
+    "then it ends; a second one ends it at once.\n\n"
+    "Every option is also a key of the configuration file and a variable, SKYWALKER_PORT for --port; "
+    "an option outdoes a variable, a variable the file. "
+    "Times may be written as 500ms, 5s or 2m, sizes as 64KiB or 1MiB.",
+    params=[
+        click.Option(
+            ["--config", "config_file"],
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            envvar="SKYWALKER_CONFIG",
+            help="read settings from this TOML file; also SKYWALKER_CONFIG",
+        ),
+        *(_option(setting) for setting in SETTINGS),
+    ],
+)
