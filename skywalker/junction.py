@@ -82,20 +82,20 @@ class Listener(Waiter):
 class Line:
     """Waiters of one kind by the time they came, linked through themselves so that any can leave at once."""
 
-    __slots__ = ("first", "last", "size")
+    __slots__ = ("first", "last", "returned", "size")
 
     def __init__(self) -> None:
         self.first: Any = None
         self.last: Any = None
+        self.returned: Any = None  # who last came back to its place; those lost with it follow it here
         self.size = 0
 
     def add(self, waiter: Waiter) -> None:
-        """Put `waiter` behind all that came before it: nearly always last, or first if it comes back."""
+        """Put `waiter` behind all that came before it: nearly always last."""
         before = self.last
-        if before is not None and waiter.precedes(self.first):
-            before = None
-        while before is not None and waiter.precedes(before):
-            before = before.previous
+        if before is not None and waiter.precedes(before):
+            before = self._predecessor(waiter)
+            self.returned = waiter
         after = self.first if before is None else before.next
         waiter.waits = True
         waiter.previous, waiter.next = before, after
@@ -109,9 +109,21 @@ class Line:
             after.previous = waiter
         self.size += 1
 
+    def _predecessor(self, waiter: Waiter) -> Any:
+        if waiter.precedes(self.first):
+            return None
+        before = self.returned or self.last
+        while waiter.precedes(before):
+            before = before.previous
+        while not waiter.precedes(before.next):
+            before = before.next
+        return before
+
     def remove(self, waiter: Waiter) -> None:
         """Take out `waiter`, which must be in this line."""
         before, after = waiter.previous, waiter.next
+        if waiter is self.returned:
+            self.returned = before
         if before is None:
             self.first = after
         else:
@@ -162,8 +174,17 @@ class Junction:
         """Offer a value to all who listen. Returns False if nobody took it and its caller still hopes."""
         if not send.arrival:
             self._arrivals = send.arrival = self._arrivals + 1
+        topic = send.topic
         # One offer more while there are listeners to ask: one that is lost meanwhile is not the last hope.
         send.offers += 1
+        while topic in self._receivers or topic in self._takers:
+            self._offer(send)
+            if send.offers > 1 or send.answered:
+                break
+        send.offers -= 1
+        return send.offers > 0 or send.answered
+
+    def _offer(self, send: Send) -> None:
         topic = send.topic
         receivers = self._receivers.pop(topic, None)
         if receivers is not None:
@@ -174,8 +195,6 @@ class Junction:
         if topic in self._takers:
             for group in list(self._takers[topic]):
                 self._send_to_group(send, group)
-        send.offers -= 1
-        return send.offers > 0 or send.answered
 
     def _send_to_group(self, send: Send, group: bytes) -> None:
         while (line := self._takers.get(send.topic, {}).get(group)) is not None:

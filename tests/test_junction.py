@@ -90,6 +90,7 @@ class Meeting:
     receivers: list[CallerListener]
     groups: set[bytes]
     only: CallerListener | None = None  # a listener that came to a waiting send: nobody else is asked
+    anew: bool = False  # all that took it are lost already: whoever is left may be asked, of any group
 
 
 class World(RuleBasedStateMachine):
@@ -144,7 +145,7 @@ class World(RuleBasedStateMachine):
         elif listener.group is None:
             assert meeting.receivers.pop(0) is listener, "receivers in the order they came"
         else:
-            assert listener.group in meeting.groups, "one taker of each group"
+            assert listener.group in meeting.groups or meeting.anew, "one taker of each group"
             assert self.listeners(send.topic, listener.group)[0] is listener, "takers in the order they came"
             self.waiting.remove(listener)
         if listener.manner is Manner.BREAKS:
@@ -154,6 +155,7 @@ class World(RuleBasedStateMachine):
             return False
         if listener.group is not None:
             meeting.groups.discard(listener.group)
+        meeting.anew = False
         listener.given.append(send)
         self.offered.append((send, listener))
         return True
@@ -187,7 +189,10 @@ class World(RuleBasedStateMachine):
         meeting = self.meetings.pop()
         assert meeting.receivers == [], "every receiver was asked"
         assert not meeting.groups & self.groups(send.topic), "every group was asked until one took it"
-        return not send.answered and not self.offers(send)
+        if send.answered or self.offers(send):
+            return False
+        assert not self.groups(send.topic), "it waits although somebody listens"
+        return True
 
     def close(self, connection: Connection) -> None:
         """Do what a session does when its connection is lost."""
@@ -210,6 +215,9 @@ class World(RuleBasedStateMachine):
 
     def lose(self, send: CallerSend, listener: CallerListener) -> None:
         self.offered.remove((send, listener))
+        for meeting in self.meetings:
+            if meeting.send is send and not self.offers(send):
+                meeting.anew = True
         self.junction.lost(send)
 
     def pick(self, data: st.DataObject, among: list[T]) -> T | None:
@@ -507,6 +515,18 @@ def test_a_call_is_withdrawn_once() -> None:
     assert listen(junction, PlainListener()).values == []
 
 
+def test_a_send_asks_those_who_still_wait_when_all_who_took_it_are_lost_at_once() -> None:
+    junction = Junction()
+    call = PlainSend(junction, b"1")
+    pool = [listen(junction, PlainListener(b"g")) for _ in range(2)]
+    # The taker of the other group finds that the first of this group is lost, with the value.
+    listen(junction, PlainListener(b"h", first=lambda: junction.lost(call), take=False))
+    assert junction.send(call)
+    assert [taker.values for taker in pool] == [[b"1"], [b"1"]]
+    assert call.offers == 1
+    assert_nothing_is_left_of(junction)
+
+
 # Each of these takes about a second, and an hour if leaving a line took time by its length.
 
 
@@ -524,6 +544,20 @@ def test_any_of_many_who_wait_on_one_topic_can_leave_at_once(kind: str) -> None:
             calls.append(listen(junction, PlainListener(group, since=number // 7)))
     random.Random(1).shuffle(calls)
     assert all(map(junction.withdraw, calls))
+    assert_nothing_is_left_of(junction)
+
+
+@pytest.mark.timeout(60)
+def test_many_sends_that_lose_their_listeners_at_once_go_back_before_many_others() -> None:
+    junction = Junction()
+    count = 50_000
+    for _ in range(count):
+        listen(junction, PlainListener(b"g"))
+    calls = [send(junction, number.to_bytes(4, "big"), since=1.0) for number in range(2 * count)]
+    for call in calls[:count]:
+        junction.lost(call)
+    takers = [listen(junction, PlainListener(b"g")) for _ in calls]
+    assert [taker.values[0] for taker in takers] == [call.value for call in calls]
     assert_nothing_is_left_of(junction)
 
 

@@ -241,7 +241,8 @@ class Client:
         now = time.monotonic()
         self._buffer += data
         while len(self._buffer) >= 2 and len(self._buffer) >= (end := 2 + int.from_bytes(self._buffer[:2], "big")):
-            self._answered(*msgpack.unpackb(self._buffer[2:end], strict_map_key=False), now)
+            method, id, result = msgpack.unpackb(self._buffer[2:end], strict_map_key=False)
+            self._answered(method, id, result, now)
             self._buffer = self._buffer[end:]
         if not data:
             self._lost()

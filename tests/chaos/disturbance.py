@@ -113,7 +113,8 @@ class Disturber:
         last = self._node.workers()
         for pid in last:
             os.kill(pid, signal.SIGKILL)
-        ended = eventually(lambda: self._node.events("worker-ended")[known + len(last) - 1 :] and self._deaths())
+        eventually(lambda: len(self._node.events("worker-ended")) == known + len(last))
+        ended = self._deaths()
         slots = {death.pid: death.slot for death in ended}
         by_pid = {death.pid: death for death in ended}
         for each in self.disturbances:

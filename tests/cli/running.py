@@ -38,11 +38,14 @@ def run(*arguments: str, stdin: bytes = b"", node: str = "", **variables: str) -
 
 
 @contextmanager
-def started(*arguments: str, node: str = "", **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the command with pipes at all its ends, unless `options` say otherwise; it does not outlive the block."""
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    variables = {"SKYWALKER_NODE": node} if node else {}
-    process = subprocess.Popen([SKYWALKER, *arguments], env=environment(**variables), **(pipes | options))
+def started(
+    *arguments: str, node: str = "", pipes: dict[str, Any] | None = None, **variables: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the command with pipes at all its ends but for those given; it does not outlive the block."""
+    ends: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    if node:
+        variables["SKYWALKER_NODE"] = node
+    process = subprocess.Popen([SKYWALKER, *arguments], env=environment(**variables), **(ends | (pipes or {})))
     try:
         yield process
     finally:

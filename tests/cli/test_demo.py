@@ -86,8 +86,8 @@ def test_no_color_is_respected_on_a_terminal() -> None:
 
 
 @pytest.mark.parametrize("moment", [b"skywalker demo", b"node ", b"lines/s"])
-def test_ctrl_c_at_any_moment_leaves_no_process_behind(moment: bytes) -> None:
-    with on_terminal("demo", "--seconds", "60") as (terminal, process):
+def test_ctrl_c_at_any_moment_leaves_nothing_behind(moment: bytes, tmp_path: Path) -> None:
+    with on_terminal("demo", "--seconds", "60", TMPDIR=str(tmp_path)) as (terminal, process):
         terminal.shows(moment)
         family = psutil.Process(process.pid).children(recursive=True)
         terminal.press(b"\x03")
@@ -95,10 +95,11 @@ def test_ctrl_c_at_any_moment_leaves_no_process_behind(moment: bytes) -> None:
         assert end(process) == 130
         assert b"Traceback" not in shown
         eventually(lambda: not any(child.is_running() for child in family), within=10.0)
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_killed_demo_leaves_no_process_behind() -> None:
-    with started("demo", "--seconds", "60") as process:
+def test_a_killed_demo_leaves_no_process_behind(tmp_path: Path) -> None:
+    with started("demo", "--seconds", "60", TMPDIR=str(tmp_path)) as process:
         demo = psutil.Process(process.pid)
         family = eventually(lambda: (found := demo.children(recursive=True)) and len(found) >= 5 and found, within=10.0)
         process.send_signal(signal.SIGKILL)

@@ -205,7 +205,7 @@ def test_ctrl_c_right_after_the_start_shows_no_traceback(node: Node) -> None:
 def test_a_closed_or_full_standard_output_is_told_in_one_line(node: Node, topic: str, junction: Client) -> None:
     with Path("/dev/full").open("wb") as full:
         call = junction.begin("send", topic, 1)
-        with started("recv", topic, node=node.address, stdout=full) as receiver:
+        with started("recv", topic, node=node.address, pipes={"stdout": full}) as receiver:
             assert call.result() is True
             assert (
                 receiver.communicate(timeout=10)[1].decode().startswith("skywalker: cannot write to standard output:")

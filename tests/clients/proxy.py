@@ -89,7 +89,6 @@ class Proxy:
                 near, _ = listener.accept()
             except OSError:
                 return
-            self.accepted += 1
             try:
                 far = socket.create_connection(self._target)
             except OSError:
@@ -99,6 +98,7 @@ class Proxy:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             pair = _Pair(near, far)
             self._pairs.append(pair)
+            self.accepted += 1  # only now can it be cut
             self._spawn(self._pump, pair)
 
     def _spawn(self, target: object, *args: object) -> None:

@@ -43,16 +43,18 @@ def test_calls_that_wait_survive_the_loss_of_their_connection(
 ) -> None:
     calls = [behind.begin("recv", [topic, number], timeout=SOON) for number in range(50)]
     waiting = background(lambda: behind.recv(topic, timeout=SOON))
-    for _ in range(3):
+    for count in range(3):
         waits(beside, topic, "receivers")
         waits(beside, [topic, 49], "receivers")
         proxy.cut()
+        eventually(lambda count=count: proxy.accepted == count + 2, within=SOON)
+    waits(beside, topic, "receivers")
+    waits(beside, [topic, 49], "receivers")
     for number in range(50):
         assert beside.send([topic, number], number, timeout=SOON)
     assert beside.send(topic, "v", timeout=SOON)
     assert waiting.result(SOON * time_factor()) == "v"
     assert [call.result() for call in calls] == list(range(50))
-    assert proxy.accepted >= 4
 
 
 def test_an_idle_client_does_not_notice_a_loss(behind: Driver, beside: Driver, proxy: Proxy, topic: str) -> None:
@@ -80,11 +82,13 @@ def test_a_call_is_issued_again_with_the_time_that_is_left(make_place: MakePlace
     call = background(lambda: junction.recv("t", timeout=SOON))
     first = scripted.next_connection()
     assert first.read() == [":recv!", 1, 10_000, "t"]
+    arrived = time.monotonic()
+    eventually(lambda: time.monotonic() > arrived + 0.05)
     first.close()
     second = scripted.next_connection()
     method, id, left, _ = second.read()
     assert (method, id) == (":recv!", 1)
-    assert 0 < left < 10_000
+    assert 0 < left <= 9_950
     second.write([":recv!", 1, "v"])
     assert call.result(SOON * time_factor()) == "v"
 

@@ -56,7 +56,8 @@ def length_of_first_value(data: bytes) -> int | None:
     key or for a timestamp of an odd length, yet both are well-formed.
     """
     unpacker = msgpack.Unpacker(max_buffer_size=0)
-    unpacker.feed(data)
+    # The library takes the longest length of an extension for that of none: let it read the next longest.
+    unpacker.feed(data.replace(b"\xc9\xff\xff\xff\xff", b"\xc9\xff\xff\xff\xfe"))
     try:
         unpacker.skip()
     except (msgpack.OutOfData, msgpack.FormatError, msgpack.StackError):

@@ -258,6 +258,7 @@ def test_containers_one_after_another_are_not_deep(heads: bytes) -> None:
         b"\x91\xdb\xff\xff\xff\xff",
         b"\x91\xc6\xff\xff\xff\xff" + bytes(100),
         b"\x91\xc9\xff\xff\xff\xff\x01" + bytes(100),
+        b"\x91\xc9\xff\xff\xff\xff",
     ],
     ids=lambda body: body[:8].hex(),
 )

@@ -102,7 +102,9 @@ class Node:
             client.close()
             return None
 
-        return eventually(connection, within=20.0)
+        found = eventually(connection, within=20.0)
+        assert found is not None
+        return found
 
 
 @contextlib.contextmanager
@@ -212,10 +214,14 @@ class Client:
         """Make a call and return its result."""
         return self.result(self.begin(method, *arguments))
 
-    def census(self, topic: str) -> dict[str, Any]:
-        """Return who waits on a topic."""
-        found: dict[str, Any] = self.call(":topic", topic)
-        return found
+    def wait_until(self, topic: str, **counts: object) -> None:
+        """Wait until so many wait on a topic: `receivers`, `senders`, or `takers` by group."""
+
+        def counted() -> bool:
+            census = self.call(":topic", topic)
+            return all(census[key] == count for key, count in counts.items())
+
+        eventually(counted)
 
     def _read(self) -> None:
         data = self.socket.recv(65536)
@@ -237,10 +243,10 @@ class Refused(Exception):
         self.code = code
 
 
-def code_of(call: Callable[[], object]) -> str:
-    """Return the code of the error that `call` is refused with; AssertionError if it is not."""
+def code_of(call: Callable[..., object], *arguments: object) -> str:
+    """Return the code of the error that `call(*arguments)` is refused with; AssertionError if it is not."""
     try:
-        result = call()
+        result = call(*arguments)
     except Refused as refused:
         return refused.code
     raise AssertionError(f"not refused, but answered {result!r}")

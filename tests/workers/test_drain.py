@@ -33,14 +33,14 @@ def test_a_draining_node_refuses_connections_and_calls_and_gives_those_that_wait
     with node(workers=2, drain_timeout_s=1.5) as running, running.connect_to(0) as client:
         topic = client.topic_owned_by(1)
         short, long = client.begin(":recv!", 700, topic), client.begin(":recv!", 60_000, topic)
-        eventually(lambda: client.census(topic)["receivers"] == 2)
+        client.wait_until(topic, receivers=2)
         running.signal(signal.SIGTERM)
         told_at = time.monotonic()
         eventually(lambda: refuses_connections(running), within=1.0)
         for arguments in ((":recv!", 0, "other"), (":send!", 0, topic, "value"), (":take!", 0, topic, "group")):
-            assert code_of(lambda given=arguments: client.call(*given)) == "draining"
+            assert code_of(client.call, *arguments) == "draining"
         assert client.result(short) == TIMED_OUT
-        assert code_of(lambda: client.result(long)) == "draining"
+        assert code_of(client.result, long) == "draining"
         assert 1.5 <= time.monotonic() - told_at < 1.5 + 0.3 * time_factor()
         with pytest.raises(ConnectionResetError):
             client.call(":ping")
@@ -56,7 +56,7 @@ def test_a_value_that_waits_for_its_ack_may_still_get_it_while_the_node_drains()
         receiver.call(":hello", {"ack": True})
         topic = receiver.topic_owned_by(0)
         receive = receiver.begin(":recv!", 60_000, topic)
-        eventually(lambda: sender.census(topic)["receivers"] == 1)
+        sender.wait_until(topic, receivers=1)
         send = sender.begin(":send!", 60_000, topic, "value")
         assert receiver.result(receive) == "value"
         running.signal(signal.SIGTERM)
@@ -73,7 +73,7 @@ def test_a_draining_node_ends_as_soon_as_the_last_call_that_waits_is_cancelled()
         running.signal(signal.SIGTERM)
         eventually(lambda: refuses_connections(running))
         assert client.call(":cancel", waiting) is True
-        assert code_of(lambda: client.result(waiting)) == "cancelled"
+        assert code_of(client.result, waiting) == "cancelled"
         assert running.wait(within=1.0) == exits.OK
 
 
@@ -86,9 +86,7 @@ def test_connections_in_the_accept_queue_are_answered_when_the_node_drains() -> 
         running.signal(signal.SIGTERM)
         eventually(lambda: running.events("draining"))
         os.kill(worker, signal.SIGCONT)
-        codes = {
-            code_of(lambda c=client, r=receive: c.result(r)) for client, receive in zip(clients, receives, strict=True)
-        }
+        codes = {code_of(client.result, receive) for client, receive in zip(clients, receives, strict=True)}
         assert codes == {"draining"}
         assert running.wait(within=1.0) == exits.OK
 
@@ -102,7 +100,7 @@ def test_a_second_signal_ends_a_draining_node_at_once_with_an_answer_to_every_ca
         running.signal(signal.SIGTERM)
         eventually(lambda: running.events("draining"))
         running.signal(signal.SIGTERM)
-        assert [code_of(lambda c=client, w=call: c.result(w)) for client, call in waiting] == ["draining"] * 2
+        assert [code_of(client.result, call) for client, call in waiting] == ["draining"] * 2
         assert running.wait(within=1.0) == exits.OK
 
 
@@ -132,7 +130,7 @@ def test_a_hung_worker_is_killed_two_seconds_after_it_was_told_to_stop() -> None
         os.kill(hung, signal.SIGSTOP)
         running.signal(signal.SIGTERM)
         told_at = time.monotonic()
-        assert code_of(lambda: client.result(waiting)) == "draining"
+        assert code_of(client.result, waiting) == "draining"
         assert time.monotonic() - told_at < 0.3 + 0.3 * time_factor()
         assert running.wait(within=4.0) == exits.OK
         assert time.monotonic() - told_at >= 2.3
@@ -144,12 +142,12 @@ def test_a_worker_that_is_killed_while_its_node_drains_takes_no_call_of_the_othe
     with node(workers=3, drain_timeout_s=1.5) as running, running.connect_to(0) as client:
         topic = client.topic_owned_by(2)
         short, long = client.begin(":recv!", 700, topic), client.begin(":recv!", 60_000, topic)
-        eventually(lambda: client.census(topic)["receivers"] == 2)
+        client.wait_until(topic, receivers=2)
         running.signal(signal.SIGTERM)
         eventually(lambda: refuses_connections(running))
         os.kill(running.first_workers[2], signal.SIGKILL)
         assert client.result(short) == TIMED_OUT
-        assert code_of(lambda: client.result(long)) == "draining"
+        assert code_of(client.result, long) == "draining"
         assert running.wait(within=1.0) == exits.OK
 
 
@@ -161,10 +159,10 @@ def test_a_worker_that_is_told_to_end_drains_alone_and_is_replaced_at_once() -> 
         told, stays = running.first_workers
         waiting = client.begin(":recv!", 60_000, client.topic_owned_by(1))
         untouched = other.begin(":recv!", 60_000, topic := other.topic_owned_by(0))
-        eventually(lambda: client.census(topic)["receivers"] == 1)
+        client.wait_until(topic, receivers=1)
         os.kill(told, signal.SIGTERM)
-        assert eventually(lambda: code_of(lambda: client.call(":recv!", 0, "other"))) == "draining"
-        assert code_of(lambda: client.result(waiting)) == "draining"
+        assert eventually(lambda: code_of(client.call, ":recv!", 0, "other")) == "draining"
+        assert code_of(client.result, waiting) == "draining"
         assert stays in running.wait_for_workers(2, without=[told], within=1.0)
         with running.connect_to(0) as sender:
             assert sender.call(":send!", 5_000, topic, "value") is True
@@ -182,7 +180,7 @@ def test_calls_that_wait_at_a_worker_that_drains_alone_still_meet_others() -> No
         topics = [client.topic_owned_by(slot) for slot in (0, 1)]
         waiting = [client.begin(":recv!", 60_000, topic) for topic in topics]
         for topic in topics:
-            eventually(lambda t=topic: other.census(t)["receivers"] == 1)
+            other.wait_until(topic, receivers=1)
         told = running.first_workers[0]
         os.kill(told, signal.SIGTERM)
         eventually(lambda: running.events("worker-draining"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
 import time
 from collections.abc import Iterator
 
@@ -14,12 +12,9 @@ from tests.workers.nodes import Node, running
 from tests.workers.wire_client import (
     TIMED_OUT,
     Clients,
-    ConnectionEnded,
     WireClient,
     call,
     clients_of,
-    packed,
-    raw_call,
 )
 
 MIB = 1024 * 1024
@@ -62,16 +57,15 @@ def test_what_a_slow_peer_gets_in_the_end_is_what_its_senders_were_told(
         waiting = {"takers": {"pool": calls}} if group else {"receivers": calls}
         sender.wait_until(name, **waiting)
         told = {}
-        # One after the other to receivers, since each of them would get the first; in threes to takers.
-        for start in range(0, 90, 3):
-            began = time.monotonic()
-            sender.write(sends(name, 40, range(start, start + 3)))
-            answers = sender.replies(3)
-            assert time.monotonic() - began < 0.040 + 0.050 + 0.3 * time_factor()
+        for numbers in (range(60), range(60, 63), range(63, 66)):
+            sender.write(sends(name, 40, numbers))
+            written_at = time.monotonic()
+            answers = sender.replies(len(numbers))
+            assert time.monotonic() - written_at < 0.040 + 0.050 + 0.3 * time_factor()
             told |= {id: result for _, id, result in answers}
         met = [n for n, result in told.items() if result is True]
         assert met, "the slow peer got nothing at all"
-        assert len(met) < 90, "the slow peer was not slow"
+        assert len(met) < 66, "the slow peer was not slow"
         assert {result for result in told.values() if result is not True} == {TIMED_OUT}
         slow.call(":ping", "all")
         got: dict[int, int] = {}
@@ -81,7 +75,7 @@ def test_what_a_slow_peer_gets_in_the_end_is_what_its_senders_were_told(
         unexpected = got.keys() - set(met)
         assert set(met) <= got.keys(), "a sender was told true for a value that did not arrive"
         assert len(unexpected) <= 1, (
-            "only a value that was half written may arrive though its sender was told otherwise"
+            "a value whose sender was told otherwise may arrive only if half written"
         )
         if group:
             assert set(got.values()) == {1}
@@ -116,13 +110,9 @@ def test_a_client_that_never_reads_its_replies_is_not_read_from(node: Node, conn
     client = connect(receive_buffer=SMALL_BUFFER)
     other = connect()
     before = node.resident()
-    hello = call(":hello", 1, {}) * 500  # of all calls the one with the longest answer for its length
     client.socket.settimeout(0.5)
-    written = 0
     with pytest.raises(TimeoutError):
-        while True:
-            written += client.socket.send(hello)
-            assert written < 64 * MIB, "the node reads on and on"
+        write_all(client, call(":hello", 1, {}) * 500, 64 * MIB)  # of all calls the one with the longest answer
     assert node.resident() - before < 40 * MIB
     assert other.ask(":ping", 1) is True
 
@@ -133,7 +123,7 @@ def test_a_slow_peer_is_served_again_when_it_reads(connect: Clients, topic: str)
     slow.write(b"".join(call(":take!", n, 60_000, topic, "pool") for n in range(count)))
     sender.wait_until(topic, takers={"pool": count})
     sender.write(sends(topic, 60_000, range(count)))
-    eventually(lambda: sender.has_input())
+    eventually(sender.has_input)
     got = [int.from_bytes(slow.reply()[2][:4], "big") for _ in range(count)]
     assert sorted(got) == list(range(count))
     assert sorted(id for _, id, result in sender.replies(count) if result is True) == list(range(count))
@@ -160,6 +150,12 @@ def test_values_that_a_slow_peer_leaves_unread_in_the_node_go_to_another(node: N
             assert sorted(got) == got
 
 
+def write_all(client: WireClient, data: bytes, total: int) -> None:
+    """Write `data` again and again."""
+    for _ in range(total // len(data)):
+        client.write(data)
+
+
 def settled(sender: WireClient, topic: str) -> list[int]:
     """Take in the answers of a sender until no more come; return the ids of those that were true."""
     met: list[int] = []
@@ -171,72 +167,3 @@ def settled(sender: WireClient, topic: str) -> list[int]:
             met.append(id)
             answered_at = time.monotonic()
     return met
-
-
-class TestUnreadOutput:
-    """unread_output_s is how long a peer may read nothing of its replies."""
-
-    @pytest.fixture(scope="class", params=[1, 2], ids=lambda count: f"{count}-workers")
-    def node(self, request: pytest.FixtureRequest) -> Iterator[Node]:
-        with running(workers=request.param, unread_output_s=0.6) as node:
-            yield node
-
-    def test_a_peer_that_reads_nothing_is_closed_and_the_log_says_why(
-        self, node: Node, connect: Clients, topic: str
-    ) -> None:
-        slow, sender, heir = connect(receive_buffer=SMALL_BUFFER), connect(), connect()
-        slow.write(b"".join(call(":take!", n, 60_000, topic, "pool") for n in range(200)))
-        sender.wait_until(topic, takers={"pool": 200})
-        sender.write(sends(topic, 60_000, range(100)))
-        heir.wait_until(topic, takers={}, within=3.0)
-        assert "does not read its replies" in node.log
-        # Nothing is lost by it: what the kernel took before is true, and the rest waits.
-        left = heir.info(topic)["senders"]
-        assert left > 0
-        got = [int.from_bytes(heir.ask(":recv!", n, 5000, topic)[:4], "big") for n in range(left)]
-        assert len(set(got)) == left
-        assert {result for _, _, result in sender.replies(100)} == {True}
-        with pytest.raises(ConnectionEnded):
-            while True:
-                slow.read_frame()
-
-    def test_a_peer_that_reads_steadily_is_kept(self, connect: Clients, topic: str) -> None:
-        slow, sender = connect(receive_buffer=64 * 1024), connect()
-        count = 150
-        slow.write(b"".join(call(":take!", n, 60_000, topic, "pool") for n in range(count)))
-        sender.wait_until(topic, takers={"pool": count})
-        sender.write(sends(topic, 60_000, range(count)))
-        began = time.monotonic()
-        for _ in range(count):
-            slow.reply()
-            sender.has_input(within=0.01)
-            time_left = 0.012 - (time.monotonic() - began) % 0.012
-            slow_down(slow, time_left)
-        assert time.monotonic() - began > 1.2
-        assert len(sender.replies(count)) == count
-
-    def test_a_client_that_only_calls_is_closed_too(self, node: Node, connect: Clients) -> None:
-        client = connect(receive_buffer=SMALL_BUFFER)
-        client.socket.settimeout(5.0 * time_factor())
-        with pytest.raises((ConnectionResetError, BrokenPipeError)):
-            while True:
-                client.socket.send(call(":hello", 1, {}) * 500)
-
-
-def slow_down(client: WireClient, seconds: float) -> None:
-    """Let time pass in which a client reads nothing."""
-    other, silent = socket.socketpair()
-    with other, silent, contextlib.suppress(TimeoutError):
-        other.settimeout(seconds)
-        other.recv(1)
-
-
-def test_a_value_larger_than_the_socket_takes_is_true_once_it_is_all_written(connect: Clients, topic: str) -> None:
-    slow, sender = connect(receive_buffer=SMALL_BUFFER), connect()
-    fill = 200
-    slow.write(b"".join(call(":take!", n, 60_000, topic, "pool") for n in range(fill)))
-    sender.wait_until(topic, takers={"pool": fill})
-    sender.write(b"".join(raw_call(*map(packed, (":send!", n, 400, topic, numbered(n)))) for n in range(fill)))
-    answers = sender.replies(fill)
-    assert {result is True for _, _, result in answers} == {True, False}
-    assert len(answers) == fill

@@ -1,0 +1,82 @@
+"""The channel between the supervisor and a worker: whole messages, descriptors with them, and an end."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from workers.control import Channel, Drain, Idle, Link, Message, Ready, Stop
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Channel, Channel]]:
+    a, b = Channel.pair()
+    yield a, b
+    a.close()
+    b.close()
+
+
+@pytest.mark.parametrize("message", [Link(7), Drain(), Stop(), Ready(), Idle()])
+def test_a_message_arrives_as_it_was_sent(ends: tuple[Channel, Channel], message: Message) -> None:
+    ours, theirs = ends
+    assert ours.send(message)
+    assert theirs.receive() == (message, None)
+
+
+def test_messages_arrive_one_by_one_in_order(ends: tuple[Channel, Channel]) -> None:
+    ours, theirs = ends
+    for number in range(20):
+        assert ours.send(Link(number))
+    assert [theirs.receive() for _ in range(20)] == [(Link(number), None) for number in range(20)]
+
+
+def test_a_socket_that_comes_with_a_message_is_the_one_that_was_sent(ends: tuple[Channel, Channel]) -> None:
+    ours, theirs = ends
+    near, far = socket.socketpair()
+    with near:
+        with far:
+            assert ours.send(Link(1), far)
+        received = theirs.receive()
+        assert received is not None
+        message, passed = received
+        assert message == Link(1)
+        assert passed is not None
+        with passed:
+            near.send(b"through the copy")
+            assert passed.recv(100) == b"through the copy"
+        # The sender's and the receiver's copies were all there are.
+        assert near.recv(100) == b""
+
+
+def test_nothing_there_is_not_the_end(ends: tuple[Channel, Channel]) -> None:
+    with pytest.raises(BlockingIOError):
+        ends[0].receive()
+
+
+def test_what_was_said_before_the_end_is_heard_and_then_the_end(ends: tuple[Channel, Channel]) -> None:
+    ours, theirs = ends
+    ours.send(Ready())
+    ours.close()
+    assert theirs.receive() == (Ready(), None)
+    assert theirs.receive() is None
+    assert theirs.receive() is None
+
+
+def test_an_end_that_left_something_unread_is_an_end_too(ends: tuple[Channel, Channel]) -> None:
+    ours, theirs = ends
+    theirs.send(Stop())
+    ours.close()
+    assert theirs.receive() is None
+
+
+def test_one_that_is_gone_or_never_reads_is_told_nothing_and_nobody_waits_for_it(ends: tuple[Channel, Channel]) -> None:
+    ours, theirs = ends
+    said = 0
+    while ours.send(Drain()):
+        said += 1
+        assert said < 100_000
+    assert said > 10
+    theirs.close()
+    assert not ours.send(Drain())

@@ -1,0 +1,110 @@
+"""A log line is one write that never blocks, holds one event, and comes from a peer only so often."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from workers.log import BURST, Log
+
+
+class Pipe:
+    """A pipe to log into."""
+
+    def __init__(self) -> None:
+        self.reader, self.writer = os.pipe()
+        os.set_blocking(self.reader, False)
+
+    def lines(self) -> list[str]:
+        """Return the lines that were written since the last call."""
+        try:
+            return os.read(self.reader, 1 << 20).decode().splitlines()
+        except BlockingIOError:
+            return []
+
+    def close(self) -> None:
+        os.close(self.reader)
+        os.close(self.writer)
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    pipe = Pipe()
+    yield pipe
+    pipe.close()
+
+
+def test_a_line_has_the_time_the_level_the_event_and_all_fields_in_their_order(pipe: Pipe) -> None:
+    log = Log(pipe.writer, process="worker").bind(worker=3)
+    log.info("serving", port=3443)
+    log.warning("slow", reason="none")
+    log.error("broken")
+    first, second, third = pipe.lines()
+    assert re.fullmatch(
+        r"time=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z level=info event=serving process=worker worker=3 port=3443", first
+    )
+    assert " level=warning event=slow process=worker worker=3 reason=none" in second
+    assert third.endswith(" level=error event=broken process=worker worker=3")
+
+
+@pytest.mark.parametrize(
+    "value", ["two words", "", 'a"quote', "a=b", "a\nline=2 level=error", "tab\there", "bell\x07", "\x1b[31m", "\u2028"]
+)
+def test_a_value_that_could_be_mistaken_for_something_else_is_quoted(pipe: Pipe, value: str) -> None:
+    Log(pipe.writer).info("event", peer=value)
+    (line,) = pipe.lines()
+    quoted = line.partition(" peer=")[2]
+    assert json.loads(quoted) == value
+    assert line.isprintable()
+
+
+def test_a_value_that_is_no_text_at_all_is_written_somehow(pipe: Pipe) -> None:
+    Log(pipe.writer).info("event", name="half \ud800 a character", number=None)
+    (line,) = pipe.lines()
+    assert line.endswith("number=None")
+
+
+def test_a_flood_of_events_is_cut_and_the_next_line_says_how_many_were_lost(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr("workers.log.time.monotonic", lambda: now)
+    log = Log(pipe.writer)
+    for number in range(1000):
+        log.info("refused", number=number)
+    assert len(pipe.lines()) == BURST
+    now += 1.0
+    log.info("later")
+    (line,) = pipe.lines()
+    assert line.endswith(f"event=later lines_dropped={1000 - BURST}")
+    log.info("again")
+    assert "lines_dropped" not in pipe.lines()[0]
+
+
+def test_a_reader_that_does_not_keep_up_loses_lines_and_blocks_nobody(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.log.BURST", 10_000)
+    capacity = fcntl.fcntl(pipe.writer, fcntl.F_SETPIPE_SZ, 4096)
+    log = Log(pipe.writer)
+    for number in range(2 * capacity // 100):
+        log.info("event", number=number, filler="x" * 100)
+    written = pipe.lines()
+    assert 0 < len(written) < 2 * capacity // 100
+    assert all(line.endswith("x") for line in written)
+    log.info("readable again")
+    (line,) = pipe.lines()
+    assert "lines_dropped=" in line
+
+
+def test_nobody_reading_any_more_harms_nobody() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    Log(writer).error("nobody hears this")
+    os.close(writer)
+    Log(writer).error("nor this")
