@@ -6,7 +6,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from skywalker.deadlines import Deadlines
-from skywalker.junction import Junction, Listener, Send
+from skywalker.junction import Call, Junction
 
 TOPIC = b"\xacorders/eu/17"
 VALUE = b"\xc4\x10" + bytes(16)
@@ -14,33 +14,27 @@ BATCH = 1000
 """Calls of one round: enough that the loop around them does not count."""
 
 
-class PlainSend(Send):
-    """A send whose caller is not told anything but by `answered`."""
+class PlainCall(Call):
+    """A send whose caller is not told anything but by `answered`, or a listener that takes any value."""
 
     __slots__ = ()
+
+    def give(self, send: Call) -> bool:
+        return True
 
     def met(self) -> None:
         pass
 
 
-class WillingListener(Listener):
-    """A listener that takes any value."""
-
-    __slots__ = ()
-
-    def give(self, send: Send) -> bool:
-        return True
-
-
-def wait_to_send(junction: Junction, since: float) -> PlainSend:
-    send = PlainSend(TOPIC, since, VALUE)
+def wait_to_send(junction: Junction, since: float) -> PlainCall:
+    send = PlainCall(TOPIC, since, VALUE, None)
     if not junction.send(send):
         junction.wait(send)
     return send
 
 
-def wait_to_listen(junction: Junction, since: float, group: bytes | None) -> WillingListener:
-    listener = WillingListener(TOPIC, since, group)
+def wait_to_listen(junction: Junction, since: float, group: bytes | None) -> PlainCall:
+    listener = PlainCall(TOPIC, since, None, group)
     if not junction.listen(listener):
         junction.wait(listener)
     return listener
@@ -53,7 +47,7 @@ groups = pytest.mark.parametrize("group", [None, b"\xa4pool"], ids=["receiver", 
 def test_a_send_meets_a_listener_that_waits(benchmark: BenchmarkFixture, group: bytes | None) -> None:
     junction = Junction()
 
-    def meet() -> PlainSend:
+    def meet() -> PlainCall:
         for number in range(BATCH):
             wait_to_listen(junction, number, group)
             send = wait_to_send(junction, number)
@@ -68,7 +62,7 @@ def test_a_send_meets_a_listener_that_waits(benchmark: BenchmarkFixture, group: 
 def test_a_listener_meets_a_send_that_waits(benchmark: BenchmarkFixture, group: bytes | None) -> None:
     junction = Junction()
 
-    def meet() -> PlainSend:
+    def meet() -> PlainCall:
         for number in range(BATCH):
             send = wait_to_send(junction, number)
             wait_to_listen(junction, number, group)
@@ -95,7 +89,7 @@ def test_a_line_of_senders_is_served_by_a_pool(benchmark: BenchmarkFixture) -> N
 def test_one_send_reaches_a_crowd(benchmark: BenchmarkFixture) -> None:
     junction = Junction()
 
-    def reach() -> PlainSend:
+    def reach() -> PlainCall:
         for number in range(BATCH):
             wait_to_listen(junction, number, None)
         return wait_to_send(junction, BATCH)

@@ -2,9 +2,9 @@
 
 A send goes to every receiver that waits at that moment and to one taker of each group; with
 none it waits. A listener takes the oldest waiting send, and only that. Nothing here knows of
-connections, of bytes on a wire, or of time: whoever opens a door to the junction derives a
-Send and a Listener that can answer their callers, has them wait() where nobody is there to
-meet them, and withdraws them at their deadlines.
+connections, of bytes on a wire, or of time: whoever opens a door to the junction derives
+from Call what can answer its callers, has calls wait() where nobody is there to meet them,
+and withdraws them at their deadlines.
 
 A rendezvous has two steps, because a listener can be lost after it was given a value:
 
@@ -19,37 +19,40 @@ the middle of a line. A topic that nobody waits on takes no memory.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
-class Waiter:
-    """What can stand in a line. `since` is when its call arrived, in seconds on any one clock."""
+class Call:
+    """One call at the junction: a send if it has a value, else one that listens, for a group or for itself.
 
-    __slots__ = ("arrival", "next", "previous", "since", "topic", "waits")
+    `since` is when it came, in seconds on any one clock.
+    """
 
-    def __init__(self, topic: bytes, since: float) -> None:
+    __slots__ = ("answered", "arrival", "group", "next", "offers", "previous", "since", "topic", "value", "waits")
+
+    def __init__(self, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
+        self.begin(topic, since, value, group)
+
+    def begin(self, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
+        """Set up a new call: what __init__ does, for those who derive from this and are made often."""
         self.topic = topic
         self.since = since
-        self.arrival = 0  # orders calls with one `since`, as all those that were read at once have
-        self.waits = False  # whether it stands in a line; its neighbours there follow
-        self.previous: Any = None
-        self.next: Any = None
-
-    def precedes(self, other: Waiter) -> bool:
-        """Tell whether this came before `other`."""
-        return self.since < other.since or (self.since == other.since and self.arrival < other.arrival)
-
-
-class Send(Waiter):
-    """A value on its way to the listeners of a topic."""
-
-    __slots__ = ("answered", "offers", "value")
-
-    def __init__(self, topic: bytes, since: float, value: bytes) -> None:
-        super().__init__(topic, since)
+        self.arrival = 0  # orders calls of one `since`, as those that were read at once have
         self.value = value
-        self.offers = 0  # listeners that have the value and have neither confirmed nor lost it
-        self.answered = False  # its caller knows the outcome: nothing more is to be done for it
+        self.group = group
+        self.offers = 0  # of a send: listeners that have the value and have neither confirmed nor lost it
+        self.answered = False  # of a send: its caller knows the outcome, nothing more is to be done for it
+        self.waits = False  # whether it stands in a line; its neighbours there follow
+        self.previous: Call | None = None
+        self.next: Call | None = None
+
+    def give(self, send: Call) -> bool:
+        """Take the value of `send` towards the caller, or refuse it. Either way this no longer listens.
+
+        After True, the junction must be told of exactly one outcome, confirm() or lost(). After
+        False it is the listener's own business to tell its caller, or to listen again, later.
+        """
+        raise NotImplementedError
 
     def met(self) -> None:
         """Tell the caller that a listener surely has the value. Called once, with `answered` set."""
@@ -59,70 +62,56 @@ class Send(Waiter):
         """Every listener that was offered the value is lost: resume, or tell the caller that nobody came."""
         raise NotImplementedError
 
-
-class Listener(Waiter):
-    """A call that waits for one value. `group` is that of a taker, None for a receiver."""
-
-    __slots__ = ("group",)
-
-    def __init__(self, topic: bytes, since: float, group: bytes | None = None) -> None:
-        super().__init__(topic, since)
-        self.group = group
-
-    def give(self, send: Send) -> bool:
-        """Take the value towards the caller, or refuse it. Either way this no longer listens.
-
-        After True, the junction must be told of exactly one outcome, confirm() or lost(), and
-        not before give() has returned. After False it is the listener's own business to listen
-        again or to tell its caller.
-        """
-        raise NotImplementedError
+    def precedes(self, other: Call) -> bool:
+        """Tell whether this came before `other`."""
+        return self.since < other.since or (self.since == other.since and self.arrival < other.arrival)
 
 
 class Line:
-    """Waiters of one kind by the time they came, linked through themselves so that any can leave at once."""
+    """Calls of one kind by the time they came, linked through themselves so that any can leave at once."""
 
     __slots__ = ("first", "last", "returned", "size")
 
     def __init__(self) -> None:
-        self.first: Any = None
-        self.last: Any = None
-        self.returned: Any = None  # who last came back to its place; those lost with it follow it here
+        self.first: Call | None = None
+        self.last: Call | None = None
+        self.returned: Call | None = None  # who last came back to its place: those lost with it follow it here
         self.size = 0
 
-    def add(self, waiter: Waiter) -> None:
-        """Put `waiter` behind all that came before it: nearly always last."""
+    def add(self, call: Call) -> None:
+        """Put `call` behind all that came before it: nearly always last."""
         before = self.last
-        if before is not None and waiter.precedes(before):
-            before = self._predecessor(waiter)
-            self.returned = waiter
+        if before is not None and call.precedes(before):
+            before = self._predecessor(call)
+            self.returned = call
         after = self.first if before is None else before.next
-        waiter.waits = True
-        waiter.previous, waiter.next = before, after
+        call.waits = True
+        call.previous = before
+        call.next = after
         if before is None:
-            self.first = waiter
+            self.first = call
         else:
-            before.next = waiter
+            before.next = call
         if after is None:
-            self.last = waiter
+            self.last = call
         else:
-            after.previous = waiter
+            after.previous = call
         self.size += 1
 
-    def _predecessor(self, waiter: Waiter) -> Any:
-        if waiter.precedes(self.first):
-            return None
-        before = self.returned or self.last
-        while waiter.precedes(before):
+    def _predecessor(self, call: Call) -> Call | None:
+        """Return who stands before the place of `call`, which is not the last place."""
+        before = self.returned if self.returned is not None else self.last
+        while before is not None and call.precedes(before):
             before = before.previous
-        while not waiter.precedes(before.next):
-            before = before.next
+        after = self.first if before is None else before.next
+        while after is not None and not call.precedes(after):
+            before, after = after, after.next
         return before
 
-    def remove(self, waiter: Waiter) -> None:
-        """Take out `waiter`, which must be in this line."""
-        before, after = waiter.previous, waiter.next
-        if waiter is self.returned:
+    def remove(self, call: Call) -> None:
+        """Take out `call`, which must be in this line."""
+        before, after = call.previous, call.next
+        if call is self.returned:
             self.returned = before
         if before is None:
             self.first = after
@@ -132,21 +121,21 @@ class Line:
             self.last = before
         else:
             after.previous = before
-        waiter.waits = False
-        waiter.previous = waiter.next = None
+        call.waits = False
+        call.previous = call.next = None
         self.size -= 1
 
-    def take_all(self) -> list[Any]:
-        """Take out and return every waiter, first come first."""
-        waiters = []
+    def take_all(self) -> list[Call]:
+        """Take out and return every call, first come first."""
+        calls: list[Call] = []
         while self.first is not None:
-            waiters.append(self.first)
+            calls.append(self.first)
             self.remove(self.first)
-        return waiters
+        return calls
 
 
 class Census(NamedTuple):
-    """Who waits on a topic; `oldest` is when the longest waiting of them came, None if nobody waits."""
+    """Who waits on a topic; `oldest` is the `since` of the longest waiting of them, None if nobody waits."""
 
     receivers: int
     takers: dict[bytes, int]
@@ -170,10 +159,9 @@ class Junction:
         """Return the number of topics that somebody waits on."""
         return len(self._senders) + len(self._receivers.keys() | self._takers.keys())
 
-    def send(self, send: Send) -> bool:
+    def send(self, send: Call) -> bool:
         """Offer a value to all who listen. Returns False if nobody took it and its caller still hopes."""
-        if not send.arrival:
-            self._arrivals = send.arrival = self._arrivals + 1
+        self._arrived(send)
         topic = send.topic
         # One offer more while there are listeners to ask: one that is lost meanwhile is not the last hope.
         send.offers += 1
@@ -184,9 +172,9 @@ class Junction:
         send.offers -= 1
         return send.offers > 0 or send.answered
 
-    def _offer(self, send: Send) -> None:
+    def _offer(self, send: Call) -> None:
         topic = send.topic
-        receivers = self._receivers.pop(topic, None)
+        receivers: Line | None = self._receivers.pop(topic, None)
         if receivers is not None:
             # All leave the line first: giving to one may close its connection, and with it withdraw others.
             for receiver in receivers.take_all():
@@ -196,25 +184,26 @@ class Junction:
             for group in list(self._takers[topic]):
                 self._send_to_group(send, group)
 
-    def _send_to_group(self, send: Send, group: bytes) -> None:
+    def _send_to_group(self, send: Call, group: bytes) -> None:
         while (line := self._takers.get(send.topic, {}).get(group)) is not None:
             taker = line.first
+            assert taker is not None, "an empty line is not kept"
             self.withdraw(taker)
             if taker.give(send):
                 send.offers += 1
                 return
 
-    def listen(self, listener: Listener) -> bool:
+    def listen(self, listener: Call) -> bool:
         """Give the oldest waiting value to `listener`. Returns False if none waits.
 
         After True its give() was called, and has taken or refused the value.
         """
-        if not listener.arrival:
-            self._arrivals = listener.arrival = self._arrivals + 1
-        line = self._senders.get(listener.topic)
+        self._arrived(listener)
+        line: Line | None = self._senders.get(listener.topic)
         if line is None:
             return False
         send = line.first
+        assert send is not None, "an empty line is not kept"
         self.withdraw(send)
         if listener.give(send):
             send.offers += 1
@@ -222,49 +211,54 @@ class Junction:
             self.wait(send)
         return True
 
-    def wait(self, waiter: Waiter) -> None:
+    def _arrived(self, call: Call) -> None:
+        if not call.arrival:
+            self._arrivals += 1
+            call.arrival = self._arrivals
+
+    def wait(self, call: Call) -> None:
         """Put a call that met nobody in its line."""
-        if isinstance(waiter, Listener):
-            if waiter.group is None:
-                lines, key = self._receivers, waiter.topic
-            else:
-                lines, key = self._takers.setdefault(waiter.topic, {}), waiter.group
+        lines: dict[bytes, Line]
+        if call.value is not None:
+            lines, key = self._senders, call.topic
+        elif call.group is None:
+            lines, key = self._receivers, call.topic
         else:
-            lines, key = self._senders, waiter.topic
-        line = lines.get(key)
+            lines, key = self._takers.setdefault(call.topic, {}), call.group
+        line: Line | None = lines.get(key)
         if line is None:
             line = lines[key] = Line()
-        line.add(waiter)
+        line.add(call)
 
-    def withdraw(self, waiter: Waiter) -> bool:
+    def withdraw(self, call: Call) -> bool:
         """Take a call out of its line. Returns False if it stands in none, because it was offered or given."""
-        if not waiter.waits:
+        if not call.waits:
             return False
-        if not isinstance(waiter, Listener):
-            _leave(self._senders, waiter.topic, waiter)
-        elif waiter.group is None:
-            _leave(self._receivers, waiter.topic, waiter)
+        if call.value is not None:
+            _leave(self._senders, call.topic, call)
+        elif call.group is None:
+            _leave(self._receivers, call.topic, call)
         else:
-            groups = self._takers[waiter.topic]
-            _leave(groups, waiter.group, waiter)
+            groups = self._takers[call.topic]
+            _leave(groups, call.group, call)
             if not groups:
-                del self._takers[waiter.topic]
+                del self._takers[call.topic]
         return True
 
-    def confirm(self, send: Send) -> None:
+    def confirm(self, send: Call) -> None:
         """One listener that was given the value surely has it."""
         send.offers -= 1
         if not send.answered:
             send.answered = True
             send.met()
 
-    def lost(self, send: Send) -> None:
+    def lost(self, send: Call) -> None:
         """One listener that was given the value is gone; if it was the last hope, the send waits again."""
         send.offers -= 1
         if not send.offers and not send.answered:
             send.missed()
 
-    def resume(self, send: Send) -> None:
+    def resume(self, send: Call) -> None:
         """Offer a value again, or have it wait in its place by the time it first came."""
         if not self.send(send):
             self.wait(send)
@@ -273,17 +267,17 @@ class Junction:
         """Count who waits on `topic`."""
         receivers, senders = self._receivers.get(topic), self._senders.get(topic)
         groups = self._takers.get(topic, {})
-        lines = [line for line in (receivers, senders, *groups.values()) if line]
+        lines = [line for line in (receivers, senders, *groups.values()) if line is not None]
         return Census(
-            receivers=receivers.size if receivers else 0,
+            receivers=receivers.size if receivers is not None else 0,
             takers={group: line.size for group, line in groups.items()},
-            senders=senders.size if senders else 0,
-            oldest=min((line.first.since for line in lines), default=None),
+            senders=senders.size if senders is not None else 0,
+            oldest=min((line.first.since for line in lines if line.first is not None), default=None),
         )
 
 
-def _leave(lines: dict[bytes, Line], key: bytes, waiter: Waiter) -> None:
+def _leave(lines: dict[bytes, Line], key: bytes, call: Call) -> None:
     line = lines[key]
-    line.remove(waiter)
+    line.remove(call)
     if not line.size:
         del lines[key]

@@ -15,7 +15,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from skywalker.deadlines import Deadlines
-from skywalker.junction import Junction, Listener, Send
+from skywalker.junction import Call as JunctionCall
+from skywalker.junction import Junction
+from tests.calls import Listener, Send
 from tests.helpers import eventually
 from tests.history import (
     Call,
@@ -69,7 +71,7 @@ class SimulatedListener(Listener):
         self.node = node
         self.call = call
 
-    def give(self, send: Send) -> bool:
+    def give(self, send: JunctionCall) -> bool:
         assert isinstance(send, SimulatedSend)
         if self.call.connection in self.node.closed:
             return False

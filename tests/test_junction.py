@@ -18,7 +18,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from skywalker.junction import Junction, Listener, Send, Waiter
+from skywalker.junction import Call, Junction
+from tests.calls import Listener, Send
 
 T = TypeVar("T")
 
@@ -75,9 +76,9 @@ class CallerListener(Listener):
         self.world = world
         self.connection = connection
         self.manner = manner
-        self.given: list[Send] = []
+        self.given: list[Call] = []
 
-    def give(self, send: Send) -> bool:
+    def give(self, send: Call) -> bool:
         assert isinstance(send, CallerSend)
         return self.world.give(self, send)
 
@@ -104,7 +105,7 @@ class World(RuleBasedStateMachine):
         self.sends: list[CallerSend] = []
         # The model.
         self.waiting: list[CallerSend | CallerListener] = []
-        self.came: dict[Waiter, int] = {}
+        self.came: dict[Call, int] = {}
         self.offered: list[tuple[CallerSend, CallerListener]] = []  # outcomes that the junction must still be told
         self.meetings: list[Meeting] = []  # those under way, the innermost last
 
@@ -398,7 +399,7 @@ class PlainListener(Listener):
         self.take = take
         self.values: list[bytes] = []
 
-    def give(self, send: Send) -> bool:
+    def give(self, send: Call) -> bool:
         if self.first is not None:
             self.first()
         if self.take:

@@ -14,14 +14,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import Busy, Cancelled, RequestError, TooLarge
-from skywalker.junction import Junction, Listener, Send, Waiter
+from skywalker.junction import Call, Junction
 from skywalker.limits import WAITING_CALL_BYTES
 from skywalker.wire import junction as wire
 
 if TYPE_CHECKING:
-    from workers.held import HeldListener
+    from workers.held import HeldCall
     from workers.mesh import Link
-    from workers.session import Session
+    from workers.router import Router
 
 GRACE_S: Final = 0.03
 """Seconds for the owner's last word; with a bucket of deadlines it keeps within the promised 50 ms."""
@@ -30,192 +30,141 @@ TIMED_OUT: Final = b""
 """What a call ends with, where it is not the id of the :cancel that asked for it."""
 
 
-class NodeSend(Send):
-    """A send as the connections of a node see it."""
+class Caller:
+    """Who calls are answered to: one connection, as its calls see it. session.py has what a client's does."""
+
+    __slots__ = ("gone", "router")
+
+    def __init__(self, router: Router) -> None:
+        self.router = router
+        self.gone = False  # expects no more of any call
+
+    def keep(self, call: ClientCall) -> None:
+        """Keep track of a call, and have its clock run."""
+        raise NotImplementedError
+
+    def release(self, call: ClientCall) -> None:
+        """Forget a call that is answered, if it was kept at all."""
+        raise NotImplementedError
+
+    def postpone(self, call: ClientCall, due: float) -> None:
+        """Look at a call at another time than its deadline."""
+        raise NotImplementedError
+
+    def admit(self) -> None:
+        """Raise Busy if no more calls may wait here."""
+        raise NotImplementedError
+
+    def congested(self) -> bool:
+        """Return whether there is no room for more values now."""
+        raise NotImplementedError
+
+    def park(self, listener: ClientCall) -> None:
+        """Have `listener` listen again once there is room."""
+        raise NotImplementedError
+
+    def unpark(self, listener: ClientCall) -> bool:
+        """Forget a listener that may be parked; return whether it was."""
+        raise NotImplementedError
+
+    def push_value(self, listener: ClientCall) -> None:
+        """Write listener.chunk, which holds the value it was given, and tell the junction what became of it."""
+        raise NotImplementedError
+
+    def take_back(self, listener: ClientCall) -> None:
+        """Do not write that value, if it is not too late, because its sender was told that nobody came."""
+        raise NotImplementedError
+
+    def reply(self, method: bytes, id: bytes, result: bytes) -> None:
+        """Answer the call `id`."""
+        raise NotImplementedError
+
+    def reply_error(self, method: bytes, id: bytes, error: RequestError) -> None:
+        """Answer the call `id` with an error."""
+        raise NotImplementedError
+
+
+class NodeCall(Call):
+    """A call as the connections of a node see it."""
 
     __slots__ = ("abandoned", "abroad")
 
-    def __init__(self, topic: bytes, since: float, value: bytes) -> None:
-        super().__init__(topic, since, value)
-        self.abandoned = False  # its caller was told that nobody came: who has not got the value yet must not
-        self.abroad: list[HeldListener] = []  # listeners of siblings' clients that it was given to
+    def begin(self, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
+        Call.begin(self, topic, since, value, group)
+        # Of a send: whether its caller was told that nobody came, so that nobody may have the value any
+        # more; and the listeners of siblings' clients that may have it, which must be told then.
+        self.abandoned = False
+        self.abroad: list[HeldCall] | None = None
+
+    def cost(self) -> int:
+        """Return the bytes of memory that are counted for it while it waits."""
+        return WAITING_CALL_BYTES + len(self.topic) + (0 if self.value is None else len(self.value))
 
     def hold(self) -> None:
         """Run the caller's clock from now on, if it does not yet: this turn will not bring the outcome."""
 
-    def recall(self) -> None:
-        """Have the siblings take back what their clients have not been written yet."""
-        for listener in self.abroad:
-            listener.link.recall(listener)
-
-
-class ClientCall(Waiter):
-    """What the two kinds of waiting calls of our clients have in common: a caller, and a clock."""
-
-    if not TYPE_CHECKING:
-        __slots__ = ()  # Python takes slots from one base only, so those who derive have them
-
-    session: Session
-    method: bytes
-    id: bytes
-    timed_out: bytes  # the result that says so, in the caller's dialect
-    deadline: float
-    due: float  # when it is next looked at, while it is held
-    held: bool  # whether its session keeps track of it and its clock runs
-    link: Link | None  # where it waits, if at another worker, with its number there
-    number: int
-    ending: bytes | None  # set once it is to end without having met anybody, and why
-
-    def _begin(self, session: Session, id: bytes, timed_out: bytes, deadline: float) -> None:
-        self.session = session
-        self.id = id
-        self.timed_out = timed_out
-        self.deadline = self.due = deadline
-        self.held = False
-        self.link = None
-        self.number = 0
-        self.ending = None
-
-    def cost(self) -> int:
-        """Return the bytes of memory that are counted for it while it is held."""
-        return WAITING_CALL_BYTES + len(self.topic)
-
-    def hold(self) -> None:
-        """Keep track of it from now on, if not yet, unless its caller is gone."""
-        if not self.held and not self.session.gone:
-            self.session.keep(self)
-
     def abandon(self) -> None:
-        """Its caller expects nothing more of it."""
-
-    def over(self) -> None:
-        """It met nobody and never will: answer with what it ends with."""
-        self.abandon()
-        self.session.release(self)
-        if self.ending:
-            self.session.reply_error(self.method, self.id, Cancelled("the call was cancelled by its client"))
-            self.session.reply(wire.CANCEL, self.ending, wire.TRUE)
-        else:
-            self.session.reply(self.method, self.id, self.timed_out)
-
-    def fail(self, error: RequestError) -> None:
-        """Answer with an error."""
-        self.abandon()
-        self.session.release(self)
-        self.session.reply_error(self.method, self.id, error)
-        if self.ending:
-            self.session.reply(wire.CANCEL, self.ending, wire.TRUE)
-
-    def meet(self, junction: Junction) -> bool:
-        """Meet whoever is in the junction; return False if nobody is."""
-        raise NotImplementedError
-
-    def withdraw(self) -> bool:
-        """Leave the place where it waits. Returns False if it may just be meeting somebody."""
-        return self.session.router.withdraw(self)
-
-    def expired(self) -> None:
-        """Its time, or the time for a last word of its owner, is over."""
-        if self.held:
-            self.withdraw()
-            self.over()
-
-    def end(self, ending: bytes) -> None:
-        """End without having met anybody, TIMED_OUT or for a :cancel, unless it just met somebody."""
-        raise NotImplementedError
-
-    def _ask_owner(self) -> None:
-        """Ask for the owner's last word, and wait GRACE_S for it."""
-        if self.link is not None:
-            self.link.ask_back(self)
-        self.session.postpone(self, self.session.router.now + GRACE_S)
-
-
-class ClientSend(ClientCall, NodeSend):
-    """A send! of one of our clients."""
-
-    __slots__ = ("deadline", "due", "ending", "held", "id", "link", "number", "session", "timed_out")
-
-    method = wire.SEND
-
-    def __init__(
-        self, session: Session, id: bytes, timed_out: bytes, topic: bytes, value: bytes, since: float, deadline: float
-    ) -> None:
-        NodeSend.__init__(self, topic, since, value)
-        self._begin(session, id, timed_out, deadline)
-
-    def cost(self) -> int:
-        return WAITING_CALL_BYTES + len(self.topic) + len(self.value)
-
-    def met(self) -> None:
-        self.session.release(self)
-        self.session.reply(wire.SEND, self.id, wire.TRUE)
-        if self.ending:
-            self.session.reply(wire.CANCEL, self.ending, wire.FALSE)
-
-    def missed(self) -> None:
-        if self.session.gone:
-            self.abandon()
-        elif self.ending is not None:
-            self.over()
-        else:
-            self.hold()
-            self.session.router.junction.resume(self)
-
-    def abandon(self) -> None:
+        """Its caller expects nothing more of it: take the value back from where it is not written yet."""
         self.answered = self.abandoned = True
-        self.recall()
-
-    def meet(self, junction: Junction) -> bool:
-        return junction.send(self)
-
-    def expired(self) -> None:
-        if self.held and self.ending is None:
-            self.end(TIMED_OUT)
-        else:
-            super().expired()
-
-    def end(self, ending: bytes) -> None:
-        self.ending = ending
-        if self.link is None and (self.withdraw() or not self.abroad):
-            self.over()
-        else:
-            self._ask_owner()
+        if self.abroad is not None:
+            for listener in self.abroad:
+                listener.link.recall(listener)
 
 
-class ClientListener(ClientCall, Listener):
-    """A recv! or :take! of one of our clients."""
+class ClientCall(NodeCall):
+    """A send!, recv! or :take! of one of our clients."""
 
     __slots__ = (
-        "chunk", "deadline", "due", "ending", "held", "id", "link", "method", "number", "offered", "session",
+        "caller", "chunk", "deadline", "due", "ending", "held", "id", "link", "method", "number", "offered",
         "timed_out",
     )  # fmt: skip
 
     def __init__(
         self,
-        session: Session,
+        caller: Caller,
         method: bytes,
         id: bytes,
         timed_out: bytes,
         topic: bytes,
-        group: bytes | None,
         since: float,
         deadline: float,
+        value: bytes | None,
+        group: bytes | None,
     ) -> None:
-        Listener.__init__(self, topic, since, group)
-        self._begin(session, id, timed_out, deadline)
+        self.begin(topic, since, value, group)
+        self.caller = caller
         self.method = method
-        self.offered: NodeSend | None = None  # whose value it was given, until that is confirmed or lost
-        self.chunk = b""  # the reply that holds it
+        self.id = id
+        self.timed_out = timed_out  # the result that says so, in the caller's dialect
+        self.deadline = deadline
+        self.due = deadline  # when it is next looked at, while it is held
+        self.held = False  # whether its caller keeps track of it and its clock runs
+        self.link: Link | None = None  # where it waits, if at another worker, with its number there
+        self.number = 0
+        self.ending: bytes | None = None  # set once it is to end without having met anybody, and why
+        self.offered: NodeCall | None = None  # of a listener: whose value it was given, until that has its outcome
+        self.chunk = b""  # and the reply that holds it
 
-    def give(self, send: Send) -> bool:
-        assert isinstance(send, NodeSend)
-        session = self.session
-        if session.gone:
+    def hold(self) -> None:
+        """Keep track of it from now on, if not yet, unless its caller is gone."""
+        if not self.held and not self.caller.gone:
+            self.caller.keep(self)
+
+    # Meeting.
+
+    def meet(self, junction: Junction) -> bool:
+        """Meet whoever is in the junction; return False if nobody is."""
+        return junction.listen(self) if self.value is None else junction.send(self)
+
+    def give(self, send: Call) -> bool:
+        assert isinstance(send, NodeCall)
+        assert send.value is not None
+        caller = self.caller
+        if caller.gone:
             return False
-        if session.congested():
+        if caller.congested():
             self.hold()
-            session.park(self)
+            caller.park(self)
             return False
         try:
             self.chunk = wire.reply(self.method, self.id, send.value)
@@ -223,42 +172,87 @@ class ClientListener(ClientCall, Listener):
             self.fail(error)
             return False
         self.offered = send
-        session.release(self)
-        session.push_value(self)
+        caller.release(self)
+        caller.push_value(self)
         return True
 
-    def meet(self, junction: Junction) -> bool:
-        return junction.listen(self)
+    def met(self) -> None:
+        self.caller.release(self)
+        self.caller.reply(self.method, self.id, wire.TRUE)
+        if self.ending:
+            self.caller.reply(wire.CANCEL, self.ending, wire.FALSE)
 
-    def withdraw(self) -> bool:
-        self.session.unpark(self)
-        # A value on its way here from another worker finds it gone, and goes to somebody else.
-        return super().withdraw()
+    def missed(self) -> None:
+        if self.caller.gone:
+            self.abandon()
+        elif self.ending is not None:
+            self.over()
+        else:
+            self.hold()
+            self.caller.router.junction.resume(self)
+
+    # Ending.
+
+    def expired(self) -> None:
+        """Its time, or the time for a last word of its owner, is over."""
+        if not self.held:
+            return
+        if self.value is not None and self.ending is None:
+            self.end(TIMED_OUT)
+        else:
+            # A value on its way here from another worker finds the listener gone, and goes to somebody else.
+            self.withdraw()
+            self.over()
 
     def end(self, ending: bytes) -> None:
+        """End without having met anybody, TIMED_OUT or for a :cancel, unless it just met somebody."""
         self.ending = ending
-        # A call with no time at all still gets what its owner has waiting.
-        if ending == TIMED_OUT and self.link is not None:
-            self._ask_owner()
+        link = self.link
+        if link is not None and (self.value is not None or ending == TIMED_OUT):
+            link.ask_back(self)
+        elif self.withdraw() or self.abroad is None:
+            self.over()
+            return
+        self.caller.postpone(self, self.caller.router.now + GRACE_S)
+
+    def withdraw(self) -> bool:
+        """Leave the place where it waits. Returns False if it may just be meeting somebody."""
+        return self.caller.router.withdraw(self)
+
+    def over(self) -> None:
+        """It met nobody and never will: answer with what it ends with."""
+        self.abandon()
+        self.caller.release(self)
+        if self.ending:
+            self.caller.reply_error(self.method, self.id, Cancelled("the call was cancelled by its client"))
+            self.caller.reply(wire.CANCEL, self.ending, wire.TRUE)
         else:
-            self.expired()
+            self.caller.reply(self.method, self.id, self.timed_out)
+
+    def fail(self, error: RequestError) -> None:
+        """Answer with an error."""
+        self.abandon()
+        self.caller.release(self)
+        self.caller.reply_error(self.method, self.id, error)
+        if self.ending:
+            self.caller.reply(wire.CANCEL, self.ending, wire.TRUE)
 
 
 class CensusCall:
     """A :topic about a topic that another worker owns."""
 
-    __slots__ = ("due", "id", "session")
+    __slots__ = ("caller", "due", "id")
 
-    def __init__(self, session: Session, id: bytes, due: float) -> None:
-        self.session = session
+    def __init__(self, caller: Caller, id: bytes, due: float) -> None:
+        self.caller = caller
         self.id = id
         self.due = due
 
     def answer(self, info: bytes) -> None:
         """Pass on what the owner counted."""
-        self.session.router.deadlines.discard(self, self.due)
-        self.session.reply(wire.TOPIC, self.id, info)
+        self.caller.router.deadlines.discard(self, self.due)
+        self.caller.reply(wire.TOPIC, self.id, info)
 
     def expired(self) -> None:
         """The owner does not answer."""
-        self.session.reply_error(wire.TOPIC, self.id, Busy("the worker that owns the topic does not answer"))
+        self.caller.reply_error(wire.TOPIC, self.id, Busy("the worker that owns the topic does not answer"))

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import RequestError
 from workers.alarm import Alarm
+from workers.calls import Caller, ClientCall, NodeCall
 from workers.loop import READ, WRITE
 
 if TYPE_CHECKING:
-    from workers.calls import ClientListener, NodeSend
     from workers.router import Router
 
 READ_BYTES: Final = 64 * 1024
@@ -32,26 +32,24 @@ LINGER_S: Final = 2.0
 """Seconds for a peer to read the last words to it. A close with unread input would destroy them."""
 
 
-class Connection:
+class Connection(Caller):
     """One accepted socket. A dialect derives from it and says what bytes from the peer mean."""
 
     __slots__ = (
-        "_alarm", "_backlog", "_begun", "_out", "_out_bytes", "_parked", "_socket", "_values", "closed", "gone", "peer",
-        "router",
+        "_alarm", "_backlog", "_begun", "_out", "_out_bytes", "_parked", "_socket", "_values", "closed", "peer",
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
-        self.router = router
+        Caller.__init__(self, router)
         self.peer = peer
-        self.gone = False  # it expects no more of any call; what is left is to write the last words
-        self.closed = False
+        self.closed = False  # one that is gone and not yet closed has its last words written
         self._socket = sock
         self._out: list[bytes] = []
         self._out_bytes = 0
-        self._values: list[ClientListener] = []  # those whose value is in `_out`, in the same order
-        self._backlog: deque[tuple[bytes, ClientListener | None]] | None = None  # what is unwritten, while choked
+        self._values: list[ClientCall] = []  # those whose value is in `_out`, in the same order
+        self._backlog: deque[tuple[bytes, ClientCall | None]] | None = None  # what is unwritten, while choked
         self._begun = False  # whether part of its first chunk is written
-        self._parked: dict[ClientListener, None] = {}  # those that a value came for while there was no room
+        self._parked: dict[ClientCall, None] = {}  # those that a value came for while there was no room
         self._alarm: Alarm | None = None  # for a peer that does not read
 
     def open(self) -> None:
@@ -64,11 +62,11 @@ class Connection:
         """Deal with bytes from the peer."""
         raise NotImplementedError
 
-    def delivered(self, listener: ClientListener) -> None:
+    def delivered(self, listener: ClientCall) -> None:
         """The kernel has taken the whole value that was given to `listener`."""
         self.router.junction.confirm(taken_from(listener))
 
-    def forget(self) -> list[ClientListener]:
+    def forget(self) -> list[ClientCall]:
         """The peer expects nothing more: give up its calls; return those whose value was written, not yet confirmed."""
         raise NotImplementedError
 
@@ -109,34 +107,34 @@ class Connection:
         self._out.append(chunk)
         self._out_bytes += len(chunk)
 
-    def push_value(self, listener: ClientListener) -> None:
-        """Write listener.chunk, which holds the value it was given, at the end of this turn."""
+    def push_value(self, listener: ClientCall) -> None:
         if not self._values:
             self.router.values.append(self)
         self._values.append(listener)
         self.push(listener.chunk)
 
     def congested(self) -> bool:
-        """Return whether there is no room for more values now."""
         return self._backlog is not None or self._out_bytes > self.router.limits.output_bytes
 
-    def park(self, listener: ClientListener) -> None:
-        """Have `listener` listen again once there is room."""
+    def park(self, listener: ClientCall) -> None:
         self._parked[listener] = None
 
-    def unpark(self, listener: ClientListener) -> None:
-        """Forget a listener that may be parked."""
-        self._parked.pop(listener, None)
+    def unpark(self, listener: ClientCall) -> bool:
+        return self._parked.pop(listener, self) is None
+
+    def take_back(self, listener: ClientCall) -> None:
+        # Of what is choked, _drain() takes back the same, and more cheaply for many.
+        if listener in self._values:
+            self._values.remove(listener)
+            self._out = [chunk for chunk in self._out if chunk is not listener.chunk]
+            self._out_bytes -= len(listener.chunk)
+            self.router.junction.lost(taken_from(listener))
+            self.router.listen_again(listener)
 
     def flush(self) -> None:
         """Write what there is to write; never waits."""
         if self.closed or self._backlog is not None or not self._out:
             return
-        for listener in self._values:
-            if offered_to(listener).abandoned:
-                self._take_back_abandoned()
-                self.flush()
-                return
         out, values = self._out, self._values
         sent = self._send(out[0] if len(out) == 1 else b"".join(out))
         if sent is None:
@@ -150,17 +148,6 @@ class Connection:
         else:
             self._choke(out, values, sent)
 
-    def _take_back_abandoned(self) -> None:
-        """Do not write the values whose sender was told that nobody came, all within one turn after a worker hung."""
-        abandoned = [listener for listener in self._values if offered_to(listener).abandoned]
-        chunks = {id(listener.chunk) for listener in abandoned}
-        self._out = [chunk for chunk in self._out if id(chunk) not in chunks]
-        self._out_bytes = sum(map(len, self._out))
-        self._values = [listener for listener in self._values if id(listener.chunk) not in chunks]
-        for listener in abandoned:
-            self.router.junction.lost(taken_from(listener))
-            self.router.listen_again(listener)
-
     def _send(self, data: bytes) -> int | None:
         """Return how many bytes the kernel took; None if that closed the connection."""
         try:
@@ -171,7 +158,7 @@ class Connection:
             self.close(f"cannot write: {error.strerror}")
             return None
 
-    def _choke(self, out: list[bytes], values: list[ClientListener], sent: int) -> None:
+    def _choke(self, out: list[bytes], values: list[ClientCall], sent: int) -> None:
         listeners = iter(values)
         listener = next(listeners, None)
         self._backlog = deque()
@@ -193,8 +180,8 @@ class Connection:
         """Write more of the backlog, except values whose sender was told meanwhile that nobody came."""
         assert self._backlog is not None
         first = self._backlog[0]
-        backlog: deque[tuple[bytes, ClientListener | None]] = deque()
-        withdrawn: list[ClientListener] = []
+        backlog: deque[tuple[bytes, ClientCall | None]] = deque()
+        withdrawn: list[ClientCall] = []
         for item in self._backlog:
             listener = item[1]
             if listener is None or not offered_to(listener).abandoned or (item is first and self._begun):
@@ -217,7 +204,7 @@ class Connection:
         if sent is not None:
             self._written(backlog, sent)
 
-    def _written(self, backlog: deque[tuple[bytes, ClientListener | None]], sent: int) -> None:
+    def _written(self, backlog: deque[tuple[bytes, ClientCall | None]], sent: int) -> None:
         """Take written bytes off the backlog; confirm the values among them; go back to normal when it is empty."""
         if sent and self._alarm:
             self._expect_reading(self._alarm)
@@ -304,18 +291,18 @@ class Connection:
         self._lost([*self.forget(), *unwritten])
         self.router.closed(self)
 
-    def _lost(self, listeners: list[ClientListener]) -> None:
+    def _lost(self, listeners: list[ClientCall]) -> None:
         for listener in listeners:
             self.router.junction.lost(taken_from(listener))
 
 
-def offered_to(listener: ClientListener) -> NodeSend:
+def offered_to(listener: ClientCall) -> NodeCall:
     """Return the send whose value `listener` was given."""
     assert listener.offered is not None, "a listener in the output was given a value"
     return listener.offered
 
 
-def taken_from(listener: ClientListener) -> NodeSend:
+def taken_from(listener: ClientCall) -> NodeCall:
     """Return the same, and forget it: its outcome is known."""
     send = offered_to(listener)
     listener.offered = None

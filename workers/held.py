@@ -1,49 +1,33 @@
-"""Calls of a sibling's clients, held here because this worker owns their topic. The sibling runs their clocks."""
+"""What the two sides of a link hold of each other: calls that wait at their owner, values on offer to a client."""
 
 from __future__ import annotations
 
-import enum
 from typing import TYPE_CHECKING
 
-from skywalker.junction import Listener, Send
-from skywalker.limits import WAITING_CALL_BYTES
-from workers.calls import NodeSend
+from skywalker.junction import Call
+from workers.calls import NodeCall
+from workers.packets import Kind
 
 if TYPE_CHECKING:
     from workers.mesh import Link
 
 
-class Kind(enum.IntEnum):
-    """What a message says."""
-
-    SEND = 1
-    LISTEN = 2
-    WITHDRAW = 3
-    TOOK = 4
-    LOST = 5
-    CENSUS = 6
-    GIVE = 7
-    MET = 8
-    WITHDRAWN = 9
-    BUSY = 10
-    COUNTED = 11
-    RECALL = 12
-
-
-class HeldSend(NodeSend):
-    """A send of a sibling's client that waits here, where its topic is owned. The sibling runs its clock."""
+class HeldCall(NodeCall):
+    """A call of a sibling's client, held here because this worker owns its topic. The sibling runs its clock."""
 
     __slots__ = ("link", "number", "withdrawing")
 
-    def __init__(self, link: Link, number: int, topic: bytes, since: float, value: bytes) -> None:
-        super().__init__(topic, since, value)
+    def __init__(
+        self, link: Link, number: int, topic: bytes, since: float, value: bytes | None, group: bytes | None
+    ) -> None:
+        self.begin(topic, since, value, group)
         self.link = link
         self.number = number
-        self.withdrawing = False  # its caller's time is over: if it meets nobody now, it ends
+        self.withdrawing = False  # of a send: its caller's time is over, so if it meets nobody now, it ends
 
-    def cost(self) -> int:
-        """Return the bytes of memory that are counted for it."""
-        return WAITING_CALL_BYTES + len(self.topic) + len(self.value)
+    def give(self, send: Call) -> bool:
+        assert isinstance(send, NodeCall)
+        return self.link.give(self, send)
 
     def met(self) -> None:
         self.link.let_go(self)
@@ -51,45 +35,26 @@ class HeldSend(NodeSend):
 
     def missed(self) -> None:
         if self.withdrawing:
-            self.answered = self.abandoned = True
+            self.answered = True
             self.link.let_go(self)
             self.link.tell(Kind.WITHDRAWN, self.number)
         else:
             self.link.router.junction.resume(self)
 
 
-class HeldListener(Listener):
-    """A listening call of a sibling's client that waits here."""
-
-    __slots__ = ("link", "number")
-
-    def __init__(self, link: Link, number: int, topic: bytes, since: float, group: bytes | None) -> None:
-        super().__init__(topic, since, group)
-        self.link = link
-        self.number = number
-
-    def cost(self) -> int:
-        """Return the bytes of memory that are counted for it."""
-        return WAITING_CALL_BYTES + len(self.topic)
-
-    def give(self, send: Send) -> bool:
-        assert isinstance(send, NodeSend)
-        return self.link.give(self, send)
-
-
-class Offer(NodeSend):
+class Offer(NodeCall):
     """A value that the owner of its topic offers to a listening client of ours."""
 
     __slots__ = ("link", "number")
 
     def __init__(self, link: Link, number: int, topic: bytes, since: float, value: bytes) -> None:
-        super().__init__(topic, since, value)
+        self.begin(topic, since, value, None)
         self.link = link
         self.number = number
 
     def met(self) -> None:
-        self.link.decided(self, Kind.TOOK)
+        self.link.decided(self.number, Kind.TOOK)
 
     def missed(self) -> None:
         self.answered = True
-        self.link.decided(self, Kind.LOST)
+        self.link.decided(self.number, Kind.LOST)

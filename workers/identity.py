@@ -8,6 +8,7 @@ import os
 import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO
 
 from skywalker.ring import random_tokens
 
@@ -34,9 +35,18 @@ class StateDirectory:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lock: IO[str] | None = None
 
     def open(self) -> Identity:
         """Return the identity kept here; a new one is made and kept if there is none. Raises StateError."""
+        try:
+            self._claim()
+            return self._identity()
+        except StateError:
+            self.close()
+            raise
+
+    def _claim(self) -> None:
         try:
             self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
             # Not closed: the lock lasts as long as the process. Workers close their copies.
@@ -48,6 +58,8 @@ class StateDirectory:
             ) from error
         except OSError as error:
             raise StateError(f"cannot use the state directory {self._path}: {error.strerror}") from error
+
+    def _identity(self) -> Identity:
         file = self._path / "node.json"
         try:
             return _parse(file.read_text())
@@ -55,12 +67,13 @@ class StateDirectory:
             identity = Identity.new()
             _write(file, json.dumps(asdict(identity)) + "\n")
             return identity
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise StateError(f"cannot read {file}: {error}. Remove it to give the node new tokens") from error
 
     def close(self) -> None:
-        """Give up this process's copy of the lock."""
-        self._lock.close()
+        """Give up this process's copy of the lock, if it has one."""
+        if self._lock is not None:
+            self._lock.close()
 
 
 def default_path(port: int) -> Path | None:

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.errors import Busy
 from skywalker.limits import MAX_FRAME
-from workers.calls import CensusCall, ClientCall, ClientListener, ClientSend, NodeSend
-from workers.held import HeldListener, HeldSend, Kind, Offer
+from workers.calls import CensusCall, ClientCall, NodeCall
+from workers.held import HeldCall, Offer
 from workers.loop import READ, WRITE
-from workers.packets import Packets
+from workers.packets import Kind, Packets
 
 if TYPE_CHECKING:
     from workers.router import Router
@@ -46,10 +46,10 @@ class Link:
         # What we asked of the sibling, by our number.
         self._asked: dict[int, ClientCall | CensusCall] = {}
         # What it asked of us, by its number: calls that wait here, and values given to its listeners.
-        self._held: dict[int, HeldSend | HeldListener] = {}
-        self._given: dict[int, NodeSend] = {}
-        self._parked: dict[HeldListener, None] = {}  # those that a value came for while there was no room
-        self._offers: dict[int, Offer] = {}  # by our number, values that came for our clients and are not written yet
+        self._held: dict[int, HeldCall] = {}
+        self._given: dict[int, NodeCall] = {}
+        self._parked: dict[HeldCall, None] = {}  # those that a value came for while there was no room
+        self._offered: dict[int, ClientCall] = {}  # listeners of ours, by our number, with a value and no outcome yet
         self._waits_to_write = False
         self._handlers: dict[int, Any] = {
             Kind.SEND: self._on_send,
@@ -78,10 +78,10 @@ class Link:
         call.number = next(self._numbers)
         self._asked[call.number] = call
         number, since, topic = call.number, call.since, call.topic
-        if isinstance(call, ClientSend):
-            self.tell(Kind.SEND, number, since, topic, call.value, size=len(topic) + len(call.value))
-        elif isinstance(call, ClientListener):
+        if call.value is None:
             self.tell(Kind.LISTEN, number, since, topic, call.group, size=len(topic))
+        else:
+            self.tell(Kind.SEND, number, since, topic, call.value, size=len(topic) + len(call.value))
 
     def ask_back(self, call: ClientCall) -> None:
         """Ask the owner whether a call can end without having met anybody; its word decides."""
@@ -101,28 +101,29 @@ class Link:
 
     def _on_give(self, number: int, value: bytes) -> None:
         call = self._asked.pop(number, None)
-        if isinstance(call, ClientListener):
+        if isinstance(call, ClientCall):
             call.link = None
             offer = Offer(self, number, call.topic, self.router.now, value)
             if call.give(offer):
                 offer.offers += 1
-                self._offers[number] = offer
+                self._offered[number] = call
                 return
         self.tell(Kind.LOST, number)
 
     def _on_recall(self, number: int) -> None:
-        offer = self._offers.get(number)
-        if offer is not None:
-            offer.abandoned = True
+        call = self._offered.get(number)
+        if call is not None and call.offered is not None:
+            call.offered.abandoned = True
+            call.caller.take_back(call)
 
-    def decided(self, offer: Offer, outcome: Kind) -> None:
+    def decided(self, number: int, outcome: Kind) -> None:
         """Say what became of a value that came for one of our clients."""
-        del self._offers[offer.number]
-        self.tell(outcome, offer.number)
+        del self._offered[number]
+        self.tell(outcome, number)
 
     def _on_met(self, number: int) -> None:
         call = self._asked.pop(number, None)
-        if isinstance(call, ClientSend):
+        if isinstance(call, ClientCall):
             call.link = None
             call.answered = True
             call.met()
@@ -147,37 +148,33 @@ class Link:
     # What the sibling's clients ask of topics we own.
 
     def _on_send(self, number: int, since: float, topic: bytes, value: bytes) -> None:
-        send = HeldSend(self, number, topic, since, value)
-        junction = self.router.junction
-        if self._hold(send) and not junction.send(send):
-            junction.wait(send)
+        self._issue(HeldCall(self, number, topic, since, value, None))
 
     def _on_listen(self, number: int, since: float, topic: bytes, group: bytes | None) -> None:
-        listener = HeldListener(self, number, topic, since, group)
-        if self._hold(listener):
-            self._listen(listener)
+        self._issue(HeldCall(self, number, topic, since, None, group))
 
-    def _listen(self, listener: HeldListener) -> None:
-        junction = self.router.junction
-        if not junction.listen(listener):
-            junction.wait(listener)
-
-    def _hold(self, waiter: HeldSend | HeldListener) -> bool:
+    def _issue(self, call: HeldCall) -> None:
         try:
-            self.router.admit(waiter.cost())
+            self.router.admit(call.cost())
         except Busy:
-            self.tell(Kind.BUSY, waiter.number)
-            return False
-        self._held[waiter.number] = waiter
-        self.router.bytes_held += waiter.cost()
-        return True
+            self.tell(Kind.BUSY, call.number)
+            return
+        self._held[call.number] = call
+        self.router.bytes_held += call.cost()
+        self._meet(call)
 
-    def let_go(self, waiter: HeldSend | HeldListener) -> None:
+    def _meet(self, call: HeldCall) -> None:
+        junction = self.router.junction
+        met = junction.listen(call) if call.value is None else junction.send(call)
+        if not met:
+            junction.wait(call)
+
+    def let_go(self, call: HeldCall) -> None:
         """Forget a call of the sibling's that was answered."""
-        del self._held[waiter.number]
-        self.router.bytes_held -= waiter.cost()
+        del self._held[call.number]
+        self.router.bytes_held -= call.cost()
 
-    def give(self, listener: HeldListener, send: NodeSend) -> bool:
+    def give(self, listener: HeldCall, send: NodeCall) -> bool:
         """Give a value to a listener at the sibling; it says later whether the client got it."""
         if self.closed:
             return False
@@ -186,26 +183,28 @@ class Link:
             return False
         self.let_go(listener)
         self._given[listener.number] = send
-        send.abroad.append(listener)
         send.hold()
-        self.tell(Kind.GIVE, listener.number, send.value, size=len(send.value))
+        if send.abroad is None:
+            send.abroad = []
+        send.abroad.append(listener)
+        self.tell(Kind.GIVE, listener.number, send.value, size=send.cost())
         return True
 
     def _on_withdraw(self, number: int, final: bool) -> None:
-        waiter = self._held.get(number)
-        if waiter is None:
+        call = self._held.get(number)
+        if call is None:
             return  # a value for it, or a word about it, is on its way
-        if self.router.junction.withdraw(waiter) or waiter in self._parked:
-            self._parked.pop(waiter, None)  # type: ignore[arg-type]  # a send is never there
-            self.let_go(waiter)
+        if self.router.junction.withdraw(call) or call in self._parked:
+            self._parked.pop(call, None)
+            self.let_go(call)
             self.tell(Kind.WITHDRAWN, number)
-        elif isinstance(waiter, HeldSend):
-            waiter.withdrawing = True
-            if final:
-                waiter.abandoned = True
-                waiter.recall()
+        elif final:
+            call.abandon()
+            self.let_go(call)
+        else:
+            call.withdrawing = True
 
-    def recall(self, listener: HeldListener) -> None:
+    def recall(self, listener: HeldCall) -> None:
         """Take back a value that was given to a listener at the sibling, if it is not too late."""
         if listener.number in self._given:
             self.tell(Kind.RECALL, listener.number)
@@ -221,7 +220,7 @@ class Link:
             self.router.junction.lost(send)
 
     def _on_census(self, number: int, topic: bytes) -> None:
-        info = self.router.info(topic)[: MAX_FRAME + 1]  # enough to refuse it; a packet does not hold any length
+        info = self.router.info(topic)[: MAX_FRAME + 1]  # enough to refuse it: a packet does not hold any length
         self.tell(Kind.COUNTED, number, info, size=len(info))
 
     # The socket.
@@ -247,7 +246,7 @@ class Link:
         if self._parked and not self.congested():
             parked, self._parked = self._parked, {}
             for listener in parked:
-                self._listen(listener)
+                self._meet(listener)
 
     def _wait_to_write(self, wanted: bool) -> None:
         if self._waits_to_write != wanted:
@@ -288,11 +287,10 @@ class Link:
         self.closed = True
         router.loop.remove(self._packets.fileno())
         self._packets.close()
-        for waiter in self._held.values():
-            router.junction.withdraw(waiter)
-            if isinstance(waiter, HeldSend):
-                waiter.answered = waiter.abandoned = True
-            router.bytes_held -= waiter.cost()
+        for held in self._held.values():
+            router.junction.withdraw(held)
+            held.abandon()
+            router.bytes_held -= held.cost()
         self._held.clear()
         self._parked.clear()
         router.disconnected(self)

@@ -14,7 +14,7 @@ from skywalker.limits import MAX_ID
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame
-from workers.calls import ClientListener, ClientSend
+from workers.calls import ClientCall
 
 if TYPE_CHECKING:
     from workers.session import Session
@@ -40,7 +40,8 @@ def send(session: Session, frame: Arguments) -> None:
         raise _bad_arity(frame, "5 or 6")
     router = session.router
     deadline = router.now + _check(session, id, timeout)
-    router.issue(ClientSend(session, id, timed_out, values.topic_bytes(topic), value, router.now, deadline))
+    topic = values.topic_bytes(topic)
+    router.issue(ClientCall(session, wire.SEND, id, timed_out, topic, router.now, deadline, value, None))
 
 
 def recv(session: Session, frame: Arguments) -> None:
@@ -67,7 +68,7 @@ def _listen(
     router = session.router
     deadline = router.now + _check(session, id, timeout)
     topic = values.topic_bytes(topic)
-    router.issue(ClientListener(session, method, id, timed_out, topic, group, router.now, deadline))
+    router.issue(ClientCall(session, method, id, timed_out, topic, router.now, deadline, None, group))
 
 
 def _check(session: Session, id: bytes, timeout: bytes) -> float:

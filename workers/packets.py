@@ -6,6 +6,7 @@ same program, started together, so what is read is trusted to be what was writte
 
 from __future__ import annotations
 
+import enum
 import socket
 from collections import deque
 from typing import Any, Final
@@ -22,6 +23,23 @@ MESSAGE_BYTES: Final = 24
 """Bytes counted for a message besides its topic and value."""
 
 Message = tuple[Any, ...]
+
+
+class Kind(enum.IntEnum):
+    """What a message says; mesh.py has their meanings."""
+
+    SEND = 1
+    LISTEN = 2
+    WITHDRAW = 3
+    TOOK = 4
+    LOST = 5
+    CENSUS = 6
+    GIVE = 7
+    MET = 8
+    WITHDRAWN = 9
+    BUSY = 10
+    COUNTED = 11
+    RECALL = 12
 
 
 class Packets:

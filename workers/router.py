@@ -7,7 +7,7 @@ limits that hold for all of them together, and what is to be written when the tu
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from skywalker.deadlines import Deadlines
 from skywalker.errors import Busy
@@ -15,7 +15,7 @@ from skywalker.junction import Junction
 from skywalker.limits import Limits
 from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
-from workers.calls import TIMED_OUT, CensusCall, ClientCall, ClientListener
+from workers.calls import TIMED_OUT, Caller, CensusCall, ClientCall
 from workers.log import Log
 from workers.loop import Loop
 from workers.mesh import Link
@@ -23,9 +23,8 @@ from workers.node import Node
 
 if TYPE_CHECKING:
     from workers.connection import Connection
-    from workers.session import Session
 
-CENSUS_S = 1.0
+CENSUS_S: Final = 1.0
 """Seconds for a sibling to count who waits on a topic."""
 
 
@@ -71,7 +70,7 @@ class Router:
         elif not call.meet(self.junction):
             self._wait(call)
 
-    def listen_again(self, call: ClientListener) -> None:
+    def listen_again(self, call: ClientCall) -> None:
         """Have a call that was given a value which it couldn't get listen again, if its time is not over."""
         call.hold()
         self.issue(call)
@@ -80,21 +79,21 @@ class Router:
         """Take a call back from where it waits. Returns False if it may just be meeting somebody."""
         if call.link is not None:
             call.link.withdraw(call)
-            return False
-        if self.junction.withdraw(call):
+            return call.value is None
+        if self.junction.withdraw(call) or call.caller.unpark(call):
             return True
-        return self._orphans.get(self._owner(call.topic), {}).pop(call, False) is None
+        return self._orphans.get(self._owner(call.topic), {}).pop(call, self) is None
 
-    def census(self, session: Session, id: bytes, topic: bytes) -> None:
+    def census(self, caller: Caller, id: bytes, topic: bytes) -> None:
         """Answer a :topic. Raises Busy if the owner does not keep up."""
         owner = self._owner(topic)
         if owner == self.node.slot:
-            session.reply(wire.TOPIC, id, self.info(topic))
+            caller.reply(wire.TOPIC, id, self.info(topic))
             return
         link = self._links.get(owner)
         if link is None or link.congested():
             raise Busy("the worker that owns the topic does not answer")
-        call = CensusCall(session, id, self.now + CENSUS_S)
+        call = CensusCall(caller, id, self.now + CENSUS_S)
         self.deadlines.add(call, call.due)
         link.ask_census(call, topic)
 
@@ -130,7 +129,7 @@ class Router:
 
     def _hold(self, call: ClientCall) -> None:
         if not call.held:
-            call.session.admit()
+            call.caller.admit()
             self.admit(call.cost())
             call.hold()
 

@@ -15,7 +15,7 @@ from skywalker.limits import MAX_UNREADABLE
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame, split
 from workers.alarm import Alarm
-from workers.calls import ClientCall, ClientListener
+from workers.calls import ClientCall
 from workers.connection import Connection
 from workers.methods import METHODS, echo, unusual
 
@@ -32,7 +32,7 @@ class Session(Connection):
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
-        super().__init__(sock, peer, router)
+        Connection.__init__(self, sock, peer, router)
         self.name = ""
         self.acks = False
         self._tail = b""  # the beginning of a frame
@@ -40,7 +40,7 @@ class Session(Connection):
         self._in_flight = 0
         self._calls: dict[bytes, ClientCall] = {}  # those that wait, by id
         self._twins: dict[bytes, dict[ClientCall, None]] = {}  # those whose id another one had
-        self._unacked: dict[bytes, ClientListener] = {}  # by id, those whose value waits for its :ack
+        self._unacked: dict[bytes, ClientCall] = {}  # by id, those whose value waits for its :ack
         self._heard_at = 0.0
         self._half_frame: Alarm | None = None
         self._probe: Alarm | None = None  # set once the client has greeted, for only then it knows :ping
@@ -94,7 +94,6 @@ class Session(Connection):
     # Output.
 
     def reply(self, method: bytes, id: bytes, result: bytes) -> None:
-        """Answer the call `id`."""
         if self.closed:
             return
         try:
@@ -103,25 +102,23 @@ class Session(Connection):
             self.reply_error(method, id, error)
 
     def reply_error(self, method: bytes, id: bytes, error: errors.RequestError) -> None:
-        """Answer the call `id` with an error."""
         if not self.closed:
             self.push(wire.error_frame(method, id, error))
 
-    def delivered(self, listener: ClientListener) -> None:
+    def delivered(self, listener: ClientCall) -> None:
         if self.acks and listener.offered is not None and not listener.offered.abandoned:
             listener.offered.hold()
             # An id that is used twice at a time can be acknowledged but once: the older one gives way.
             older = self._unacked.pop(listener.id, None)
             self._unacked[listener.id] = listener
             if older is not None:
-                super().delivered(older)
+                Connection.delivered(self, older)
         else:
-            super().delivered(listener)
+            Connection.delivered(self, listener)
 
     # The calls that wait here.
 
     def keep(self, call: ClientCall) -> None:
-        """Keep track of a call, and have its clock run."""
         call.held = True
         if self._calls.setdefault(call.id, call) is not call:
             self._twins.setdefault(call.id, {})[call] = None
@@ -129,7 +126,6 @@ class Session(Connection):
         self.router.kept(call)
 
     def release(self, call: ClientCall) -> None:
-        """Forget a call that is answered, if it was kept at all."""
         if not call.held:
             return
         call.held = False
@@ -144,14 +140,12 @@ class Session(Connection):
         self.router.released(call)
 
     def postpone(self, call: ClientCall, due: float) -> None:
-        """Look at a call at another time than its deadline."""
         if call.held:
             self.router.deadlines.discard(call, call.due)
             call.due = due
             self.router.deadlines.add(call, due)
 
     def admit(self) -> None:
-        """Raise Busy if no more calls may wait on this connection."""
         limit = self.router.limits.max_calls
         if self._in_flight + len(self._unacked) >= limit:
             raise errors.Busy(f"{limit} calls wait on this connection", {"limit": "max_calls", "value": limit})
@@ -165,7 +159,7 @@ class Session(Connection):
             call.withdraw()
             call.fail(error)
 
-    def forget(self) -> list[ClientListener]:
+    def forget(self) -> list[ClientCall]:
         for call in self._waiting():
             call.withdraw()
             call.abandon()
@@ -189,7 +183,7 @@ class Session(Connection):
         """The client has the value that it was given for this call."""
         listener = self._unacked.pop(call_id, None)
         if listener is not None:
-            super().delivered(listener)
+            Connection.delivered(self, listener)
 
     def greeted(self, name: str, acks: bool) -> None:
         """The client said who it is, and whether it acknowledges values. It knows :ping, so it can be probed."""

@@ -24,10 +24,11 @@ from typing import Final
 from skywalker.config import Config
 from workers import control, exits, sockets
 from workers.identity import Identity, StateDirectory, StateError, default_path
-from workers.lifecycle import Event, State, after
+from workers.lifecycle import Event, State
 from workers.log import Log
 from workers.node import Node
 from workers.signals import Signals
+from workers.slot import Slot
 from workers.worker import Worker
 
 KILL_AFTER_S: Final = 2.0
@@ -37,24 +38,6 @@ FORK_RETRY_S: Final = 1.0
 """Seconds until the next try to fork, when there were no descriptors or no processes left."""
 
 PR_SET_PDEATHSIG: Final = 1
-
-
-class Slot:
-    """One worker's place: what stays the same when a worker is replaced, and the one that has it now."""
-
-    def __init__(self, number: int, listener: socket.socket) -> None:
-        self.number = number
-        self.listener: socket.socket | None = listener
-        self.state = State.GONE
-        self.pid = 0
-        self.channel: control.Channel | None = None
-        self.started_at = 0.0
-        self.deaths = 0  # in a row
-        self.restart_at: float | None = None
-
-    def happened(self, event: Event) -> None:
-        """Change the state as the table says."""
-        self.state = after(self.state, event)
 
 
 class BootError(Exception):

@@ -62,16 +62,20 @@ class Worker:
         loop.add(self._channel.fileno(), _Ready(self._hear))
         loop.add(self._signals.fileno(), _Ready(self._terminated))
         self._channel.send(Ready())
+        was_idle = False
         while not self._ended:
-            events = loop.poll(router.deadlines.wait(time.monotonic()))
+            events = loop.poll(0.0 if was_idle else router.deadlines.wait(time.monotonic()))
             router.expire(time.monotonic())
             for fd, mask in events:
                 handler = loop.handler(fd)
                 if handler is not None:
                     handler.ready(mask)
             router.settle()
-            if router.draining and not router.calls_held and not self._said_idle:
+            idle = router.draining and not router.calls_held and not self._said_idle
+            if idle and was_idle:
+                # One more turn has read, and refused, what the connections held that it accepted last.
                 self._idle()
+            was_idle = idle and not self._said_idle
         return exits.OK
 
     def _hear(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,20 +53,37 @@ def _node(screen: Screen) -> Iterator[Node]:
     from skywalker.embedded import StartError, start
 
     screen.title()
-    with tempfile.TemporaryDirectory(prefix="skywalker-demo-") as state_dir:
-        note = ""
-        try:
-            node = start(port=PORT, workers=0, state_dir=state_dir)
-        except StartError as error:
-            if error.status != ADDRESS_TAKEN:
-                raise
-            note = f"port {PORT} is taken by another program, so this is a free one"
-            node = start(port=0, workers=0, state_dir=state_dir)
+    with contextlib.ExitStack() as stack:
+        with _ctrl_c_waits():
+            state_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="skywalker-demo-"))
+            note = ""
+            try:
+                node = start(port=PORT, workers=0, state_dir=state_dir)
+            except StartError as error:
+                if error.status != ADDRESS_TAKEN:
+                    raise
+                note = f"port {PORT} is taken by another program, so this is a free one"
+                node = start(port=0, workers=0, state_dir=state_dir)
+            stack.callback(node.stop)
         try:
             screen.node(node.address, len(node.worker_pids()), note)
             yield node
         finally:
-            node.stop()
+            with _ctrl_c_waits():
+                stack.close()
+
+
+@contextlib.contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """Raise KeyboardInterrupt only after the block, in which things are made or cleared away that must not remain."""
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 def _demonstrate(node: Node, file: Path, seconds: float, screen: Screen) -> int:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from skywalker import junction
 from skywalker.clients.call import Call
 from skywalker.clients.requests import Kind, Requests, elements_of
 from skywalker.deadlines import Deadlines
 from skywalker.errors import BadTopic, Cancelled, RemoteProtocolError, SkywalkerError
-from skywalker.junction import Junction, Listener, Send
 from skywalker.ring import random_tokens
 from skywalker.wire import values
 from skywalker.wire.junction import topic_info
@@ -20,15 +20,27 @@ from skywalker.wire.junction import topic_info
 NAME: Final = "local"
 
 
-class LocalSend(Send):
-    """A send of this process."""
+class LocalCall(junction.Call):
+    """A send!, recv! or :take! of this process at the junction."""
 
-    __slots__ = ("bus", "call")
+    __slots__ = ("bus", "call", "given")
 
-    def __init__(self, bus: Bus, call: Call, topic: bytes, since: float, value: bytes) -> None:
-        super().__init__(topic, since, value)
+    def __init__(
+        self, bus: Bus, call: Call, topic: bytes, since: float, value: bytes | None, group: bytes | None
+    ) -> None:
+        super().__init__(topic, since, value, group)
         self.bus = bus
         self.call = call
+        self.given: junction.Call | None = None  # whose value a listener got
+
+    def give(self, send: junction.Call) -> bool:
+        assert send.value is not None
+        self.given = send
+        try:
+            self.bus.end(self.call, values.unpack(send.value))
+        except ValueError as error:
+            self.bus.end(self.call, error=RemoteProtocolError(f"the value received has no form in Python: {error}"))
+        return True
 
     def met(self) -> None:
         self.bus.end(self.call, True)
@@ -37,34 +49,14 @@ class LocalSend(Send):
         """Never happens: a listener in process cannot be lost between offer and outcome."""
 
 
-class LocalListener(Listener):
-    """A receiver or taker of this process."""
-
-    __slots__ = ("bus", "call", "given")
-
-    def __init__(self, bus: Bus, call: Call, topic: bytes, since: float, group: bytes | None) -> None:
-        super().__init__(topic, since, group)
-        self.bus = bus
-        self.call = call
-        self.given: Send | None = None
-
-    def give(self, send: Send) -> bool:
-        self.given = send
-        try:
-            self.bus.end(self.call, values.unpack(send.value))
-        except (ValueError, TypeError) as error:
-            self.bus.end(self.call, error=RemoteProtocolError(f"the value received has no form in Python: {error}"))
-        return True
-
-
 class Bus:
     """All calls of this process that have not ended, and where they meet."""
 
     def __init__(self) -> None:
         self.ended: list[Call] = []
         self._requests = Requests()
-        self._junction = Junction()
-        self._waiting: dict[Call, LocalSend | LocalListener] = {}
+        self._junction = junction.Junction()
+        self._waiting: dict[Call, LocalCall] = {}
         self._deadlines: Deadlines[Call] = Deadlines()
         self._last_id = 0
         self._tokens = random_tokens()
@@ -82,11 +74,11 @@ class Bus:
             match kind:
                 case "send":
                     topic = values.topic_bytes(elements[3])
-                    self._send(LocalSend(self, call, topic, now, elements[4]))
+                    self._send(LocalCall(self, call, topic, now, elements[4], None))
                 case "recv" | "take":
                     topic = values.topic_bytes(elements[3])
                     group = values.topic_bytes(elements[4]) if kind == "take" else None
-                    self._listen(LocalListener(self, call, topic, now, group))
+                    self._listen(LocalCall(self, call, topic, now, None, group))
                 case "topic":
                     self.end(call, self._census(values.topic_bytes(elements[2]), now))
                 case "tokens":
@@ -98,20 +90,20 @@ class Bus:
         except BadTopic as error:
             self.end(call, error=error)
 
-    def _send(self, send: LocalSend) -> None:
+    def _send(self, send: LocalCall) -> None:
         if self._junction.send(send):
             for _ in range(send.offers):
                 self._junction.confirm(send)
         else:
             self._wait(send)
 
-    def _listen(self, listener: LocalListener) -> None:
+    def _listen(self, listener: LocalCall) -> None:
         if not self._junction.listen(listener):
             self._wait(listener)
         elif listener.given is not None:
             self._junction.confirm(listener.given)
 
-    def _wait(self, waiter: LocalSend | LocalListener) -> None:
+    def _wait(self, waiter: LocalCall) -> None:
         call = waiter.call
         if call.timeout == 0:
             self.end(call, error=call.timed_out())

@@ -66,37 +66,40 @@ def split(data: bytes) -> tuple[list[Frame], bytes]:
     that is not well-formed comes as a BadFrame: where the next one starts is still known.
     Never raises, and takes time in proportion to the bytes.
     """
+    view = data  # compiled, a pointer to its bytes
     frames: list[Frame] = []
     size = len(data)
     start = 0
     while size - start >= 2:
         body = start + 2
-        end = body + (data[start] << 8 | data[start + 1])
+        end = body + (view[start] << 8 | view[start + 1])
         if end > size:
             break
-        frames.append(_elements(data, body, end))
+        frames.append(_elements(view, body, end))
         start = end
-    return frames, data[start:]
+    return frames, view[start:size]
 
 
-def _elements(data: bytes, pos: int, end: int) -> Frame:
+def _elements(view: bytes, pos: int, end: int) -> Frame:
     elements: list[bytes] = []
     try:
-        pos, count = _array_header(data, pos, end)
-        if not count:
-            raise _Malformed("the array is empty")
-        for _ in range(min(count, MAX_ARGUMENTS)):
+        if pos < end and 0x90 < view[pos] <= 0x9F:
+            count = view[pos] & 0x0F
+            pos += 1
+        else:
+            pos, count = _array_header(view, pos, end)
+        for _ in range(count if count < MAX_ARGUMENTS else MAX_ARGUMENTS):
             begin = pos
             # Most elements are short and of a size that the first byte tells.
-            size = _SIZES[data[pos]] if pos < end else 255
-            pos = pos + size if 0 < size < 255 else skip(data, pos, end)
+            size = _SIZES[view[pos]] if pos < end else 255
+            pos = pos + size if 0 < size < 255 else skip(view, pos, end)
             if pos > end:
                 raise _Malformed(_TRUNCATED)
-            elements.append(data[begin:pos])
+            elements.append(view[begin:pos])
         if count > MAX_ARGUMENTS:
             begin = pos
-            pos = skip(data, pos, end, count - MAX_ARGUMENTS)
-            elements.append(data[begin:pos])
+            pos = skip(view, pos, end, count - MAX_ARGUMENTS)
+            elements.append(view[begin:pos])
         if pos != end:
             raise _Malformed(f"{end - pos} bytes follow the array")
     except _Malformed as error:
@@ -105,21 +108,24 @@ def _elements(data: bytes, pos: int, end: int) -> Frame:
     return tuple(elements)
 
 
-def _array_header(data: bytes, pos: int, end: int) -> tuple[int, int]:
+def _array_header(view: bytes, pos: int, end: int) -> tuple[int, int]:
+    """Return where the elements of the array at `pos` begin, and how many there are, at least one."""
     if pos == end:
         raise _Malformed("it is empty")
-    head = data[pos]
-    if 0x90 <= head <= 0x9F:
-        return pos + 1, head & 0x0F
-    if head in (0xDC, 0xDD):
-        width = 2 if head == 0xDC else 4
-        if pos + 1 + width > end:
-            raise _Malformed(_TRUNCATED)
-        return pos + 1 + width, int.from_bytes(data[pos + 1 : pos + 1 + width], "big")
-    raise _Malformed(f"it is no array, its first byte is 0x{head:02x}")
+    head = view[pos]
+    width = {0xDC: 2, 0xDD: 4}.get(head, 0)
+    if not width and not 0x90 <= head <= 0x9F:
+        raise _Malformed(f"it is no array, its first byte is 0x{head:02x}")
+    pos += 1
+    if pos + width > end:
+        raise _Malformed(_TRUNCATED)
+    count = int.from_bytes(view[pos : pos + width], "big") if width else head & 0x0F
+    if not count:
+        raise _Malformed("the array is empty")
+    return pos + width, count
 
 
-def skip(data: bytes, pos: int, end: int, count: int = 1) -> int:
+def skip(view: bytes, pos: int, end: int, count: int = 1) -> int:
     """Return where the `count` values that start at `pos` end.
 
     Raises _Malformed where they are not well-formed, nested deeper than MAX_DEPTH, or reach beyond `end`.
@@ -133,7 +139,7 @@ def skip(data: bytes, pos: int, end: int, count: int = 1) -> int:
         count -= 1
         if pos >= end:
             raise _Malformed(_TRUNCATED)
-        head = data[pos]
+        head = view[pos]
         size = _SIZES[head]
         if size == 255:
             raise _Malformed(f"0x{head:02x} starts no value")
@@ -142,7 +148,7 @@ def skip(data: bytes, pos: int, end: int, count: int = 1) -> int:
         elif head in _BLOBS:
             width, extra = _BLOBS[head]
             pos += 1
-            length = int.from_bytes(data[pos : pos + width], "big")
+            length = int.from_bytes(view[pos : pos + width], "big")
             pos += width + extra + length
         else:
             if len(outer) == MAX_DEPTH:
@@ -151,7 +157,7 @@ def skip(data: bytes, pos: int, end: int, count: int = 1) -> int:
             pos += 1
             if head in _CONTAINERS:
                 width, each = _CONTAINERS[head]
-                count = int.from_bytes(data[pos : pos + width], "big") * each
+                count = int.from_bytes(view[pos : pos + width], "big") * each
                 pos += width
             else:
                 count = (head & 0x0F) * (2 if head < 0x90 else 1)

@@ -48,12 +48,17 @@ def frame(*elements: bytes) -> bytes:
     return size.to_bytes(2, "big") + bytes((0x90 | len(elements),)) + body
 
 
+# The lengths of short replies, since nearly all are.
+_LENGTHS: Final = [size.to_bytes(2, "big") for size in range(512)]
+
+
 def reply(method: bytes, id: bytes, result: bytes) -> bytes:
-    """Return frame(method, id, result), the reply to a call, in the quickest way."""
+    """Return frame(method, id, result), the reply to a call, in the quickest way. Raises TooLarge as that does."""
     size = 1 + len(method) + len(id) + len(result)
     if size > MAX_FRAME:
         raise TooLarge(f"reply of {size} bytes, limit is {MAX_FRAME}", {"size": size, "limit": MAX_FRAME})
-    return size.to_bytes(2, "big") + b"\x93" + method + id + result
+    length = _LENGTHS[size] if size < len(_LENGTHS) else size.to_bytes(2, "big")
+    return b"".join((length, b"\x93", method, id, result))
 
 
 def error_frame(method: bytes, id: bytes, error: RequestError) -> bytes:

@@ -74,9 +74,7 @@ def test_what_a_slow_peer_gets_in_the_end_is_what_its_senders_were_told(
             got[number] = got.get(number, 0) + 1
         unexpected = got.keys() - set(met)
         assert set(met) <= got.keys(), "a sender was told true for a value that did not arrive"
-        assert len(unexpected) <= 1, (
-            "a value whose sender was told otherwise may arrive only if half written"
-        )
+        assert len(unexpected) <= 1, "a value whose sender was told otherwise may arrive only if half written"
         if group:
             assert set(got.values()) == {1}
         # What it asked for and did not get, it still waits for.

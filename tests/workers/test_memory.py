@@ -1,0 +1,283 @@
+"""What waiting calls cost, and that nothing is left of them: neither memory nor an entry in any table."""
+
+from __future__ import annotations
+
+import gc
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from skywalker.limits import Limits
+from tests.helpers import eventually, time_factor
+from tests.workers.nodes import Node, running
+from tests.workers.wire_client import TIMED_OUT, Clients, WireClient, call, clients_of, packed, raw_call, refusal
+from workers.identity import Identity
+from workers.log import Log
+from workers.loop import Loop
+from workers.node import Node as NodeFacts
+from workers.router import Router
+from workers.session import Session
+
+CONNECTIONS = 1000
+CALLS_EACH = 100
+TOTAL = CONNECTIONS * CALLS_EACH
+
+BYTES_EACH = 2000
+"""The most that one waiting call may take, its share of the connection included."""
+
+
+@pytest.fixture(scope="module", params=[1, 3], ids=lambda count: f"{count}-workers")
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A node with room for it all in any of its workers."""
+    with running(workers=request.param, backlog=4096) as node:
+        yield node
+
+
+def fill(connect: Clients, timeout_ms: float) -> list[WireClient]:
+    """Have 100,000 receives wait, all on topics of their own."""
+    clients = [connect() for _ in range(CONNECTIONS)]
+    for number, client in enumerate(clients):
+        first = number * CALLS_EACH
+        client.write(b"".join(call(":recv!", n, timeout_ms, f"topic-{n}") for n in range(first, first + CALLS_EACH)))
+    return clients
+
+
+def waiting(client: WireClient) -> int:
+    """Return on how many of a thousand topics, one of each connection, a receive waits."""
+    client.write(b"".join(call(":topic", n, f"topic-{n}") for n in range(0, TOTAL, CALLS_EACH)))
+    return sum(info["receivers"] for _, _, info in client.replies(CONNECTIONS, within=20.0))
+
+
+def test_a_hundred_thousand_waiting_calls_take_little_and_leave_nothing(
+    node: Node, record_property: Callable[[str, object], None]
+) -> None:
+    with clients_of(node.address) as connect:
+        watcher = connect()
+        # The first time, what the node keeps for good is made: pools of memory, and the connections' own.
+        expiring = fill(connect, 4000 * time_factor())
+        for client in expiring:
+            assert {id for _, id, result in client.replies(CALLS_EACH, within=20.0) if result == TIMED_OUT}
+            client.close()
+        eventually(lambda: node.connections() == 1)
+        assert waiting(watcher) == 0
+        before = node.resident()
+
+        clients = fill(connect, 60_000)
+        eventually(lambda: waiting(watcher) == CONNECTIONS, within=10.0)
+        each = (node.resident() - before) / TOTAL
+        record_property("bytes_per_waiting_call", round(each))
+        print(f"\n{node.workers} workers: {each:.0f} bytes for each of {TOTAL:,} waiting calls")
+        assert each < BYTES_EACH
+
+        for client in clients:
+            client.close()
+        eventually(lambda: node.connections() == 1)
+        eventually(lambda: waiting(watcher) == 0)
+        kept = (node.resident() - before) / TOTAL
+        print(f"{kept:.0f} bytes of that are kept in pools")
+        assert kept < each / 3
+
+
+def test_a_million_calls_that_come_and_go_leave_nothing(node: Node) -> None:
+    rounds, calls = 40, 500
+    with clients_of(node.address) as connect:
+        receiver, sender = connect(), connect()
+        before = 0
+        for round in range(rounds):
+            if round == rounds // 4:
+                before = node.resident()
+            topics = [f"{round}-{n}" for n in range(calls)]
+            receiver.write(b"".join(call(":recv!", n, 60_000, topic) for n, topic in enumerate(topics)))
+            sender.write(b"".join(call(":send!", n, 60_000, topic, n) for n, topic in enumerate(topics)))
+            assert len(receiver.replies(calls)) == len(sender.replies(calls)) == calls
+        assert node.resident() - before < 4 * 1024 * 1024
+
+
+class OneWorker:
+    """The parts of a worker without its process, moved by hand."""
+
+    def __init__(self) -> None:
+        self.loop = Loop()
+        facts = NodeFacts(Identity.new(), "test", "0", 0, 1)
+        self.router = Router(facts, Limits(), self.loop, Log(), time.monotonic())
+        self._others: list[socket.socket] = []
+
+    def connect(self) -> WireClient:
+        """Return a client of the worker."""
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        self.router.opened(Session(theirs, "test", self.router))
+        return WireClient(ours)
+
+    def turn(self, later: float = 0.0) -> None:
+        """Do what there is to do, as if it were `later` by so many seconds."""
+        self.router.expire(time.monotonic() + later)
+        while events := self.loop.poll(0):
+            for fd, mask in events:
+                handler = self.loop.handler(fd)
+                if handler is not None:
+                    handler.ready(mask)
+            self.router.settle()
+        self.router.settle()
+
+    def holds(self) -> dict[str, int]:
+        """Return the size of everything that grows with calls."""
+        router = self.router
+        return {
+            "calls": router.calls_held,
+            "bytes": router.bytes_held,
+            "topics": len(router.junction),
+            "deadlines": len(router.deadlines),
+        }
+
+
+NOTHING = {"calls": 0, "bytes": 0, "topics": 0, "deadlines": 0}
+
+Move = Callable[[OneWorker, WireClient, WireClient], None]
+
+
+def expire(worker: OneWorker, one: WireClient, other: WireClient) -> None:
+    worker.turn(later=3600)
+
+
+def close(worker: OneWorker, one: WireClient, other: WireClient) -> None:
+    one.close()
+    other.close()
+    worker.turn()
+
+
+def cancel(worker: OneWorker, one: WireClient, other: WireClient) -> None:
+    for client in (one, other):
+        client.write(b"".join(raw_call(*map(packed, (":cancel", n, n))) for n in range(400)))
+    worker.turn()
+
+
+def garble(worker: OneWorker, one: WireClient, other: WireClient) -> None:
+    for client in (one, other):
+        client.write(b"\x00\x01\xc1" * 16)
+    worker.turn()
+
+
+def meet(worker: OneWorker, one: WireClient, other: WireClient) -> None:
+    for n in range(100):
+        one.call(":recv!", "m", 60_000, ["sent", n])
+        one.call(":send!", "m", 60_000, ["received", n], n)
+        one.call(":send!", "m", 60_000, ["taken", n], n)
+        one.call(":recv!", "m", 60_000, ["both", n])
+    worker.turn()
+
+
+def make_calls(one: WireClient, other: WireClient) -> None:
+    for n in range(100):
+        one.call(":recv!", n, 60_000, ["received", n])
+        one.call(":send!", 100 + n, 60_000, ["sent", n], "value")
+        other.call(":take!", 200 + n, 60_000, ["taken", n], "group")
+        other.call(":send!", 300 + n, 60_000, ["both", n], "value")
+
+
+@pytest.mark.parametrize("end", [expire, close, cancel, garble, meet])
+def test_whatever_ends_calls_every_table_is_empty_afterwards(end: Move) -> None:
+    worker = OneWorker()
+    one, other = worker.connect(), worker.connect()
+    with one, other:
+        make_calls(one, other)
+        worker.turn()
+        held = worker.holds()
+        assert held["calls"] == held["topics"] == held["deadlines"] == 400
+        assert held["bytes"] > 400 * 512
+        end(worker, one, other)
+        assert worker.holds() == NOTHING
+
+
+@pytest.mark.parametrize("end", [expire, cancel, meet])
+def test_the_same_calls_again_and_again_leave_no_object_behind(end: Move) -> None:
+    worker = OneWorker()
+    one, other = worker.connect(), worker.connect()
+
+    def cycle() -> int:
+        make_calls(one, other)
+        worker.turn()
+        end(worker, one, other)
+        for client in (one, other):
+            while client.has_input():
+                client.reply()
+        gc.collect()
+        return len(gc.get_objects())
+
+    with one, other:
+        cycle()
+        counts = [cycle() for _ in range(3)]
+        assert max(counts) - min(counts) < 50
+        assert worker.holds() == NOTHING
+
+
+def test_values_that_wait_for_an_acknowledgement_are_held_until_it_comes_or_never_will() -> None:
+    worker = OneWorker()
+    sender, receiver = worker.connect(), worker.connect()
+
+    def give() -> None:
+        for n in range(50):
+            sender.call(":send!", n, 60_000, ["topic", n], "value")
+            receiver.call(":recv!", n, 60_000, ["topic", n])
+        worker.turn()
+        assert len(receiver.replies(50)) == 50
+
+    with sender, receiver:
+        receiver.call(":hello", 1, {"ack": True})
+        worker.turn()
+        receiver.reply()
+        probe = worker.holds()
+        give()
+        assert worker.holds()["calls"] == 50
+        receiver.write(b"".join(raw_call(packed(":ack"), packed(n)) for n in range(50)))
+        worker.turn()
+        assert worker.holds() == probe
+        assert [result for _, _, result in sender.replies(50)] == [True] * 50
+        give()
+        receiver.close()
+        worker.turn()
+        assert worker.holds()["topics"] == 50
+        worker.turn(later=61)
+        assert worker.holds() == NOTHING
+        assert [result for _, _, result in sender.replies(50)] == [TIMED_OUT] * 50
+
+
+def test_a_choked_connection_counts_what_is_not_written_and_gives_it_up_when_it_ends() -> None:
+    worker = OneWorker()
+    sender, slow = worker.connect(), worker.connect()
+    value = "x" * 60_000
+    with sender, slow:
+        for n in range(20):
+            slow.call(":take!", n, 60_000, "topic", "pool")
+        worker.turn()
+        for n in range(20):
+            sender.call(":send!", n, 60_000, "topic", value)
+            worker.turn()
+        assert worker.holds()["bytes"] > 5 * 60_000
+        slow.close()
+        worker.turn()
+        assert worker.holds()["topics"] == 1
+        sender.close()
+        worker.turn()
+        assert worker.holds() == NOTHING
+
+
+def test_every_refusal_leaves_nothing() -> None:
+    worker = OneWorker()
+    client = worker.connect()
+    with client:
+        bad: list[tuple[Any, ...]] = [
+            (":recv!", 1),
+            (":recv!", 1, -1, "topic"),
+            (":send!", 1, 100, "t" * 5000, "value"),
+            (":take!", "i" * 40, 100, "topic", "group"),
+            (":nothing", 1),
+        ]
+        for each in bad:
+            client.call(*each)
+        worker.turn()
+        assert len({refusal(reply).code for reply in client.replies(len(bad))}) == len(bad)
+        assert worker.holds() == NOTHING
