@@ -4,7 +4,7 @@ A message is a tuple: a Kind, the number that the asking side gave to the call, 
 kind needs. All that one turn has to say goes in one packet, as a rule.
 
     to the owner of the topic                       to the worker of the caller
-      SEND no since topic value                       GIVE no value       for a listener
+      SEND no since topic value                       GIVE [no, ...] value   for these listeners
       LISTEN no since topic group-or-nil              MET no              a send has been taken
       WITHDRAW no final unless it met somebody        WITHDRAWN no        it had met nobody
       TOOK no           the listener has its value    BUSY no             no room for it to wait
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import itertools
 import socket
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.errors import Busy
@@ -26,7 +27,7 @@ from skywalker.limits import MAX_FRAME
 from workers.calls import CensusCall, ClientCall, NodeCall
 from workers.held import HeldCall, Offer
 from workers.loop import READ, WRITE
-from workers.packets import Kind, Packets
+from workers.packets import Kind, Message, Packets
 
 if TYPE_CHECKING:
     from workers.router import Router
@@ -50,6 +51,7 @@ class Link:
         self._given: dict[int, NodeCall] = {}
         self._parked: dict[HeldCall, None] = {}  # those that a value came for while there was no room
         self._offered: dict[int, ClientCall] = {}  # listeners of ours, by our number, with a value and no outcome yet
+        self._giving: tuple[NodeCall, Message] | None = None  # the latest GIVE, while more listeners may be added
         self._waits_to_write = False
         self._handlers: dict[int, Any] = {
             Kind.SEND: self._on_send,
@@ -99,7 +101,11 @@ class Link:
         self._asked[number] = call
         self.tell(Kind.CENSUS, number, topic, size=len(topic))
 
-    def _on_give(self, number: int, value: bytes) -> None:
+    def _on_give(self, numbers: Sequence[int], value: bytes) -> None:
+        for number in numbers:
+            self._give_to_ours(number, value)
+
+    def _give_to_ours(self, number: int, value: bytes) -> None:
         call = self._asked.pop(number, None)
         if isinstance(call, ClientCall):
             call.link = None
@@ -187,8 +193,19 @@ class Link:
         if send.abroad is None:
             send.abroad = []
         send.abroad.append(listener)
-        self.tell(Kind.GIVE, listener.number, send.value, size=send.cost())
+        self._tell_value(listener.number, send)
         return True
+
+    def _tell_value(self, number: int, send: NodeCall) -> None:
+        """Give a value to one more listener; a value that many get at once crosses once."""
+        if self._giving is not None:
+            given, message = self._giving
+            if given is send and self._packets.is_last(message):
+                message[1].append(number)
+                return
+        assert send.value is not None
+        message = self.tell(Kind.GIVE, [number], send.value, size=len(send.value))
+        self._giving = (send, message)
 
     def _on_withdraw(self, number: int, final: bool) -> None:
         call = self._held.get(number)
@@ -229,18 +246,20 @@ class Link:
         """Return whether the sibling is so far behind that it is asked nothing new."""
         return self._packets.unsent > self.router.limits.mesh_bytes
 
-    def tell(self, kind: Kind, *rest: Any, size: int = 0) -> None:
-        """Say something at the end of this turn; `size` is that of its topic and value in bytes."""
-        if self.closed:
-            return
-        if self._packets.is_settled():
-            self.router.batches.append(self)
-        self._packets.add((kind, *rest), size)
+    def tell(self, kind: Kind, *rest: Any, size: int = 0) -> Message:
+        """Say something at the end of this turn, and return it; `size` is that of its topic and value in bytes."""
+        message: Message = (kind, *rest)
+        if not self.closed:
+            if self._packets.is_settled():
+                self.router.batches.append(self)
+            self._packets.add(message, size)
+        return message
 
     def flush(self) -> None:
         """Write what the kernel takes; never waits."""
         if self.closed:
             return
+        self._giving = None
         self._packets.flush()
         self._wait_to_write(not self._packets.is_settled())
         if self._parked and not self.congested():

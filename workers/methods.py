@@ -86,6 +86,7 @@ def cancel(session: Session, frame: Arguments) -> None:
     _, id, call_id = _arguments(frame, 3)
     call = session.find(call_id)
     if call is None or call.ending is not None:
+        session.given_back(call_id)
         session.reply(wire.CANCEL, id, wire.FALSE)
     else:
         call.end(id)

@@ -73,6 +73,10 @@ class Packets:
         if self._batch_bytes >= PACKET_BYTES:
             self._seal()
 
+    def is_last(self, message: Message) -> bool:
+        """Return whether `message` is the latest, and not on its way yet: what it holds may still be changed."""
+        return bool(self._batch) and self._batch[-1] is message
+
     def _seal(self) -> None:
         packet = msgpack.packb(self._batch)
         self.unsent += len(packet) - self._batch_bytes

@@ -185,6 +185,12 @@ class Session(Connection):
         if listener is not None:
             Connection.delivered(self, listener)
 
+    def given_back(self, call_id: bytes) -> None:
+        """The client does not want the value it was given for this call, if it has not acknowledged it."""
+        listener = self._unacked.pop(call_id, None)
+        if listener is not None:
+            self._lost([listener])
+
     def greeted(self, name: str, acks: bool) -> None:
         """The client said who it is, and whether it acknowledges values. It knows :ping, so it can be probed."""
         self.name, self.acks = name, acks
