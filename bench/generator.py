@@ -28,7 +28,10 @@ def main() -> int:
     """Do what standard input says; return the exit status."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    plan = Plan.from_json(sys.stdin.readline())
+    line = sys.stdin.readline()
+    if not line:
+        return 0  # whoever started this is gone
+    plan = Plan.from_json(line)
     try:
         with Connections() as connections:
             connections.open(plan)

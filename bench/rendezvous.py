@@ -24,7 +24,7 @@ from bench.lanes import MAX_LANES
 from bench.measure import measure
 from bench.plan import Mode, Plan
 from bench.report import Case, Report, Shape
-from skywalker.embedded import embedded
+from skywalker.embedding import embedded
 from skywalker.errors import SkywalkerError
 
 SHAPES: Final = (Shape(1, 64), Shape(8, 64), Shape(32, 1), Shape(256, 1))

@@ -70,7 +70,7 @@ _HOMES: Final = {
     "skywalker.clients.blocking": ("Client", "connect"),
     "skywalker.clients.interface": ("Junction", "Pending"),
     "skywalker.clients.local": ("LocalJunction",),
-    "skywalker.embedded": ("embedded",),
+    "skywalker.embedding": ("embedded",),
 }
 
 

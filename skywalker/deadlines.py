@@ -47,6 +47,8 @@ class Deadlines(Generic[Item]):
             bucket.discard(item)
             if not bucket:
                 del self._buckets[time]
+                if not self._buckets:
+                    self._times = []
 
     def due(self, now: float) -> list[Item]:
         """Remove and return the items whose time has come, in the order of their times."""

@@ -19,13 +19,13 @@ import pytest
 if TYPE_CHECKING:
     # Loaded with every run of pytest, so it must cost nothing to those who use none of this.
     from skywalker.clients.blocking import Client
-    from skywalker.embedded import Node
+    from skywalker.embedding import Node
 
 
 @pytest.fixture(scope="session")
 def skywalker_node() -> Iterator[Node]:
     """A node with one worker on a free port of 127.0.0.1, for the session: `address`, `host`, `port`, `connect()`."""
-    from skywalker.embedded import embedded
+    from skywalker.embedding import embedded
 
     with embedded(workers=1) as node:
         yield node

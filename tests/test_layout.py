@@ -19,7 +19,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"junction", "deadlines", "ring", "config"}),
     frozenset({"discovery", "clients", "silk"}),
     frozenset({"skywalker", "aio"}),
-    frozenset({"pipeline", "cli", "embedded", "pytest_plugin", "__main__"}),
+    frozenset({"pipeline", "cli", "embedding", "pytest_plugin", "__main__"}),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 

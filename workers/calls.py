@@ -210,7 +210,9 @@ class ClientCall(NodeCall):
         link = self.link
         if link is not None and (self.value is not None or ending == TIMED_OUT):
             link.ask_back(self)
-        elif self.withdraw() or self.abroad is None:
+        elif self.withdraw() or (ending == TIMED_OUT and self.abroad is None):
+            # Times run out as a turn begins: who was given the value here has it, or is choked and must not get it.
+            # A :cancel comes in the middle of a turn, and the end of that turn decides.
             self.over()
             return
         self.caller.postpone(self, self.caller.router.now + GRACE_S)

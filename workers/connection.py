@@ -282,6 +282,7 @@ class Connection(Caller):
         self._socket.close()
         if self._alarm:
             self._alarm.off(self.router)
+            self._alarm = None  # the two refer to each other
         unwritten = [*self._values]
         if self._backlog is not None:
             unwritten += [listener for _, listener in self._backlog if listener is not None]

@@ -167,6 +167,8 @@ class Session(Connection):
         for alarm in (self._half_frame, self._probe):
             if alarm is not None:
                 alarm.off(self.router)
+        # They refer to this session: together they would stay in memory until the collector comes by.
+        self._half_frame = self._probe = None
         unacked = [*self._unacked.values()]
         self._unacked.clear()
         return unacked

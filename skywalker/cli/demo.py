@@ -16,7 +16,7 @@ from skywalker.cli import exits
 from skywalker.cli.demo_screen import Screen
 
 if TYPE_CHECKING:
-    from skywalker.embedded import Node
+    from skywalker.embedding import Node
 
 PORT: Final = 3443
 ADDRESS_TAKEN: Final = 6
@@ -50,7 +50,7 @@ def demo(file: Path | None, seconds: float) -> int:
 
 @contextlib.contextmanager
 def _node(screen: Screen) -> Iterator[Node]:
-    from skywalker.embedded import StartError, start
+    from skywalker.embedding import StartError, start
 
     screen.title()
     with contextlib.ExitStack() as stack:
@@ -82,8 +82,9 @@ def _ctrl_c_waits() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
+        # Also in place of an error: a node that is just being forked hears the same Ctrl-C, and does not start.
+        if pressed:
+            raise KeyboardInterrupt
 
 
 def _demonstrate(node: Node, file: Path, seconds: float, screen: Screen) -> int:

@@ -81,11 +81,14 @@ class Judge:
         return {self.owner(calls[0].topic), *(call.connection.worker for call in calls)}
 
     def history(self) -> History:
-        """Return the run as a history, in which a connection is disturbed while its worker is."""
+        """Return the run as a history, in which a call is disturbed while a worker is that it depends on."""
         disturbed: dict[str, list[float]] = defaultdict(list)
         for call in self.calls:
             end = math.inf if call.end is None else call.end
             spans = self.excuses.during(call.connection.worker, call.start, end)
+            if call.kind == "send":
+                # The owner of its topic may have ended with the word that it met somebody.
+                spans += self.excuses.during(self.owner(call.topic), call.start, end)
             times = [max(start, call.start) for start, _ in spans]
             if call.connection.by_us and call.connection.lost == call.end:
                 times.append(end)
@@ -106,7 +109,10 @@ class Judge:
 
     def _late(self) -> Iterator[Violation]:
         for call in self.calls:
-            if call.end is None or call.outcome == "lost":
+            if call.end is None:
+                yield Violation("answered", "was never answered, though its connection was not lost", [call])
+                continue
+            if call.outcome == "lost":
                 continue
             after = call.end - call.start - call.timeout_s
             # A worker that is stopped reads no call and answers none until it goes on.

@@ -1,4 +1,4 @@
-"""A worker that is given so much at once that a turn of its loop takes long."""
+"""What happens within one turn of a worker's loop: much at once, and at once what rules each other out."""
 
 from __future__ import annotations
 
@@ -38,3 +38,14 @@ def test_a_call_that_arrives_in_the_middle_of_a_long_turn_gets_its_whole_time() 
         for call, started in began.items():
             assert client.result(call) == TIMED_OUT
             assert time.monotonic() - started >= 0.5
+
+
+def test_a_send_that_is_cancelled_in_the_turn_in_which_it_is_taken_is_taken() -> None:
+    with node(workers=1) as running, running.connect() as client:
+        send = client.begin(":send!", 60_000, "topic", "value")
+        with client.in_one_write():
+            receive = client.begin(":recv!", 60_000, "topic")
+            cancel = client.begin(":cancel", send)
+        assert client.result(receive) == "value"
+        assert client.result(send) is True
+        assert client.result(cancel) is False

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from skywalker.clients.blocking import Client
-from skywalker.embedded import Node, embedded
+from skywalker.embedding import Node, embedded
 from tests.helpers import eventually
 
 

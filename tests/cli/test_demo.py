@@ -92,7 +92,8 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind(moment: bytes, tmp_path: Pat
         family = psutil.Process(process.pid).children(recursive=True)
         terminal.press(b"\x03")
         shown = terminal.read_to_the_end()
-        assert end(process) == 130
+        status = end(process)
+        assert status == 130, shown.decode()
         assert b"Traceback" not in shown
         eventually(lambda: not any(child.is_running() for child in family), within=10.0)
     assert list(tmp_path.iterdir()) == []

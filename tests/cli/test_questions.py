@@ -6,7 +6,7 @@ import json
 import re
 
 from skywalker.clients.blocking import Client
-from skywalker.embedded import Node
+from skywalker.embedding import Node
 from tests.cli.running import run
 
 

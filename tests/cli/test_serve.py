@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from skywalker.config import SETTINGS
-from skywalker.embedded import Node
+from skywalker.embedding import Node
 from tests.cli.running import end, environment, run, started
 from tests.helpers import eventually, time_factor
 from workers import exits

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from skywalker.embedded import Node, embedded
+from skywalker.embedding import Node, embedded
 from tests.clients.driving import Loop, Place, aio_place, blocking_place
 from tests.clients.proxy import Proxy
 from tests.clients.scripted import ScriptedNode

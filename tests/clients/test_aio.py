@@ -11,7 +11,7 @@ import pytest
 
 import skywalker
 from skywalker import aio
-from skywalker.embedded import Node
+from skywalker.embedding import Node
 from tests.clients.proxy import Proxy
 from tests.clients.scripted import ScriptedNode, framed
 from tests.helpers import time_factor

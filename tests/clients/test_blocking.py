@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import skywalker
-from skywalker.embedded import Node
+from skywalker.embedding import Node
 from tests.clients.driving import background
 from tests.clients.proxy import Proxy
 from tests.clients.scripted import Connection, ScriptedNode

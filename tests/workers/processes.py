@@ -147,6 +147,7 @@ class Client:
     def __init__(self, port: int, timeout_s: float = 10.0) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout_s * time_factor())
         self._buffer = b""
+        self._kept: bytes | None = None
         self._replies: dict[int, Any] = {}
         self._ids = 0
         self._greeting: dict[str, Any] | None = None
@@ -197,9 +198,21 @@ class Client:
         """Say that the value of a call has come; nothing is answered."""
         self._write([":ack", call])
 
+    @contextlib.contextmanager
+    def in_one_write(self) -> Iterator[None]:
+        """Keep what is said in the block, and write it together."""
+        self._kept = b""
+        yield
+        data, self._kept = self._kept, None
+        self.socket.sendall(data)
+
     def _write(self, frame: list[object]) -> None:
         body = msgpack.packb(frame)
-        self.socket.sendall(len(body).to_bytes(2, "big") + body)
+        data = len(body).to_bytes(2, "big") + body
+        if self._kept is None:
+            self.socket.sendall(data)
+        else:
+            self._kept += data
 
     def result(self, call: int) -> Any:
         """Wait for the result of a call. Raises Refused for an error, ConnectionError if there will be none."""

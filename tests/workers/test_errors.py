@@ -9,7 +9,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.wire.streams import array_header, bodies, cut, encoded_values, is_one_array, mutated_bodies
+from tests.wire.encodings import array_header, bodies, encoded_values, mutated_bodies
+from tests.wire.streams import cut, is_one_array
 from tests.workers.nodes import Node
 from tests.workers.wire_client import Clients, ConnectionEnded, WireClient, framed, packed, raw_call
 

@@ -58,26 +58,30 @@ def test_a_hundred_thousand_waiting_calls_take_little_and_leave_nothing(
         watcher = connect()
         empty = node.resident()
         peaks, rests = [], []
-        for end in ("expire", "close", "close"):
+        for end in ("expire", "close"):
             clients = fill(connect, 4000 * time_factor() if end == "expire" else 60_000)
             eventually(lambda: waiting(watcher) == CONNECTIONS, within=10.0)
             peaks.append(node.resident() - empty)
             for client in clients:
                 if end == "expire":
-                    assert [result for _, _, result in client.replies(CALLS_EACH, within=20.0)] == [
-                        TIMED_OUT
-                    ] * CALLS_EACH
+                    results = [result for _, _, result in client.replies(CALLS_EACH, within=20.0)]
+                    assert results == [TIMED_OUT] * CALLS_EACH
                 client.close()
             eventually(lambda: node.connections() == 1)
-            assert waiting(watcher) == 0
+            eventually(lambda: waiting(watcher) == 0)
             rests.append(node.resident() - empty)
-        print(peaks, rests)
-        each = peaks[0] / TOTAL
-        record_property("bytes_per_waiting_call", round(each))
-        assert each < BYTES_EACH
+    each = round(max(peaks) / TOTAL)
+    record_property("bytes_per_waiting_call", each)
+    record_property("bytes_kept_by_the_allocator", max(rests))
+    assert each < BYTES_EACH
+    # What the allocator does not give back, it gives to the next calls: they take no more.
+    assert peaks[1] < 1.1 * peaks[0]
+    if node.workers == 1:
+        # With siblings, buffers of their links lie between the calls and keep more pages in use.
+        assert max(rests) < 0.7 * peaks[0]
 
 
-def test_a_million_calls_that_come_and_go_leave_nothing(node: Node) -> None:
+def test_calls_that_come_and_go_leave_nothing(node: Node) -> None:
     rounds, calls = 40, 500
     with clients_of(node.address) as connect:
         receiver, sender = connect(), connect()
@@ -99,7 +103,11 @@ class OneWorker:
         self.loop = Loop()
         facts = NodeFacts(Identity.new(), "test", "0", 0, 1)
         self.router = Router(facts, Limits(), self.loop, Log(), time.monotonic())
-        self._others: list[socket.socket] = []
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in list(self.router.connections):
+            connection.close("the test is over")
 
     def connect(self) -> WireClient:
         """Return a client of the worker."""
@@ -128,6 +136,13 @@ class OneWorker:
             "topics": len(router.junction),
             "deadlines": len(router.deadlines),
         }
+
+
+@pytest.fixture
+def worker() -> Iterator[OneWorker]:
+    worker = OneWorker()
+    yield worker
+    worker.close()
 
 
 NOTHING = {"calls": 0, "bytes": 0, "topics": 0, "deadlines": 0}
@@ -173,18 +188,24 @@ def meet(worker: OneWorker, one: WireClient, other: WireClient) -> None:
 
 def make_calls(worker: OneWorker, one: WireClient, other: WireClient) -> None:
     """Have 400 calls wait, each on a topic of its own."""
-    for n in range(100):
-        one.write(call(":recv!", n, 60_000, ["received", n]) + call(":send!", 100 + n, 60_000, ["sent", n], "value"))
-        other.write(
+    one.write(
+        b"".join(
+            call(":recv!", n, 60_000, ["received", n]) + call(":send!", 100 + n, 60_000, ["sent", n], "value")
+            for n in range(100)
+        )
+    )
+    other.write(
+        b"".join(
             call(":take!", 200 + n, 60_000, ["taken", n], "group")
             + call(":send!", 300 + n, 60_000, ["both", n], "value")
+            for n in range(100)
         )
+    )
     worker.turn()
 
 
 @pytest.mark.parametrize("end", [expire, close, cancel, garble, meet])
-def test_whatever_ends_calls_every_table_is_empty_afterwards(end: Move) -> None:
-    worker = OneWorker()
+def test_whatever_ends_calls_every_table_is_empty_afterwards(worker: OneWorker, end: Move) -> None:
     one, other = worker.connect(), worker.connect()
     with one, other:
         make_calls(worker, one, other)
@@ -196,8 +217,7 @@ def test_whatever_ends_calls_every_table_is_empty_afterwards(end: Move) -> None:
 
 
 @pytest.mark.parametrize("end", [expire, cancel, meet])
-def test_the_same_calls_again_and_again_leave_no_object_behind(end: Move) -> None:
-    worker = OneWorker()
+def test_the_same_calls_again_and_again_leave_no_object_behind(worker: OneWorker, end: Move) -> None:
     one, other = worker.connect(), worker.connect()
 
     def cycle() -> int:
@@ -216,8 +236,7 @@ def test_the_same_calls_again_and_again_leave_no_object_behind(end: Move) -> Non
         assert worker.holds() == NOTHING
 
 
-def test_values_that_wait_for_an_acknowledgement_are_held_until_it_comes_or_never_will() -> None:
-    worker = OneWorker()
+def test_values_that_wait_for_an_acknowledgement_are_held_until_it_comes_or_never_will(worker: OneWorker) -> None:
     sender, receiver = worker.connect(), worker.connect()
 
     def give() -> None:
@@ -247,8 +266,7 @@ def test_values_that_wait_for_an_acknowledgement_are_held_until_it_comes_or_neve
         assert [result for _, _, result in sender.replies(50)] == [TIMED_OUT] * 50
 
 
-def test_a_choked_connection_counts_what_is_not_written_and_gives_it_up_when_it_ends() -> None:
-    worker = OneWorker()
+def test_a_choked_connection_counts_what_is_not_written_and_gives_it_up_when_it_ends(worker: OneWorker) -> None:
     sender, slow = worker.connect(), worker.connect()
     value = "x" * 60_000
     with sender, slow:
@@ -267,8 +285,7 @@ def test_a_choked_connection_counts_what_is_not_written_and_gives_it_up_when_it_
         assert worker.holds() == NOTHING
 
 
-def test_every_refusal_leaves_nothing() -> None:
-    worker = OneWorker()
+def test_every_refusal_leaves_nothing(worker: OneWorker) -> None:
     client = worker.connect()
     with client:
         bad: list[tuple[Any, ...]] = [

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from skywalker.embedded import StartError, embedded, start
+from skywalker.embedding import StartError, embedded, start
 from skywalker.errors import ConfigError
 from tests.helpers import eventually, time_factor
 
@@ -115,7 +115,7 @@ def test_an_exception_in_the_block_stops_the_node_and_goes_on() -> None:
 def test_a_node_never_outlives_its_program(how: str) -> None:
     program = f"""
 import os, signal, sys
-from skywalker.embedded import start
+from skywalker.embedding import start
 node = start(workers=2)
 print(node.pid, *node.worker_pids(), flush=True)
 {how}
