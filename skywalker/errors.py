@@ -55,7 +55,7 @@ class RequestError(SkywalkerError):
     `retryable` says that the same call may succeed on another connection.
     """
 
-    code: ClassVar[str] = "internal"
+    code: str = "internal"
     retryable: ClassVar[bool] = False
 
     def __init__(self, message: str = "", details: Mapping[Any, Any] | None = None) -> None:
@@ -64,10 +64,12 @@ class RequestError(SkywalkerError):
 
     @staticmethod
     def from_wire(code: str, message: str, details: Mapping[Any, Any]) -> RequestError:
-        """Return the exception for `code`; a code this version does not know becomes a RequestError that names it."""
+        """Return the exception for `code`; one this version does not know becomes a plain RequestError."""
         cls = BY_CODE.get(code)
         if cls is None:
-            return RequestError(f"{code}: {message}", details)
+            error = RequestError(message, details)
+            error.code = code
+            return error
         return cls(message, details)
 
 

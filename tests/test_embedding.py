@@ -96,7 +96,7 @@ def test_stop_does_not_wait_for_a_node_that_died() -> None:
 
 
 def test_a_node_that_does_not_listen_to_reason_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skywalker.embedded.GRACE_S", 0.1)
+    monkeypatch.setattr("skywalker.embedding.GRACE_S", 0.1)
     node = start()
     pids = [node.pid, *node.worker_pids()]
     for pid in pids:

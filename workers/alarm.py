@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Alarm:
-    """Calls `ring` when its time has come; one that was set anew, or off, does nothing."""
+    """Calls `ring` when its time has come, unless it was set off before."""
 
     __slots__ = ("at", "ring")
 
@@ -31,6 +31,7 @@ class Alarm:
             self.at = None
 
     def expired(self) -> None:
-        """Ring: the time has come."""
-        self.at = None
-        self.ring()
+        """Ring: the time has come, unless another that was due with it has put it off."""
+        if self.at is not None:
+            self.at = None
+            self.ring()

@@ -106,6 +106,8 @@ class NodeCall(Call):
     def abandon(self) -> None:
         """Its caller expects nothing more of it: take the value back from where it is not written yet."""
         self.answered = self.abandoned = True
+        if self.value is not None:
+            self.value = b""  # who has been given it may refer to this call for long
         if self.abroad is not None:
             for listener in self.abroad:
                 listener.link.recall(listener)
@@ -178,6 +180,7 @@ class ClientCall(NodeCall):
 
     def met(self) -> None:
         self.caller.release(self)
+        self.value = b""
         self.caller.reply(self.method, self.id, wire.TRUE)
         if self.ending:
             self.caller.reply(wire.CANCEL, self.ending, wire.FALSE)
@@ -223,8 +226,8 @@ class ClientCall(NodeCall):
 
     def over(self) -> None:
         """It met nobody and never will: answer with what it ends with."""
-        self.abandon()
         self.caller.release(self)
+        self.abandon()
         if self.ending:
             self.caller.reply_error(self.method, self.id, Cancelled("the call was cancelled by its client"))
             self.caller.reply(wire.CANCEL, self.ending, wire.TRUE)
@@ -233,8 +236,8 @@ class ClientCall(NodeCall):
 
     def fail(self, error: RequestError) -> None:
         """Answer with an error."""
-        self.abandon()
         self.caller.release(self)
+        self.abandon()
         self.caller.reply_error(self.method, self.id, error)
         if self.ending:
             self.caller.reply(wire.CANCEL, self.ending, wire.TRUE)
@@ -243,12 +246,14 @@ class ClientCall(NodeCall):
 class CensusCall:
     """A :topic about a topic that another worker owns."""
 
-    __slots__ = ("caller", "due", "id")
+    __slots__ = ("caller", "due", "id", "link", "number")
 
     def __init__(self, caller: Caller, id: bytes, due: float) -> None:
         self.caller = caller
         self.id = id
         self.due = due
+        self.link: Link | None = None  # where it was asked, with its number there
+        self.number = 0
 
     def answer(self, info: bytes) -> None:
         """Pass on what the owner counted."""
@@ -257,4 +262,6 @@ class CensusCall:
 
     def expired(self) -> None:
         """The owner does not answer."""
+        if self.link is not None:
+            self.link.forget_census(self)
         self.caller.reply_error(wire.TOPIC, self.id, Busy("the worker that owns the topic does not answer"))

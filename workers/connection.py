@@ -120,7 +120,10 @@ class Connection(Caller):
         self._parked[listener] = None
 
     def unpark(self, listener: ClientCall) -> bool:
-        return self._parked.pop(listener, self) is None
+        if listener not in self._parked:
+            return False
+        del self._parked[listener]
+        return True
 
     def take_back(self, listener: ClientCall) -> None:
         # Of what is choked, _drain() takes back the same, and more cheaply for many.
@@ -232,7 +235,7 @@ class Connection(Caller):
         if self.gone:
             if not self._out:
                 self._half_close()
-        elif self._parked:
+        elif self._parked and not self.congested():
             parked, self._parked = self._parked, {}
             for listener in parked:
                 self.router.listen_again(listener)
@@ -261,6 +264,11 @@ class Connection(Caller):
         alarm.set(self.router, self.router.now + self.router.limits.unread_output_s)
 
     def _unread(self) -> None:
+        # The socket is said to be writable only once a third of its buffer is free: a slow reader may have made
+        # some room nevertheless, and then gets its time again.
+        self._drain()
+        if self._backlog is None or (self._alarm and self._alarm.at is not None):
+            return
         self.router.log.info("connection-closed", peer=self.peer, reason="the peer does not read its replies")
         self.close("the peer does not read its replies")
 

@@ -1,6 +1,6 @@
 """The channel between the supervisor and one worker: small messages, some with a descriptor.
 
-    to the worker      Link(slot) with a socket, Drain(seconds), Stop
+    to the worker      Link(slot) with a socket, Drain, Stop
     to the supervisor  Ready, Idle
 
 It lives exactly as long as both ends: a worker whose supervisor is gone reads an end and leaves.

@@ -31,6 +31,7 @@ class HeldCall(NodeCall):
 
     def met(self) -> None:
         self.link.let_go(self)
+        self.value = b""
         self.link.tell(Kind.MET, self.number)
 
     def missed(self) -> None:

@@ -1,4 +1,4 @@
-"""The life of one worker as the supervisor sees it: every change of state there is, in one table."""
+"""The life of one worker as the supervisor sees it: it begins STARTING, and every change after that is in one table."""
 
 from __future__ import annotations
 

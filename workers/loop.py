@@ -7,7 +7,6 @@ from typing import Final, Protocol
 
 READ: Final = select.EPOLLIN
 WRITE: Final = select.EPOLLOUT
-NOTHING: Final = 0
 
 
 class Handler(Protocol):

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 PACKETS_PER_TURN: Final = 16
 
+NUMBER_BYTES: Final = 9
+"""Bytes of a call's number in a packet, at most."""
+
 
 class Link:
     """Our end of the link to the worker in `slot`."""
@@ -45,7 +48,8 @@ class Link:
         self._packets = Packets(sock)
         self._numbers = itertools.count(1)
         # What we asked of the sibling, by our number.
-        self._asked: dict[int, ClientCall | CensusCall] = {}
+        self._asked: dict[int, ClientCall] = {}
+        self._censuses: dict[int, CensusCall] = {}
         # What it asked of us, by its number: calls that wait here, and values given to its listeners.
         self._held: dict[int, HeldCall] = {}
         self._given: dict[int, NodeCall] = {}
@@ -97,9 +101,14 @@ class Link:
 
     def ask_census(self, call: CensusCall, topic: bytes) -> None:
         """Ask who waits on a topic of the sibling's."""
-        number = next(self._numbers)
-        self._asked[number] = call
-        self.tell(Kind.CENSUS, number, topic, size=len(topic))
+        call.link = self
+        call.number = next(self._numbers)
+        self._censuses[call.number] = call
+        self.tell(Kind.CENSUS, call.number, topic, size=len(topic))
+
+    def forget_census(self, call: CensusCall) -> None:
+        """Do not wait for that any more."""
+        del self._censuses[call.number]
 
     def _on_give(self, numbers: Sequence[int], value: bytes) -> None:
         for number in numbers:
@@ -107,11 +116,12 @@ class Link:
 
     def _give_to_ours(self, number: int, value: bytes) -> None:
         call = self._asked.pop(number, None)
-        if isinstance(call, ClientCall):
+        if call is not None:
             call.link = None
             offer = Offer(self, number, call.topic, self.router.now, value)
             if call.give(offer):
                 offer.offers += 1
+                offer.value = b""  # the reply has it
                 self._offered[number] = call
                 return
         self.tell(Kind.LOST, number)
@@ -129,26 +139,26 @@ class Link:
 
     def _on_met(self, number: int) -> None:
         call = self._asked.pop(number, None)
-        if isinstance(call, ClientCall):
+        if call is not None:
             call.link = None
             call.answered = True
             call.met()
 
     def _on_withdrawn(self, number: int) -> None:
         call = self._asked.pop(number, None)
-        if isinstance(call, ClientCall):
+        if call is not None:
             call.link = None
             call.over()
 
     def _on_busy(self, number: int) -> None:
         call = self._asked.pop(number, None)
-        if isinstance(call, ClientCall):
+        if call is not None:
             call.link = None
             call.fail(Busy("no room for more calls at the worker that owns the topic", {"limit": "waiting_bytes"}))
 
     def _on_counted(self, number: int, info: bytes) -> None:
-        call = self._asked.pop(number, None)
-        if isinstance(call, CensusCall):
+        call = self._censuses.pop(number, None)
+        if call is not None:
             call.answer(info)
 
     # What the sibling's clients ask of topics we own.
@@ -202,6 +212,7 @@ class Link:
             given, message = self._giving
             if given is send and self._packets.is_last(message):
                 message[1].append(number)
+                self._packets.grow(NUMBER_BYTES)
                 return
         assert send.value is not None
         message = self.tell(Kind.GIVE, [number], send.value, size=len(send.value))
@@ -216,8 +227,8 @@ class Link:
             self.let_go(call)
             self.tell(Kind.WITHDRAWN, number)
         elif final:
-            call.abandon()
             self.let_go(call)
+            call.abandon()
         else:
             call.withdrawing = True
 
@@ -308,20 +319,19 @@ class Link:
         self._packets.close()
         for held in self._held.values():
             router.junction.withdraw(held)
-            held.abandon()
             router.bytes_held -= held.cost()
+            held.abandon()
         self._held.clear()
         self._parked.clear()
         router.disconnected(self)
         given, self._given = self._given, {}
         for send in given.values():
             router.junction.lost(send)
+        for census in [*self._censuses.values()]:
+            router.deadlines.discard(census, census.due)
+            census.expired()
         asked, self._asked = self._asked, {}
         for call in asked.values():
-            if isinstance(call, CensusCall):
-                router.deadlines.discard(call, call.due)
-                call.expired()
-                continue
             call.link = None
             if call.ending is None:
                 router.issue(call)

@@ -73,6 +73,13 @@ class Packets:
         if self._batch_bytes >= PACKET_BYTES:
             self._seal()
 
+    def grow(self, size: int) -> None:
+        """Count so many bytes more for the latest message: something was added to it."""
+        self._batch_bytes += size
+        self.unsent += size
+        if self._batch_bytes >= PACKET_BYTES:
+            self._seal()
+
     def is_last(self, message: Message) -> bool:
         """Return whether `message` is the latest, and not on its way yet: what it holds may still be changed."""
         return bool(self._batch) and self._batch[-1] is message
@@ -94,7 +101,7 @@ class Packets:
                 self.unsent -= len(sealed.popleft())
         except BlockingIOError:
             pass
-        except OSError:
+        except (BrokenPipeError, ConnectionResetError):
             # The other end is dead. What it said before is still to be read, and then its end.
             sealed.clear()
             self.unsent = 0

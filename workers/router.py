@@ -72,8 +72,9 @@ class Router:
 
     def listen_again(self, call: ClientCall) -> None:
         """Have a call that was given a value which it couldn't get listen again, if its time is not over."""
-        call.hold()
-        self.issue(call)
+        if not call.caller.gone:
+            call.hold()
+            self.issue(call)
 
     def withdraw(self, call: ClientCall) -> bool:
         """Take a call back from where it waits. Returns False if it may just be meeting somebody."""
@@ -82,7 +83,11 @@ class Router:
             return call.value is None
         if self.junction.withdraw(call) or call.caller.unpark(call):
             return True
-        return self._orphans.get(self._owner(call.topic), {}).pop(call, self) is None
+        orphans = self._orphans.get(self._owner(call.topic), {})
+        if call not in orphans:
+            return False
+        del orphans[call]
+        return True
 
     def census(self, caller: Caller, id: bytes, topic: bytes) -> None:
         """Answer a :topic. Raises Busy if the owner does not keep up."""

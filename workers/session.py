@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from skywalker import errors
 from skywalker.limits import MAX_UNREADABLE
@@ -21,6 +21,10 @@ from workers.methods import METHODS, echo, unusual
 
 if TYPE_CHECKING:
     from workers.router import Router
+
+
+MAX_LOGGED_NAME: Final = 64
+"""Characters of what a client calls itself that go into log lines."""
 
 
 class Session(Connection):
@@ -79,6 +83,10 @@ class Session(Connection):
             alarm.set(self.router, self.router.now + self.router.limits.half_frame_s)
 
     def _half_frame_is_old(self) -> None:
+        if self.congested():
+            # It is us who do not read: the rest may long be there.
+            self._watch_tail(fresh=True)
+            return
         error = errors.BadFrame(f"the rest of a frame did not come within {self.router.limits.half_frame_s:g} s")
         self.last_words(wire.error_frame(wire.ERROR, wire.NIL, error), "half a frame")
 
@@ -108,6 +116,7 @@ class Session(Connection):
     def delivered(self, listener: ClientCall) -> None:
         if self.acks and listener.offered is not None and not listener.offered.abandoned:
             listener.offered.hold()
+            listener.chunk = b""
             # An id that is used twice at a time can be acknowledged but once: the older one gives way.
             older = self._unacked.pop(listener.id, None)
             self._unacked[listener.id] = listener
@@ -115,6 +124,16 @@ class Session(Connection):
                 Connection.delivered(self, older)
         else:
             Connection.delivered(self, listener)
+
+    def congested(self) -> bool:
+        if Connection.congested(self):
+            return True
+        # A value that must be acknowledged is kept until it is.
+        router = self.router
+        return self.acks and (
+            len(self._unacked) + len(self._values) >= router.limits.max_calls
+            or router.bytes_held >= router.limits.waiting_bytes
+        )
 
     # The calls that wait here.
 
@@ -162,8 +181,8 @@ class Session(Connection):
     def forget(self) -> list[ClientCall]:
         for call in self._waiting():
             call.withdraw()
-            call.abandon()
             self.release(call)
+            call.abandon()
         for alarm in (self._half_frame, self._probe):
             if alarm is not None:
                 alarm.off(self.router)
@@ -186,16 +205,21 @@ class Session(Connection):
         listener = self._unacked.pop(call_id, None)
         if listener is not None:
             Connection.delivered(self, listener)
+            self._roomy()
 
     def given_back(self, call_id: bytes) -> None:
         """The client does not want the value it was given for this call, if it has not acknowledged it."""
         listener = self._unacked.pop(call_id, None)
         if listener is not None:
             self._lost([listener])
+            self._roomy()
 
     def greeted(self, name: str, acks: bool) -> None:
         """The client said who it is, and whether it acknowledges values. It knows :ping, so it can be probed."""
-        self.name, self.acks = name, acks
+        if name != self.name:
+            self.name = name
+            self.peer = f"{self.peer.split()[0]} ({name[:MAX_LOGGED_NAME]})"
+        self.acks = acks
         if self._probe is None:
             self._probe = Alarm(self._probe_silence)
             self._probe.set(self.router, self.router.now + self.router.limits.idle_probe_s)

@@ -123,7 +123,8 @@ class Supervisor:
 
     def _wait(self) -> float | None:
         times = [self._stop_at, self._kill_at, *(slot.restart_at for slot in self._slots)]
-        return max(0.0, min((at for at in times if at is not None), default=time.monotonic() + 3600) - time.monotonic())
+        first = min((at for at in times if at is not None), default=None)
+        return None if first is None else max(0.0, first - time.monotonic())
 
     def _alive(self) -> list[Slot]:
         return [slot for slot in self._slots if slot.state is not State.GONE]
@@ -211,7 +212,8 @@ class Supervisor:
             self._signals.release()
         theirs.close()
         slot.pid, slot.channel = pid, ours
-        slot.state, slot.started_at = State.STARTING, time.monotonic()
+        slot.state = State.STARTING
+        slot.started_at = time.monotonic()
         self._selector.register(ours, selectors.EVENT_READ, lambda: self._on_worker(slot))
         for other in self._alive():
             if other is not slot:
@@ -274,12 +276,14 @@ class Supervisor:
 
     def _reap(self) -> None:
         for slot in self._alive():
-            pid, status = os.waitpid(slot.pid, os.WNOHANG)
-            if pid:
-                self._bury(slot, os.waitstatus_to_exitcode(status))
+            if os.waitid(os.P_PID, slot.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                continue
+            # Its last word may still be there, and what follows from that must find its pid taken.
+            self._on_worker(slot)
+            _, status = os.waitpid(slot.pid, 0)
+            self._bury(slot, os.waitstatus_to_exitcode(status))
 
     def _bury(self, slot: Slot, status: int) -> None:
-        self._on_worker(slot)  # its last word may still be there
         expected = slot.state is State.STOPPING
         slot.happened(Event.EXIT)
         assert slot.channel is not None
@@ -330,7 +334,7 @@ class Supervisor:
             os.kill(slot.pid, signal.SIGKILL)
         for slot in self._alive():
             os.waitpid(slot.pid, 0)
-            slot.state = State.GONE
+            slot.happened(Event.EXIT)
 
 
 def run(config: Config) -> int:

@@ -26,8 +26,11 @@ from tests import history
 BUSY_TOPICS: Final = 12
 QUIET_TOPICS: Final = 200
 TIMEOUTS_MS: Final = (0, 10, 50, 200, 500, 1500)
-CALLS_AT_A_TIME: Final = 6
-PAUSE_S: Final = 0.06
+CALLS_AT_A_TIME: Final = 10
+BURSTS: Final = (1, 1, 2, 4)
+"""Calls that a client makes at once, all of one kind on one topic."""
+
+PAUSE_S: Final = 0.12
 """Mean pause of a client between two acts: what a crowd of 80 then asks for is about half of what two cores can do."""
 
 RESET: Final = struct.pack("ii", 1, 0)
@@ -191,13 +194,16 @@ class Client:
         elif dice.random() < 0.06 and (open_calls := [call for call in self.open.values() if call.cancelled is None]):
             self._cancel(dice.choice(open_calls))
         elif len(self.open) < CALLS_AT_A_TIME:
-            self._call(dice)
+            busy = dice.random() < 0.7
+            topic = f"busy-{dice.randrange(BUSY_TOPICS)}" if busy else f"quiet-{dice.randrange(QUIET_TOPICS)}"
+            kind = dice.choices(("send", "recv", "take"), (5, 3, 3))[0]
+            for _ in range(dice.choice(BURSTS)):
+                self._call(kind, topic, dice)
 
-    def _call(self, dice: random.Random) -> None:
-        busy = dice.random() < 0.7
-        topic = f"busy-{dice.randrange(BUSY_TOPICS)}" if busy else f"quiet-{dice.randrange(QUIET_TOPICS)}"
+    def _call(self, kind: str, topic: str, dice: random.Random) -> None:
+        if self._socket is None:
+            return  # lost as the call before this one was written
         timeout_ms = dice.choice(TIMEOUTS_MS)
-        kind = dice.choices(("send", "recv", "take"), (5, 3, 3))[0]
         id = next(self._ids)
         call = Call(self._connection, id, kind, topic, time.monotonic(), timeout_ms / 1000)
         frame: list[Any] = [f":{kind}!", id, timeout_ms, topic]

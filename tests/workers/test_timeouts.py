@@ -74,7 +74,7 @@ def test_a_flood_of_calls_that_expire_at_one_moment_is_answered_in_time(connect:
         assert ended - began >= 0.3
         worst.append(ended - began - 0.3)
         # Here the flood itself takes some of the time.
-        if worst[-1] < 0.15 * time_factor():
+        if worst[-1] < 0.25 * time_factor():
             return
     raise AssertionError(f"the last answers of {ATTEMPTS} attempts were late by {worst} s")
 

@@ -1,0 +1,176 @@
+"""Who gets a value: all who listen, one of each group of takers, the first who comes; and what a :cancel undoes."""
+
+from __future__ import annotations
+
+from tests.helpers import eventually
+from tests.workers.wire_client import TIMED_OUT, Clients, WireClient, packed, raw_call, refusal
+
+
+class TestCancel:
+    def test_a_waiting_call_is_answered_cancelled_and_the_cancel_true(self, connect: Clients, topic: str) -> None:
+        client = connect()
+        for id, call in enumerate([(":recv!",), (":send!", "value"), (":take!", "group")]):
+            method, *rest = call
+            client.call(method, id, 60_000, topic, *rest)
+            client.call(":cancel", "c", id)
+            first, second = client.replies(2)
+            error = refusal(first)
+            assert (error.method, error.id, error.code) == (method, id, "cancelled")
+            assert second == [":cancel", "c", True]
+            client.wait_until(topic, receivers=0, senders=0, takers={})
+
+    def test_an_answered_call_is_not_cancelled(self, connect: Clients, topic: str) -> None:
+        client = connect()
+        assert client.ask(":cancel", 1, "never made") is False
+        client.call(":recv!", 2, 60_000, topic)
+        client.call(":send!", 3, 60_000, topic, "value")
+        client.replies(2)
+        assert client.ask(":cancel", 4, 2) is False
+        assert client.ask(":cancel", 5, 3) is False
+
+    def test_a_call_of_another_connection_is_not_cancelled(self, connect: Clients, topic: str) -> None:
+        mine, theirs = connect(), connect()
+        theirs.call(":recv!", 1, 60_000, topic)
+        mine.wait_until(topic, receivers=1)
+        assert mine.ask(":cancel", 1, 1) is False
+        assert mine.ask(":send!", 2, 5000, topic, "still there") is True
+        assert theirs.reply() == [":recv!", 1, "still there"]
+
+    def test_of_two_calls_with_one_id_each_cancel_ends_one(self, connect: Clients, topic: str) -> None:
+        client = connect()
+        client.call(":recv!", 1, 60_000, topic)
+        client.call(":recv!", 1, 60_000, topic)
+        client.call(":cancel", 2, 1)
+        client.call(":cancel", 3, 1)
+        client.call(":cancel", 4, 1)
+        answers = client.replies(5)
+        assert sorted(result for method, _, result in answers if method == ":cancel") == [False, True, True]
+        assert [refusal(each).code for each in answers if each[0] == ":recv!"] == ["cancelled", "cancelled"]
+
+    def test_a_send_that_races_its_cancel_has_one_story(self, connect: Clients, topic: str) -> None:
+        sender, receiver = connect(), connect()
+        for round in range(100):
+            at = [topic, round]
+            receiver.call(":recv!", round, 5000, at)
+            sender.call(":send!", round, 5000, at, round)
+            sender.call(":cancel", "c", round)
+            first, second = sender.replies(2)
+            answers = {first[0]: first, second[0]: second}
+            if answers[":send!"][2] is True:
+                assert answers[":cancel"][2] is False
+                assert receiver.reply() == [":recv!", round, round]
+            else:
+                assert refusal(answers[":send!"]).code == "cancelled"
+                assert answers[":cancel"][2] is True
+                assert receiver.info(at)["senders"] == 0
+                receiver.call(":cancel", "c", round)
+                assert {each[0] for each in receiver.replies(2)} == {":recv!", ":cancel"}
+
+
+class TestTake:
+    def test_a_send_reaches_every_receiver_and_one_taker_of_each_group(self, connect: Clients, topic: str) -> None:
+        receivers = [connect() for _ in range(3)]
+        groups = {group: [connect() for _ in range(3)] for group in ("red", "blue")}
+        for each in receivers:
+            each.call(":recv!", 1, 60_000, topic)
+        for group, takers in groups.items():
+            for each in takers:
+                each.call(":take!", 2, 60_000, topic, group)
+        sender = connect()
+        sender.wait_until(topic, receivers=3, takers={"red": 3, "blue": 3})
+        assert sender.ask(":send!", 1, 5000, topic, "news") is True
+        assert [each.reply() for each in receivers] == [[":recv!", 1, "news"]] * 3
+        sender.wait_until(topic, receivers=0, takers={"red": 2, "blue": 2})
+        for takers in groups.values():
+            eventually(lambda takers=takers: sum(each.has_input() for each in takers) == 1)
+
+    def test_takers_are_served_first_come_first_served(self, connect: Clients, topic: str) -> None:
+        takers = [connect() for _ in range(4)]
+        sender = connect()
+        for count, taker in enumerate(takers, 1):
+            taker.call(":take!", 1, 60_000, topic, "pool")
+            sender.wait_until(topic, takers={"pool": count})
+        for number, taker in enumerate(takers):
+            assert sender.ask(":send!", number, 5000, topic, number) is True
+            assert taker.reply() == [":take!", 1, number]
+
+    def test_a_taker_takes_the_oldest_waiting_value(self, connect: Clients, topic: str) -> None:
+        sender, taker = connect(), connect()
+        for number in range(3):
+            sender.call(":send!", number, 60_000, topic, number)
+        taker.wait_until(topic, senders=3)
+        assert [taker.ask(":take!", n, 5000, topic, None) for n in range(3)] == [0, 1, 2]
+
+    def test_a_group_may_be_encoded_at_length(self, connect: Clients, topic: str) -> None:
+        client, sender = connect(), connect()
+        for group in ("a3726564", "d903726564"):
+            client.write(raw_call(packed(":take!"), b"\x01", packed(60_000), packed(topic), bytes.fromhex(group)))
+        sender.wait_until(topic, takers={"red": 2})
+
+
+def test_one_send_reaches_all_who_listen_and_the_next_none_of_them(connect: Clients, topic: str) -> None:
+    listeners = [connect() for _ in range(12)]
+    for each in listeners:
+        each.call(":recv!", 1, 60_000, topic)
+    sender = connect()
+    sender.wait_until(topic, receivers=12)
+    assert sender.ask(":send!", 1, 5000, topic, "all") is True
+    assert [each.reply() for each in listeners] == [[":recv!", 1, "all"]] * 12
+    assert sender.ask(":send!", 2, 0, topic, "none") == TIMED_OUT
+
+
+def test_waiting_senders_are_served_first_come_first_served(connect: Clients, topic: str) -> None:
+    senders = [connect() for _ in range(12)]
+    watcher, receiver = connect(), connect()
+    for number, sender in enumerate(senders):
+        sender.call(":send!", 1, 60_000, topic, number)
+        watcher.wait_until(topic, senders=number + 1)
+    assert [receiver.ask(":recv!", n, 5000, topic) for n in range(12)] == list(range(12))
+    assert [sender.reply() for sender in senders] == [[":send!", 1, True]] * 12
+
+
+def test_the_largest_value_that_fits_passes_and_fills_the_frame(connect: Clients, topic: str) -> None:
+    sender, receiver = connect(), connect()
+    short = "t" + topic[-40:]
+    overhead = (
+        len(raw_call(packed(":send!"), b"\x01", packed(60_000), packed(short), packed(b"x" * 60_000))) - 60_000 - 2
+    )
+    value = b"x" * (65_535 - overhead)
+    call = raw_call(packed(":send!"), b"\x01", packed(60_000), packed(short), packed(value))
+    assert len(call) == 2 + 65_535
+    receiver.call(":recv!", 2, 5000, short)
+    sender.write(call)
+    assert receiver.reply() == [":recv!", 2, value]
+    assert sender.reply() == [":send!", 1, True]
+
+
+def test_a_reply_that_fits_no_frame_is_refused_and_the_value_goes_to_another(connect: Clients) -> None:
+    # A send has less around its value than the reply to a receive with a long id.
+    topic, long_id = "t", "i" * 31
+    overhead = len(raw_call(packed(":send!"), b"\x01", b"\x00", packed(topic), packed(b"x" * 60_000))) - 60_000 - 2
+    value = b"x" * (65_535 - overhead - 2)
+    sender, unlucky, lucky = connect(), connect(), connect()
+    unlucky.call(":recv!", long_id, 60_000, topic)
+    sender.wait_until(topic, receivers=1)
+    sender.write(raw_call(packed(":send!"), b"\x01", packed(60_000), packed(topic), packed(value)))
+    error = unlucky.refusal()
+    assert (error.method, error.id, error.code) == (":recv!", long_id, "too-large")
+    assert error.details["limit"] == 65_535 < error.details["size"]
+    lucky.wait_until(topic, senders=1)
+    assert unlucky.ask(":ping", 1) is True
+    assert lucky.ask(":recv!", 2, 5000, topic) == value
+    assert sender.reply() == [":send!", 1, True]
+
+
+def hold_back(client: WireClient, frame: bytes) -> None:
+    client.write(frame[:-1])
+
+
+def test_calls_before_an_unfinished_one_take_effect(connect: Clients, topic: str) -> None:
+    sender, receiver = connect(), connect()
+    last = raw_call(*map(packed, (":send!", 2, 5000, topic, "second")))
+    hold_back(sender, raw_call(*map(packed, (":send!", 1, 5000, topic, "first"))) + last)
+    assert receiver.ask(":recv!", 1, 5000, topic) == "first"
+    assert sender.reply() == [":send!", 1, True]
+    sender.write(last[-1:])
+    assert receiver.ask(":recv!", 2, 5000, topic) == "second"
