@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from skywalker.errors import ConfigError
-from skywalker.limits import KIB, MIB, Limits, setting
+from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT, KIB, MIB, Limits, setting
+from skywalker.units import duration, size
 
 Value = str | int | float
 
@@ -26,19 +27,15 @@ Value = str | int | float
 class Config:
     """How one node runs. Made by load(), every value is within its range."""
 
-    bind: str = setting("127.0.0.1", "address to listen on")
-    port: int = setting(3443, "TCP port to listen on; 0 takes any free one")
+    bind: str = setting(DEFAULT_HOST, "address to listen on")
+    port: int = setting(DEFAULT_PORT, "TCP port to listen on; 0 takes any free one")
     workers: int = setting(0, "worker processes; 0 means one for each core")
     state_dir: str = setting("", "directory of what outlives the node, such as its tokens; empty means a usual place")
     backlog: int = setting(1024, "connections that may wait to be accepted, at each worker")
     name: str = setting("", "what this node calls itself; empty means the host name")
     drain_timeout_s: float = setting(10.0, "time that calls still waiting get when the node is told to stop")
-    parent_fd: int = setting(-1, "descriptor on which the starting program is told the address, and is watched")
     limits: Limits = dataclasses.field(default_factory=Limits)
 
-
-HIDDEN: Final = frozenset({"parent_fd"})
-"""Keys for programs that start a node: a flag that no help shows, and neither file nor variable."""
 
 _DAY_S: Final = 86_400
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {
@@ -46,35 +43,11 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "workers": (0, 1024),
     "backlog": (1, 65_535),
     "drain_timeout_s": (0, _DAY_S),
-    "parent_fd": (-1, 2**31 - 1),
 }
 _ANY_DURATION: Final = (0.001, _DAY_S)
 _ANY_NUMBER: Final = (1, 2**40)
 _NEVER_EMPTY: Final = frozenset({"bind"})
-
-_DURATION: Final = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)(ms|s|m|h|)", re.ASCII)
-_SECONDS: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_SIZE: Final = re.compile(r"(\d{1,15})(kib|mib|gib|b|)", re.ASCII)
-_BYTES: Final = {"": 1, "b": 1, "kib": KIB, "mib": MIB, "gib": 1024 * MIB}
 _WHOLE: Final = re.compile(r"-?\d{1,15}", re.ASCII)
-
-
-def duration(text: str) -> float:
-    """Return the seconds that `500ms`, `5s`, `2m`, `1h` or a bare number of seconds stands for, or raise ValueError."""
-    match = _DURATION.fullmatch(text.strip())
-    if not match:
-        raise ValueError(f"{text!r} is no time such as 5, 500ms, 5s, 2m or 1h")
-    number, unit = match.groups()
-    return float(number) * _SECONDS[unit]
-
-
-def size(text: str) -> int:
-    """Return the bytes that `64KiB`, `1MiB`, `2GiB` or a bare number of bytes stands for, or raise ValueError."""
-    match = _SIZE.fullmatch(text.strip().lower())
-    if not match:
-        raise ValueError(f"{text!r} is no size such as 4096, 64KiB or 1MiB")
-    number, unit = match.groups()
-    return int(number) * _BYTES[unit]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -105,11 +78,6 @@ class Setting:
     def variable(self) -> str:
         """Its environment variable: `SKYWALKER_DRAIN_TIMEOUT`."""
         return f"SKYWALKER_{self.stem.upper()}"
-
-    @property
-    def hidden(self) -> bool:
-        """Whether it belongs in no file, no variable and no help."""
-        return self.key in HIDDEN
 
     @property
     def metavar(self) -> str:
@@ -204,7 +172,7 @@ def load(
     if file is not None:
         values |= _from_file(file)
     for known in SETTINGS:
-        if environ and not known.hidden and known.variable in environ:
+        if environ and known.variable in environ:
             values[known.key] = known.parse(environ[known.variable], known.variable)
     for key, text in (flags or {}).items():
         values[key] = BY_KEY[key].parse(text, BY_KEY[key].flag)
@@ -213,10 +181,9 @@ def load(
 
 def checked(settings: Mapping[str, object]) -> dict[str, Value]:
     """Return keyword arguments of a program as values by key. Raises ConfigError for an unknown key or a bad value."""
-    known = [each.key for each in SETTINGS if not each.hidden]
     for key in settings:
-        if key not in known:
-            raise ConfigError(f"unknown setting {key!r}{_instead(key, known)}")
+        if key not in BY_KEY:
+            raise ConfigError(f"unknown setting {key!r}{_instead(key, list(BY_KEY))}")
     return {key: BY_KEY[key].accept(value, key) for key, value in settings.items()}
 
 
@@ -234,7 +201,7 @@ def _from_file(file: Path) -> dict[str, Value]:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
     except ValueError as error:  # what it says may be TOML's or UTF-8's business
         raise ConfigError(f"{file}: {error}") from error
-    by_path = {each.path: each for each in SETTINGS if not each.hidden}
+    by_path = {each.path: each for each in SETTINGS}
     values: dict[str, Value] = {}
     for path, value in _flattened(document, file):
         if path not in by_path:

@@ -1,6 +1,6 @@
-"""Every limit, with its unit and its reason.
+"""Every limit, with its unit and its reason, and the defaults that several parts share.
 
-The constants are the contract on the wire: both sides hold them and nobody can change
+The MAX_* constants are the contract on the wire: both sides hold them and nobody can change
 them. `Limits` are a node's own bounds; its defaults fit a machine with one core and
 512 MiB, and each is a setting of `skywalker serve`.
 """
@@ -34,6 +34,19 @@ MAX_ARGUMENTS: Final = 6
 MAX_UNREADABLE: Final = 16
 """Unreadable frames of one connection; the last one closes it, since it plainly speaks something else."""
 
+DEFAULT_HOST: Final = "127.0.0.1"
+"""Where a node listens, and is looked for, unless told otherwise: nobody outside the machine gets there."""
+
+DEFAULT_PORT: Final = 3443
+"""The TCP port of the MessagePack dialect."""
+
+DEFAULT_ADDRESS: Final = f"{DEFAULT_HOST}:{DEFAULT_PORT}"
+
+DEFAULT_TIMEOUT_S: Final = 60.0
+"""Seconds that a call waits for a partner, unless told otherwise."""
+
+DEFAULT_CONTROL_TIMEOUT_S: Final = 10.0
+"""Seconds that the node has to answer a call that waits for nobody, unless told otherwise."""
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ MAX_LINES = 350
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "limits"}),
     frozenset({"wire"}),
-    frozenset({"junction", "deadlines", "ring", "config"}),
+    frozenset({"junction", "deadlines", "ring", "units", "config"}),
     frozenset({"discovery", "clients", "silk"}),
     frozenset({"skywalker", "aio"}),
     frozenset({"pipeline", "cli", "embedding", "pytest_plugin", "__main__"}),

@@ -15,9 +15,7 @@ from skywalker.config import SETTINGS, Setting
 
 def _option(setting: Setting) -> click.Option:
     default = f"  [{setting.shown(setting.default)}]" if setting.default != "" else ""
-    return click.Option(
-        [setting.flag, setting.key], metavar=setting.metavar, help=setting.help + default, hidden=setting.hidden
-    )
+    return click.Option([setting.flag, setting.key], metavar=setting.metavar, help=setting.help + default)
 
 
 class Serve(click.Command):
@@ -40,13 +38,13 @@ def _rows(options: Iterable[click.Parameter], ctx: click.Context) -> list[tuple[
     return [record for record in records if record is not None]
 
 
-def _serve(config_file: Path | None, **flags: Any) -> int:
+def _serve(config_file: Path | None, parent_fd: int, **flags: Any) -> int:
     given = {key: text for key, text in flags.items() if text is not None}
     settings = config.load(given, os.environ, config_file)
     # Only now: `skywalker --help` reads this file too.
     from workers import supervisor
 
-    return supervisor.run(settings)
+    return supervisor.run(settings, parent_fd)
 
 
 serve = Serve(
@@ -65,6 +63,13 @@ serve = Serve(
             type=click.Path(path_type=Path),
             envvar="SKYWALKER_CONFIG",
             help="read settings from this TOML file; also SKYWALKER_CONFIG",
+        ),
+        click.Option(
+            ["--parent-fd"],
+            type=click.IntRange(-1, 2**31 - 1),
+            default=-1,
+            hidden=True,
+            help="socket on which the program that starts the node is told the address, and is watched; -1 for none",
         ),
         *(_option(setting) for setting in SETTINGS),
     ],

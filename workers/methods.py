@@ -157,7 +157,8 @@ def echo(frame: Frame) -> tuple[bytes, bytes]:
     if isinstance(frame, BadFrame):
         method, id = frame.method, frame.id
     else:
-        method, id = (*frame, b"", b"")[:2]
+        method = frame[0]
+        id = frame[1] if len(frame) > 1 else b""
     if canonical := _canonical_name(method):
         method = canonical
     elif not _is_short_text(method):
@@ -198,7 +199,7 @@ def _bad_id(id: bytes) -> errors.BadId:
 def _options(packed: bytes) -> Mapping[Any, Any]:
     try:
         options = values.unpack(packed)
-    except (ValueError, TypeError):
+    except ValueError:
         options = None
     if not isinstance(options, dict):
         raise errors.BadFrame("the options of :hello are a map")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib.metadata
 import json
 import os
 import selectors
@@ -21,6 +20,7 @@ import traceback
 from pathlib import Path
 from typing import Final
 
+import skywalker
 from skywalker.config import Config
 from workers import control, exits, sockets
 from workers.identity import Identity, StateDirectory, StateError, default_path
@@ -47,8 +47,10 @@ class BootError(Exception):
 class Supervisor:
     """A node, from its start to its end."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, parent_fd: int = -1) -> None:
         self._config = config
+        self._parent_fd = parent_fd
+        self._parent: socket.socket | None = None  # the program that started this node, if it wants to know of it
         self._log = Log(process="supervisor")
         self._signals = Signals(
             [signal.SIGTERM, signal.SIGINT, signal.SIGCHLD], ignored=[signal.SIGHUP, signal.SIGPIPE]
@@ -80,8 +82,8 @@ class Supervisor:
             self._signals.open()
             self._selector = selectors.DefaultSelector()
             self._selector.register(self._signals, selectors.EVENT_READ, self._on_signals)
-            if config.parent_fd >= 0:
-                self._parent = socket.socket(fileno=config.parent_fd)
+            if self._parent_fd >= 0:
+                self._parent = socket.socket(fileno=self._parent_fd)
                 self._selector.register(self._parent, selectors.EVENT_READ, self._on_parent)
             try:
                 for slot in self._slots:
@@ -140,6 +142,7 @@ class Supervisor:
 
     def _on_parent(self) -> None:
         # The other end never writes: this is its end, with the program that we are part of.
+        assert self._parent is not None
         self._selector.unregister(self._parent)
         if not self._draining:
             self._drain("the program that started this node is gone")
@@ -176,7 +179,7 @@ class Supervisor:
             port=self._port,
             workers=len(self._slots),
         )
-        if self._config.parent_fd >= 0:
+        if self._parent is not None:
             pids = [slot.pid for slot in self._slots]
             ready = {"pid": os.getpid(), "host": self._config.bind, "port": self._port, "workers": pids}
             with contextlib.suppress(BrokenPipeError):  # its end says so too, and is dealt with there
@@ -248,7 +251,7 @@ class Supervisor:
             self._close_what_is_not_the_workers(slot)
             config = self._config
             name = config.name or socket.gethostname()
-            node = Node(self._identity, name, importlib.metadata.version("skywalker"), slot.number, len(self._slots))
+            node = Node(self._identity, name, skywalker.__version__, slot.number, len(self._slots))
             log = self._log.bind(process="worker", worker=slot.number, pid=os.getpid())
             worker = Worker(node, config.limits, config.drain_timeout_s, slot.listener, channel, log)
             status = worker.run()
@@ -264,7 +267,7 @@ class Supervisor:
         self._lock.close()
         if self._state is not None:
             self._state.close()
-        if self._config.parent_fd >= 0:
+        if self._parent is not None:
             self._parent.close()
         for slot in self._slots:
             if slot.channel is not None:
@@ -337,6 +340,9 @@ class Supervisor:
             slot.happened(Event.EXIT)
 
 
-def run(config: Config) -> int:
-    """Run a node in this process until it is told to end; return the exit status (see exits.py)."""
-    return Supervisor(config).run()
+def run(config: Config, parent_fd: int = -1) -> int:
+    """Run a node in this process until it is told to end; return the exit status (see exits.py).
+
+    The socket `parent_fd`, unless it is -1, is told the address once every worker serves, and its end ends the node.
+    """
+    return Supervisor(config, parent_fd).run()

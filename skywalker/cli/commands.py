@@ -27,7 +27,7 @@ _HOMES: Final = {
     "hello": "skywalker.cli.questions",
     "tokens": "skywalker.cli.questions",
     "topic": "skywalker.cli.questions",
-    "demo": "skywalker.cli.demo",
+    "demo": "skywalker.cli.demo.command",
 }
 
 

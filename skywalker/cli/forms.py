@@ -111,7 +111,7 @@ class MessagePack(Form):
     def document(self, data: bytes) -> Any:
         try:
             return values.unpack(data)
-        except (ValueError, TypeError) as error:
+        except ValueError as error:
             raise FormError(f"it is not one MessagePack value: {error or type(error).__name__}") from None
 
     def stream(self, chunks: Iterable[bytes]) -> Iterator[Any]:

@@ -13,11 +13,11 @@ from skywalker.cli.forms import Form
 from skywalker.cli.json_form import FormError, to_json
 from skywalker.cli.options import Asked, Command, argument, form_options, node_options, result, standard_input
 from skywalker.errors import TimedOut
+from skywalker.limits import DEFAULT_TIMEOUT_S
 
 if TYPE_CHECKING:
     from skywalker.clients.blocking import Client
 
-TIMEOUT_S: Final = 60.0
 IN_FLIGHT: Final = 64
 
 
@@ -42,7 +42,7 @@ def send(asked: Asked, topic: str, value: str, lines: bool, in_flight: int, keep
     TOPIC and VALUE are JSON; a bare word is a string. With --lines, values leave in their order, and the first that
     is not delivered ends the stream. --timeout is that of each value, 60s unless it is given.
     """
-    timeout = TIMEOUT_S if asked.timeout is None else asked.timeout
+    timeout = DEFAULT_TIMEOUT_S if asked.timeout is None else asked.timeout
     where = argument(form, "TOPIC", topic)
     if lines:
         if value != "-":
@@ -117,7 +117,7 @@ def _receive(asked: Asked, topic: str, group: Any, lines: bool, count: int | Non
 def _values(asked: Asked, junction: Client, topic: Any, group: Any, lines: bool, count: int | None) -> Iterator[Any]:
     """Yield one value, or `count` of them, or all. Raises TimedOut if it has to wait for too long."""
     if not lines:
-        timeout = TIMEOUT_S if asked.timeout is None else asked.timeout
+        timeout = DEFAULT_TIMEOUT_S if asked.timeout is None else asked.timeout
         yield junction.recv(topic, timeout) if group is None else junction.take(topic, group, timeout)
         return
     for number, value in enumerate(junction.values(topic, group, asked.timeout), 1):

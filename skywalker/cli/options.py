@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from skywalker import config
+from skywalker import units
 from skywalker.cli import exits, terminal
 from skywalker.cli.forms import Form, Json, MessagePack, Raw
 from skywalker.cli.json_form import FormError
 from skywalker.errors import SkywalkerError
-from skywalker.limits import KIB, MAX_TIMEOUT_MS
+from skywalker.limits import DEFAULT_ADDRESS, KIB, MAX_TIMEOUT_MS
 
 if TYPE_CHECKING:
     from skywalker.clients.blocking import Client
@@ -34,7 +34,7 @@ def seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> flo
     if text is None:
         return None
     try:
-        value = config.duration(text)
+        value = units.duration(text)
     except ValueError as error:
         raise click.BadParameter(str(error), ctx, param) from error
     if value * 1000 > MAX_TIMEOUT_MS:
@@ -87,7 +87,7 @@ def node_options(command: Command) -> Command:
     @click.option(
         "--node",
         metavar="HOST:PORT",
-        default="127.0.0.1:3443",
+        default=DEFAULT_ADDRESS,
         envvar="SKYWALKER_NODE",
         show_default=True,
         show_envvar=True,

@@ -14,11 +14,10 @@ from skywalker.cli import exits, terminal
 from skywalker.cli.forms import Form
 from skywalker.cli.json_form import to_json
 from skywalker.cli.options import Asked, argument, form_options, node_options, result
+from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 
 if TYPE_CHECKING:
     from skywalker.clients.blocking import Client
-
-TIMEOUT_S: Final = 10.0
 
 
 @click.command(short_help="Ask whether a node answers")
@@ -61,7 +60,7 @@ def topic(asked: Asked, topic: str, form: Form) -> int:
 def _ask(asked: Asked, question: Callable[[Client, float], Any], printed: Callable[[Any], bytes]) -> int:
     with asked.junction() as junction:
         started = time.monotonic()
-        answer = question(junction, TIMEOUT_S if asked.timeout is None else asked.timeout)
+        answer = question(junction, DEFAULT_CONTROL_TIMEOUT_S if asked.timeout is None else asked.timeout)
         if asked.as_json:
             terminal.write(result("answered", started, value=to_json(answer)))
         else:

@@ -17,10 +17,10 @@ from skywalker.clients.aio_interface import Pending
 from skywalker.clients.calls import Calls
 from skywalker.clients.dialer import ATTEMPT_S, cause_of, is_own_echo, tune
 from skywalker.clients.requests import Kind, milliseconds
-from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, DEFAULT_ADDRESS, Dialect, Settings
+from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, Dialect, Settings
 from skywalker.clients.tasks import TaskJunction
 from skywalker.errors import Closed, TimedOut, Unreachable
-from skywalker.limits import KIB, MAX_FRAME
+from skywalker.limits import DEFAULT_ADDRESS, KIB, MAX_FRAME
 
 MAX_OUTPUT_BYTES: Final = 64 * KIB
 """Bytes gathered in one turn of the loop at most: a task that begins call after call never ends its turn."""

@@ -13,9 +13,10 @@ from typing import Any, Self, TypeVar
 
 from skywalker.clients import rpc
 from skywalker.clients.call import Call
-from skywalker.clients.interface import CONTROL_TIMEOUT_S, RAISE, TIMEOUT_S, Raise, log, meeting_arguments
+from skywalker.clients.interface import RAISE, Raise, greeting, log, meeting_arguments
 from skywalker.clients.requests import MAX_TIMEOUT_S, Kind, MeetingKind
 from skywalker.errors import Closed, LocalProtocolError, TimedOut, TooLarge
+from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
 
 T = TypeVar("T")
 
@@ -54,48 +55,37 @@ class AsyncJunction(abc.ABC):
 
     # Meetings.
 
-    async def send(self, topic: Any, value: Any, timeout: float = TIMEOUT_S, default: T | Raise = RAISE) -> bool | T:
+    async def send(
+        self, topic: Any, value: Any, timeout: float = DEFAULT_TIMEOUT_S, default: T | Raise = RAISE
+    ) -> bool | T:
         """Give `value` to every receiver that waits on `topic`, and to one taker of each group.
 
         With none there, wait for the first. Returns True once somebody has it. If nobody comes
         in time, returns `default`, or raises TimedOut if none is given.
         """
-        try:
-            return await (await self._begin("send", (topic, value), timeout)).result() is True
-        except TimedOut:
-            if isinstance(default, Raise):
-                raise
-            return default
+        call = await self._begin("send", (topic, value), timeout)
+        outcome = await _outcome(call, default)
+        return outcome if call.error else outcome is True
 
-    async def recv(self, topic: Any, timeout: float = TIMEOUT_S, default: Any = RAISE) -> Any:
+    async def recv(self, topic: Any, timeout: float = DEFAULT_TIMEOUT_S, default: Any = RAISE) -> Any:
         """Return the next value sent to `topic`, the oldest that waits if any does.
 
         If none comes in time, returns `default`, or raises TimedOut if none is given.
         """
-        try:
-            return await (await self._begin("recv", (topic,), timeout)).result()
-        except TimedOut:
-            if default is RAISE:
-                raise
-            return default
+        return await _outcome(await self._begin("recv", (topic,), timeout), default)
 
-    async def take(self, topic: Any, group: Any = "", timeout: float = TIMEOUT_S, default: Any = RAISE) -> Any:
+    async def take(self, topic: Any, group: Any = "", timeout: float = DEFAULT_TIMEOUT_S, default: Any = RAISE) -> Any:
         """As recv(), but of all that take from `topic` in one `group`, only one gets each value."""
-        try:
-            return await (await self._begin("take", (topic, group), timeout)).result()
-        except TimedOut:
-            if default is RAISE:
-                raise
-            return default
+        return await _outcome(await self._begin("take", (topic, group), timeout), default)
 
     async def begin(
-        self, kind: MeetingKind, topic: Any, value: Any = RAISE, *, group: Any = "", timeout: float = TIMEOUT_S
+        self, kind: MeetingKind, topic: Any, value: Any = RAISE, *, group: Any = "", timeout: float = DEFAULT_TIMEOUT_S
     ) -> Pending:
         """Start a call without waiting for its outcome. `value` goes with "send", and `group` with "take"."""
         return await self._begin(kind, meeting_arguments(kind, topic, value, group), timeout)
 
     @abc.abstractmethod
-    async def cancel(self, call: Pending, timeout: float = CONTROL_TIMEOUT_S) -> bool:
+    async def cancel(self, call: Pending, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> bool:
         """Cancel a call; its result() then raises Cancelled. Returns whether it still waited."""
 
     async def values(self, topic: Any, group: Any = None, timeout: float | None = None) -> AsyncIterator[Any]:
@@ -116,7 +106,7 @@ class AsyncJunction(abc.ABC):
 
     # Requests.
 
-    async def request(self, topic: Any, value: Any, timeout: float = TIMEOUT_S) -> Any:
+    async def request(self, topic: Any, value: Any, timeout: float = DEFAULT_TIMEOUT_S) -> Any:
         """Return what the handler that serves `topic` returns for `value`.
 
         Raises TimedOut if none answers in time, HandlerFailed if it raised.
@@ -162,21 +152,21 @@ class AsyncJunction(abc.ABC):
 
     # The node.
 
-    async def tokens(self, timeout: float = CONTROL_TIMEOUT_S) -> list[int]:
+    async def tokens(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> list[int]:
         """Return the sorted tokens of the node, signed 64-bit."""
         return list(await (await self._begin("tokens", (), timeout)).result())
 
-    async def topic(self, topic: Any, timeout: float = CONTROL_TIMEOUT_S) -> dict[Any, Any]:
+    async def topic(self, topic: Any, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> dict[Any, Any]:
         """Return who waits on `topic`: receivers, takers by group, senders, and the age of the oldest."""
         return dict(await (await self._begin("topic", (topic,), timeout)).result())
 
-    async def ping(self, timeout: float = CONTROL_TIMEOUT_S) -> bool:
+    async def ping(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> bool:
         """Return True once the node has answered."""
         return await (await self._begin("ping", (), timeout)).result() is True
 
-    @abc.abstractmethod
-    async def hello(self, timeout: float = CONTROL_TIMEOUT_S) -> dict[Any, Any]:
+    async def hello(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> dict[Any, Any]:
         """Return what the node says of itself. Empty if it does not know the question, as an original one."""
+        return greeting(await (await self._begin("hello", ({},), timeout)).result())
 
     # Life.
 
@@ -203,6 +193,16 @@ class AsyncJunction(abc.ABC):
     @abc.abstractmethod
     def _abandon(self, call: Pending) -> None:
         """End `call`, unless it has ended, because nobody wants its outcome."""
+
+
+async def _outcome(call: Pending, default: Any) -> Any:
+    """Wait for a meeting and return its result; if nobody came in time, `default`, unless that is RAISE."""
+    try:
+        return await call.result()
+    except TimedOut:
+        if default is RAISE:
+            raise
+        return default
 
 
 async def _handle(handler: Callable[[Any], Awaitable[Any] | Any], value: Any) -> dict[str, Any]:

@@ -20,12 +20,12 @@ from typing import Any, Final
 from skywalker.clients import backoff
 from skywalker.clients.calls import Calls
 from skywalker.clients.dialer import Dialer, cause_of
-from skywalker.clients.interface import CONTROL_TIMEOUT_S, Pending
+from skywalker.clients.interface import Pending
 from skywalker.clients.requests import Kind, milliseconds
-from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, DEFAULT_ADDRESS, Dialect, Settings
+from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, Dialect, Settings
 from skywalker.clients.threads import SLACK_S, ThreadedJunction
 from skywalker.errors import Closed, SkywalkerError, TimedOut, Unreachable
-from skywalker.limits import KIB, MAX_FRAME
+from skywalker.limits import DEFAULT_ADDRESS, DEFAULT_CONTROL_TIMEOUT_S, KIB, MAX_FRAME
 
 READ_BYTES: Final = 64 * KIB
 
@@ -106,7 +106,7 @@ class Client(ThreadedJunction):
             if self._leader is None:
                 self._close_sockets()
 
-    def cancel(self, call: Pending, timeout: float = CONTROL_TIMEOUT_S) -> bool:
+    def cancel(self, call: Pending, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> bool:
         self._check_process()
         return super().cancel(call, timeout)
 

@@ -13,14 +13,13 @@ from typing import Any, Final
 import msgpack
 
 from skywalker.clients.call import Call
-from skywalker.clients.replies import UNDECODABLE, id_in, is_timeout, refusal
-from skywalker.clients.requests import MEETINGS, Kind, elements_of, renewed
+from skywalker.clients.requests import MEETINGS, Kind, elements_of, id_in, renewed
 from skywalker.clients.settings import Settings
 from skywalker.clients.silence import PROBE_S, Silence
 from skywalker.deadlines import Deadlines
 from skywalker.errors import Cancelled, Draining, RemoteProtocolError, RequestError, SkywalkerError, Unreachable
 from skywalker.wire import values
-from skywalker.wire.junction import ACK, CANCEL, PING, TRUE, frame
+from skywalker.wire.junction import ACK, CANCEL, PING, TRUE, frame, is_timeout, refusal
 
 HELLO_S: Final = 10.0
 """Seconds that a node has to answer the :hello that opens a connection."""
@@ -169,7 +168,7 @@ class Calls:
                 break
             try:
                 reply = values.unpack(data[pos + 2 : end])
-            except UNDECODABLE as error:
+            except ValueError as error:
                 self._undecodable(data[pos:end], error)
             else:
                 self._reply(reply, data, pos, end)
@@ -281,7 +280,7 @@ class Calls:
             case _:
                 self.hang_up = f"the node sent {message!r:.100}, which is neither a reply nor a ping"
 
-    def _undecodable(self, reply: bytes, error: Exception) -> None:
+    def _undecodable(self, reply: bytes, error: ValueError) -> None:
         """A reply without a form in Python fails its own call only, if it is one."""
         try:
             call = self._calls.get(id_in(reply) or 0)

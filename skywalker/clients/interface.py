@@ -15,14 +15,9 @@ from skywalker.clients import rpc
 from skywalker.clients.call import Call
 from skywalker.clients.requests import MAX_TIMEOUT_S, Kind, MeetingKind
 from skywalker.errors import Closed, LocalProtocolError, TimedOut, TooLarge
+from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
 
 log: Final = logging.getLogger("skywalker")
-
-TIMEOUT_S: Final = 60.0
-"""Seconds that a call waits for a partner, unless told otherwise."""
-
-CONTROL_TIMEOUT_S: Final = 10.0
-"""Seconds that the node has to answer a call that waits for nobody."""
 
 T = TypeVar("T")
 
@@ -70,48 +65,35 @@ class Junction(abc.ABC):
 
     # Meetings.
 
-    def send(self, topic: Any, value: Any, timeout: float = TIMEOUT_S, default: T | Raise = RAISE) -> bool | T:
+    def send(self, topic: Any, value: Any, timeout: float = DEFAULT_TIMEOUT_S, default: T | Raise = RAISE) -> bool | T:
         """Give `value` to every receiver that waits on `topic`, and to one taker of each group.
 
         With none there, wait for the first. Returns True once somebody has it. If nobody comes
         in time, returns `default`, or raises TimedOut if none is given.
         """
-        try:
-            return self._begin("send", (topic, value), timeout).result() is True
-        except TimedOut:
-            if isinstance(default, Raise):
-                raise
-            return default
+        call = self._begin("send", (topic, value), timeout)
+        outcome = _outcome(call, default)
+        return outcome if call.error else outcome is True
 
-    def recv(self, topic: Any, timeout: float = TIMEOUT_S, default: Any = RAISE) -> Any:
+    def recv(self, topic: Any, timeout: float = DEFAULT_TIMEOUT_S, default: Any = RAISE) -> Any:
         """Return the next value sent to `topic`, the oldest that waits if any does.
 
         If none comes in time, returns `default`, or raises TimedOut if none is given.
         """
-        try:
-            return self._begin("recv", (topic,), timeout).result()
-        except TimedOut:
-            if default is RAISE:
-                raise
-            return default
+        return _outcome(self._begin("recv", (topic,), timeout), default)
 
-    def take(self, topic: Any, group: Any = "", timeout: float = TIMEOUT_S, default: Any = RAISE) -> Any:
+    def take(self, topic: Any, group: Any = "", timeout: float = DEFAULT_TIMEOUT_S, default: Any = RAISE) -> Any:
         """As recv(), but of all that take from `topic` in one `group`, only one gets each value."""
-        try:
-            return self._begin("take", (topic, group), timeout).result()
-        except TimedOut:
-            if default is RAISE:
-                raise
-            return default
+        return _outcome(self._begin("take", (topic, group), timeout), default)
 
     def begin(
-        self, kind: MeetingKind, topic: Any, value: Any = RAISE, *, group: Any = "", timeout: float = TIMEOUT_S
+        self, kind: MeetingKind, topic: Any, value: Any = RAISE, *, group: Any = "", timeout: float = DEFAULT_TIMEOUT_S
     ) -> Pending:
         """Start a call and return at once. `value` goes with "send", and `group` with "take"."""
         return self._begin(kind, meeting_arguments(kind, topic, value, group), timeout)
 
     @abc.abstractmethod
-    def cancel(self, call: Pending, timeout: float = CONTROL_TIMEOUT_S) -> bool:
+    def cancel(self, call: Pending, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> bool:
         """Cancel a call; its result() then raises Cancelled. Returns whether it still waited."""
 
     def values(self, topic: Any, group: Any = None, timeout: float | None = None) -> Iterator[Any]:
@@ -132,7 +114,7 @@ class Junction(abc.ABC):
 
     # Requests.
 
-    def request(self, topic: Any, value: Any, timeout: float = TIMEOUT_S) -> Any:
+    def request(self, topic: Any, value: Any, timeout: float = DEFAULT_TIMEOUT_S) -> Any:
         """Return what the handler that serves `topic` returns for `value`.
 
         Raises TimedOut if none answers in time, HandlerFailed if it raised.
@@ -173,21 +155,21 @@ class Junction(abc.ABC):
 
     # The node.
 
-    def tokens(self, timeout: float = CONTROL_TIMEOUT_S) -> list[int]:
+    def tokens(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> list[int]:
         """Return the sorted tokens of the node, signed 64-bit."""
         return list(self._begin("tokens", (), timeout).result())
 
-    def topic(self, topic: Any, timeout: float = CONTROL_TIMEOUT_S) -> dict[Any, Any]:
+    def topic(self, topic: Any, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> dict[Any, Any]:
         """Return who waits on `topic`: receivers, takers by group, senders, and the age of the oldest."""
         return dict(self._begin("topic", (topic,), timeout).result())
 
-    def ping(self, timeout: float = CONTROL_TIMEOUT_S) -> bool:
+    def ping(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> bool:
         """Return True once the node has answered."""
         return self._begin("ping", (), timeout).result() is True
 
-    @abc.abstractmethod
-    def hello(self, timeout: float = CONTROL_TIMEOUT_S) -> dict[Any, Any]:
+    def hello(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> dict[Any, Any]:
         """Return what the node says of itself. Empty if it does not know the question, as an original one."""
+        return greeting(self._begin("hello", ({},), timeout).result())
 
     # Life.
 
@@ -237,6 +219,16 @@ def meeting_arguments(kind: MeetingKind, topic: Any, value: Any, group: Any) -> 
 def greeting(answer: Any) -> dict[Any, Any]:
     """Return the answer to a :hello as a map, an empty one if it is none."""
     return answer if isinstance(answer, dict) else {}
+
+
+def _outcome(call: Pending, default: Any) -> Any:
+    """Wait for a meeting and return its result; if nobody came in time, `default`, unless that is RAISE."""
+    try:
+        return call.result()
+    except TimedOut:
+        if default is RAISE:
+            raise
+        return default
 
 
 def _handle(handler: Callable[[Any], Any], value: Any) -> dict[str, Any]:

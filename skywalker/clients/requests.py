@@ -10,12 +10,11 @@ from typing import Any, Final, Literal
 
 import msgpack
 
-from skywalker.clients.replies import is_timeout
 from skywalker.errors import LocalProtocolError, TooLarge
 from skywalker.limits import MAX_FRAME, MAX_TIMEOUT_MS
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, split
-from skywalker.wire.junction import ERROR_TYPE, RECV, frame
+from skywalker.wire.junction import ERROR_TYPE, RECV, frame, is_timeout
 
 MeetingKind = Literal["send", "recv", "take"]
 Kind = Literal["send", "recv", "take", "tokens", "topic", "hello", "ping", "cancel"]
@@ -107,6 +106,19 @@ def elements_of(request: bytes) -> tuple[bytes, ...]:
     return elements
 
 
+def id_in(reply: bytes) -> int | None:
+    """Return the id in a frame that could not be decoded as a whole; None if it has none, or is no reply.
+
+    Raises ValueError where it is no array of three values.
+    """
+    elements = split(reply)[0][0]
+    if isinstance(elements, BadFrame) or len(elements) != 3:
+        raise ValueError("the node sent what is no MessagePack array of three")
+    head = elements[1][0]
+    is_integer = head < 0x80 or 0xCC <= head <= 0xD3
+    return int(values.unpack(elements[1])) if is_integer else None
+
+
 def renewed(request: bytes, timeout: float) -> bytes:
     """Return the frame of a meeting with another timeout, in seconds, no longer than the one it had."""
     elements = list(elements_of(request))
@@ -120,5 +132,5 @@ def topic_of(request: bytes) -> Any:
     topic = elements[-1 if elements[0] == RECV else -2]
     try:
         return values.unpack(topic)
-    except (ValueError, TypeError):
+    except ValueError:
         return topic

@@ -11,15 +11,12 @@ import msgpack
 
 from skywalker.clients.requests import Requests
 from skywalker.errors import LocalProtocolError
-from skywalker.limits import MAX_FRAME
+from skywalker.limits import DEFAULT_ADDRESS, DEFAULT_HOST, DEFAULT_PORT, MAX_FRAME
 from skywalker.wire import values
 from skywalker.wire.junction import CLOJURE_TIMED_OUT
 
 Dialect = Literal["current", "first"]
 
-DEFAULT_HOST: Final = "127.0.0.1"
-DEFAULT_PORT: Final = 3443
-DEFAULT_ADDRESS: Final = f"{DEFAULT_HOST}:{DEFAULT_PORT}"
 CONNECT_TIMEOUT_S: Final = 5.0
 MIN_FRAME: Final = 64
 """Bytes; with a smaller limit not even a :cancel would fit."""

@@ -11,9 +11,9 @@ from typing import Any
 
 from skywalker.clients.aio_interface import AsyncJunction, Pending
 from skywalker.clients.call import Core
-from skywalker.clients.interface import CONTROL_TIMEOUT_S, greeting
 from skywalker.clients.requests import Kind
 from skywalker.errors import Closed
+from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 
 
 class TaskJunction(AsyncJunction):
@@ -25,16 +25,13 @@ class TaskJunction(AsyncJunction):
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
 
-    async def cancel(self, call: Pending, timeout: float = CONTROL_TIMEOUT_S) -> bool:
+    async def cancel(self, call: Pending, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> bool:
         self._check_open()
         canceller = Pending(self)
         self._core.cancel(call, canceller, timeout, self._loop.time())
         self._wake_by(canceller.expires)
         self._act()
         return await canceller.result() is True
-
-    async def hello(self, timeout: float = CONTROL_TIMEOUT_S) -> dict[Any, Any]:
-        return greeting(await (await self._begin("hello", ({},), timeout)).result())
 
     async def close(self) -> None:
         self._closed = True

@@ -11,10 +11,11 @@ import time
 from typing import Any, Final
 
 from skywalker.clients.call import Call, Core
-from skywalker.clients.interface import CONTROL_TIMEOUT_S, Junction, Pending, greeting
+from skywalker.clients.interface import Junction, Pending
 from skywalker.clients.requests import Kind
 from skywalker.deadlines import BUCKETS_PER_SECOND
 from skywalker.errors import Closed
+from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 
 SLACK_S: Final = 2 / BUCKETS_PER_SECOND
 """Seconds after which a deadline that has passed is surely found due."""
@@ -29,16 +30,13 @@ class ThreadedJunction(Junction):
         self._sleepers: dict[threading.Lock, None] = {}  # locks of threads that wait to be woken
         self._closed = False
 
-    def cancel(self, call: Pending, timeout: float = CONTROL_TIMEOUT_S) -> bool:
+    def cancel(self, call: Pending, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> bool:
         canceller = Pending(self)
         with self._lock:
             self._check_open()
             self._core.cancel(call, canceller, timeout, time.monotonic())
             self._act()
         return canceller.result() is True
-
-    def hello(self, timeout: float = CONTROL_TIMEOUT_S) -> dict[Any, Any]:
-        return greeting(self._begin("hello", ({},), timeout).result())
 
     def close(self) -> None:
         with self._lock:

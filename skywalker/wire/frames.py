@@ -103,7 +103,8 @@ def _elements(view: bytes, pos: int, end: int) -> Frame:
         if pos != end:
             raise _Malformed(f"{end - pos} bytes follow the array")
     except _Malformed as error:
-        method, id = (*elements, b"", b"")[:2]
+        method = elements[0] if elements else b""
+        id = elements[1] if len(elements) > 1 else b""
         return BadFrame(b"", str(error), method, id)
     return tuple(elements)
 

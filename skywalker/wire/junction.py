@@ -7,7 +7,7 @@ Encoded parts are `bytes` throughout; only errors, which are rare, are built fro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgpack
 
@@ -32,6 +32,7 @@ TRUE: Final = b"\xc3"
 
 TIMEOUT_TYPE: Final = 0x54
 ERROR_TYPE: Final = 0x45
+_TIMEOUT_PAYLOAD: Final = b"\0"
 TIMED_OUT: Final = b"\xd4\x54\x00"
 """The result that says "timed out" in the current dialect."""
 
@@ -93,3 +94,18 @@ def error_from(payload: bytes) -> RequestError:
         case [str(code), str(message), {**details}]:
             return RequestError.from_wire(code, message, details)
     raise ValueError("an error reply does not hold a code, a message and a map")
+
+
+def refusal(result: Any) -> RequestError | None:
+    """Return the error that a decoded result is, None if it is a value."""
+    if isinstance(result, msgpack.ExtType) and result.code == ERROR_TYPE:
+        try:
+            return error_from(result.data)
+        except ValueError:
+            pass  # some client's value: a node makes no such errors
+    return None
+
+
+def is_timeout(result: Any) -> bool:
+    """Whether a decoded result, or a value, is the current dialect's word for "timed out"."""
+    return isinstance(result, msgpack.ExtType) and result.code == TIMEOUT_TYPE and result.data == _TIMEOUT_PAYLOAD

@@ -11,9 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from skywalker.cli.demo import ADDRESS_TAKEN, PORT
-from skywalker.cli.demo_run import Comparison, Progress
-from skywalker.cli.demo_taker import Receipts, digest
+from skywalker.cli.demo.command import ADDRESS_TAKEN
+from skywalker.cli.demo.receipts import Receipts, digest
+from skywalker.cli.demo.run import Comparison, Progress
+from skywalker.limits import DEFAULT_PORT
 from tests.cli.running import end, run, started
 from tests.cli.terminal import on_terminal
 from tests.helpers import eventually
@@ -56,14 +57,14 @@ def test_a_taken_port_is_told_and_another_one_used() -> None:
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            other.bind(("127.0.0.1", PORT))
+            other.bind(("127.0.0.1", DEFAULT_PORT))
             other.listen()
         except OSError:
             pass  # then somebody else has it, which is as good
         ran = run("demo", "--seconds", "0.2")
     assert ran.returncode == 0
-    assert f"port {PORT} is taken" in ran.stdout.decode()
-    assert f"node       127.0.0.1:{PORT}" not in ran.stdout.decode()
+    assert f"port {DEFAULT_PORT} is taken" in ran.stdout.decode()
+    assert f"node       127.0.0.1:{DEFAULT_PORT}" not in ran.stdout.decode()
     assert exits.ADDRESS == ADDRESS_TAKEN
 
 
@@ -99,12 +100,13 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind(moment: bytes, tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_killed_demo_leaves_no_process_behind(tmp_path: Path) -> None:
+def test_a_killed_demo_leaves_no_process_and_no_file_behind(tmp_path: Path) -> None:
     with started("demo", "--seconds", "60", TMPDIR=str(tmp_path)) as process:
         demo = psutil.Process(process.pid)
         family = eventually(lambda: (found := demo.children(recursive=True)) and len(found) >= 5 and found, within=10.0)
         process.send_signal(signal.SIGKILL)
         eventually(lambda: not any(child.is_running() for child in family), within=10.0)
+    assert list(tmp_path.iterdir()) == []
 
 
 def progress_of(*lines: str, timed_out: frozenset[int] = frozenset()) -> Progress:

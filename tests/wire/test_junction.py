@@ -92,10 +92,10 @@ def test_an_error_names_the_call_that_failed() -> None:
     assert only_frame(wire.error_frame(wire.TAKE, b"\xa3abc", BY_CODE["busy"]()))[:2] == (wire.TAKE, b"\xa3abc")
 
 
-def test_a_code_of_a_later_version_is_an_error_that_names_it() -> None:
+def test_a_code_of_a_later_version_is_an_error_that_keeps_it() -> None:
     error = wire.error_from(pack(["not-yet-known", "what happened", {"size": 6}]))
     assert type(error) is RequestError
-    assert str(error) == "not-yet-known: what happened"
+    assert (error.code, str(error)) == ("not-yet-known", "what happened")
     assert error.details == {"size": 6}
 
 

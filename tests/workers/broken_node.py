@@ -20,4 +20,5 @@ if __name__ == "__main__":
     supervisor.Worker = Broken  # type: ignore[misc]  # the fault enters here
     flags = dict(argument.removeprefix("--").replace("-", "_").split("=", 1) for argument in sys.argv[1:])
     flags["drain_timeout_s"] = flags.pop("drain_timeout")
-    sys.exit(supervisor.run(config.load(flags)))
+    parent_fd = int(flags.pop("parent_fd"))
+    sys.exit(supervisor.run(config.load(flags), parent_fd))

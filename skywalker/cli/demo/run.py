@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 import skywalker
-from skywalker.cli.demo_taker import READY, Receipts, digest, topic
+from skywalker.cli.demo.receipts import Receipts, digest
+from skywalker.cli.demo.taker import READY, topic
 
 TOPICS: Final = 8
 IN_FLIGHT: Final = 32
@@ -36,7 +37,7 @@ class Progress:
     elapsed: float = 0.0
     delivered: int = 0
     bytes: int = 0
-    rounds: float = 0.0  # how often the file was sent, the present time included
+    passes: int = 0  # how often the file was read to its end
     digests: array[int] = field(default_factory=lambda: array("Q"))
     timed_out: set[int] = field(default_factory=set)
 
@@ -90,7 +91,7 @@ def lines(file: Path, progress: Progress) -> Iterator[str | bytes]:
                     yield line
                 if progress.now() >= progress.seconds:
                     return
-        progress.rounds += 1
+        progress.passes += 1
 
 
 def run(
@@ -157,7 +158,7 @@ async def _send(junction: skywalker.aio.Junction, file: Path, progress: Progress
 @contextlib.asynccontextmanager
 async def _taker(address: str, takes: int) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "skywalker.cli.demo_taker", address, str(TOPICS), str(takes)),
+        *(sys.executable, "-P", "-m", "skywalker.cli.demo.taker", address, str(TOPICS), str(takes)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=2**26,
@@ -165,8 +166,9 @@ async def _taker(address: str, takes: int) -> AsyncIterator[asyncio.subprocess.P
     try:
         yield process
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
+        # It ends with its input. To kill one that may just have ended could reap it, and asyncio then complains.
+        assert process.stdin is not None  # it was asked for
+        process.stdin.close()
         await process.wait()
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from skywalker.cli import terminal
 
 if TYPE_CHECKING:
-    from skywalker.cli.demo_run import Comparison, Progress
-    from skywalker.cli.demo_taker import Receipts
+    from skywalker.cli.demo.receipts import Receipts
+    from skywalker.cli.demo.run import Comparison, Progress
 
 INDENT: Final = "  "
 LABEL: Final = 11
@@ -24,7 +24,7 @@ class Screen:
 
     def __init__(self) -> None:
         self._live = os.isatty(terminal.STDOUT)
-        self._fancy = terminal.speaks("━╺→·✓✗")
+        self._fancy = terminal.speaks("━→✓✗")
         self._drawn = False
         self.pause = 0.1 if self._live else 1.0
 
@@ -72,7 +72,7 @@ class Screen:
         """Show what was sent, what arrived, and whether that is the same."""
         sent, seconds = len(progress.digests), progress.elapsed
         latencies = sorted(receipts.latencies_us)
-        again = f", the file {progress.rounds:,.0f} times over" if progress.rounds >= 2 else ""
+        again = f", the file {progress.passes:,} times over" if progress.passes >= 2 else ""
         self._number("sent", sent, f"lines, {progress.bytes / 1e6:,.1f} MB in {seconds:.1f} s{again}")
         self._number("received", len(receipts.numbers), "lines")
         self._number("timed out", len(progress.timed_out), "lines")

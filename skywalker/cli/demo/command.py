@@ -1,4 +1,4 @@
-"""`skywalker demo`: a node, a real file, and a pool of takers, on one screen. Leaves nothing behind."""
+"""The command: a node, a real file, and a pool of takers, on one screen. Leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from skywalker.cli import exits
-from skywalker.cli.demo_screen import Screen
+from skywalker.cli.demo.screen import Screen
+from skywalker.limits import DEFAULT_PORT
 
 if TYPE_CHECKING:
     from skywalker.embedding import Node
 
-PORT: Final = 3443
 ADDRESS_TAKEN: Final = 6
 """With which status a node ends that cannot have its port."""
 
@@ -54,15 +54,15 @@ def _node(screen: Screen) -> Iterator[Node]:
 
     screen.title()
     with contextlib.ExitStack() as stack:
-        with _ctrl_c_waits():
-            state_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="skywalker-demo-"))
+        # A node uses its state directory only as it starts; gone by then, none outlives a demo that is killed later.
+        with _ctrl_c_waits(), tempfile.TemporaryDirectory(prefix="skywalker-demo-") as state_dir:
             note = ""
             try:
-                node = start(port=PORT, workers=0, state_dir=state_dir)
+                node = start(port=DEFAULT_PORT, workers=0, state_dir=state_dir)
             except StartError as error:
                 if error.status != ADDRESS_TAKEN:
                     raise
-                note = f"port {PORT} is taken by another program, so this is a free one"
+                note = f"port {DEFAULT_PORT} is taken by another program, so this is a free one"
                 node = start(port=0, workers=0, state_dir=state_dir)
             stack.callback(node.stop)
         try:
@@ -89,7 +89,7 @@ def _ctrl_c_waits() -> Iterator[None]:
 
 def _demonstrate(node: Node, file: Path, seconds: float, screen: Screen) -> int:
     # Only now: help reads this file too.
-    from skywalker.cli.demo_run import IN_FLIGHT, TOPICS, Comparison, Progress, run
+    from skywalker.cli.demo.run import IN_FLIGHT, TOPICS, Comparison, Progress, run
 
     takers = min(4, max(2, os.cpu_count() or 1))
     screen.route(file, TOPICS, takers, IN_FLIGHT)
