@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from skywalker.clients.interface import Junction, Pending
     from skywalker.clients.local import LocalJunction
     from skywalker.errors import (
+        BadArity,
+        BadFrame,
+        BadId,
+        BadTimeout,
         BadTopic,
         Busy,
         Cancelled,
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
         Draining,
         Forbidden,
         HandlerFailed,
+        Internal,
         LocalProtocolError,
         RemoteProtocolError,
         RequestError,
@@ -34,12 +39,17 @@ if TYPE_CHECKING:
         TimedOut,
         TooLarge,
         Unauthorized,
+        UnknownMethod,
         Unreachable,
     )
 
 __version__: Final = "0.1.0"
 
 __all__ = [
+    "BadArity",
+    "BadFrame",
+    "BadId",
+    "BadTimeout",
     "BadTopic",
     "Busy",
     "Cancelled",
@@ -49,6 +59,7 @@ __all__ = [
     "Draining",
     "Forbidden",
     "HandlerFailed",
+    "Internal",
     "Junction",
     "LocalJunction",
     "LocalProtocolError",
@@ -59,6 +70,7 @@ __all__ = [
     "TimedOut",
     "TooLarge",
     "Unauthorized",
+    "UnknownMethod",
     "Unreachable",
     "__version__",
     "aio",

@@ -63,9 +63,9 @@ class Limits:
     max_connections: int = setting(10_000, "connections open at a time, in each worker")
     max_calls: int = setting(10_000, "calls in flight on one connection")
     waiting_bytes: int = setting(128 * MIB, "memory for calls that wait, in each worker")
-    output_bytes: int = setting(256 * KIB, "replies queued for one connection before it is given no more values")
+    output_bytes: int = setting(256 * KIB, "values not yet read, or not yet acknowledged, before a connection is given no more")
     mesh_bytes: int = setting(16 * MIB, "calls queued for one sibling worker")
-    half_frame_s: float = setting(10.0, "seconds for the rest of a frame to arrive")
+    half_frame_s: float = setting(10.0, "seconds for a begun frame to arrive whole")
     unread_output_s: float = setting(30.0, "seconds in which a peer must read some of its replies")
     idle_probe_s: float = setting(60.0, "seconds of silence after which a peer that waits for a reply is probed")
 

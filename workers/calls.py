@@ -98,7 +98,8 @@ class NodeCall(Call):
 
     def cost(self) -> int:
         """Return the bytes of memory that are counted for it while it waits."""
-        return WAITING_CALL_BYTES + len(self.topic) + (0 if self.value is None else len(self.value))
+        value = self.value or self.group or b""
+        return WAITING_CALL_BYTES + len(self.topic) + len(value)
 
     def hold(self) -> None:
         """Run the caller's clock from now on, if it does not yet: this turn will not bring the outcome."""
@@ -152,6 +153,9 @@ class ClientCall(NodeCall):
         if not self.held and not self.caller.gone:
             self.caller.keep(self)
 
+    def cost(self) -> int:
+        return NodeCall.cost(self) + len(self.timed_out)
+
     # Meeting.
 
     def meet(self, junction: Junction) -> bool:
@@ -165,8 +169,7 @@ class ClientCall(NodeCall):
         if caller.gone:
             return False
         if caller.congested():
-            self.hold()
-            caller.park(self)
+            self._wait_for_room()
             return False
         try:
             self.chunk = wire.reply(self.method, self.id, send.value)
@@ -177,6 +180,14 @@ class ClientCall(NodeCall):
         caller.release(self)
         caller.push_value(self)
         return True
+
+    def _wait_for_room(self) -> None:
+        try:
+            self.caller.router.hold(self)
+        except Busy as error:
+            self.fail(error)
+        else:
+            self.caller.park(self)
 
     def met(self) -> None:
         self.caller.release(self)

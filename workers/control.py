@@ -68,13 +68,18 @@ class Channel:
         self._socket.close()
 
     def send(self, message: Message, passed: socket.socket | None = None) -> bool:
-        """Send a message, and a copy of a socket. Returns False if the other end is gone or has long not read."""
+        """Send a message, and a copy of a socket. Returns False if the other end has long not read any.
+
+        One that is gone is not told, and need not be: its end says so too.
+        """
         data = json.dumps([type(message).__name__, asdict(message)]).encode()
         fds = [] if passed is None else [passed.fileno()]
         try:
             socket.send_fds(self._socket, [data], fds)
-        except (BlockingIOError, BrokenPipeError, ConnectionResetError):
+        except BlockingIOError:
             return False
+        except (BrokenPipeError, ConnectionResetError):
+            pass
         return True
 
     def receive(self) -> tuple[Message, socket.socket | None] | None:

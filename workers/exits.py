@@ -18,7 +18,8 @@ STATE: Final = 8
 
 LONG_LIFE_S: Final = 30.0
 """A worker that served this long was healthy: its death counts as the first one."""
-MAX_DELAY_S: Final = 10.0
+MAX_DELAY_S: Final = 1.0
+"""Short, since connections wait in the listener of a worker that is not there."""
 
 
 def restart_delay(deaths: int) -> float:

@@ -82,7 +82,7 @@ def default_path(port: int) -> Path | None:
         return None
     given = os.environ.get("STATE_DIRECTORY")  # by systemd, already ours alone
     if given:
-        return Path(given)
+        return Path(given.split(":")[0])  # systemd lists all that it made
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(home) / "skywalker" / str(port)
 

@@ -112,10 +112,11 @@ def topic(session: Session, frame: Arguments) -> None:
 
 
 def ping(session: Session, frame: Arguments) -> None:
-    """`[":ping", id]`: true; and `[":ping", id, true]`, the answer to a probe of ours."""
-    if len(frame) != 3:
-        _, id = _arguments(frame, 2)
-        session.reply(wire.PING, id, wire.TRUE)
+    """`[":ping", id]`: true; and `[":ping", nil, true]`, the answer to a probe of ours."""
+    if len(frame) == 3 and frame[1] == wire.NIL:
+        return
+    _, id = _arguments(frame, 2)
+    session.reply(wire.PING, id, wire.TRUE)
 
 
 def hello(session: Session, frame: Arguments) -> None:

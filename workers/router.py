@@ -115,14 +115,14 @@ class Router:
         if call.deadline <= self.now and not call.held:
             call.over()
         else:
-            self._hold(call)
+            self.hold(call)
             self.junction.wait(call)
 
     def _forward(self, call: ClientCall, owner: int) -> None:
         link = self._links.get(owner)
         if link is not None and not call.held and link.congested():
             raise Busy("too much waits for the worker that owns the topic", {"limit": "mesh_bytes"})
-        self._hold(call)
+        self.hold(call)
         if link is None:
             self._orphans.setdefault(owner, {})[call] = None
         else:
@@ -132,7 +132,8 @@ class Router:
 
     # What is held.
 
-    def _hold(self, call: ClientCall) -> None:
+    def hold(self, call: ClientCall) -> None:
+        """Keep a call that has to wait. Raises Busy if a new one has no room."""
         if not call.held:
             call.caller.admit()
             self.admit(call.cost())

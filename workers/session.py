@@ -32,6 +32,7 @@ class Session(Connection):
 
     __slots__ = (
         "_calls", "_half_frame", "_heard_at", "_in_flight", "_probe", "_tail", "_twins", "_unacked",
+        "_unacked_bytes",
         "_unreadable", "acks", "name",
     )  # fmt: skip
 
@@ -45,6 +46,7 @@ class Session(Connection):
         self._calls: dict[bytes, ClientCall] = {}  # those that wait, by id
         self._twins: dict[bytes, dict[ClientCall, None]] = {}  # those whose id another one had
         self._unacked: dict[bytes, ClientCall] = {}  # by id, those whose value waits for its :ack
+        self._unacked_bytes = 0
         self._heard_at = 0.0
         self._half_frame: Alarm | None = None
         self._probe: Alarm | None = None  # set once the client has greeted, for only then it knows :ping
@@ -83,7 +85,7 @@ class Session(Connection):
             alarm.set(self.router, self.router.now + self.router.limits.half_frame_s)
 
     def _half_frame_is_old(self) -> None:
-        if self.congested():
+        if self._backlog is not None:
             # It is us who do not read: the rest may long be there.
             self._watch_tail(fresh=True)
             return
@@ -116,23 +118,21 @@ class Session(Connection):
     def delivered(self, listener: ClientCall) -> None:
         if self.acks and listener.offered is not None and not listener.offered.abandoned:
             listener.offered.hold()
-            listener.chunk = b""
             # An id that is used twice at a time can be acknowledged but once: the older one gives way.
-            older = self._unacked.pop(listener.id, None)
+            self.acknowledged(listener.id)
             self._unacked[listener.id] = listener
-            if older is not None:
-                Connection.delivered(self, older)
+            self._unacked_bytes += len(listener.chunk)
         else:
             Connection.delivered(self, listener)
 
     def congested(self) -> bool:
         if Connection.congested(self):
             return True
-        # A value that must be acknowledged is kept until it is.
-        router = self.router
+        # A value that is not acknowledged is as good as one that is not written.
+        limits = self.router.limits
         return self.acks and (
-            len(self._unacked) + len(self._values) >= router.limits.max_calls
-            or router.bytes_held >= router.limits.waiting_bytes
+            len(self._unacked) + len(self._values) >= limits.max_calls
+            or self._unacked_bytes + self._out_bytes >= limits.output_bytes
         )
 
     # The calls that wait here.
@@ -202,17 +202,23 @@ class Session(Connection):
 
     def acknowledged(self, call_id: bytes) -> None:
         """The client has the value that it was given for this call."""
-        listener = self._unacked.pop(call_id, None)
+        listener = self._no_longer_unacked(call_id)
         if listener is not None:
             Connection.delivered(self, listener)
             self._roomy()
 
     def given_back(self, call_id: bytes) -> None:
         """The client does not want the value it was given for this call, if it has not acknowledged it."""
-        listener = self._unacked.pop(call_id, None)
+        listener = self._no_longer_unacked(call_id)
         if listener is not None:
             self._lost([listener])
             self._roomy()
+
+    def _no_longer_unacked(self, call_id: bytes) -> ClientCall | None:
+        listener = self._unacked.pop(call_id, None)
+        if listener is not None:
+            self._unacked_bytes -= len(listener.chunk)
+        return listener
 
     def greeted(self, name: str, acks: bool) -> None:
         """The client said who it is, and whether it acknowledges values. It knows :ping, so it can be probed."""

@@ -12,7 +12,7 @@ from skywalker import junction
 from skywalker.clients.call import Call
 from skywalker.clients.requests import Kind, Requests, elements_of
 from skywalker.deadlines import Deadlines
-from skywalker.errors import BadTopic, Cancelled, RemoteProtocolError, SkywalkerError
+from skywalker.errors import BadFrame, BadTopic, Cancelled, RemoteProtocolError, SkywalkerError
 from skywalker.ring import random_tokens
 from skywalker.wire import values
 from skywalker.wire.junction import topic_info
@@ -69,8 +69,8 @@ class Bus:
         call.start(id, kind, frame, timeout, now)
         call.expires = call.deadline  # nobody else decides
         self._last_id = id
-        elements = elements_of(frame)
         try:
+            elements = elements_of(frame)
             match kind:
                 case "send":
                     topic = values.topic_bytes(elements[3])
@@ -87,7 +87,7 @@ class Bus:
                     self.end(call, {"name": NAME, "worker": 0, "workers": 1, "tokens": {0: [*self._tokens]}})
                 case _:
                     self.end(call, True)
-        except BadTopic as error:
+        except (BadFrame, BadTopic) as error:
             self.end(call, error=error)
 
     def _send(self, send: LocalCall) -> None:

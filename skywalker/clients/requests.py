@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 import msgpack
 
+from skywalker import errors
 from skywalker.errors import LocalProtocolError, TooLarge
 from skywalker.limits import MAX_FRAME, MAX_TIMEOUT_MS
 from skywalker.wire import values
@@ -99,10 +100,11 @@ class Requests:
 
 
 def elements_of(request: bytes) -> tuple[bytes, ...]:
-    """Return the encoded elements of a frame that is known to be well-formed."""
+    """Return the encoded elements of one whole frame. Raises errors.BadFrame, as a node would answer."""
     frames, _ = split(request)
     (elements,) = frames
-    assert not isinstance(elements, BadFrame), elements.reason
+    if isinstance(elements, BadFrame):
+        raise errors.BadFrame(f"this is no MessagePack array of a call: {elements.reason}")
     return elements
 
 

@@ -7,17 +7,18 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from skywalker import config  # found only now
 from workers import supervisor
+from workers.worker import Worker
 
 
-class Broken(supervisor.Worker):
-    def run(self) -> int:
-        if self._node.slot == 1:
-            raise OSError("no disk")
-        return super().run()
+def run(worker: Worker) -> int:
+    if worker._node.slot == 1:
+        raise OSError("no disk")
+    return run_as_ever(worker)
 
 
 if __name__ == "__main__":
-    supervisor.Worker = Broken  # type: ignore[misc]  # the fault enters here
+    run_as_ever = Worker.run
+    Worker.run = run  # type: ignore[method-assign]  # the fault enters here
     flags = dict(argument.removeprefix("--").replace("-", "_").split("=", 1) for argument in sys.argv[1:])
     flags["drain_timeout_s"] = flags.pop("drain_timeout")
     parent_fd = int(flags.pop("parent_fd"))
