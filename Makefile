@@ -4,6 +4,7 @@
 PYTHON ?= python3
 FILE ?=
 ARGS ?=
+SECONDS ?= 300
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,11 +12,15 @@ SETUP_STAMP := $(VENV)/.setup-done
 FUZZ_STAMP := $(VENV)/.fuzz-done
 SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
 
+# What has a .pxd beside it is compiled, where there is a compiler, and must be again when it changes.
+HEADERS := $(shell find skywalker workers -name '*.pxd')
+COMPILED := $(patsubst %.pxd,%.py,$(HEADERS))
+
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench fuzz lock clean
+.PHONY: help setup demo test lint format bench chaos fuzz lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +46,9 @@ bench: setup ## Run the micro benchmarks, then the end-to-end rendezvous benchma
 	$(BIN)/python -m pytest bench --benchmark-only --timeout=0
 	$(BIN)/python -m bench.rendezvous $(ARGS)
 
+chaos: setup ## Kill, stop and drain workers under load (SECONDS=300)
+	SKYWALKER_CHAOS_SECONDS=$(SECONDS) $(BIN)/python -m pytest tests/chaos -s --timeout=0 $(ARGS)
+
 fuzz: $(FUZZ_STAMP) ## Cut random bytes into frames until stopped (ARGS=-max_total_time=60)
 	$(BIN)/python tests/fuzz/fuzz_frames.py $(ARGS)
 
@@ -60,7 +68,7 @@ clean: ## Remove .venv and everything that was generated
 	rm -rf $(VENV) build dist *.egg-info .benchmarks .fuzz .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(SETUP_STAMP): pyproject.toml requirements/dev.txt
+$(SETUP_STAMP): pyproject.toml setup.py requirements/dev.txt $(HEADERS) $(COMPILED)
 	@command -v $(PYTHON) >/dev/null || { \
 		echo "there is no '$(PYTHON)' here; install Python 3.11 or newer, or name one: make PYTHON=python3.13" >&2; exit 1; }
 	@$(PYTHON) -c '$(SUPPORTED)' || { \

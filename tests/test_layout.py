@@ -14,7 +14,7 @@ MAX_LINES = 350
 # Lowest first: a part of skywalker may import its own layer and those below it. "skywalker" is the package's own
 # __init__, which offers the clients under short names.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "limits"}),
+    frozenset({"plain", "errors", "limits"}),
     frozenset({"wire"}),
     frozenset({"junction", "deadlines", "ring", "units", "config"}),
     frozenset({"discovery", "clients", "silk"}),

@@ -22,6 +22,7 @@ from typing import Final
 
 import skywalker
 from skywalker.config import Config
+from skywalker.wire import frames
 from workers import control, exits, sockets
 from workers.identity import Identity, StateDirectory, StateError, default_path
 from workers.lifecycle import Event, State
@@ -178,6 +179,7 @@ class Supervisor:
             host=self._config.bind,
             port=self._port,
             workers=len(self._slots),
+            compiled=not str(frames.__file__).endswith(".py"),
         )
         if self._parent is not None:
             pids = [slot.pid for slot in self._slots]

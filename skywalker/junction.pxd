@@ -1,0 +1,63 @@
+cimport cython
+
+cdef class Call:
+    cdef public bytes topic
+    cdef public double since
+    cdef public bytes value
+    cdef public bytes group
+    cdef public Py_ssize_t arrival
+    cdef public Py_ssize_t offers
+    cdef public bint answered
+    cdef public bint waits
+    cdef public Call previous
+    cdef public Call next
+
+    cpdef begin(self, bytes topic, double since, bytes value, bytes group)
+    cpdef bint precedes(self, Call other)
+    cpdef bint give(self, Call send) except -1
+    cpdef met(self)
+    cpdef missed(self)
+
+
+cdef class Line:
+    cdef public Call first
+    cdef public Call last
+    cdef public Call returned
+    cdef public Py_ssize_t size
+
+    @cython.locals(before=Call, after=Call)
+    cpdef add(self, Call call)
+    @cython.locals(before=Call, after=Call)
+    cdef Call _predecessor(self, Call call)
+    @cython.locals(before=Call, after=Call)
+    cpdef remove(self, Call call)
+    @cython.locals(calls=list)
+    cpdef list take_all(self)
+
+
+cdef class Junction:
+    cdef Py_ssize_t _arrivals
+    cdef readonly dict _senders
+    cdef readonly dict _receivers
+    cdef readonly dict _takers
+
+    @cython.locals(topic=bytes)
+    cpdef bint send(self, Call send) except -1
+    @cython.locals(topic=bytes, receivers=Line, receiver=Call)
+    cdef _offer(self, Call send)
+    @cython.locals(line=Line, taker=Call)
+    cpdef _send_to_group(self, Call send, bytes group)
+    @cython.locals(line=Line, send=Call)
+    cpdef bint listen(self, Call listener) except -1
+    cdef _arrived(self, Call call)
+    @cython.locals(lines=dict, key=bytes, line=Line)
+    cpdef wait(self, Call call)
+    @cython.locals(groups=dict)
+    cpdef bint withdraw(self, Call call) except -1
+    cpdef confirm(self, Call send)
+    cpdef lost(self, Call send)
+    cpdef resume(self, Call send)
+
+
+@cython.locals(line=Line)
+cdef _leave(dict lines, bytes key, Call call)

@@ -1,0 +1,2 @@
+cpdef bytes topic_bytes(bytes data)
+cpdef bytes canonical(bytes data)

@@ -1,0 +1,55 @@
+cimport cython
+
+from skywalker.junction cimport Call, Junction
+
+
+cdef class ClientCall
+
+
+cdef class Caller:
+    cdef public object router
+    cdef public bint gone
+
+    cpdef keep(self, ClientCall call)
+    cpdef release(self, ClientCall call)
+    cpdef postpone(self, ClientCall call, double due)
+    cpdef admit(self)
+    cpdef bint congested(self) except -1
+    cpdef park(self, ClientCall listener)
+    cpdef bint unpark(self, ClientCall listener) except -1
+    cpdef push_value(self, ClientCall listener)
+    cpdef take_back(self, ClientCall listener)
+    cpdef reply(self, bytes method, bytes id, bytes result)
+    cpdef reply_error(self, bytes method, bytes id, error)
+
+
+cdef class NodeCall(Call):
+    cdef public bint abandoned
+    cdef public list abroad
+
+    cpdef Py_ssize_t cost(self)
+    cpdef hold(self)
+    cpdef abandon(self)
+
+
+cdef class ClientCall(NodeCall):
+    cdef public Caller caller
+    cdef public bytes method
+    cdef public bytes id
+    cdef public bytes timed_out
+    cdef public double deadline
+    cdef public double due
+    cdef public bint held
+    cdef public object link
+    cdef public long number
+    cdef public bytes ending
+    cdef public NodeCall offered
+    cdef public bytes chunk
+
+    cpdef Py_ssize_t cost(self)
+    cpdef bint meet(self, Junction junction) except -1
+    cpdef expired(self)
+    cpdef end(self, bytes ending)
+    cpdef bint withdraw(self) except -1
+    cpdef over(self)
+    cpdef fail(self, error)

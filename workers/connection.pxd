@@ -1,0 +1,28 @@
+cimport cython
+
+from workers.calls cimport Caller, ClientCall, NodeCall
+from workers.router cimport Router
+
+
+cdef class Connection(Caller):
+    cdef public str peer
+    cdef public bint closed
+    cdef object _socket
+    cdef list _out
+    cdef Py_ssize_t _out_bytes
+    cdef list _values
+    cdef object _backlog
+    cdef bint _begun
+    cdef dict _parked
+    cdef object _alarm
+
+    cpdef received(self, bytes data)
+    cpdef delivered(self, ClientCall listener)
+    @cython.locals(router=Router)
+    cpdef push(self, bytes chunk)
+    @cython.locals(out=list, values=list, listener=ClientCall)
+    cpdef flush(self)
+
+
+cdef NodeCall offered_to(ClientCall listener)
+cdef NodeCall taken_from(ClientCall listener)

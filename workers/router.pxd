@@ -1,0 +1,34 @@
+cimport cython
+
+from skywalker.junction cimport Junction
+from workers.calls cimport ClientCall
+
+
+cdef class Router:
+    cdef public object node
+    cdef public object limits
+    cdef public object loop
+    cdef public object log
+    cdef public double now
+    cdef public Junction junction
+    cdef public object deadlines
+    cdef public bint draining
+    cdef public dict connections
+    cdef public Py_ssize_t calls_held
+    cdef public Py_ssize_t bytes_held
+    cdef public list values
+    cdef public list replies
+    cdef public list batches
+    cdef object _ring
+    cdef readonly dict _links
+    cdef readonly dict _orphans
+
+    cpdef issue(self, ClientCall call)
+    cpdef bint withdraw(self, ClientCall call) except -1
+    cpdef _owner(self, bytes topic)
+    cpdef _wait(self, ClientCall call)
+    cpdef _forward(self, ClientCall call, owner)
+    cpdef hold(self, ClientCall call)
+    cpdef admit(self, Py_ssize_t cost)
+    cpdef kept(self, ClientCall call)
+    cpdef released(self, ClientCall call)
