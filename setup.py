@@ -1,7 +1,8 @@
 """What pyproject.toml cannot say: the hot modules are compiled where that is possible.
 
 The very files run as they are without a compiler. With one they become extension modules of
-the same names; the .pxd files beside them say which names have C types.
+the same names; the .pxd files beside them say which names have C types. They know each
+other's types, so it is all of them or none.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.build_ext import build_ext
 from setuptools.extension import Extension
 
 COMPILED = sorted(
@@ -24,12 +26,31 @@ def extensions() -> list[Extension]:
         return []
     names = [".".join(path.with_suffix("").parts) for path in COMPILED]
     made = [
-        Extension(name, [str(path)], optional=True, extra_compile_args=["-O2"])
-        for name, path in zip(names, COMPILED, strict=True)
+        Extension(name, [str(path)], extra_compile_args=["-O2"]) for name, path in zip(names, COMPILED, strict=True)
     ]
     # Annotations stay what they are in Python: promises to readers, of which int is wider than C's.
     directives = {"language_level": 3, "annotation_typing": False}
     return cythonize(made, compiler_directives=directives, quiet=True)
 
 
-setup(ext_modules=extensions(), options={"build_ext": {"parallel": os.cpu_count()}})
+class BuildIfPossible(build_ext):
+    """Compiles the extensions, or goes on without them and says so."""
+
+    def run(self) -> None:
+        """Build all, or leave none: one from an earlier build would be out of date."""
+        try:
+            super().run()
+        except Exception as error:
+            # No compiler, no headers, a full disk: whatever it is, the plain files do.
+            self.warn(f"skywalker is not compiled, and runs at less than half the speed: {error}")
+            for path in COMPILED:
+                for old in path.parent.glob(f"{path.stem}.*.so"):
+                    old.unlink()
+            self.extensions = []
+
+
+setup(
+    ext_modules=extensions(),
+    cmdclass={"build_ext": BuildIfPossible},
+    options={"build_ext": {"parallel": os.cpu_count()}},
+)
