@@ -9,7 +9,6 @@ machine down for a while does not fall on one case alone.
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
 import json
 import os
 import platform
@@ -19,6 +18,7 @@ from typing import IO, Any, Final
 
 import click
 
+import skywalker
 from bench.errors import BenchError
 from bench.lanes import MAX_LANES
 from bench.measure import measure
@@ -53,7 +53,7 @@ class Settings:
     def described(self) -> dict[str, Any]:
         """Return them, and what else the numbers depend on."""
         return {
-            "skywalker": importlib.metadata.version("skywalker"),
+            "skywalker": skywalker.__version__,
             "python": f"{platform.python_implementation()} {platform.python_version()}",
             "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
             "workers": list(self.workers),

@@ -28,6 +28,7 @@ cdef class NodeCall(Call):
     cdef public list abroad
 
     cpdef Py_ssize_t cost(self)
+    cpdef bint meet(self, Junction junction) except -1
     cpdef hold(self)
     cpdef abandon(self)
 
@@ -47,7 +48,6 @@ cdef class ClientCall(NodeCall):
     cdef public bytes chunk
 
     cpdef Py_ssize_t cost(self)
-    cpdef bint meet(self, Junction junction) except -1
     cpdef expired(self)
     cpdef end(self, bytes ending)
     cpdef bint withdraw(self) except -1

@@ -101,6 +101,10 @@ class NodeCall(Call):
         value = self.value or self.group or b""
         return WAITING_CALL_BYTES + len(self.topic) + len(value)
 
+    def meet(self, junction: Junction) -> bool:
+        """Meet whoever is in the junction; return False if nobody is."""
+        return junction.listen(self) if self.value is None else junction.send(self)
+
     def hold(self) -> None:
         """Run the caller's clock from now on, if it does not yet: this turn will not bring the outcome."""
 
@@ -157,10 +161,6 @@ class ClientCall(NodeCall):
         return NodeCall.cost(self) + len(self.timed_out)
 
     # Meeting.
-
-    def meet(self, junction: Junction) -> bool:
-        """Meet whoever is in the junction; return False if nobody is."""
-        return junction.listen(self) if self.value is None else junction.send(self)
 
     def give(self, send: Call) -> bool:
         assert isinstance(send, NodeCall)

@@ -180,10 +180,8 @@ class Link:
         self._meet(call)
 
     def _meet(self, call: HeldCall) -> None:
-        junction = self.router.junction
-        met = junction.listen(call) if call.value is None else junction.send(call)
-        if not met:
-            junction.wait(call)
+        if not call.meet(self.router.junction):
+            self.router.junction.wait(call)
 
     def let_go(self, call: HeldCall) -> None:
         """Forget a call of the sibling's that was answered."""
