@@ -112,7 +112,7 @@ def test_calls_that_time_out_leave_the_middle_of_a_line(benchmark: BenchmarkFixt
 
 @pytest.mark.parametrize("waiting", [0, 100_000])
 def test_a_call_that_completes_adds_and_discards_its_deadline(benchmark: BenchmarkFixture, waiting: int) -> None:
-    deadlines: Deadlines[int] = Deadlines()
+    deadlines = Deadlines()
     for number in range(waiting):
         deadlines.add(-number, 10.0 + number * 0.001)
     times = [30.0 + number * 0.0001 for number in range(BATCH)]

@@ -8,26 +8,24 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable
-from typing import Final, Generic, TypeVar
+from typing import Any, Final
 
 BUCKETS_PER_SECOND: Final = 100
 
-Item = TypeVar("Item", bound=Hashable)
 
-
-class Deadlines(Generic[Item]):
-    """Items, each with the time at which it is due."""
+class Deadlines:
+    """Items of any hashable kind, each with the time at which it is due."""
 
     __slots__ = ("_buckets", "_times")
 
     def __init__(self) -> None:
-        self._buckets: dict[int, set[Item]] = {}
+        self._buckets: dict[int, set[Hashable]] = {}
         self._times: list[int] = []  # a heap that holds every bucket's time, and those of buckets that are gone
 
     def __len__(self) -> int:
         return sum(map(len, self._buckets.values()))
 
-    def add(self, item: Item, at: float) -> None:
+    def add(self, item: Hashable, at: float) -> None:
         """Have due() yield `item` once `at` has passed, never before."""
         time = int(at * BUCKETS_PER_SECOND) + 1
         bucket = self._buckets.get(time)
@@ -39,7 +37,7 @@ class Deadlines(Generic[Item]):
         else:
             bucket.add(item)
 
-    def discard(self, item: Item, at: float) -> None:
+    def discard(self, item: Hashable, at: float) -> None:
         """Forget `item`, added with this same `at`; nothing happens if it is not there."""
         time = int(at * BUCKETS_PER_SECOND) + 1
         bucket = self._buckets.get(time)
@@ -50,9 +48,9 @@ class Deadlines(Generic[Item]):
                 if not self._buckets:
                     self._times = []
 
-    def due(self, now: float) -> list[Item]:
+    def due(self, now: float) -> list[Any]:
         """Remove and return the items whose time has come, in the order of their times."""
-        items: list[Item] = []
+        items: list[Any] = []
         times = self._times
         while times and times[0] <= now * BUCKETS_PER_SECOND:
             items += self._buckets.pop(heapq.heappop(times), ())

@@ -1,5 +1,8 @@
 cimport cython
 
+cdef class Line
+
+
 cdef class Call:
     cdef public bytes topic
     cdef public double since
@@ -8,7 +11,7 @@ cdef class Call:
     cdef public Py_ssize_t arrival
     cdef public Py_ssize_t offers
     cdef public bint answered
-    cdef public bint waits
+    cdef public Line line
     cdef public Call previous
     cdef public Call next
 
@@ -31,8 +34,6 @@ cdef class Line:
     cdef Call _predecessor(self, Call call)
     @cython.locals(before=Call, after=Call)
     cpdef remove(self, Call call)
-    @cython.locals(calls=list)
-    cpdef list take_all(self)
 
 
 cdef class Junction:
@@ -52,12 +53,10 @@ cdef class Junction:
     cdef _arrived(self, Call call)
     @cython.locals(lines=dict, key=bytes, line=Line)
     cpdef wait(self, Call call)
-    @cython.locals(groups=dict)
+    @cython.locals(line=Line)
     cpdef bint withdraw(self, Call call) except -1
+    @cython.locals(lines=dict, key=bytes)
+    cdef _close(self, Line line, Call last)
     cpdef confirm(self, Call send)
     cpdef lost(self, Call send)
     cpdef resume(self, Call send)
-
-
-@cython.locals(line=Line)
-cdef _leave(dict lines, bytes key, Call call)

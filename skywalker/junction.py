@@ -28,7 +28,7 @@ class Call:
     `since` is when it came, in seconds on any one clock.
     """
 
-    __slots__ = ("answered", "arrival", "group", "next", "offers", "previous", "since", "topic", "value", "waits")
+    __slots__ = ("answered", "arrival", "group", "line", "next", "offers", "previous", "since", "topic", "value")
 
     def __init__(self, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
         self.begin(topic, since, value, group)
@@ -42,9 +42,14 @@ class Call:
         self.group = group
         self.offers = 0  # of a send: listeners that have the value and have neither confirmed nor lost it
         self.answered = False  # of a send: its caller knows the outcome, nothing more is to be done for it
-        self.waits = False  # whether it stands in a line; its neighbours there follow
+        self.line: Line | None = None  # where it waits, with its neighbours there
         self.previous: Call | None = None
         self.next: Call | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it stands in a line."""
+        return self.line is not None
 
     def give(self, send: Call) -> bool:
         """Take the value of `send` towards the caller, or refuse it. Either way this no longer listens.
@@ -85,7 +90,7 @@ class Line:
             before = self._predecessor(call)
             self.returned = call
         after = self.first if before is None else before.next
-        call.waits = True
+        call.line = self
         call.previous = before
         call.next = after
         if before is None:
@@ -121,17 +126,8 @@ class Line:
             self.last = before
         else:
             after.previous = before
-        call.waits = False
-        call.previous = call.next = None
+        call.line = call.previous = call.next = None
         self.size -= 1
-
-    def take_all(self) -> list[Call]:
-        """Take out and return every call, first come first."""
-        calls: list[Call] = []
-        while self.first is not None:
-            calls.append(self.first)
-            self.remove(self.first)
-        return calls
 
 
 class Census(NamedTuple):
@@ -174,12 +170,13 @@ class Junction:
 
     def _offer(self, send: Call) -> None:
         topic = send.topic
+        # The line is closed first, so that who listens again meanwhile is not asked twice.
         receivers: Line | None = self._receivers.pop(topic, None)
-        if receivers is not None:
-            # All leave the line first: giving to one may close its connection, and with it withdraw others.
-            for receiver in receivers.take_all():
-                if receiver.give(send):
-                    send.offers += 1
+        while receivers is not None and receivers.first is not None:
+            receiver = receivers.first
+            receivers.remove(receiver)
+            if receiver.give(send):
+                send.offers += 1
         if topic in self._takers:
             for group in list(self._takers[topic]):
                 self._send_to_group(send, group)
@@ -232,18 +229,27 @@ class Junction:
 
     def withdraw(self, call: Call) -> bool:
         """Take a call out of its line. Returns False if it stands in none, because it was offered or given."""
-        if not call.waits:
+        line = call.line
+        if line is None:
             return False
-        if call.value is not None:
-            _leave(self._senders, call.topic, call)
-        elif call.group is None:
-            _leave(self._receivers, call.topic, call)
-        else:
-            groups = self._takers[call.topic]
-            _leave(groups, call.group, call)
-            if not groups:
-                del self._takers[call.topic]
+        line.remove(call)
+        if not line.size:
+            self._close(line, call)
         return True
+
+    def _close(self, line: Line, last: Call) -> None:
+        """Forget a line that its last call has left, if it is not forgotten already."""
+        lines: dict[bytes, Line]
+        if last.value is not None:
+            lines, key = self._senders, last.topic
+        elif last.group is None:
+            lines, key = self._receivers, last.topic
+        else:
+            lines, key = self._takers[last.topic], last.group
+        if lines.get(key) is line:
+            del lines[key]
+            if last.group is not None and not lines:
+                del self._takers[last.topic]
 
     def confirm(self, send: Call) -> None:
         """One listener that was given the value surely has it."""
@@ -274,10 +280,3 @@ class Junction:
             senders=senders.size if senders is not None else 0,
             oldest=min((line.first.since for line in lines if line.first is not None), default=None),
         )
-
-
-def _leave(lines: dict[bytes, Line], key: bytes, call: Call) -> None:
-    line = lines[key]
-    line.remove(call)
-    if not line.size:
-        del lines[key]

@@ -21,7 +21,7 @@ class DeadlinesAgainstADict(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.deadlines: Deadlines[int] = Deadlines()
+        self.deadlines = Deadlines()
         self.model: dict[int, float] = {}
         self.now = 0.0
         self.count = 0
@@ -100,21 +100,21 @@ class DeadlinesAgainstADict(RuleBasedStateMachine):
 TestDeadlinesAgainstADict = DeadlinesAgainstADict.TestCase
 
 
-def sizes(deadlines: Deadlines[int]) -> tuple[int, int]:
+def sizes(deadlines: Deadlines) -> tuple[int, int]:
     """Return the sizes of the tables within."""
     return len(deadlines._buckets), len(deadlines._times)
 
 
 @given(st.floats(0, 1e9), st.floats(0, 1e9))
 def test_nothing_is_due_before_its_time_by_the_smallest_step_of_a_float(at: float, now: float) -> None:
-    deadlines: Deadlines[str] = Deadlines()
+    deadlines = Deadlines()
     deadlines.add("a", at)
     assert deadlines.due(min(at, now)) == []
     assert deadlines.due(at + LATEST_S) == ["a"]
 
 
 def test_what_is_due_comes_once_and_in_the_order_of_times() -> None:
-    deadlines: Deadlines[str] = Deadlines()
+    deadlines = Deadlines()
     for item, at in (("c", 3.0), ("a", 1.0), ("d", 99.0), ("b", 2.0)):
         deadlines.add(item, at)
     assert deadlines.due(3.5) == ["a", "b", "c"]
@@ -123,7 +123,7 @@ def test_what_is_due_comes_once_and_in_the_order_of_times() -> None:
 
 
 def test_with_nothing_to_wait_for_there_is_no_end_to_wait_for() -> None:
-    deadlines: Deadlines[str] = Deadlines()
+    deadlines = Deadlines()
     assert deadlines.wait(5.0) is None
     deadlines.add("a", 6.0)
     deadlines.discard("a", 6.0)
@@ -131,13 +131,13 @@ def test_with_nothing_to_wait_for_there_is_no_end_to_wait_for() -> None:
 
 
 def test_what_is_overdue_is_waited_for_no_longer() -> None:
-    deadlines: Deadlines[str] = Deadlines()
+    deadlines = Deadlines()
     deadlines.add("a", 1.0)
     assert deadlines.wait(50.0) == 0.0
 
 
 def test_an_item_may_be_added_again_after_it_was_due_or_discarded() -> None:
-    deadlines: Deadlines[str] = Deadlines()
+    deadlines = Deadlines()
     deadlines.add("a", 1.0)
     assert deadlines.due(2.0) == ["a"]
     deadlines.add("a", 1.0)
@@ -148,7 +148,7 @@ def test_an_item_may_be_added_again_after_it_was_due_or_discarded() -> None:
 
 
 def test_discarding_what_is_not_there_does_nothing() -> None:
-    deadlines: Deadlines[str] = Deadlines()
+    deadlines = Deadlines()
     deadlines.discard("a", 1.0)
     deadlines.add("b", 1.0)
     deadlines.discard("a", 1.0)
@@ -157,7 +157,7 @@ def test_discarding_what_is_not_there_does_nothing() -> None:
 
 @pytest.mark.timeout(60)
 def test_a_million_calls_that_complete_leave_nothing_behind() -> None:
-    deadlines: Deadlines[int] = Deadlines()
+    deadlines = Deadlines()
     largest = 0
     for number in range(1_000_000):
         at = number * 0.001 + DAY_S  # a thousand calls a second, each of which may wait a day
@@ -170,7 +170,7 @@ def test_a_million_calls_that_complete_leave_nothing_behind() -> None:
 
 @pytest.mark.timeout(60)
 def test_calls_in_flight_take_memory_by_their_number_and_not_by_those_before_them() -> None:
-    deadlines: Deadlines[int] = Deadlines()
+    deadlines = Deadlines()
     in_flight = 100
     times = [number * 0.01 + DAY_S for number in range(200_000)]
     for number, at in enumerate(times):

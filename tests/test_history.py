@@ -98,7 +98,7 @@ class SimulatedNode:
     def __init__(self) -> None:
         self.now = 1000.0
         self.junction = Junction()
-        self.deadlines: Deadlines[SimulatedSend | SimulatedListener] = Deadlines()
+        self.deadlines = Deadlines()
         self.waiters: list[SimulatedSend | SimulatedListener] = []
         self.closed: dict[str, float] = {}
         self.written: list[tuple[SimulatedSend, SimulatedListener]] = []

@@ -180,7 +180,7 @@ class World(RuleBasedStateMachine):
     # Steps that both take.
 
     def begin_meeting(self, send: CallerSend) -> None:
-        """Before a value is offered: all receivers leave the list."""
+        """Before a value is offered: all receivers leave the list, and are asked one by one."""
         receivers = self.listeners(send.topic, None)
         self.waiting = [call for call in self.waiting if call not in receivers]
         self.meetings.append(Meeting(send, receivers, self.groups(send.topic)))
@@ -209,9 +209,12 @@ class World(RuleBasedStateMachine):
                 self.lose(send, listener)
 
     def withdraw(self, call: CallerSend | CallerListener) -> None:
-        assert self.junction.withdraw(call) == (call in self.waiting)
-        if call in self.waiting:
-            self.waiting.remove(call)
+        # A receiver that is withdrawn before its turn in a meeting is not asked.
+        lines = [self.waiting, *(meeting.receivers for meeting in self.meetings)]
+        assert self.junction.withdraw(call) == any(call in line for line in lines)
+        for line in lines:
+            if call in line:
+                line.remove(call)  # type: ignore[arg-type]  # it is of the kind that it found there
         assert not call.waits
 
     def lose(self, send: CallerSend, listener: CallerListener) -> None:

@@ -1,6 +1,14 @@
 cimport cython
 
 from skywalker.junction cimport Call, Junction
+from skywalker.wire.junction cimport reply
+
+
+cdef Py_ssize_t WAITING_CALL_BYTES
+cdef bytes RECV
+cdef bytes SEND
+cdef bytes TAKE
+cdef bytes TRUE
 
 
 cdef class ClientCall
@@ -27,6 +35,7 @@ cdef class NodeCall(Call):
     cdef public bint abandoned
     cdef public list abroad
 
+    @cython.locals(value=bytes)
     cpdef Py_ssize_t cost(self)
     cpdef bint meet(self, Junction junction) except -1
     cpdef hold(self)
@@ -35,11 +44,9 @@ cdef class NodeCall(Call):
 
 cdef class ClientCall(NodeCall):
     cdef public Caller caller
-    cdef public bytes method
     cdef public bytes id
     cdef public bytes timed_out
     cdef public double deadline
-    cdef public double due
     cdef public bint held
     cdef public object link
     cdef public long number
@@ -48,8 +55,18 @@ cdef class ClientCall(NodeCall):
     cdef public bytes chunk
 
     cpdef Py_ssize_t cost(self)
+    cpdef begin_for(self, Caller caller, bytes id, bytes timed_out, double deadline)
+    @cython.locals(caller=Caller)
+    cpdef bint give(self, Call send) except -1
+    cpdef met(self)
     cpdef expired(self)
     cpdef end(self, bytes ending)
     cpdef bint withdraw(self) except -1
     cpdef over(self)
     cpdef fail(self, error)
+
+
+@cython.locals(call=ClientCall)
+cpdef ClientCall client_call(
+    Caller caller, bytes id, bytes timed_out, bytes topic, double since, double deadline, bytes value, bytes group
+)

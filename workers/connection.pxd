@@ -4,10 +4,16 @@ from workers.calls cimport Caller, ClientCall, NodeCall
 from workers.router cimport Router
 
 
+cdef Py_ssize_t READ_BYTES
+
+
 cdef class Connection(Caller):
+    cdef Py_ssize_t _max_out_bytes
     cdef public str peer
     cdef public bint closed
     cdef object _socket
+    cdef object _recv
+    cdef object _write
     cdef list _out
     cdef Py_ssize_t _out_bytes
     cdef list _values
@@ -16,7 +22,13 @@ cdef class Connection(Caller):
     cdef dict _parked
     cdef object _alarm
 
+    cpdef ready(self, events)
+    @cython.locals(router=Router)
+    cdef _read(self)
+    cdef _send(self, bytes data)
+    cdef _roomy(self)
     cpdef received(self, bytes data)
+    @cython.locals(router=Router)
     cpdef delivered(self, ClientCall listener)
     @cython.locals(router=Router)
     cpdef push(self, bytes chunk)

@@ -10,8 +10,8 @@ been begun can still be taken back, and a peer that reads nothing for too long i
 from __future__ import annotations
 
 import socket
-import time
 from collections import deque
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import RequestError
@@ -36,7 +36,8 @@ class Connection(Caller):
     """One accepted socket. A dialect derives from it and says what bytes from the peer mean."""
 
     __slots__ = (
-        "_alarm", "_backlog", "_begun", "_out", "_out_bytes", "_parked", "_socket", "_values", "closed", "peer",
+        "_alarm", "_backlog", "_begun", "_max_out_bytes", "_out", "_out_bytes", "_parked", "_recv", "_socket",
+        "_values", "_write", "closed", "peer",
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
@@ -44,8 +45,10 @@ class Connection(Caller):
         self.peer = peer
         self.closed = False  # one that is gone and not yet closed has its last words written
         self._socket = sock
+        self._recv, self._write = sock.recv, sock.send
         self._out: list[bytes] = []
         self._out_bytes = 0
+        self._max_out_bytes = router.limits.output_bytes
         self._values: list[ClientCall] = []  # those whose value is in `_out`, in the same order
         self._backlog: deque[tuple[bytes, ClientCall | None]] | None = None  # what is unwritten, while choked
         self._begun = False  # whether part of its first chunk is written
@@ -64,7 +67,8 @@ class Connection(Caller):
 
     def delivered(self, listener: ClientCall) -> None:
         """The kernel has taken the whole value that was given to `listener`."""
-        self.router.junction.confirm(taken_from(listener))
+        router = self.router
+        router.junction.confirm(taken_from(listener))
 
     def forget(self) -> list[ClientCall]:
         """The peer expects nothing more: give up its calls; return those whose value was written, not yet confirmed."""
@@ -85,7 +89,7 @@ class Connection(Caller):
 
     def _read(self) -> None:
         try:
-            data = self._socket.recv(READ_BYTES)
+            data = self._recv(READ_BYTES)
         except BlockingIOError:
             return
         except OSError as error:
@@ -95,7 +99,8 @@ class Connection(Caller):
             self.close("the peer closed it")
         elif not self.gone:
             # A turn may take long, and what arrives in its middle has all its time before it.
-            self.router.now = time.monotonic()
+            router = self.router
+            router.now = monotonic()
             self.received(data)
 
     # Output.
@@ -103,18 +108,20 @@ class Connection(Caller):
     def push(self, chunk: bytes) -> None:
         """Write `chunk` at the end of this turn."""
         if not self._out:
-            self.router.replies.append(self)
+            router = self.router
+            router.replies.append(self)
         self._out.append(chunk)
         self._out_bytes += len(chunk)
 
     def push_value(self, listener: ClientCall) -> None:
         if not self._values:
-            self.router.values.append(self)
+            router = self.router
+            router.values.append(self)
         self._values.append(listener)
         self.push(listener.chunk)
 
     def congested(self) -> bool:
-        return self._backlog is not None or self._out_bytes > self.router.limits.output_bytes
+        return self._backlog is not None or self._out_bytes > self._max_out_bytes
 
     def park(self, listener: ClientCall) -> None:
         self._parked[listener] = None
@@ -154,7 +161,7 @@ class Connection(Caller):
     def _send(self, data: bytes) -> int | None:
         """Return how many bytes the kernel took; None if that closed the connection."""
         try:
-            return self._socket.send(data)
+            return self._write(data)
         except BlockingIOError:
             return 0
         except OSError as error:

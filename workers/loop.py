@@ -41,6 +41,9 @@ class Loop:
         """Wait for at most `timeout` seconds; return descriptors and what holds for them."""
         return self._epoll.poll(timeout)
 
-    def handler(self, fd: int) -> Handler | None:
-        """Return who handles `fd` now: another handler may have removed it since poll()."""
-        return self._handlers.get(fd)
+    def dispatch(self, events: list[tuple[int, int]]) -> None:
+        """Tell the handlers what poll() returned, but for those that an earlier one of them removed."""
+        for fd, mask in events:
+            handler = self._handlers.get(fd)
+            if handler is not None:
+                handler.ready(mask)

@@ -1,14 +1,20 @@
 cimport cython
 
-from workers.session cimport Session
+from skywalker.wire.values cimport topic_bytes
+from workers.calls cimport client_call
+from workers.connection cimport Connection
 from workers.router cimport Router
-from workers.calls cimport ClientCall
 
-@cython.locals(router=Router, deadline=double)
-cpdef send(Session session, frame)
-@cython.locals(router=Router)
-cpdef recv(Session session, frame)
-cpdef take(Session session, frame)
-@cython.locals(router=Router, deadline=double)
-cdef _listen(Session session, bytes method, bytes id, bytes timeout, bytes timed_out, bytes topic, bytes group)
-cdef double _check(Session session, bytes id, bytes timeout) except -1
+
+cdef Py_ssize_t MAX_ID
+cdef bytes TIMED_OUT
+cdef dict _timeouts
+
+@cython.locals(id=bytes, timeout=bytes, timed_out=bytes, topic=bytes, value=bytes)
+cpdef send(Connection session, list frame)
+@cython.locals(id=bytes, timeout=bytes, timed_out=bytes, topic=bytes)
+cpdef recv(Connection session, list frame)
+cpdef take(Connection session, list frame)
+@cython.locals(router=Router, seconds=double)
+cdef _issue(Connection session, bytes id, bytes timeout, bytes timed_out, bytes topic, bytes value, bytes group)
+cdef double _seconds(bytes timeout) except -1

@@ -5,7 +5,6 @@ A method raises the RequestError that its caller is to be answered with.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,70 +13,81 @@ from skywalker.limits import MAX_ID
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame
-from workers.calls import ClientCall
+from skywalker.wire.junction import TIMED_OUT
+from skywalker.wire.values import timeout_seconds, topic_bytes
+from workers.calls import client_call
 
 if TYPE_CHECKING:
     from workers.session import Session
 
-Arguments = tuple[bytes, ...]
+Arguments = list[bytes]
 """The whole frame: element zero is the method's own name."""
 
 MAX_ECHOED_METHOD: Final = 64
 """Bytes of an unknown method that its error reply repeats."""
 
 # Few different timeouts are in use at a time, and each is decoded again and again.
-_seconds: Final = functools.lru_cache(maxsize=4096)(values.timeout_seconds)
+_timeouts: dict[bytes, float] = {}
+MAX_TIMEOUTS: Final = 4096
+"""Timeouts remembered."""
 
 
 def send(session: Session, frame: Arguments) -> None:
     """`[":send!", id, timeout, topic, value]`, or with a timeout value before the topic."""
     if len(frame) == 5:
         _, id, timeout, topic, value = frame
-        timed_out = wire.TIMED_OUT
+        timed_out = TIMED_OUT
     elif len(frame) == 6:
         _, id, timeout, timed_out, topic, value = frame
     else:
         raise _bad_arity(frame, "5 or 6")
-    router = session.router
-    deadline = router.now + _check(session, id, timeout)
-    topic = values.topic_bytes(topic)
-    router.issue(ClientCall(session, wire.SEND, id, timed_out, topic, router.now, deadline, value, None))
+    _issue(session, id, timeout, timed_out, topic, value, None)
 
 
 def recv(session: Session, frame: Arguments) -> None:
     """`[":recv!", id, timeout, topic]`, or with a timeout value before the topic."""
     if len(frame) == 4:
         _, id, timeout, topic = frame
-        timed_out = wire.TIMED_OUT
+        timed_out = TIMED_OUT
     elif len(frame) == 5:
         _, id, timeout, timed_out, topic = frame
     else:
         raise _bad_arity(frame, "4 or 5")
-    _listen(session, wire.RECV, id, timeout, timed_out, topic, None)
+    _issue(session, id, timeout, timed_out, topic, None, None)
 
 
 def take(session: Session, frame: Arguments) -> None:
     """`[":take!", id, timeout, topic, group]`."""
     _, id, timeout, topic, group = _arguments(frame, 5)
-    _listen(session, wire.TAKE, id, timeout, wire.TIMED_OUT, topic, values.topic_bytes(group))
+    _issue(session, id, timeout, TIMED_OUT, topic, None, topic_bytes(group))
 
 
-def _listen(
-    session: Session, method: bytes, id: bytes, timeout: bytes, timed_out: bytes, topic: bytes, group: bytes | None
+def _issue(
+    session: Session,
+    id: bytes,
+    timeout: bytes,
+    timed_out: bytes,
+    topic: bytes,
+    value: bytes | None,
+    group: bytes | None,
 ) -> None:
-    router = session.router
-    deadline = router.now + _check(session, id, timeout)
-    topic = values.topic_bytes(topic)
-    router.issue(ClientCall(session, method, id, timed_out, topic, router.now, deadline, None, group))
-
-
-def _check(session: Session, id: bytes, timeout: bytes) -> float:
-    """Return the seconds that a new call may wait. Raises what forbids it."""
+    """Have a new call on its way. Raises what forbids it."""
     if len(id) > MAX_ID:
         raise _bad_id(id)
     seconds = _seconds(timeout)
-    if session.router.draining:
+    topic = topic_bytes(topic)
+    router = session.router
+    if router.draining:
         raise errors.Draining("this node is going away")
+    router.issue(client_call(session, id, timed_out, topic, router.now, router.now + seconds, value, group))
+
+
+def _seconds(timeout: bytes) -> float:
+    seconds = _timeouts.get(timeout)
+    if seconds is None:
+        if len(_timeouts) == MAX_TIMEOUTS:
+            _timeouts.clear()
+        seconds = _timeouts[timeout] = timeout_seconds(timeout)
     return seconds
 
 
@@ -108,7 +118,7 @@ def tokens(session: Session, frame: Arguments) -> None:
 def topic(session: Session, frame: Arguments) -> None:
     """`[":topic", id, topic]`: who waits there."""
     _, id, name = _arguments(frame, 3)
-    session.router.census(session, id, values.topic_bytes(name))
+    session.router.census(session, id, topic_bytes(name))
 
 
 def ping(session: Session, frame: Arguments) -> None:

@@ -1,5 +1,6 @@
 cimport cython
 
+from skywalker.deadlines cimport Deadlines
 from skywalker.junction cimport Junction
 from workers.calls cimport ClientCall
 
@@ -11,7 +12,7 @@ cdef class Router:
     cdef public object log
     cdef public double now
     cdef public Junction junction
-    cdef public object deadlines
+    cdef public Deadlines deadlines
     cdef public bint draining
     cdef public dict connections
     cdef public Py_ssize_t calls_held
@@ -19,15 +20,16 @@ cdef class Router:
     cdef public list values
     cdef public list replies
     cdef public list batches
+    cdef Py_ssize_t _slot
     cdef object _ring
     cdef readonly dict _links
     cdef readonly dict _orphans
 
     cpdef issue(self, ClientCall call)
     cpdef bint withdraw(self, ClientCall call) except -1
-    cpdef _owner(self, bytes topic)
+    cdef Py_ssize_t _owner(self, bytes topic) except -1
     cpdef _wait(self, ClientCall call)
-    cpdef _forward(self, ClientCall call, owner)
+    cpdef _forward(self, ClientCall call, Py_ssize_t owner)
     cpdef hold(self, ClientCall call)
     cpdef admit(self, Py_ssize_t cost)
     cpdef kept(self, ClientCall call)

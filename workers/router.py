@@ -7,7 +7,7 @@ limits that hold for all of them together, and what is to be written when the tu
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from skywalker.deadlines import Deadlines
 from skywalker.errors import Busy
@@ -28,15 +28,6 @@ CENSUS_S: Final = 1.0
 """Seconds for a sibling to count who waits on a topic."""
 
 
-class Expiring(Protocol):
-    """What can be due: a call, or an alarm of a connection."""
-
-    def expired(self) -> None:
-        """Its time has come."""
-
-    def __hash__(self) -> int: ...
-
-
 class Router:
     """The calls of one worker on their ways."""
 
@@ -47,7 +38,7 @@ class Router:
         self.log = log
         self.now = now  # when this turn began, or later: when the calls that it now deals with were read
         self.junction = Junction()
-        self.deadlines: Deadlines[Expiring] = Deadlines()
+        self.deadlines = Deadlines()  # of calls and alarms
         self.draining = False
         self.connections: dict[Connection, None] = {}
         self.calls_held = 0  # calls of our clients that wait, wherever that is
@@ -56,6 +47,7 @@ class Router:
         self.values: list[Connection] = []
         self.replies: list[Connection] = []
         self.batches: list[Link] = []
+        self._slot = node.slot
         self._ring = Ring(node.slices) if node.workers > 1 else None
         self._links: dict[int, Link] = {}
         self._orphans: dict[int, dict[ClientCall, None]] = {}  # by owner, calls that wait for it to come back
@@ -65,7 +57,7 @@ class Router:
     def issue(self, call: ClientCall) -> None:
         """Have a call meet somebody, or wait where its topic is owned. Raises Busy if a new one has no room."""
         owner = self._owner(call.topic)
-        if owner != self.node.slot:
+        if owner != self._slot:
             self._forward(call, owner)
         elif not call.meet(self.junction):
             self._wait(call)
@@ -149,13 +141,13 @@ class Router:
         """A client's call is held from now on: count it, and run its clock."""
         self.calls_held += 1
         self.bytes_held += call.cost()
-        self.deadlines.add(call, call.due)
+        self.deadlines.add(call, call.deadline)
 
     def released(self, call: ClientCall) -> None:
         """It is not held any more."""
         self.calls_held -= 1
         self.bytes_held -= call.cost()
-        self.deadlines.discard(call, call.due)
+        self.deadlines.discard(call, call.deadline)
 
     # The mesh.
 

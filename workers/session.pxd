@@ -1,13 +1,22 @@
 cimport cython
 
 from workers.calls cimport ClientCall
+from skywalker.wire.frames cimport split
+from skywalker.wire.junction cimport reply
 from workers.connection cimport Connection
+from workers.methods cimport recv, send
+from workers.router cimport Router
+
+
+cdef bytes RECV
+cdef bytes SEND
 
 
 cdef class Session(Connection):
     cdef bytes _tail
     cdef Py_ssize_t _unreadable
     cdef Py_ssize_t _in_flight
+    cdef Py_ssize_t _max_calls
     cdef readonly dict _calls
     cdef readonly dict _twins
     cdef readonly dict _unacked
@@ -18,7 +27,12 @@ cdef class Session(Connection):
     cdef public bint acks
     cdef public str name
 
+    @cython.locals(router=Router, frames=list)
     cpdef received(self, bytes data)
+    @cython.locals(router=Router)
+    cpdef keep(self, ClientCall call)
+    @cython.locals(router=Router)
+    cpdef release(self, ClientCall call)
     cpdef bint congested(self) except -1
     cpdef ClientCall _no_longer_unacked(self, bytes call_id)
     cpdef ClientCall find(self, bytes call_id)

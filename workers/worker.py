@@ -23,6 +23,9 @@ from workers.router import Router
 from workers.session import Session
 from workers.signals import Signals
 
+GARBAGE: Final = 50_000
+"""Objects more than there were at the last search for garbage, until the next. Calls that wait are none."""
+
 NOT_OURS: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 """Signals of the terminal go to the whole process group, but are for the supervisor."""
 
@@ -50,6 +53,7 @@ class Worker:
     def run(self) -> int:
         """Serve until told to stop; return the exit status."""
         gc.freeze()  # what came with the fork stays: no use in looking through it, or copying its pages, ever again
+        gc.set_threshold(GARBAGE)
         self._signals = Signals([signal.SIGTERM], ignored=NOT_OURS)
         self._signals.open()
         self._loop = loop = Loop()
@@ -66,10 +70,7 @@ class Worker:
         while not self._ended:
             events = loop.poll(0.0 if was_idle else router.deadlines.wait(time.monotonic()))
             router.expire(time.monotonic())
-            for fd, mask in events:
-                handler = loop.handler(fd)
-                if handler is not None:
-                    handler.ready(mask)
+            loop.dispatch(events)
             router.settle()
             idle = router.draining and not router.calls_held and not self._said_idle
             if idle and was_idle:

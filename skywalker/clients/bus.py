@@ -57,7 +57,7 @@ class Bus:
         self._requests = Requests()
         self._junction = junction.Junction()
         self._waiting: dict[Call, LocalCall] = {}
-        self._deadlines: Deadlines[Call] = Deadlines()
+        self._deadlines = Deadlines()
         self._last_id = 0
         self._tokens = random_tokens()
 

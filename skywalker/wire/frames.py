@@ -26,7 +26,7 @@ class BadFrame(NamedTuple):
     id: bytes
 
 
-Frame = tuple[bytes, ...] | BadFrame
+Frame = list[bytes] | BadFrame
 
 # Bytes taken by a value, told by its first byte; 0 where more must be read, 255 where none may start so.
 _SIZES: Final = bytes(
@@ -42,14 +42,8 @@ _SIZES: Final = bytes(
     + [0] * 7  # str 8/16/32, array 16/32, map 16/32
     + [1] * 0x20  # negative fixint
 )
-# For those with a length in front: bytes of the length, and bytes between it and the payload (an ext's type).
-_BLOBS: Final = {
-    0xC4: (1, 0), 0xC5: (2, 0), 0xC6: (4, 0),
-    0xC7: (1, 1), 0xC8: (2, 1), 0xC9: (4, 1),
-    0xD9: (1, 0), 0xDA: (2, 0), 0xDB: (4, 0),
-}  # fmt: skip
-# For containers with a count in front: bytes of the count, and values for each one counted.
-_CONTAINERS: Final = {0xDC: (2, 1), 0xDD: (4, 1), 0xDE: (2, 2), 0xDF: (4, 2)}
+# Of those, bytes of the length or the count that follows the first byte; fixmap and fixarray have it in that byte.
+_WIDTHS: Final = bytes([0] * 0xC4 + [1, 2, 4] * 2 + [0] * 15 + [1, 2, 4] + [2, 4] * 2 + [0] * 0x20)
 
 _TRUNCATED: Final = "it ends within a value"
 
@@ -61,7 +55,7 @@ class _Malformed(Exception):
 def split(data: bytes) -> tuple[list[Frame], bytes]:
     """Cut `data` into frames; return them and the rest that is not yet one.
 
-    A well-formed frame comes as a tuple with the encoded bytes of each element; of an array
+    A well-formed frame comes as a list with the encoded bytes of each element; of an array
     longer than any call, all that follows the longest call's elements comes as one. A frame
     that is not well-formed comes as a BadFrame: where the next one starts is still known.
     Never raises, and takes time in proportion to the bytes.
@@ -88,14 +82,15 @@ def _elements(view: bytes, pos: int, end: int) -> Frame:
             pos += 1
         else:
             pos, count = _array_header(view, pos, end)
-        for _ in range(count if count < MAX_ARGUMENTS else MAX_ARGUMENTS):
+        elements = [b""] * (count if count < MAX_ARGUMENTS else MAX_ARGUMENTS)
+        for at in range(len(elements)):
             begin = pos
             # Most elements are short and of a size that the first byte tells.
             size = _SIZES[view[pos]] if pos < end else 255
             pos = pos + size if 0 < size < 255 else skip(view, pos, end)
             if pos > end:
                 raise _Malformed(_TRUNCATED)
-            elements.append(view[begin:pos])
+            elements[at] = view[begin:pos]
         if count > MAX_ARGUMENTS:
             begin = pos
             pos = skip(view, pos, end, count - MAX_ARGUMENTS)
@@ -106,7 +101,7 @@ def _elements(view: bytes, pos: int, end: int) -> Frame:
         method = elements[0] if elements else b""
         id = elements[1] if len(elements) > 1 else b""
         return BadFrame(b"", str(error), method, id)
-    return tuple(elements)
+    return elements
 
 
 def _array_header(view: bytes, pos: int, end: int) -> tuple[int, int]:
@@ -146,21 +141,24 @@ def skip(view: bytes, pos: int, end: int, count: int = 1) -> int:
             raise _Malformed(f"0x{head:02x} starts no value")
         if size:
             pos += size
-        elif head in _BLOBS:
-            width, extra = _BLOBS[head]
-            pos += 1
-            length = int.from_bytes(view[pos : pos + width], "big")
-            pos += width + extra + length
         else:
-            if len(outer) == MAX_DEPTH:
-                raise _Malformed(f"it is nested deeper than {MAX_DEPTH}")
-            outer.append(count)
+            width = _WIDTHS[head]
             pos += 1
-            if head in _CONTAINERS:
-                width, each = _CONTAINERS[head]
-                count = int.from_bytes(view[pos : pos + width], "big") * each
-                pos += width
+            if pos + width > end:
+                raise _Malformed(_TRUNCATED)
+            length = 0
+            for at in range(pos, pos + width):
+                length = length << 8 | view[at]
+            pos += width
+            if width and head < 0xDC:
+                # A string, a binary, or an extension, whose type is one byte more.
+                pos += length + (0xC7 <= head <= 0xC9)
             else:
-                count = (head & 0x0F) * (2 if head < 0x90 else 1)
+                if len(outer) == MAX_DEPTH:
+                    raise _Malformed(f"it is nested deeper than {MAX_DEPTH}")
+                outer.append(count)
+                count = length if width else head & 0x0F
+                if head < 0x90 or head >= 0xDE:
+                    count *= 2  # a map, of pairs
         if pos > end:
             raise _Malformed(_TRUNCATED)

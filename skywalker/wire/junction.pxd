@@ -1,7 +1,7 @@
 cimport cython
 
-cdef list _LENGTHS
+cdef dict _HEADS
 cdef Py_ssize_t MAX_FRAME
 
-@cython.locals(size=Py_ssize_t, length=bytes)
+@cython.locals(size=Py_ssize_t, heads=list)
 cpdef bytes reply(bytes method, bytes id, bytes result)

@@ -49,8 +49,10 @@ def frame(*elements: bytes) -> bytes:
     return size.to_bytes(2, "big") + bytes((0x90 | len(elements),)) + body
 
 
-# The lengths of short replies, since nearly all are.
-_LENGTHS: Final = [size.to_bytes(2, "big") for size in range(512)]
+# What short replies begin with, by method and size, since nearly all are short.
+_HEADS: Final = {
+    method: [size.to_bytes(2, "big") + b"\x93" + method for size in range(256)] for method in (RECV, SEND, TAKE)
+}
 
 
 def reply(method: bytes, id: bytes, result: bytes) -> bytes:
@@ -58,8 +60,10 @@ def reply(method: bytes, id: bytes, result: bytes) -> bytes:
     size = 1 + len(method) + len(id) + len(result)
     if size > MAX_FRAME:
         raise TooLarge(f"reply of {size} bytes, limit is {MAX_FRAME}", {"size": size, "limit": MAX_FRAME})
-    length = _LENGTHS[size] if size < len(_LENGTHS) else size.to_bytes(2, "big")
-    return b"".join((length, b"\x93", method, id, result))
+    heads = _HEADS.get(method)
+    if heads is not None and size < len(heads):
+        return b"".join((heads[size], id, result))
+    return b"".join((size.to_bytes(2, "big"), b"\x93", method, id, result))
 
 
 def error_frame(method: bytes, id: bytes, error: RequestError) -> bytes:

@@ -28,7 +28,7 @@ from tests.wire.streams import (
 any_bodies = bodies | mutated_bodies() | st.binary(max_size=60)
 
 
-def only_frame(body: bytes) -> tuple[bytes, ...]:
+def only_frame(body: bytes) -> list[bytes]:
     """Return the one frame that this body makes."""
     frames, rest = split(framed(body))
     assert rest == b""
@@ -49,12 +49,12 @@ def bad_frame(body: bytes) -> BadFrame:
 def test_a_golden_frame_splits_into_the_encoded_elements(golden: GoldenFrame) -> None:
     frames, rest = split(golden.wire)
     assert rest == b""
-    assert frames == [tuple(map(msgpack.packb, golden.elements))]
+    assert frames == [list(map(msgpack.packb, golden.elements))]
 
 
 def test_golden_frames_decode_whole_byte_by_byte_trailing_and_truncated() -> None:
     goldens = golden_frames()
-    expected = [tuple(map(msgpack.packb, golden.elements)) for golden in goldens]
+    expected = [list(map(msgpack.packb, golden.elements)) for golden in goldens]
     assert_decodes_however_cut(split, [golden.wire for golden in goldens], expected)
 
 
@@ -99,8 +99,8 @@ def test_a_bad_frame_does_not_hide_the_good_ones_around_it() -> None:
     good = framed(b"\x92\xa1a\x01")
     frames, rest = split(good + framed(b"\xc1") + good)
     assert rest == b""
-    assert [type(frame) for frame in frames] == [tuple, BadFrame, tuple]
-    assert frames[0] == frames[2] == (b"\xa1a", b"\x01")
+    assert [type(frame) for frame in frames] == [list, BadFrame, list]
+    assert frames[0] == frames[2] == [b"\xa1a", b"\x01"]
 
 
 # Elements.
@@ -108,13 +108,13 @@ def test_a_bad_frame_does_not_hide_the_good_ones_around_it() -> None:
 
 @given(st.lists(encoded_values, min_size=1, max_size=MAX_ARGUMENTS), st.sampled_from((0, 2, 4)))
 def test_elements_are_the_very_bytes_that_came(elements: list[bytes], width: int) -> None:
-    assert only_frame(array_header(len(elements), width) + b"".join(elements)) == tuple(elements)
+    assert only_frame(array_header(len(elements), width) + b"".join(elements)) == elements
 
 
 @given(st.lists(encoded_values, min_size=MAX_ARGUMENTS + 1, max_size=15))
 def test_what_follows_the_elements_of_the_longest_call_comes_as_one(elements: list[bytes]) -> None:
     frame = only_frame(array_header(len(elements), 0) + b"".join(elements))
-    assert frame == (*elements[:MAX_ARGUMENTS], b"".join(elements[MAX_ARGUMENTS:]))
+    assert frame == [*elements[:MAX_ARGUMENTS], b"".join(elements[MAX_ARGUMENTS:])]
 
 
 def test_frames_hold_copies_and_not_the_whole_read() -> None:
@@ -228,7 +228,7 @@ def test_a_value_may_be_nested_as_deep_as_the_limit_and_no_deeper(nest: bytes, b
 
 
 def test_an_empty_container_counts_as_a_level() -> None:
-    assert only_frame(b"\x91" + b"\x91" * (MAX_DEPTH - 1) + b"\x90") == (b"\x91" * (MAX_DEPTH - 1) + b"\x90",)
+    assert only_frame(b"\x91" + b"\x91" * (MAX_DEPTH - 1) + b"\x90") == [b"\x91" * (MAX_DEPTH - 1) + b"\x90"]
     assert f"deeper than {MAX_DEPTH}" in bad_frame(b"\x91" + b"\x91" * MAX_DEPTH + b"\x80").reason
 
 

@@ -39,10 +39,7 @@ class OneWorker:
         """Do what there is to do, as if it were `later` by so many seconds."""
         self.router.expire(time.monotonic() + later)
         while events := self.loop.poll(0):
-            for fd, mask in events:
-                handler = self.loop.handler(fd)
-                if handler is not None:
-                    handler.ready(mask)
+            self.loop.dispatch(events)
             self.router.settle()
         self.router.settle()
 

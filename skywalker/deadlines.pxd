@@ -1,0 +1,11 @@
+cimport cython
+
+
+cdef class Deadlines:
+    cdef readonly dict _buckets
+    cdef readonly list _times
+
+    @cython.locals(time=long, bucket=set)
+    cpdef add(self, item, double at)
+    @cython.locals(time=long, bucket=set)
+    cpdef discard(self, item, double at)
