@@ -31,6 +31,13 @@ cdef class Caller:
     cpdef reply_error(self, bytes method, bytes id, error)
 
 
+cdef class Carrier:
+    cpdef bint congested(self) except -1
+    cpdef forward(self, ClientCall call)
+    cpdef ask_back(self, ClientCall call)
+    cpdef withdraw(self, ClientCall call)
+
+
 cdef class NodeCall(Call):
     cdef public bint abandoned
     cdef public list abroad
@@ -48,8 +55,8 @@ cdef class ClientCall(NodeCall):
     cdef public bytes timed_out
     cdef public double deadline
     cdef public bint held
-    cdef public object link
-    cdef public long number
+    cdef public Carrier carrier
+    cdef public bytes number
     cdef public bytes ending
     cdef public NodeCall offered
     cdef public bytes chunk

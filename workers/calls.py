@@ -21,7 +21,6 @@ from skywalker.wire.junction import RECV, SEND, TAKE, TRUE, reply
 
 if TYPE_CHECKING:
     from workers.held import HeldCall
-    from workers.mesh import Link
     from workers.router import Router
 
 GRACE_S: Final = 0.03
@@ -85,6 +84,36 @@ class Caller:
         raise NotImplementedError
 
 
+class Carrier:
+    """Where calls wait whose topic another worker owns. forwarded.py has what a sibling's does."""
+
+    __slots__ = ()
+
+    def congested(self) -> bool:
+        """Return whether the owner is so far behind that it is asked nothing new."""
+        raise NotImplementedError
+
+    def forward(self, call: ClientCall) -> None:
+        """Have a call meet somebody, or wait, at the owner."""
+        raise NotImplementedError
+
+    def ask_back(self, call: ClientCall) -> None:
+        """Ask the owner whether a call can end without having met anybody; its word decides."""
+        raise NotImplementedError
+
+    def withdraw(self, call: ClientCall) -> None:
+        """Take a call back, whatever the owner may say of it from now on."""
+        raise NotImplementedError
+
+    def ask_census(self, call: CensusCall, topic: bytes) -> None:
+        """Ask who waits on a topic."""
+        raise NotImplementedError
+
+    def forget_census(self, call: CensusCall) -> None:
+        """Do not wait for that any more."""
+        raise NotImplementedError
+
+
 class NodeCall(Call):
     """A call as the connections of a node see it."""
 
@@ -116,14 +145,14 @@ class NodeCall(Call):
             self.value = b""  # who has been given it may refer to this call for long
         if self.abroad is not None:
             for listener in self.abroad:
-                listener.link.recall(listener)
+                listener.recall()
 
 
 class ClientCall(NodeCall):
     """A send!, recv! or :take! of one of our clients."""
 
     __slots__ = (
-        "caller", "chunk", "deadline", "ending", "held", "id", "link", "number", "offered", "timed_out",
+        "caller", "carrier", "chunk", "deadline", "ending", "held", "id", "number", "offered", "timed_out",
     )  # fmt: skip
 
     def begin_for(self, caller: Caller, id: bytes, timed_out: bytes, deadline: float) -> None:
@@ -133,8 +162,8 @@ class ClientCall(NodeCall):
         self.timed_out = timed_out
         self.deadline = deadline  # or the end of the time for its owner's last word
         self.held = False  # whether its caller keeps track of it and its clock runs
-        self.link: Link | None = None  # where it waits, if at another worker, with its number there
-        self.number = 0
+        self.carrier: Carrier | None = None  # where it waits, if at another worker, with its number there
+        self.number = b""
         self.ending: bytes | None = None  # set once it is to end without having met anybody, and why
         self.offered: NodeCall | None = None  # of a listener: whose value it was given, until that has its outcome
         self.chunk = b""  # and the reply that holds it
@@ -215,9 +244,9 @@ class ClientCall(NodeCall):
     def end(self, ending: bytes) -> None:
         """End without having met anybody, TIMED_OUT or for a :cancel, unless it just met somebody."""
         self.ending = ending
-        link = self.link
-        if link is not None and (self.value is not None or ending == TIMED_OUT):
-            link.ask_back(self)
+        carrier = self.carrier
+        if carrier is not None and (self.value is not None or ending == TIMED_OUT):
+            carrier.ask_back(self)
         elif self.withdraw() or (ending == TIMED_OUT and self.abroad is None):
             # Times run out as a turn begins: who was given the value here has it, or is choked and must not get it.
             # A :cancel comes in the middle of a turn, and the end of that turn decides.
@@ -268,14 +297,14 @@ def client_call(
 class CensusCall:
     """A :topic about a topic that another worker owns."""
 
-    __slots__ = ("caller", "due", "id", "link", "number")
+    __slots__ = ("caller", "carrier", "due", "id", "number")
 
     def __init__(self, caller: Caller, id: bytes, due: float) -> None:
         self.caller = caller
         self.id = id
         self.due = due
-        self.link: Link | None = None  # where it was asked, with its number there
-        self.number = 0
+        self.carrier: Carrier | None = None  # where it was asked, with its number there
+        self.number = b""
 
     def answer(self, info: bytes) -> None:
         """Pass on what the owner counted."""
@@ -284,6 +313,6 @@ class CensusCall:
 
     def expired(self) -> None:
         """The owner does not answer."""
-        if self.link is not None:
-            self.link.forget_census(self)
+        if self.carrier is not None:
+            self.carrier.forget_census(self)
         self.caller.reply_error(wire.TOPIC, self.id, Busy("the worker that owns the topic does not answer"))

@@ -1,61 +1,198 @@
-"""What the two sides of a link hold of each other: calls that wait at their owner, values on offer to a client."""
+"""What one sibling asks of us: calls of its clients wait here, and get values, since we own their topics."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from skywalker.errors import Busy
 from skywalker.junction import Call
+from skywalker.limits import MAX_FRAME
+from skywalker.wire import values
+from skywalker.wire.junction import NIL, TRUE
 from workers.calls import NodeCall
-from workers.packets import Kind
+from workers.packets import (
+    ALSO,
+    BUSY,
+    CENSUS,
+    COUNTED,
+    GIVE,
+    LISTEN,
+    LOST,
+    MET,
+    RECALL,
+    SEND,
+    TOOK,
+    WITHDRAW,
+    WITHDRAWN,
+    Packets,
+)
 
 if TYPE_CHECKING:
-    from workers.mesh import Link
+    from workers.router import Router
 
 
 class HeldCall(NodeCall):
-    """A call of a sibling's client, held here because this worker owns its topic. The sibling runs its clock."""
+    """A call of a sibling's client. The sibling runs its clock."""
 
-    __slots__ = ("link", "number", "withdrawing")
+    __slots__ = ("held", "number", "withdrawing")
 
-    def __init__(
-        self, link: Link, number: int, topic: bytes, since: float, value: bytes | None, group: bytes | None
-    ) -> None:
-        self.begin(topic, since, value, group)
-        self.link = link
+    def begin_for(self, held: Held, number: bytes) -> None:
+        """Set up what a call has besides begin()."""
+        self.held = held
         self.number = number
         self.withdrawing = False  # of a send: its caller's time is over, so if it meets nobody now, it ends
 
     def give(self, send: Call) -> bool:
         assert isinstance(send, NodeCall)
-        return self.link.give(self, send)
+        return self.held.give(self, send)
 
     def met(self) -> None:
-        self.link.let_go(self)
+        self.held.let_go(self)
         self.value = b""
-        self.link.tell(Kind.MET, self.number)
+        self.held.packets.tell(MET, self.number)
 
     def missed(self) -> None:
+        held = self.held
         if self.withdrawing:
             self.answered = True
-            self.link.let_go(self)
-            self.link.tell(Kind.WITHDRAWN, self.number)
+            held.let_go(self)
+            held.packets.tell(WITHDRAWN, self.number)
         else:
-            self.link.router.junction.resume(self)
+            router = held.router
+            router.junction.resume(self)
+
+    def recall(self) -> None:
+        self.held.recall(self.number)
 
 
-class Offer(NodeCall):
-    """A value that the owner of its topic offers to a listening client of ours."""
+class Held:
+    """The calls of one sibling's clients that wait here, and the values that were given to its listeners."""
 
-    __slots__ = ("link", "number")
+    __slots__ = ("_calls", "_given", "_giving", "_parked", "_since", "_since_bytes", "packets", "router")
 
-    def __init__(self, link: Link, number: int, topic: bytes, since: float, value: bytes) -> None:
-        self.begin(topic, since, value, None)
-        self.link = link
-        self.number = number
+    def __init__(self, packets: Packets, router: Router) -> None:
+        self.packets = packets
+        self.router = router
+        self._calls: dict[bytes, HeldCall] = {}  # that wait, by the sibling's number
+        self._given: dict[bytes, NodeCall] = {}  # values with no outcome yet, by the number of the listener
+        self._parked: dict[HeldCall, None] = {}  # listeners that a value came for while there was no room
+        self._giving: NodeCall | None = None  # whose value was given last in this turn
+        self._since_bytes = b""  # calls that were read at once have one time, which is decoded once
+        self._since = 0.0
 
-    def met(self) -> None:
-        self.link.decided(self.number, Kind.TOOK)
+    def hear(self, kind: int, message: list[bytes]) -> None:
+        """Deal with a message to the owner of a topic."""
+        if kind == LISTEN:
+            group = message[4]
+            self._issue(message[1], message[2], message[3], None, None if group == NIL else group)
+        elif kind == SEND:
+            self._issue(message[1], message[2], message[3], message[4], None)
+        elif kind == TOOK:
+            self._decided(message[1], True)
+        elif kind == LOST:
+            self._decided(message[1], False)
+        elif kind == WITHDRAW:
+            self._withdraw(message[1], message[2] == TRUE)
+        elif kind == CENSUS:
+            info = self.router.info(message[2])[: MAX_FRAME + 1]  # enough to refuse it: a packet takes no length
+            self.packets.tell(COUNTED, message[1], values.pack(info))
 
-    def missed(self) -> None:
-        self.answered = True
-        self.link.decided(self.number, Kind.LOST)
+    def _issue(self, number: bytes, since: bytes, topic: bytes, value: bytes | None, group: bytes | None) -> None:
+        if since != self._since_bytes:
+            self._since, self._since_bytes = values.unpack(since), since
+        call = HeldCall.__new__(HeldCall)
+        call.begin(topic, self._since, value, group)
+        call.begin_for(self, number)
+        cost = call.cost()
+        router = self.router
+        try:
+            router.admit(cost)
+        except Busy:
+            self.packets.tell(BUSY, number)
+            return
+        self._calls[number] = call
+        router.bytes_held += cost
+        self._meet(call)
+
+    def _meet(self, call: HeldCall) -> None:
+        router = self.router
+        if not call.meet(router.junction):
+            router.junction.wait(call)
+
+    def let_go(self, call: HeldCall) -> None:
+        """Forget a call that was answered."""
+        del self._calls[call.number]
+        router = self.router
+        router.bytes_held -= call.cost()
+
+    def give(self, listener: HeldCall, send: NodeCall) -> bool:
+        """Give a value to a listener; the sibling says later whether the client got it."""
+        packets = self.packets
+        if packets.closed:
+            return False
+        router = self.router
+        if packets.unsent > router.max_mesh_bytes:
+            self._parked[listener] = None
+            return False
+        self.let_go(listener)
+        self._given[listener.number] = send
+        send.hold()
+        if send.abroad is None:
+            send.abroad = []
+        send.abroad.append(listener)
+        # A value that many get at once crosses once.
+        if send is self._giving:
+            packets.tell(ALSO, listener.number)
+        else:
+            self._giving = send
+            packets.tell(GIVE, listener.number, send.value)
+        return True
+
+    def recall(self, number: bytes) -> None:
+        """Take back a value that was given to a listener, if it is not too late."""
+        if number in self._given:
+            self.packets.tell(RECALL, number)
+
+    def _decided(self, number: bytes, took: bool) -> None:
+        send = self._given.pop(number, None)
+        if send is not None:
+            router = self.router
+            if took:
+                router.junction.confirm(send)
+            else:
+                router.junction.lost(send)
+
+    def _withdraw(self, number: bytes, final: bool) -> None:
+        call = self._calls.get(number)
+        if call is None:
+            return  # a value for it, or a word about it, is on its way
+        if self.router.junction.withdraw(call) or call in self._parked:
+            self._parked.pop(call, None)
+            self.let_go(call)
+            self.packets.tell(WITHDRAWN, number)
+        elif final:
+            self.let_go(call)
+            call.abandon()
+        else:
+            call.withdrawing = True
+
+    def flushed(self) -> None:
+        """All that was said is written, or queued: have those meet somebody that there was no room for."""
+        self._giving = None
+        if self._parked and self.packets.unsent <= self.router.max_mesh_bytes:
+            parked, self._parked = self._parked, {}
+            for listener in parked:
+                self._meet(listener)
+
+    def close(self) -> None:
+        """The sibling is dead, and its clients' connections with it."""
+        router = self.router
+        for call in self._calls.values():
+            router.junction.withdraw(call)
+            router.bytes_held -= call.cost()
+            call.abandon()
+        self._calls.clear()
+        self._parked.clear()
+        given, self._given = self._given, {}
+        for send in given.values():
+            router.junction.lost(send)

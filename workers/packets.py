@@ -1,17 +1,31 @@
 """Messages between two workers, batched into packets that a death cannot cut in half.
 
-A packet is a MessagePack array of messages, and a message is an array too. Both ends are the
-same program, started together, so what is read is trusted to be what was written.
+A message is a frame as clients send them, with a length of 32 bits: an array of a kind, the
+number that the asking side gave to the call, and what the kind needs. What clients sent is in
+it as the very bytes that came. Both ends are the same program, started together, so what is
+read is trusted to be what was written.
+
+    to the owner of the topic                       to the worker of the caller
+      SEND no since topic value                       GIVE no value       for this listener
+      LISTEN no since topic group-or-nil              ALSO no             the value given last, for this one too
+      WITHDRAW no final unless it met somebody        MET no              a send has been taken
+      TOOK no           the listener has its value    WITHDRAWN no        it had met nobody
+      LOST no           the listener is gone          BUSY no             no room for it to wait
+      CENSUS no topic                                 COUNTED no info
+                                                      RECALL no           unless its client has the value
 """
 
 from __future__ import annotations
 
-import enum
 import socket
 from collections import deque
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import msgpack
+from skywalker.wire.frames import split
+
+if TYPE_CHECKING:
+    from workers.mesh import Link
+    from workers.router import Router
 
 PACKET_BYTES: Final = 64 * 1024
 """Bytes of messages after which a packet is full. One more message of any size still goes into it."""
@@ -19,38 +33,49 @@ PACKET_BYTES: Final = 64 * 1024
 MAX_PACKET_BYTES: Final = 256 * 1024
 """Bytes to read a packet with: more than the longest, since the rest of a longer one would be lost."""
 
-MESSAGE_BYTES: Final = 24
-"""Bytes counted for a message besides its topic and value."""
+LENGTH_BYTES: Final = 4
 
-Message = tuple[Any, ...]
+SEND: Final = 1
+LISTEN: Final = 2
+WITHDRAW: Final = 3
+TOOK: Final = 4
+LOST: Final = 5
+CENSUS: Final = 6
+GIVE: Final = 7
+ALSO: Final = 8
+MET: Final = 9
+WITHDRAWN: Final = 10
+BUSY: Final = 11
+COUNTED: Final = 12
+RECALL: Final = 13
+
+_ELEMENTS: Final = {SEND: 5, LISTEN: 5, WITHDRAW: 3, CENSUS: 3, GIVE: 3, COUNTED: 3}
+"""Elements of the messages that have more than a kind and a number."""
 
 
-class Kind(enum.IntEnum):
-    """What a message says; mesh.py has their meanings."""
+def _head(kind: int, size: int) -> bytes:
+    """Return what a message of `size` bytes begins with."""
+    return size.to_bytes(LENGTH_BYTES, "big") + bytes((0x90 | _ELEMENTS.get(kind, 2), kind))
 
-    SEND = 1
-    LISTEN = 2
-    WITHDRAW = 3
-    TOOK = 4
-    LOST = 5
-    CENSUS = 6
-    GIVE = 7
-    MET = 8
-    WITHDRAWN = 9
-    BUSY = 10
-    COUNTED = 11
-    RECALL = 12
+
+# By kind and size, since nearly all messages are short.
+_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(RECALL + 1)]
 
 
 class Packets:
-    """One end of a SOCK_SEQPACKET socket. It never blocks: what the kernel does not take now stays queued."""
+    """Our end of the socket between two workers. It never blocks: what the kernel does not take now stays queued."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    __slots__ = ("_batch", "_batch_bytes", "_link", "_router", "_sealed", "_socket", "closed", "unsent")
+
+    def __init__(self, sock: socket.socket, router: Router, link: Link) -> None:
         self._socket = sock
-        self._batch: list[Message] = []
+        self._router = router
+        self._link = link  # is told to flush at the end of a turn in which something was said
+        self._batch: list[bytes] = []
         self._batch_bytes = 0
         self._sealed: deque[bytes] = deque()
         self.unsent = 0  # bytes that are queued
+        self.closed = False
 
     def fileno(self) -> int:
         """Return the descriptor to wait on."""
@@ -58,36 +83,52 @@ class Packets:
 
     def close(self) -> None:
         """Close this end; the other reads what is there already, and then the end."""
+        self.closed = True
         self._socket.close()
 
     def is_settled(self) -> bool:
         """Return whether nothing is queued."""
-        return not self._batch and not self._sealed
+        return not self.unsent
 
-    def add(self, message: Message, size: int) -> None:
-        """Queue a message; `size` is that of the bytes in it that vary much."""
-        size += MESSAGE_BYTES
-        self._batch.append(message)
-        self._batch_bytes += size
+    def tell(
+        self,
+        kind: int,
+        number: bytes,
+        first: bytes | None = None,
+        second: bytes | None = None,
+        third: bytes | None = None,
+    ) -> None:
+        """Say something at the end of this turn."""
+        if self.closed:
+            return
+        if not self.unsent:
+            router = self._router
+            router.batches.append(self._link)
+        size = 2 + len(number)
+        if first is not None:
+            size += len(first)
+            if second is not None:
+                size += len(second)
+                if third is not None:
+                    size += len(third)
+        batch = self._batch
+        heads = _HEADS[kind]
+        batch.append(heads[size] if size < len(heads) else _head(kind, size))
+        batch.append(number)
+        if first is not None:
+            batch.append(first)
+            if second is not None:
+                batch.append(second)
+                if third is not None:
+                    batch.append(third)
+        size += LENGTH_BYTES
         self.unsent += size
+        self._batch_bytes += size
         if self._batch_bytes >= PACKET_BYTES:
             self._seal()
-
-    def grow(self, size: int) -> None:
-        """Count so many bytes more for the latest message: something was added to it."""
-        self._batch_bytes += size
-        self.unsent += size
-        if self._batch_bytes >= PACKET_BYTES:
-            self._seal()
-
-    def is_last(self, message: Message) -> bool:
-        """Return whether `message` is the latest, and not on its way yet: what it holds may still be changed."""
-        return bool(self._batch) and self._batch[-1] is message
 
     def _seal(self) -> None:
-        packet = msgpack.packb(self._batch)
-        self.unsent += len(packet) - self._batch_bytes
-        self._sealed.append(packet)
+        self._sealed.append(b"".join(self._batch))
         self._batch, self._batch_bytes = [], 0
 
     def flush(self) -> None:
@@ -106,13 +147,16 @@ class Packets:
             sealed.clear()
             self.unsent = 0
 
-    def read(self) -> list[Message]:
-        """Return the messages of the next packet. Raises BlockingIOError if there is none now, EOFError at the end."""
+    def read(self) -> list[Any]:
+        """Return the messages of the next packet, each a list of its elements.
+
+        Raises BlockingIOError if there is none now, EOFError at the end.
+        """
         try:
             packet = self._socket.recv(MAX_PACKET_BYTES)
         except ConnectionResetError:
             return []  # the other end died with packets of ours unread; its own are still here
         if not packet:
             raise EOFError
-        messages: list[Message] = msgpack.unpackb(packet, use_list=False)
+        messages, _ = split(packet, LENGTH_BYTES)
         return messages

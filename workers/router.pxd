@@ -2,7 +2,7 @@ cimport cython
 
 from skywalker.deadlines cimport Deadlines
 from skywalker.junction cimport Junction
-from workers.calls cimport ClientCall
+from workers.calls cimport Carrier, ClientCall
 
 
 cdef class Router:
@@ -22,13 +22,18 @@ cdef class Router:
     cdef public list batches
     cdef Py_ssize_t _slot
     cdef object _ring
+    cdef readonly Py_ssize_t max_mesh_bytes
+    cdef Py_ssize_t _max_waiting_bytes
     cdef readonly dict _links
+    cdef readonly dict _carriers
+    cdef dict _owners
     cdef readonly dict _orphans
 
     cpdef issue(self, ClientCall call)
     cpdef bint withdraw(self, ClientCall call) except -1
     cdef Py_ssize_t _owner(self, bytes topic) except -1
     cpdef _wait(self, ClientCall call)
+    @cython.locals(carrier=Carrier)
     cpdef _forward(self, ClientCall call, Py_ssize_t owner)
     cpdef hold(self, ClientCall call)
     cpdef admit(self, Py_ssize_t cost)

@@ -15,7 +15,7 @@ from skywalker.junction import Junction
 from skywalker.limits import Limits
 from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
-from workers.calls import TIMED_OUT, Caller, CensusCall, ClientCall
+from workers.calls import TIMED_OUT, Caller, Carrier, CensusCall, ClientCall
 from workers.log import Log
 from workers.loop import Loop
 from workers.mesh import Link
@@ -23,6 +23,9 @@ from workers.node import Node
 
 if TYPE_CHECKING:
     from workers.connection import Connection
+
+MAX_OWNERS: Final = 4096
+"""Topics whose owner is remembered: to hash one again takes longer than all else that is done for a call."""
 
 CENSUS_S: Final = 1.0
 """Seconds for a sibling to count who waits on a topic."""
@@ -39,6 +42,8 @@ class Router:
         self.now = now  # when this turn began, or later: when the calls that it now deals with were read
         self.junction = Junction()
         self.deadlines = Deadlines()  # of calls and alarms
+        self.max_mesh_bytes = limits.mesh_bytes
+        self._max_waiting_bytes = limits.waiting_bytes
         self.draining = False
         self.connections: dict[Connection, None] = {}
         self.calls_held = 0  # calls of our clients that wait, wherever that is
@@ -48,8 +53,10 @@ class Router:
         self.replies: list[Connection] = []
         self.batches: list[Link] = []
         self._slot = node.slot
+        self._owners: dict[bytes, int] = {}  # of topics that were looked up on the ring lately
         self._ring = Ring(node.slices) if node.workers > 1 else None
         self._links: dict[int, Link] = {}
+        self._carriers: dict[int, Carrier] = {}  # of those links, by slot too
         self._orphans: dict[int, dict[ClientCall, None]] = {}  # by owner, calls that wait for it to come back
 
     # Calls of our clients.
@@ -70,8 +77,8 @@ class Router:
 
     def withdraw(self, call: ClientCall) -> bool:
         """Take a call back from where it waits. Returns False if it may just be meeting somebody."""
-        if call.link is not None:
-            call.link.withdraw(call)
+        if call.carrier is not None:
+            call.carrier.withdraw(call)
             return call.value is None
         if self.junction.withdraw(call) or call.caller.unpark(call):
             return True
@@ -87,12 +94,12 @@ class Router:
         if owner == self.node.slot:
             caller.reply(wire.TOPIC, id, self.info(topic))
             return
-        link = self._links.get(owner)
-        if link is None or link.congested():
+        carrier = self._carriers.get(owner)
+        if carrier is None or carrier.congested():
             raise Busy("the worker that owns the topic does not answer")
         call = CensusCall(caller, id, self.now + CENSUS_S)
         self.deadlines.add(call, call.due)
-        link.ask_census(call, topic)
+        carrier.ask_census(call, topic)
 
     def info(self, topic: bytes) -> bytes:
         """Return the result of a :topic about one of our own topics."""
@@ -101,7 +108,14 @@ class Router:
         return wire.topic_info(count.receivers, count.takers, count.senders, 0, max(0, round(age * 1000)))
 
     def _owner(self, topic: bytes) -> int:
-        return 0 if self._ring is None else self._ring.owner(token_of(topic))
+        if self._ring is None:
+            return 0
+        owner = self._owners.get(topic)
+        if owner is None:
+            if len(self._owners) == MAX_OWNERS:
+                self._owners.clear()
+            owner = self._owners[topic] = self._ring.owner(token_of(topic))
+        return owner
 
     def _wait(self, call: ClientCall) -> None:
         if call.deadline <= self.now and not call.held:
@@ -111,14 +125,14 @@ class Router:
             self.junction.wait(call)
 
     def _forward(self, call: ClientCall, owner: int) -> None:
-        link = self._links.get(owner)
-        if link is not None and not call.held and link.congested():
+        carrier = self._carriers.get(owner)
+        if carrier is not None and not call.held and carrier.congested():
             raise Busy("too much waits for the worker that owns the topic", {"limit": "mesh_bytes"})
         self.hold(call)
-        if link is None:
+        if carrier is None:
             self._orphans.setdefault(owner, {})[call] = None
         else:
-            link.forward(call)
+            carrier.forward(call)
         if call.deadline <= self.now:
             call.end(TIMED_OUT)
 
@@ -133,7 +147,7 @@ class Router:
 
     def admit(self, cost: int) -> None:
         """Raise Busy if there is no memory for one more call that waits."""
-        limit = self.limits.waiting_bytes
+        limit = self._max_waiting_bytes
         if self.bytes_held + cost > limit:
             raise Busy(f"the calls that wait take {limit} bytes", {"limit": "waiting_bytes", "value": limit})
 
@@ -157,6 +171,7 @@ class Router:
         if old is not None:
             old.read_to_the_end()
         link = self._links[slot] = Link(slot, sock, self)
+        self._carriers[slot] = link.forwarded
         link.open()
         for call in self._orphans.pop(slot, ()):
             self.issue(call)
@@ -164,7 +179,7 @@ class Router:
     def disconnected(self, link: Link) -> None:
         """The sibling is dead. Calls issued to it from now on wait for its successor."""
         if self._links.get(link.slot) is link:
-            del self._links[link.slot]
+            del self._links[link.slot], self._carriers[link.slot]
 
     # Connections.
 

@@ -52,21 +52,24 @@ class _Malformed(Exception):
     """The bytes are no MessagePack value; the text says why."""
 
 
-def split(data: bytes) -> tuple[list[Frame], bytes]:
+def split(data: bytes, width: int = 2) -> tuple[list[Frame], bytes]:
     """Cut `data` into frames; return them and the rest that is not yet one.
 
     A well-formed frame comes as a list with the encoded bytes of each element; of an array
     longer than any call, all that follows the longest call's elements comes as one. A frame
     that is not well-formed comes as a BadFrame: where the next one starts is still known.
-    Never raises, and takes time in proportion to the bytes.
+    The length in front of a frame has `width` bytes, 2 or 4. Never raises, and takes time in proportion to the bytes.
     """
     view = data  # compiled, a pointer to its bytes
     frames: list[Frame] = []
     size = len(data)
     start = 0
-    while size - start >= 2:
-        body = start + 2
-        end = body + (view[start] << 8 | view[start + 1])
+    while size - start >= width:
+        body = start + width
+        length = view[start] << 8 | view[start + 1]
+        if width == 4:
+            length = length << 16 | view[start + 2] << 8 | view[start + 3]
+        end = body + length
         if end > size:
             break
         frames.append(_elements(view, body, end))

@@ -1,0 +1,63 @@
+cimport cython
+
+from workers.calls cimport Carrier, ClientCall, NodeCall
+from workers.packets cimport Packets
+from workers.router cimport Router
+
+
+cdef int ALSO
+cdef int BUSY
+cdef int CENSUS
+cdef int COUNTED
+cdef int GIVE
+cdef int LISTEN
+cdef int LOST
+cdef int MET
+cdef int RECALL
+cdef int SEND
+cdef int TOOK
+cdef int WITHDRAW
+cdef int WITHDRAWN
+cdef list _BYTES
+cdef bytes FALSE
+cdef bytes NIL
+cdef bytes TRUE
+
+
+cdef class Forwarded
+
+
+cdef class Offer(NodeCall):
+    cdef public Forwarded forwarded
+    cdef public bytes number
+
+    cpdef begin_for(self, Forwarded forwarded, bytes number)
+
+
+cdef class Forwarded(Carrier):
+    cdef Packets _packets
+    cdef object _router
+    cdef readonly dict _calls
+    cdef readonly dict _censuses
+    cdef readonly dict _offered
+    cdef bytes _value
+    cdef long long _next
+    cdef bytes _number_head
+    cdef bytes _since_bytes
+    cdef double _since
+
+    @cython.locals(router=Router)
+    cpdef bint congested(self) except -1
+    @cython.locals(number=bytes, group=bytes)
+    cpdef forward(self, ClientCall call)
+    @cython.locals(low=Py_ssize_t)
+    cdef bytes _number(self)
+    cpdef decided(self, bytes number, int outcome)
+    @cython.locals(call=ClientCall)
+    cpdef hear(self, int kind, list message)
+    @cython.locals(call=ClientCall)
+    cdef ClientCall _no_longer_waiting(self, bytes number)
+    @cython.locals(call=ClientCall, offer=Offer)
+    cdef _give(self, bytes number)
+    @cython.locals(call=ClientCall)
+    cdef _recall(self, bytes number)

@@ -1,0 +1,187 @@
+"""What we ask of one sibling: calls of our clients wait there, and get values, since it owns their topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from skywalker.errors import Busy
+from skywalker.wire import values
+from skywalker.wire.junction import FALSE, NIL, TRUE
+from workers.calls import Carrier, CensusCall, ClientCall, NodeCall
+from workers.packets import (
+    ALSO,
+    BUSY,
+    CENSUS,
+    COUNTED,
+    GIVE,
+    LISTEN,
+    LOST,
+    MET,
+    RECALL,
+    SEND,
+    TOOK,
+    WITHDRAW,
+    WITHDRAWN,
+    Packets,
+)
+
+if TYPE_CHECKING:
+    from workers.router import Router
+
+_BYTES: Final = [bytes((low,)) for low in range(256)]
+
+
+class Offer(NodeCall):
+    """A value that the owner of its topic offers to a listening client of ours."""
+
+    __slots__ = ("forwarded", "number")
+
+    def begin_for(self, forwarded: Forwarded, number: bytes) -> None:
+        """Set up what a call has besides begin()."""
+        self.forwarded = forwarded
+        self.number = number
+
+    def met(self) -> None:
+        self.forwarded.decided(self.number, TOOK)
+
+    def missed(self) -> None:
+        self.answered = True
+        self.forwarded.decided(self.number, LOST)
+
+
+class Forwarded(Carrier):
+    """The calls of our clients that wait at one sibling, and the values that it offers to them."""
+
+    __slots__ = (
+        "_calls", "_censuses", "_next", "_number_head", "_offered", "_packets", "_router", "_since", "_since_bytes",
+        "_value",
+    )  # fmt: skip
+
+    def __init__(self, packets: Packets, router: Router) -> None:
+        self._packets = packets
+        self._router = router
+        self._calls: dict[bytes, ClientCall] = {}  # that wait, by our number
+        self._censuses: dict[bytes, CensusCall] = {}
+        self._offered: dict[bytes, ClientCall] = {}  # listeners with a value and no outcome yet, by our number
+        self._value = b""  # what was given last
+        self._next = 0
+        self._number_head = b""
+        self._since_bytes = b""  # calls that were read at once have one time, which is encoded once
+        self._since = 0.0
+
+    # What our clients ask.
+
+    def congested(self) -> bool:
+        router = self._router
+        return self._packets.unsent > router.max_mesh_bytes
+
+    def forward(self, call: ClientCall) -> None:
+        if call.since != self._since or not self._since_bytes:
+            self._since, self._since_bytes = call.since, values.pack(call.since)
+        number = self._number()
+        call.carrier = self
+        call.number = number
+        self._calls[number] = call
+        if call.value is None:
+            group = NIL if call.group is None else call.group
+            self._packets.tell(LISTEN, number, self._since_bytes, call.topic, group)
+        else:
+            self._packets.tell(SEND, number, self._since_bytes, call.topic, call.value)
+
+    def _number(self) -> bytes:
+        """Return a number that no other call on this link has or will have, encoded."""
+        low = self._next & 0xFF
+        if not low:
+            self._number_head = b"\xcf" + (self._next >> 8).to_bytes(7, "big")
+        self._next += 1
+        return self._number_head + _BYTES[low]
+
+    def ask_back(self, call: ClientCall) -> None:
+        self._packets.tell(WITHDRAW, call.number, FALSE)
+
+    def withdraw(self, call: ClientCall) -> None:
+        del self._calls[call.number]
+        call.carrier = None
+        self._packets.tell(WITHDRAW, call.number, TRUE)
+
+    def ask_census(self, call: CensusCall, topic: bytes) -> None:
+        call.carrier = self
+        call.number = self._number()
+        self._censuses[call.number] = call
+        self._packets.tell(CENSUS, call.number, topic)
+
+    def forget_census(self, call: CensusCall) -> None:
+        del self._censuses[call.number]
+
+    def decided(self, number: bytes, outcome: int) -> None:
+        """Say what became of a value that came for one of our clients: TOOK or LOST."""
+        del self._offered[number]
+        self._packets.tell(outcome, number)
+
+    # What the sibling says.
+
+    def hear(self, kind: int, message: list[bytes]) -> None:
+        """Deal with a message to the worker of the caller."""
+        if kind == GIVE:
+            self._value = message[2]
+            self._give(message[1])
+        elif kind == MET:
+            call = self._no_longer_waiting(message[1])
+            if call is not None:
+                call.answered = True
+                call.met()
+        elif kind == ALSO:
+            self._give(message[1])
+        elif kind == WITHDRAWN:
+            call = self._no_longer_waiting(message[1])
+            if call is not None:
+                call.over()
+        elif kind == BUSY:
+            call = self._no_longer_waiting(message[1])
+            if call is not None:
+                call.fail(Busy("no room for more calls at the worker that owns the topic", {"limit": "waiting_bytes"}))
+        elif kind == COUNTED:
+            census = self._censuses.pop(message[1], None)
+            if census is not None:
+                census.answer(values.unpack(message[2]))
+        elif kind == RECALL:
+            self._recall(message[1])
+
+    def _no_longer_waiting(self, number: bytes) -> ClientCall | None:
+        call = self._calls.pop(number, None)
+        if call is not None:
+            call.carrier = None
+        return call
+
+    def _give(self, number: bytes) -> None:
+        call = self._no_longer_waiting(number)
+        if call is not None:
+            offer = Offer.__new__(Offer)
+            offer.begin(call.topic, call.since, self._value, None)
+            offer.begin_for(self, number)
+            if call.give(offer):
+                offer.offers += 1
+                offer.value = b""  # the reply has it
+                self._offered[number] = call
+                return
+        self._packets.tell(LOST, number)
+
+    def _recall(self, number: bytes) -> None:
+        call = self._offered.get(number)
+        if call is not None and call.offered is not None:
+            call.offered.abandoned = True
+            call.caller.take_back(call)
+
+    def close(self) -> None:
+        """The sibling is dead: issue its calls again, to its successor."""
+        router = self._router
+        for census in [*self._censuses.values()]:
+            router.deadlines.discard(census, census.due)
+            census.expired()
+        calls, self._calls = self._calls, {}
+        for call in calls.values():
+            call.carrier = None
+            if call.ending is None:
+                router.issue(call)
+            else:
+                call.over()

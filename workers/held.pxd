@@ -1,0 +1,63 @@
+cimport cython
+
+from workers.calls cimport NodeCall
+from workers.packets cimport Packets
+from workers.router cimport Router
+
+
+cdef int ALSO
+cdef int BUSY
+cdef int CENSUS
+cdef int COUNTED
+cdef int GIVE
+cdef int LISTEN
+cdef int LOST
+cdef int MET
+cdef int RECALL
+cdef int SEND
+cdef int TOOK
+cdef int WITHDRAW
+cdef int WITHDRAWN
+cdef bytes NIL
+cdef bytes TRUE
+
+
+cdef class Held
+
+
+cdef class HeldCall(NodeCall):
+    cdef public Held held
+    cdef public bytes number
+    cdef public bint withdrawing
+
+    cpdef begin_for(self, Held held, bytes number)
+    @cython.locals(held=Held, router=Router)
+    cpdef missed(self)
+
+
+cdef class Held:
+    cdef readonly Packets packets
+    cdef readonly object router
+    cdef readonly dict _calls
+    cdef readonly dict _given
+    cdef readonly dict _parked
+    cdef NodeCall _giving
+    cdef bytes _since_bytes
+    cdef double _since
+
+    @cython.locals(group=bytes)
+    cpdef hear(self, int kind, list message)
+    @cython.locals(call=HeldCall, router=Router, cost=Py_ssize_t)
+    cdef _issue(self, bytes number, bytes since, bytes topic, bytes value, bytes group)
+    @cython.locals(router=Router)
+    cdef _meet(self, HeldCall call)
+    @cython.locals(router=Router)
+    cpdef let_go(self, HeldCall call)
+    @cython.locals(router=Router, packets=Packets)
+    cpdef bint give(self, HeldCall listener, NodeCall send) except -1
+    cpdef recall(self, bytes number)
+    @cython.locals(router=Router, send=NodeCall)
+    cdef _decided(self, bytes number, bint took)
+    @cython.locals(call=HeldCall)
+    cdef _withdraw(self, bytes number, bint final)
+    cpdef flushed(self)
