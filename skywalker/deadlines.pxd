@@ -5,7 +5,7 @@ cdef class Deadlines:
     cdef readonly dict _buckets
     cdef readonly list _times
 
-    @cython.locals(time=long, bucket=set)
+    @cython.locals(time=long, bucket=dict)
     cpdef add(self, item, double at)
-    @cython.locals(time=long, bucket=set)
+    @cython.locals(time=long, bucket=dict)
     cpdef discard(self, item, double at)

@@ -19,7 +19,8 @@ class Deadlines:
     __slots__ = ("_buckets", "_times")
 
     def __init__(self) -> None:
-        self._buckets: dict[int, set[Hashable]] = {}
+        # A dict has the order in which they came, and takes half the memory of a set.
+        self._buckets: dict[int, dict[Hashable, None]] = {}
         self._times: list[int] = []  # a heap that holds every bucket's time, and those of buckets that are gone
 
     def __len__(self) -> int:
@@ -30,26 +31,26 @@ class Deadlines:
         time = int(at * BUCKETS_PER_SECOND) + 1
         bucket = self._buckets.get(time)
         if bucket is None:
-            self._buckets[time] = {item}
+            self._buckets[time] = {item: None}
             heapq.heappush(self._times, time)
             if len(self._times) > 2 * len(self._buckets) + 64:
                 self._times = sorted(self._buckets)
         else:
-            bucket.add(item)
+            bucket[item] = None
 
     def discard(self, item: Hashable, at: float) -> None:
         """Forget `item`, added with this same `at`; nothing happens if it is not there."""
         time = int(at * BUCKETS_PER_SECOND) + 1
         bucket = self._buckets.get(time)
         if bucket is not None:
-            bucket.discard(item)
+            bucket.pop(item, None)
             if not bucket:
                 del self._buckets[time]
                 if not self._buckets:
                     self._times = []
 
     def due(self, now: float) -> list[Any]:
-        """Remove and return the items whose time has come, in the order of their times."""
+        """Remove and return the items whose time has come, in the order of their times, to 10 ms, and as they came."""
         items: list[Any] = []
         times = self._times
         while times and times[0] <= now * BUCKETS_PER_SECOND:

@@ -9,7 +9,7 @@ cdef class Call:
     cdef public bytes value
     cdef public bytes group
     cdef public Py_ssize_t arrival
-    cdef public Py_ssize_t offers
+    cdef public int offers
     cdef public bint answered
     cdef public Line line
     cdef public Call previous
@@ -24,14 +24,13 @@ cdef class Call:
 
 cdef class Line:
     cdef public Call first
-    cdef public Call last
     cdef public Call returned
     cdef public Py_ssize_t size
 
-    @cython.locals(before=Call, after=Call)
+    @cython.locals(first=Call, before=Call, after=Call)
     cpdef add(self, Call call)
-    @cython.locals(before=Call, after=Call)
-    cdef Call _predecessor(self, Call call)
+    @cython.locals(after=Call)
+    cdef Call _successor(self, Call call)
     @cython.locals(before=Call, after=Call)
     cpdef remove(self, Call call)
 

@@ -43,8 +43,9 @@ class Call:
         self.offers = 0  # of a send: listeners that have the value and have neither confirmed nor lost it
         self.answered = False  # of a send: its caller knows the outcome, nothing more is to be done for it
         self.line: Line | None = None  # where it waits, with its neighbours there
-        self.previous: Call | None = None
-        self.next: Call | None = None
+        self.previous: Call
+        self.next: Call
+        self.previous = self.next = None  # type: ignore[assignment]  # only a line reads them, while it stands there
 
     @property
     def waits(self) -> bool:
@@ -73,61 +74,56 @@ class Call:
 
 
 class Line:
-    """Calls of one kind by the time they came, linked through themselves so that any can leave at once."""
+    """Calls of one kind by the time they came: a ring linked through themselves, so that any can leave at once."""
 
-    __slots__ = ("first", "last", "returned", "size")
+    __slots__ = ("first", "returned", "size")
 
     def __init__(self) -> None:
-        self.first: Call | None = None
-        self.last: Call | None = None
+        self.first: Call | None = None  # before it in the ring stands the last
         self.returned: Call | None = None  # who last came back to its place: those lost with it follow it here
         self.size = 0
 
     def add(self, call: Call) -> None:
         """Put `call` behind all that came before it: nearly always last."""
-        before = self.last
-        if before is not None and call.precedes(before):
-            before = self._predecessor(call)
-            self.returned = call
-        after = self.first if before is None else before.next
         call.line = self
-        call.previous = before
-        call.next = after
-        if before is None:
-            self.first = call
-        else:
-            before.next = call
-        if after is None:
-            self.last = call
-        else:
-            after.previous = call
         self.size += 1
+        first = self.first
+        if first is None:
+            self.first = call.previous = call.next = call
+            return
+        after = first
+        if call.precedes(first.previous):
+            after = self._successor(call)
+            self.returned = call
+            if after is first:
+                self.first = call
+        before = after.previous
+        call.previous, call.next = before, after
+        before.next = after.previous = call
 
-    def _predecessor(self, call: Call) -> Call | None:
-        """Return who stands before the place of `call`, which is not the last place."""
-        before = self.returned if self.returned is not None else self.last
-        while before is not None and call.precedes(before):
-            before = before.previous
-        after = self.first if before is None else before.next
-        while after is not None and not call.precedes(after):
-            before, after = after, after.next
-        return before
+    def _successor(self, call: Call) -> Call:
+        """Return who stands behind the place of `call`, which is not the last place."""
+        assert self.first is not None, "some call is behind it"
+        after = self.returned if self.returned is not None else self.first.previous
+        while after is not self.first and call.precedes(after.previous):
+            after = after.previous
+        while not call.precedes(after):
+            after = after.next
+        return after
 
     def remove(self, call: Call) -> None:
         """Take out `call`, which must be in this line."""
         before, after = call.previous, call.next
-        if call is self.returned:
-            self.returned = before
-        if before is None:
-            self.first = after
-        else:
-            before.next = after
-        if after is None:
-            self.last = before
-        else:
-            after.previous = before
-        call.line = call.previous = call.next = None
         self.size -= 1
+        if not self.size:
+            self.first = self.returned = None
+        else:
+            before.next, after.previous = after, before
+            if call is self.first:
+                self.first = after
+            if call is self.returned:
+                self.returned = before
+        call.line = call.previous = call.next = None  # type: ignore[assignment]  # as begin() says
 
 
 class Census(NamedTuple):

@@ -39,7 +39,6 @@ cdef class Forwarded(Carrier):
     cdef object _router
     cdef readonly dict _calls
     cdef readonly dict _censuses
-    cdef readonly dict _offered
     cdef bytes _value
     cdef long long _next
     cdef bytes _number_head

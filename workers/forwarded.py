@@ -53,16 +53,15 @@ class Forwarded(Carrier):
     """The calls of our clients that wait at one sibling, and the values that it offers to them."""
 
     __slots__ = (
-        "_calls", "_censuses", "_next", "_number_head", "_offered", "_packets", "_router", "_since", "_since_bytes",
-        "_value",
+        "_calls", "_censuses", "_next", "_number_head", "_packets", "_router", "_since", "_since_bytes", "_value",
     )  # fmt: skip
 
     def __init__(self, packets: Packets, router: Router) -> None:
         self._packets = packets
         self._router = router
-        self._calls: dict[bytes, ClientCall] = {}  # that wait, by our number
+        # By our number, those that wait, and listeners that were given a value which has no outcome yet.
+        self._calls: dict[bytes, ClientCall] = {}
         self._censuses: dict[bytes, CensusCall] = {}
-        self._offered: dict[bytes, ClientCall] = {}  # listeners with a value and no outcome yet, by our number
         self._value = b""  # what was given last
         self._next = 0
         self._number_head = b""
@@ -115,7 +114,7 @@ class Forwarded(Carrier):
 
     def decided(self, number: bytes, outcome: int) -> None:
         """Say what became of a value that came for one of our clients: TOOK or LOST."""
-        del self._offered[number]
+        self._calls.pop(number, None)  # the owner may have died meanwhile
         self._packets.tell(outcome, number)
 
     # What the sibling says.
@@ -154,20 +153,21 @@ class Forwarded(Carrier):
         return call
 
     def _give(self, number: bytes) -> None:
-        call = self._no_longer_waiting(number)
+        call = self._calls.get(number)
         if call is not None:
+            call.carrier = None
             offer = Offer.__new__(Offer)
             offer.begin(call.topic, call.since, self._value, None)
             offer.begin_for(self, number)
             if call.give(offer):
                 offer.offers += 1
                 offer.value = b""  # the reply has it
-                self._offered[number] = call
                 return
+            del self._calls[number]
         self._packets.tell(LOST, number)
 
     def _recall(self, number: bytes) -> None:
-        call = self._offered.get(number)
+        call = self._calls.get(number)
         if call is not None and call.offered is not None:
             call.offered.abandoned = True
             call.caller.take_back(call)
@@ -180,6 +180,8 @@ class Forwarded(Carrier):
             census.expired()
         calls, self._calls = self._calls, {}
         for call in calls.values():
+            if call.carrier is None:
+                continue  # it has a value already
             call.carrier = None
             if call.ending is None:
                 router.issue(call)

@@ -26,6 +26,7 @@ cdef class Held
 
 
 cdef class HeldCall(NodeCall):
+    cdef public NodeCall given
     cdef public Held held
     cdef public bytes number
     cdef public bint withdrawing
@@ -39,7 +40,6 @@ cdef class Held:
     cdef readonly Packets packets
     cdef readonly object router
     cdef readonly dict _calls
-    cdef readonly dict _given
     cdef readonly dict _parked
     cdef NodeCall _giving
     cdef bytes _since_bytes
@@ -55,9 +55,11 @@ cdef class Held:
     cpdef let_go(self, HeldCall call)
     @cython.locals(router=Router, packets=Packets)
     cpdef bint give(self, HeldCall listener, NodeCall send) except -1
-    cpdef recall(self, bytes number)
-    @cython.locals(router=Router, send=NodeCall)
+    @cython.locals(router=Router, send=NodeCall, listener=HeldCall)
     cdef _decided(self, bytes number, bint took)
     @cython.locals(call=HeldCall)
     cdef _withdraw(self, bytes number, bint final)
+    @cython.locals(listener=HeldCall)
     cpdef flushed(self)
+    @cython.locals(call=HeldCall, send=NodeCall, router=Router)
+    cpdef close(self)

@@ -34,12 +34,13 @@ if TYPE_CHECKING:
 class HeldCall(NodeCall):
     """A call of a sibling's client. The sibling runs its clock."""
 
-    __slots__ = ("held", "number", "withdrawing")
+    __slots__ = ("given", "held", "number", "withdrawing")
 
     def begin_for(self, held: Held, number: bytes) -> None:
         """Set up what a call has besides begin()."""
         self.held = held
         self.number = number
+        self.given: NodeCall | None = None  # of a listener: whose value it was given, until that has its outcome
         self.withdrawing = False  # of a send: its caller's time is over, so if it meets nobody now, it ends
 
     def give(self, send: Call) -> bool:
@@ -62,19 +63,21 @@ class HeldCall(NodeCall):
             router.junction.resume(self)
 
     def recall(self) -> None:
-        self.held.recall(self.number)
+        """Take back the value that this listener was given, if it is not too late."""
+        if self.given is not None:
+            self.held.packets.tell(RECALL, self.number)
 
 
 class Held:
     """The calls of one sibling's clients that wait here, and the values that were given to its listeners."""
 
-    __slots__ = ("_calls", "_given", "_giving", "_parked", "_since", "_since_bytes", "packets", "router")
+    __slots__ = ("_calls", "_giving", "_parked", "_since", "_since_bytes", "packets", "router")
 
     def __init__(self, packets: Packets, router: Router) -> None:
         self.packets = packets
         self.router = router
-        self._calls: dict[bytes, HeldCall] = {}  # that wait, by the sibling's number
-        self._given: dict[bytes, NodeCall] = {}  # values with no outcome yet, by the number of the listener
+        # By the sibling's number, those that wait, and listeners that were given a value which has no outcome yet.
+        self._calls: dict[bytes, HeldCall] = {}
         self._parked: dict[HeldCall, None] = {}  # listeners that a value came for while there was no room
         self._giving: NodeCall | None = None  # whose value was given last in this turn
         self._since_bytes = b""  # calls that were read at once have one time, which is decoded once
@@ -134,8 +137,8 @@ class Held:
         if packets.unsent > router.max_mesh_bytes:
             self._parked[listener] = None
             return False
-        self.let_go(listener)
-        self._given[listener.number] = send
+        router.bytes_held -= listener.cost()
+        listener.given = send
         send.hold()
         if send.abroad is None:
             send.abroad = []
@@ -148,14 +151,11 @@ class Held:
             packets.tell(GIVE, listener.number, send.value)
         return True
 
-    def recall(self, number: bytes) -> None:
-        """Take back a value that was given to a listener, if it is not too late."""
-        if number in self._given:
-            self.packets.tell(RECALL, number)
-
     def _decided(self, number: bytes, took: bool) -> None:
-        send = self._given.pop(number, None)
-        if send is not None:
+        listener = self._calls.get(number)
+        if listener is not None and listener.given is not None:
+            send, listener.given = listener.given, None
+            del self._calls[number]
             router = self.router
             if took:
                 router.junction.confirm(send)
@@ -164,7 +164,7 @@ class Held:
 
     def _withdraw(self, number: bytes, final: bool) -> None:
         call = self._calls.get(number)
-        if call is None:
+        if call is None or call.given is not None:
             return  # a value for it, or a word about it, is on its way
         if self.router.junction.withdraw(call) or call in self._parked:
             self._parked.pop(call, None)
@@ -187,12 +187,15 @@ class Held:
     def close(self) -> None:
         """The sibling is dead, and its clients' connections with it."""
         router = self.router
-        for call in self._calls.values():
-            router.junction.withdraw(call)
-            router.bytes_held -= call.cost()
-            call.abandon()
-        self._calls.clear()
+        calls, self._calls = self._calls, {}
         self._parked.clear()
-        given, self._given = self._given, {}
-        for send in given.values():
-            router.junction.lost(send)
+        for call in calls.values():
+            if call.given is None:
+                router.junction.withdraw(call)
+                router.bytes_held -= call.cost()
+                call.abandon()
+        # Only now, since a value that is lost may go to the next in the line.
+        for call in calls.values():
+            if call.given is not None:
+                send, call.given = call.given, None
+                router.junction.lost(send)

@@ -24,6 +24,8 @@ PACKETS_PER_TURN: Final = 16
 class Link:
     """Our end of the link to the worker in `slot`."""
 
+    __slots__ = ("_held", "_packets", "_router", "_waits_to_write", "forwarded", "slot")
+
     def __init__(self, slot: int, sock: socket.socket, router: Router) -> None:
         self.slot = slot
         self._router = router
@@ -52,6 +54,7 @@ class Link:
         """Read what the sibling says, and write on."""
         if events & WRITE:
             self.flush()
+        # All that is there, because a value may come in one packet, and the word to take it back in the next.
         for _ in range(PACKETS_PER_TURN):
             if not self._read():
                 return

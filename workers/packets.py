@@ -27,11 +27,14 @@ if TYPE_CHECKING:
     from workers.mesh import Link
     from workers.router import Router
 
-PACKET_BYTES: Final = 64 * 1024
+PACKET_BYTES: Final = 32 * 1024
 """Bytes of messages after which a packet is full. One more message of any size still goes into it."""
 
-MAX_PACKET_BYTES: Final = 256 * 1024
-"""Bytes to read a packet with: more than the longest, since the rest of a longer one would be lost."""
+MAX_PACKET_BYTES: Final = 112 * 1024
+"""Bytes to read a packet with: more than the longest, since the rest of a longer one would be lost.
+
+From 128 KiB on, a buffer costs more than all that is done with it: malloc maps each one anew.
+"""
 
 LENGTH_BYTES: Final = 4
 

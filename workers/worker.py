@@ -23,8 +23,9 @@ from workers.router import Router
 from workers.session import Session
 from workers.signals import Signals
 
-GARBAGE: Final = 50_000
-"""Objects more than there were at the last search for garbage, until the next. Calls that wait are none."""
+GARBAGE: Final = (10_000, 10, 1_000)
+"""When the collector looks through objects: young ones, survivors, all of them. What ends here is unlinked and needs
+no collector; to look for it among a million calls that wait would stop them all for a tenth of a second."""
 
 NOT_OURS: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 """Signals of the terminal go to the whole process group, but are for the supervisor."""
@@ -53,7 +54,7 @@ class Worker:
     def run(self) -> int:
         """Serve until told to stop; return the exit status."""
         gc.freeze()  # what came with the fork stays: no use in looking through it, or copying its pages, ever again
-        gc.set_threshold(GARBAGE)
+        gc.set_threshold(*GARBAGE)
         self._signals = Signals([signal.SIGTERM], ignored=NOT_OURS)
         self._signals.open()
         self._loop = loop = Loop()
