@@ -1,6 +1,9 @@
 cimport cython
 
 
+cdef double BUCKETS_PER_SECOND
+
+
 cdef class Deadlines:
     cdef readonly dict _buckets
     cdef readonly list _times

@@ -12,6 +12,9 @@ from typing import Any, Final
 
 BUCKETS_PER_SECOND: Final = 100
 
+PRECISION_S: Final = 2 / BUCKETS_PER_SECOND
+"""Seconds by which something may be late, in a process that has the time."""
+
 
 class Deadlines:
     """Items of any hashable kind, each with the time at which it is due."""

@@ -1,6 +1,6 @@
 cimport cython
 
-from skywalker.wire.values cimport topic_bytes
+from skywalker.wire.values cimport timeout_seconds, topic_bytes
 from workers.calls cimport client_call
 from workers.connection cimport Connection
 from workers.router cimport Router
@@ -8,7 +8,6 @@ from workers.router cimport Router
 
 cdef Py_ssize_t MAX_ID
 cdef bytes TIMED_OUT
-cdef dict _timeouts
 
 @cython.locals(id=bytes, timeout=bytes, timed_out=bytes, topic=bytes, value=bytes)
 cpdef send(Connection session, list frame)
@@ -17,4 +16,3 @@ cpdef recv(Connection session, list frame)
 cpdef take(Connection session, list frame)
 @cython.locals(router=Router, seconds=double)
 cdef _issue(Connection session, bytes id, bytes timeout, bytes timed_out, bytes topic, bytes value, bytes group)
-cdef double _seconds(bytes timeout) except -1

@@ -26,11 +26,6 @@ Arguments = list[bytes]
 MAX_ECHOED_METHOD: Final = 64
 """Bytes of an unknown method that its error reply repeats."""
 
-# Few different timeouts are in use at a time, and each is decoded again and again.
-_timeouts: dict[bytes, float] = {}
-MAX_TIMEOUTS: Final = 4096
-"""Timeouts remembered."""
-
 
 def send(session: Session, frame: Arguments) -> None:
     """`[":send!", id, timeout, topic, value]`, or with a timeout value before the topic."""
@@ -74,21 +69,12 @@ def _issue(
     """Have a new call on its way. Raises what forbids it."""
     if len(id) > MAX_ID:
         raise _bad_id(id)
-    seconds = _seconds(timeout)
+    seconds = timeout_seconds(timeout)
     topic = topic_bytes(topic)
     router = session.router
     if router.draining:
         raise errors.Draining("this node is going away")
     router.issue(client_call(session, id, timed_out, topic, router.now, router.now + seconds, value, group))
-
-
-def _seconds(timeout: bytes) -> float:
-    seconds = _timeouts.get(timeout)
-    if seconds is None:
-        if len(_timeouts) == MAX_TIMEOUTS:
-            _timeouts.clear()
-        seconds = _timeouts[timeout] = timeout_seconds(timeout)
-    return seconds
 
 
 def cancel(session: Session, frame: Arguments) -> None:

@@ -13,11 +13,11 @@ from typing import Any, Final
 from skywalker.clients.call import Call, Core
 from skywalker.clients.interface import Junction, Pending
 from skywalker.clients.requests import Kind
-from skywalker.deadlines import BUCKETS_PER_SECOND
+from skywalker.deadlines import PRECISION_S
 from skywalker.errors import Closed
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 
-SLACK_S: Final = 2 / BUCKETS_PER_SECOND
+SLACK_S: Final = PRECISION_S
 """Seconds after which a deadline that has passed is surely found due."""
 
 

@@ -15,8 +15,10 @@ import msgpack
 from skywalker.errors import BadTimeout, BadTopic, LocalProtocolError
 from skywalker.limits import MAX_TIMEOUT_MS, MAX_TOPIC
 
-# A first byte that already is its canonical header: fixint, fixstr, nil, booleans, negative fixint.
-_CANONICAL_AS_IT_IS: Final = frozenset((*range(0x80), *range(0xA0, 0xC1), 0xC2, 0xC3, *range(0xE0, 0x100)))
+# By first byte, whether that already is the canonical header: fixint, fixstr, nil, booleans, negative fixint.
+_CANONICAL_AS_IT_IS: Final = bytes(
+    head < 0x80 or 0xA0 <= head <= 0xC0 or head in (0xC2, 0xC3) or head >= 0xE0 for head in range(256)
+)
 # Integers that follow their first byte: how many bytes they have.
 _UNSIGNED: Final = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
 _SIGNED: Final = {0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
@@ -71,7 +73,7 @@ def canonical(data: bytes) -> bytes:
 
     Containers hold counts, not sizes, so one pass over the headers does it, without recursion.
     """
-    if data[0] in _CANONICAL_AS_IT_IS or (data[0] == 0xD9 and data[1] >= 32):
+    if _CANONICAL_AS_IT_IS[data[0]] or (data[0] == 0xD9 and data[1] >= 32):
         return data
     out: list[bytes] = []
     pos = 0
@@ -117,12 +119,32 @@ def timeout_seconds(data: bytes) -> float:
 
     A fraction is rounded up. Raises BadTimeout unless it is a number from 0 to MAX_TIMEOUT_MS.
     """
-    # A head alone tells numbers from the rest, so that a huge value is not decoded to be refused.
     head = data[0]
-    if not (head < 0x80 or head in (0xCA, 0xCB) or head in _UNSIGNED or head in _SIGNED):
+    if head < 0x80:
+        whole = head
+    elif 0xCC <= head <= 0xCE:
+        whole = 0
+        for at in range(1, len(data)):
+            whole = whole << 8 | data[at]
+    else:
+        whole = _unusual_timeout(data)
+    if whole > MAX_TIMEOUT_MS:
+        raise _bad_timeout(whole)
+    return whole / 1000
+
+
+def _unusual_timeout(data: bytes) -> int:
+    """Return the milliseconds of a timeout that is no short unsigned integer, rounded up."""
+    # The first byte tells numbers from the rest, so that a huge value is not decoded to be refused.
+    head = data[0]
+    if not (head in (0xCA, 0xCB) or head in _UNSIGNED or head in _SIGNED):
         raise BadTimeout("the timeout is no number of milliseconds")
     milliseconds: float = unpack(data)
     # Also refuses a NaN, which compares as neither.
     if not 0 <= milliseconds <= MAX_TIMEOUT_MS:
-        raise BadTimeout(f"timeout of {milliseconds} ms, allowed are 0 to {MAX_TIMEOUT_MS}", {"limit": MAX_TIMEOUT_MS})
-    return math.ceil(milliseconds) / 1000
+        raise _bad_timeout(milliseconds)
+    return math.ceil(milliseconds)
+
+
+def _bad_timeout(milliseconds: float) -> BadTimeout:
+    return BadTimeout(f"timeout of {milliseconds} ms, allowed are 0 to {MAX_TIMEOUT_MS}", {"limit": MAX_TIMEOUT_MS})
