@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from workers.router import Router
+    from workers.turn import Turn
 
 
 class Alarm:
@@ -18,16 +18,16 @@ class Alarm:
         self.ring = ring
         self.at: float | None = None
 
-    def set(self, router: Router, at: float) -> None:
+    def set(self, turn: Turn, at: float) -> None:
         """Ring at that time and at no other."""
-        self.off(router)
+        self.off(turn)
         self.at = at
-        router.deadlines.add(self, at)
+        turn.deadlines.add(self, at)
 
-    def off(self, router: Router) -> None:
+    def off(self, turn: Turn) -> None:
         """Do not ring."""
         if self.at is not None:
-            router.deadlines.discard(self, self.at)
+            turn.deadlines.discard(self, self.at)
             self.at = None
 
     def expired(self) -> None:

@@ -252,7 +252,7 @@ class ClientCall(NodeCall):
             # A :cancel comes in the middle of a turn, and the end of that turn decides.
             self.over()
             return
-        self.caller.postpone(self, self.caller.router.now + GRACE_S)
+        self.caller.postpone(self, self.caller.router.turn.now + GRACE_S)
 
     def withdraw(self) -> bool:
         """Leave the place where it waits. Returns False if it may just be meeting somebody."""
@@ -308,7 +308,7 @@ class CensusCall:
 
     def answer(self, info: bytes) -> None:
         """Pass on what the owner counted."""
-        self.caller.router.deadlines.discard(self, self.due)
+        self.caller.router.turn.deadlines.discard(self, self.due)
         self.caller.reply(wire.TOPIC, self.id, info)
 
     def expired(self) -> None:

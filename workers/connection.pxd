@@ -2,6 +2,7 @@ cimport cython
 
 from workers.calls cimport Caller, ClientCall, NodeCall
 from workers.router cimport Router
+from workers.turn cimport Turn
 
 
 cdef Py_ssize_t READ_BYTES
@@ -9,6 +10,7 @@ cdef Py_ssize_t READ_BYTES
 
 cdef class Connection(Caller):
     cdef Py_ssize_t _max_out_bytes
+    cdef readonly Turn turn
     cdef public str peer
     cdef public bint closed
     cdef object _socket
@@ -23,14 +25,12 @@ cdef class Connection(Caller):
     cdef object _alarm
 
     cpdef ready(self, events)
-    @cython.locals(router=Router)
     cdef _read(self)
     cdef _send(self, bytes data)
     cdef _roomy(self)
     cpdef received(self, bytes data)
     @cython.locals(router=Router)
     cpdef delivered(self, ClientCall listener)
-    @cython.locals(router=Router)
     cpdef push(self, bytes chunk)
     @cython.locals(out=list, values=list, listener=ClientCall)
     cpdef flush(self)

@@ -37,11 +37,12 @@ class Connection(Caller):
 
     __slots__ = (
         "_alarm", "_backlog", "_begun", "_max_out_bytes", "_out", "_out_bytes", "_parked", "_recv", "_socket",
-        "_values", "_write", "closed", "peer",
+        "_values", "_write", "closed", "peer", "turn",
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
         Caller.__init__(self, router)
+        self.turn = router.turn
         self.peer = peer
         self.closed = False  # one that is gone and not yet closed has its last words written
         self._socket = sock
@@ -99,8 +100,7 @@ class Connection(Caller):
             self.close("the peer closed it")
         elif not self.gone:
             # A turn may take long, and what arrives in its middle has all its time before it.
-            router = self.router
-            router.now = monotonic()
+            self.turn.now = monotonic()
             self.received(data)
 
     # Output.
@@ -108,15 +108,13 @@ class Connection(Caller):
     def push(self, chunk: bytes) -> None:
         """Write `chunk` at the end of this turn."""
         if not self._out:
-            router = self.router
-            router.replies.append(self)
+            self.turn.replies.append(self)
         self._out.append(chunk)
         self._out_bytes += len(chunk)
 
     def push_value(self, listener: ClientCall) -> None:
         if not self._values:
-            router = self.router
-            router.values.append(self)
+            self.turn.values.append(self)
         self._values.append(listener)
         self.push(listener.chunk)
 
@@ -233,9 +231,9 @@ class Connection(Caller):
             self._backlog = None
             self.router.loop.change(self._socket.fileno(), READ)
             if self._alarm:
-                self._alarm.off(self.router)
+                self._alarm.off(self.turn)
             if self._out:
-                self.router.replies.append(self)
+                self.turn.replies.append(self)
             self._roomy()
 
     def _roomy(self) -> None:
@@ -265,10 +263,10 @@ class Connection(Caller):
             self.close(f"cannot shut down: {error.strerror}")
             return
         self._alarm = Alarm(lambda: self.close("it has had its last words"))
-        self._alarm.set(self.router, self.router.now + LINGER_S)
+        self._alarm.set(self.turn, self.turn.now + LINGER_S)
 
     def _expect_reading(self, alarm: Alarm) -> None:
-        alarm.set(self.router, self.router.now + self.router.limits.unread_output_s)
+        alarm.set(self.turn, self.turn.now + self.router.limits.unread_output_s)
 
     def _unread(self) -> None:
         # The socket is said to be writable only once a third of its buffer is free: a slow reader may have made
@@ -296,7 +294,7 @@ class Connection(Caller):
         self.router.loop.remove(self._socket.fileno())
         self._socket.close()
         if self._alarm:
-            self._alarm.off(self.router)
+            self._alarm.off(self.turn)
             self._alarm = None  # the two refer to each other
         unwritten = [*self._values]
         if self._backlog is not None:

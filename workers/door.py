@@ -44,7 +44,7 @@ class Door:
         while self._accept():
             pass
         self._pause()
-        self._reopen.off(self._router)
+        self._reopen.off(self._router.turn)
         self._listener.close()
 
     def ready(self, events: int) -> None:
@@ -65,7 +65,7 @@ class Door:
                 raise
             router.log.error("cannot-accept", reason=error.strerror, retry_s=PAUSE_S)
             self._pause()
-            self._reopen.set(router, router.now + PAUSE_S)
+            self._reopen.set(router.turn, router.turn.now + PAUSE_S)
             return False
         sock.setblocking(False)
         connection = self._dialect(sock, f"{address[0]}:{address[1]}", router)

@@ -176,7 +176,7 @@ class Forwarded(Carrier):
         """The sibling is dead: issue its calls again, to its successor."""
         router = self._router
         for census in [*self._censuses.values()]:
-            router.deadlines.discard(census, census.due)
+            router.turn.deadlines.discard(census, census.due)
             census.expired()
         calls, self._calls = self._calls, {}
         for call in calls.values():

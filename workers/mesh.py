@@ -29,7 +29,7 @@ class Link:
     def __init__(self, slot: int, sock: socket.socket, router: Router) -> None:
         self.slot = slot
         self._router = router
-        self._packets = Packets(sock, router, self)
+        self._packets = Packets(sock, router.turn, self)
         self.forwarded = Forwarded(self._packets, router)
         self._held = Held(self._packets, router)
         self._waits_to_write = False

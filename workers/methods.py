@@ -74,7 +74,8 @@ def _issue(
     router = session.router
     if router.draining:
         raise errors.Draining("this node is going away")
-    router.issue(client_call(session, id, timed_out, topic, router.now, router.now + seconds, value, group))
+    now = session.turn.now
+    router.issue(client_call(session, id, timed_out, topic, now, now + seconds, value, group))
 
 
 def cancel(session: Session, frame: Arguments) -> None:

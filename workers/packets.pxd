@@ -1,7 +1,7 @@
 cimport cython
 
 from skywalker.wire.frames cimport split
-from workers.router cimport Router
+from workers.turn cimport Turn
 
 
 cdef list _HEADS
@@ -11,7 +11,7 @@ cdef Py_ssize_t PACKET_BYTES
 
 cdef class Packets:
     cdef object _socket
-    cdef object _router
+    cdef Turn _turn
     cdef object _link
     cdef list _batch
     cdef Py_ssize_t _batch_bytes
@@ -20,7 +20,7 @@ cdef class Packets:
     cdef readonly bint closed
 
     cpdef bint is_settled(self) except -1
-    @cython.locals(router=Router, size=Py_ssize_t, batch=list, heads=list)
+    @cython.locals(size=Py_ssize_t, batch=list, heads=list)
     cpdef tell(self, int kind, bytes number, bytes first=*, bytes second=*, bytes third=*)
     cpdef flush(self)
     cpdef list read(self)

@@ -25,7 +25,7 @@ from skywalker.wire.frames import split
 
 if TYPE_CHECKING:
     from workers.mesh import Link
-    from workers.router import Router
+    from workers.turn import Turn
 
 PACKET_BYTES: Final = 32 * 1024
 """Bytes of messages after which a packet is full. One more message of any size still goes into it."""
@@ -68,11 +68,11 @@ _HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(RE
 class Packets:
     """Our end of the socket between two workers. It never blocks: what the kernel does not take now stays queued."""
 
-    __slots__ = ("_batch", "_batch_bytes", "_link", "_router", "_sealed", "_socket", "closed", "unsent")
+    __slots__ = ("_batch", "_batch_bytes", "_link", "_sealed", "_socket", "_turn", "closed", "unsent")
 
-    def __init__(self, sock: socket.socket, router: Router, link: Link) -> None:
+    def __init__(self, sock: socket.socket, turn: Turn, link: Link) -> None:
         self._socket = sock
-        self._router = router
+        self._turn = turn
         self._link = link  # is told to flush at the end of a turn in which something was said
         self._batch: list[bytes] = []
         self._batch_bytes = 0
@@ -105,8 +105,7 @@ class Packets:
         if self.closed:
             return
         if not self.unsent:
-            router = self._router
-            router.batches.append(self._link)
+            self._turn.batches.append(self._link)
         size = 2 + len(number)
         if first is not None:
             size += len(first)

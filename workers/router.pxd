@@ -1,8 +1,8 @@
 cimport cython
 
-from skywalker.deadlines cimport Deadlines
 from skywalker.junction cimport Junction
 from workers.calls cimport Carrier, ClientCall
+from workers.turn cimport Turn
 
 
 cdef class Router:
@@ -10,16 +10,12 @@ cdef class Router:
     cdef public object limits
     cdef public object loop
     cdef public object log
-    cdef public double now
+    cdef readonly Turn turn
     cdef public Junction junction
-    cdef public Deadlines deadlines
     cdef public bint draining
     cdef public dict connections
     cdef public Py_ssize_t calls_held
     cdef public Py_ssize_t bytes_held
-    cdef public list values
-    cdef public list replies
-    cdef public list batches
     cdef Py_ssize_t _slot
     cdef object _ring
     cdef readonly Py_ssize_t max_mesh_bytes

@@ -1,7 +1,6 @@
 """Where a call goes: to the junction here, or over the mesh to the sibling that owns its topic.
 
-A worker has one. It is also what its connections share: this turn's time, the deadlines, the
-limits that hold for all of them together, and what is to be written when the turn ends.
+A worker has one. It counts what its connections hold, since some limits are for all of them together.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Final
 
-from skywalker.deadlines import Deadlines
 from skywalker.errors import Busy
 from skywalker.junction import Junction
 from skywalker.limits import Limits
@@ -20,6 +18,7 @@ from workers.log import Log
 from workers.loop import Loop
 from workers.mesh import Link
 from workers.node import Node
+from workers.turn import Turn
 
 if TYPE_CHECKING:
     from workers.connection import Connection
@@ -34,24 +33,19 @@ CENSUS_S: Final = 1.0
 class Router:
     """The calls of one worker on their ways."""
 
-    def __init__(self, node: Node, limits: Limits, loop: Loop, log: Log, now: float) -> None:
+    def __init__(self, node: Node, limits: Limits, loop: Loop, turn: Turn, log: Log) -> None:
         self.node = node
         self.limits = limits
         self.loop = loop
         self.log = log
-        self.now = now  # when this turn began, or later: when the calls that it now deals with were read
+        self.turn = turn
         self.junction = Junction()
-        self.deadlines = Deadlines()  # of calls and alarms
         self.max_mesh_bytes = limits.mesh_bytes
         self._max_waiting_bytes = limits.waiting_bytes
         self.draining = False
         self.connections: dict[Connection, None] = {}
         self.calls_held = 0  # calls of our clients that wait, wherever that is
         self.bytes_held = 0  # memory of those, and of the calls of siblings that wait here
-        # What the turn has to write. Values come first: they earn their senders a `true`.
-        self.values: list[Connection] = []
-        self.replies: list[Connection] = []
-        self.batches: list[Link] = []
         self._slot = node.slot
         self._owners: dict[bytes, int] = {}  # of topics that were looked up on the ring lately
         self._ring = Ring(node.slices) if node.workers > 1 else None
@@ -97,14 +91,14 @@ class Router:
         carrier = self._carriers.get(owner)
         if carrier is None or carrier.congested():
             raise Busy("the worker that owns the topic does not answer")
-        call = CensusCall(caller, id, self.now + CENSUS_S)
-        self.deadlines.add(call, call.due)
+        call = CensusCall(caller, id, self.turn.now + CENSUS_S)
+        self.turn.deadlines.add(call, call.due)
         carrier.ask_census(call, topic)
 
     def info(self, topic: bytes) -> bytes:
         """Return the result of a :topic about one of our own topics."""
         count = self.junction.census(topic)
-        age = 0.0 if count.oldest is None else self.now - count.oldest
+        age = 0.0 if count.oldest is None else self.turn.now - count.oldest
         return wire.topic_info(count.receivers, count.takers, count.senders, 0, max(0, round(age * 1000)))
 
     def _owner(self, topic: bytes) -> int:
@@ -118,7 +112,7 @@ class Router:
         return owner
 
     def _wait(self, call: ClientCall) -> None:
-        if call.deadline <= self.now and not call.held:
+        if call.deadline <= self.turn.now and not call.held:
             call.over()
         else:
             self.hold(call)
@@ -133,7 +127,7 @@ class Router:
             self._orphans.setdefault(owner, {})[call] = None
         else:
             carrier.forward(call)
-        if call.deadline <= self.now:
+        if call.deadline <= self.turn.now:
             call.end(TIMED_OUT)
 
     # What is held.
@@ -155,13 +149,13 @@ class Router:
         """A client's call is held from now on: count it, and run its clock."""
         self.calls_held += 1
         self.bytes_held += call.cost()
-        self.deadlines.add(call, call.deadline)
+        self.turn.deadlines.add(call, call.deadline)
 
     def released(self, call: ClientCall) -> None:
         """It is not held any more."""
         self.calls_held -= 1
         self.bytes_held -= call.cost()
-        self.deadlines.discard(call, call.deadline)
+        self.turn.deadlines.discard(call, call.deadline)
 
     # The mesh.
 
@@ -191,29 +185,3 @@ class Router:
     def closed(self, connection: Connection) -> None:
         """A connection is closed."""
         self.connections.pop(connection, None)
-
-    # A turn.
-
-    def expire(self, now: float) -> None:
-        """Begin a turn: end what is due, before anything new may meet it."""
-        self.now = now
-        for item in self.deadlines.due(now):
-            item.expired()
-
-    def settle(self) -> None:
-        """End a turn: write everything out. What was met in it is confirmed by these very writes."""
-        # A write that fails, or makes room, may set off more to write, so what comes first is looked at again.
-        while True:
-            if self.values:
-                connections, self.values = self.values, []
-            elif self.replies:
-                connections, self.replies = self.replies, []
-            elif self.batches:
-                batches, self.batches = self.batches, []
-                for link in batches:
-                    link.flush()
-                continue
-            else:
-                return
-            for connection in connections:
-                connection.flush()

@@ -27,7 +27,7 @@ cdef class Session(Connection):
     cdef public bint acks
     cdef public str name
 
-    @cython.locals(router=Router, frames=list)
+    @cython.locals(frames=list)
     cpdef received(self, bytes data)
     @cython.locals(router=Router)
     cpdef keep(self, ClientCall call)

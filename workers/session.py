@@ -56,8 +56,7 @@ class Session(Connection):
     # Input.
 
     def received(self, data: bytes) -> None:
-        router = self.router
-        self._heard_at = router.now
+        self._heard_at = self.turn.now
         had_tail = self._tail
         frame: Any  # the name of a BadFrame is no method's
         frames, self._tail = split(had_tail + data if had_tail else data)
@@ -89,9 +88,9 @@ class Session(Connection):
         if alarm is None:
             alarm = self._half_frame = Alarm(self._half_frame_is_old)
         if not self._tail:
-            alarm.off(self.router)
+            alarm.off(self.turn)
         elif fresh or alarm.at is None:
-            alarm.set(self.router, self.router.now + self.router.limits.half_frame_s)
+            alarm.set(self.turn, self.turn.now + self.router.limits.half_frame_s)
 
     def _half_frame_is_old(self) -> None:
         if self._backlog is not None:
@@ -170,9 +169,9 @@ class Session(Connection):
 
     def postpone(self, call: ClientCall, due: float) -> None:
         if call.held:
-            self.router.deadlines.discard(call, call.deadline)
+            self.turn.deadlines.discard(call, call.deadline)
             call.deadline = due
-            self.router.deadlines.add(call, due)
+            self.turn.deadlines.add(call, due)
 
     def admit(self) -> None:
         limit = self._max_calls
@@ -195,7 +194,7 @@ class Session(Connection):
             call.abandon()
         for alarm in (self._half_frame, self._probe):
             if alarm is not None:
-                alarm.off(self.router)
+                alarm.off(self.turn)
         # They refer to this session: together they would stay in memory until the collector comes by.
         self._half_frame = self._probe = None
         unacked = [*self._unacked.values()]
@@ -238,14 +237,15 @@ class Session(Connection):
         self.acks = acks
         if self._probe is None:
             self._probe = Alarm(self._probe_silence)
-            self._probe.set(self.router, self.router.now + self.router.limits.idle_probe_s)
+            self._probe.set(self.turn, self.turn.now + self.router.limits.idle_probe_s)
 
     def _probe_silence(self) -> None:
         """Ask a client that waits for replies, and is silent, whether it lives; close it if it did not say so."""
         router, period = self.router, self.router.limits.idle_probe_s
-        silence = router.now - self._heard_at
+        now = self.turn.now
+        silence = now - self._heard_at
         if not self._in_flight or silence < period:
-            next_at = self._heard_at + period if silence < period else router.now + period
+            next_at = self._heard_at + period if silence < period else now + period
         elif silence < 2 * period:
             self.push(wire.frame(wire.PING, wire.NIL))
             next_at = self._heard_at + 2 * period
@@ -254,4 +254,4 @@ class Session(Connection):
             self.close("it does not answer a ping")
             return
         if self._probe is not None:
-            self._probe.set(router, next_at)
+            self._probe.set(self.turn, next_at)

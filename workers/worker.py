@@ -22,6 +22,7 @@ from workers.node import Node
 from workers.router import Router
 from workers.session import Session
 from workers.signals import Signals
+from workers.turn import Turn
 
 GARBAGE: Final = (10_000, 10, 1_000)
 """When the collector looks through objects: young ones, survivors, all of them. What ends here is unlinked and needs
@@ -58,7 +59,8 @@ class Worker:
         self._signals = Signals([signal.SIGTERM], ignored=NOT_OURS)
         self._signals.open()
         self._loop = loop = Loop()
-        self._router = router = Router(self._node, self._limits, loop, self._log, time.monotonic())
+        turn = Turn(time.monotonic())
+        self._router = router = Router(self._node, self._limits, loop, turn, self._log)
         self._alone = False  # drains by itself, while its node goes on
         self._said_idle = False
         self._door = None if self._listener is None else Door(self._listener, Session, router)
@@ -69,10 +71,10 @@ class Worker:
         self._channel.send(Ready())
         was_idle = False
         while not self._ended:
-            events = loop.poll(0.0 if was_idle else router.deadlines.wait(time.monotonic()))
-            router.expire(time.monotonic())
+            events = loop.poll(0.0 if was_idle else turn.deadlines.wait(time.monotonic()))
+            turn.begin(time.monotonic())
             loop.dispatch(events)
-            router.settle()
+            turn.end()
             idle = router.draining and not router.calls_held and not self._said_idle
             if idle and was_idle:
                 # One more turn has read, and refused, what the connections held that it accepted last.
@@ -113,7 +115,7 @@ class Worker:
             return
         self._log.info("worker-draining", timeout_s=self._drain_timeout_s)
         self._router.draining = self._alone = True
-        Alarm(self._stop).set(self._router, time.monotonic() + self._drain_timeout_s)
+        Alarm(self._stop).set(self._router.turn, time.monotonic() + self._drain_timeout_s)
 
     def _idle(self) -> None:
         self._said_idle = True
@@ -127,7 +129,7 @@ class Worker:
         router = self._router
         for connection in list(router.connections):
             connection.fail_all(Draining("this node is going away"))
-        router.settle()
+        router.turn.end()
         for connection in list(router.connections):
             connection.goodbye()
         self._ended = True

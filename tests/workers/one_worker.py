@@ -13,6 +13,7 @@ from workers.loop import Loop
 from workers.node import Node
 from workers.router import Router
 from workers.session import Session
+from workers.turn import Turn
 
 
 class OneWorker:
@@ -21,7 +22,7 @@ class OneWorker:
     def __init__(self, limits: Limits | None = None) -> None:
         self.loop = Loop()
         facts = Node(Identity.new(), "test", "0", 0, 1)
-        self.router = Router(facts, limits or Limits(), self.loop, Log(), time.monotonic())
+        self.router = Router(facts, limits or Limits(), self.loop, Turn(time.monotonic()), Log())
 
     def close(self) -> None:
         """Close all connections."""
@@ -37,11 +38,12 @@ class OneWorker:
 
     def turn(self, later: float = 0.0) -> None:
         """Do what there is to do, as if it were `later` by so many seconds."""
-        self.router.expire(time.monotonic() + later)
+        turn = self.router.turn
+        turn.begin(time.monotonic() + later)
         while events := self.loop.poll(0):
             self.loop.dispatch(events)
-            self.router.settle()
-        self.router.settle()
+            turn.end()
+        turn.end()
 
     def holds(self) -> dict[str, int]:
         """Return the size of everything that grows with calls."""
@@ -50,5 +52,5 @@ class OneWorker:
             "calls": router.calls_held,
             "bytes": router.bytes_held,
             "topics": len(router.junction),
-            "deadlines": len(router.deadlines),
+            "deadlines": len(router.turn.deadlines),
         }

@@ -4,75 +4,70 @@ from __future__ import annotations
 
 import pytest
 
-from skywalker.limits import Limits
 from workers.alarm import Alarm
-from workers.identity import Identity
-from workers.log import Log
-from workers.loop import Loop
-from workers.node import Node
-from workers.router import Router
+from workers.turn import Turn
 
 
 @pytest.fixture
-def router() -> Router:
-    return Router(Node(Identity.new(), "test", "0", 0, 1), Limits(), Loop(), Log(), 0.0)
+def turn() -> Turn:
+    return Turn(0.0)
 
 
-def test_it_rings_once_when_its_time_has_come(router: Router) -> None:
+def test_it_rings_once_when_its_time_has_come(turn: Turn) -> None:
     rung: list[float] = []
-    alarm = Alarm(lambda: rung.append(router.now))
-    alarm.set(router, 10.0)
+    alarm = Alarm(lambda: rung.append(turn.now))
+    alarm.set(turn, 10.0)
     for now in (9.99, 10.02, 20.0):
-        router.expire(now)
+        turn.begin(now)
     assert rung == [10.02]
     assert alarm.at is None
 
 
-def test_it_rings_only_at_the_time_that_it_was_last_set_to(router: Router) -> None:
+def test_it_rings_only_at_the_time_that_it_was_last_set_to(turn: Turn) -> None:
     rung: list[float] = []
-    alarm = Alarm(lambda: rung.append(router.now))
+    alarm = Alarm(lambda: rung.append(turn.now))
     for at in (10.0, 30.0, 20.0):
-        alarm.set(router, at)
+        alarm.set(turn, at)
     for now in (10.02, 20.02, 30.02):
-        router.expire(now)
+        turn.begin(now)
     assert rung == [20.02]
 
 
-def test_one_that_was_put_off_does_not_ring(router: Router) -> None:
+def test_one_that_was_put_off_does_not_ring(turn: Turn) -> None:
     rung: list[float] = []
-    alarm = Alarm(lambda: rung.append(router.now))
-    alarm.set(router, 10.0)
-    alarm.off(router)
-    alarm.off(router)
-    router.expire(11.0)
+    alarm = Alarm(lambda: rung.append(turn.now))
+    alarm.set(turn, 10.0)
+    alarm.off(turn)
+    alarm.off(turn)
+    turn.begin(11.0)
     assert rung == []
 
 
-def test_one_that_is_put_off_by_another_due_at_the_same_time_does_not_ring(router: Router) -> None:
+def test_one_that_is_put_off_by_another_due_at_the_same_time_does_not_ring(turn: Turn) -> None:
     # As when the first one closes the connection that both belong to.
     rung: list[str] = []
 
     def end() -> None:
         rung.append("an end")
         for alarm in alarms:
-            alarm.off(router)
+            alarm.off(turn)
 
     alarms = [Alarm(end), Alarm(end)]
     for alarm in alarms:
-        alarm.set(router, 10.0)
-    router.expire(11.0)
+        alarm.set(turn, 10.0)
+    turn.begin(11.0)
     assert rung == ["an end"]
 
 
-def test_it_may_be_set_again_while_it_rings(router: Router) -> None:
+def test_it_may_be_set_again_while_it_rings(turn: Turn) -> None:
     rung: list[float] = []
 
     def again() -> None:
-        rung.append(router.now)
-        alarm.set(router, router.now + 10)
+        rung.append(turn.now)
+        alarm.set(turn, turn.now + 10)
 
     alarm = Alarm(again)
-    alarm.set(router, 10.0)
+    alarm.set(turn, 10.0)
     for now in (11.0, 12.0, 22.0):
-        router.expire(now)
+        turn.begin(now)
     assert rung == [11.0, 22.0]

@@ -1,0 +1,53 @@
+"""One turn of a worker's loop: its time, what is due in it, and what is to be written when it ends.
+
+Everything that a turn brings about is written at its end, one write for each connection. Values
+go first, because what the kernel has taken of them earns their senders a `true`, then replies,
+then what is said to sibling workers.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from skywalker.deadlines import Deadlines
+
+
+class Output(Protocol):
+    """Who has something to write at the end of the turn."""
+
+    def flush(self) -> None:
+        """Write it."""
+
+
+class Turn:
+    """The turn that is on, for all that one worker has."""
+
+    __slots__ = ("batches", "deadlines", "now", "replies", "values")
+
+    def __init__(self, now: float) -> None:
+        self.now = now  # when it began, or later: when the calls that it now deals with were read
+        self.deadlines = Deadlines()  # of all that has an expired(): calls and alarms
+        self.values: list[Output] = []  # connections that have values to write, and perhaps replies
+        self.replies: list[Output] = []  # connections that have something to write
+        self.batches: list[Output] = []  # links that have something to say
+
+    def begin(self, now: float) -> None:
+        """End what is due, before anything new may meet it."""
+        self.now = now
+        for item in self.deadlines.due(now):
+            item.expired()
+
+    def end(self) -> None:
+        """Write everything out. What was met in this turn is confirmed by these very writes."""
+        # A write that fails, or makes room, may set off more to write, so what comes first is looked at again.
+        while True:
+            if self.values:
+                outputs, self.values = self.values, []
+            elif self.replies:
+                outputs, self.replies = self.replies, []
+            elif self.batches:
+                outputs, self.batches = self.batches, []
+            else:
+                return
+            for output in outputs:
+                output.flush()
