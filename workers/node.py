@@ -14,9 +14,11 @@ EXTENSIONS: Final = ("hello", "ping", "cancel", "take", "topic", "ack")
 
 
 class Node:
-    """The node that the worker in `slot` of `workers` belongs to."""
+    """The node that the worker in `slot` of `workers` belongs to; `steering` says whether source ports choose it."""
 
-    def __init__(self, identity: Identity, name: str, version: str, slot: int, workers: int) -> None:
+    def __init__(
+        self, identity: Identity, name: str, version: str, slot: int, workers: int, steering: bool = False
+    ) -> None:
         self.id = identity.id
         self.slot = slot
         self.workers = workers
@@ -29,6 +31,7 @@ class Node:
                 "name": name,
                 "worker": slot,
                 "workers": workers,
+                "steering": steering,
                 "tokens": self.slices,
                 "limits": {
                     "frame": limits.MAX_FRAME,

@@ -17,6 +17,8 @@ import resource
 import socket
 from typing import Final
 
+from workers.steering import steer
+
 KEEPALIVE_IDLE_S: Final = 60
 KEEPALIVE_INTERVAL_S: Final = 10
 KEEPALIVE_PROBES: Final = 3
@@ -63,8 +65,11 @@ def claim(host: str, port: int) -> socket.socket:
     return lock
 
 
-def listeners(host: str, port: int, count: int, backlog: int) -> list[socket.socket]:
-    """Return `count` listeners on one address; with port 0, on one free port."""
+def listeners(host: str, port: int, count: int, backlog: int) -> tuple[list[socket.socket], bool]:
+    """Return `count` listeners on one address, port 0 being any free one, and whether source ports choose among them.
+
+    Raises AddressError if the address cannot be listened on.
+    """
     made: list[socket.socket] = []
     try:
         for _ in range(count):
@@ -90,7 +95,7 @@ def listeners(host: str, port: int, count: int, backlog: int) -> list[socket.soc
         for listener in made:
             listener.close()
         raise AddressError(f"cannot listen on {host}:{port}: {error.strerror}") from error
-    return made
+    return made, steer(made)
 
 
 def link() -> tuple[socket.socket, socket.socket]:

@@ -70,7 +70,7 @@ class Supervisor:
                 self._lock = stack.enter_context(sockets.claim(config.bind, config.port))
                 self._identity = self._identify(stack)
                 count = config.workers or os.cpu_count() or 1
-                listeners = sockets.listeners(config.bind, config.port, count, config.backlog)
+                listeners, self._steering = sockets.listeners(config.bind, config.port, count, config.backlog)
             except sockets.AddressError as error:
                 print(f"skywalker: {error}", file=sys.stderr)
                 return exits.ADDRESS
@@ -179,6 +179,7 @@ class Supervisor:
             host=self._config.bind,
             port=self._port,
             workers=len(self._slots),
+            steering=self._steering,
             compiled=not str(frames.__file__).endswith(".py"),
         )
         if self._parent is not None:
@@ -251,11 +252,10 @@ class Supervisor:
             if os.getppid() != supervisor:
                 os._exit(exits.OK)  # it died before the kernel was told
             self._close_what_is_not_the_workers(slot)
-            config = self._config
-            name = config.name or socket.gethostname()
-            node = Node(self._identity, name, skywalker.__version__, slot.number, len(self._slots))
+            name = self._config.name or socket.gethostname()
+            node = Node(self._identity, name, skywalker.__version__, slot.number, len(self._slots), self._steering)
             log = self._log.bind(process="worker", worker=slot.number, pid=os.getpid())
-            worker = Worker(node, config.limits, config.drain_timeout_s, slot.listener, channel, log)
+            worker = Worker(node, self._config.limits, self._config.drain_timeout_s, slot.listener, channel, log)
             status = worker.run()
         except BaseException:
             traceback.print_exc()

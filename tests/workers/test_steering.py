@@ -1,0 +1,97 @@
+"""The source port of a connection chooses the worker; those that choose nothing spread evenly."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+from collections import Counter
+from collections.abc import Iterator
+
+import msgpack
+import pytest
+
+import skywalker
+from skywalker.clients.routes import Dial, source_port
+from skywalker.embedding import Node
+from workers import steering
+
+BINDS = ["127.0.0.1", "::1"]
+
+
+@pytest.fixture(scope="module", params=[(bind, workers) for bind in BINDS for workers in (1, 3, 4)], ids=str)
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+    bind, workers = request.param
+    with skywalker.embedded(bind=bind, workers=workers) as node:
+        yield node
+
+
+def connect(node: Node, port: int = 0) -> socket.socket:
+    """Connect from this port; 0 leaves it to the kernel, in connect() and not before."""
+    family = socket.AF_INET6 if ":" in node.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.settimeout(10)
+        if port:
+            sock.bind((node.host, port))
+        sock.connect((node.host, node.port))
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def hello(sock: socket.socket) -> dict[str, object]:
+    body = msgpack.packb([":hello", 1, {}])
+    sock.sendall(len(body).to_bytes(2, "big") + body)
+    size = int.from_bytes(sock.recv(2, socket.MSG_WAITALL), "big")
+    answer: dict[str, object] = msgpack.unpackb(sock.recv(size, socket.MSG_WAITALL), strict_map_key=False)[2]
+    return answer
+
+
+def connect_to_steer(node: Node, worker: int, workers: int) -> socket.socket:
+    for _ in range(50):
+        try:
+            return connect(node, source_port(Dial(worker, workers), random.random()))
+        except OSError:  # the port is in use
+            pass
+    raise AssertionError("no source port is free")
+
+
+def test_a_source_port_meets_its_worker(node: Node) -> None:
+    workers = len(node.worker_pids())
+    for worker in [*range(workers)] * 5:
+        with connect_to_steer(node, worker, workers) as sock:
+            answer = hello(sock)
+            assert answer["steering"] is True
+            assert answer["worker"] == worker
+            assert (sock.getsockname()[1] >> 1) % workers == worker
+
+
+def test_whatever_port_the_kernel_chooses_says_which_worker_it_will_be(node: Node) -> None:
+    workers = len(node.worker_pids())
+    met: Counter[object] = Counter()
+    socks = [connect(node) for _ in range(48 * workers)]
+    for sock in socks:
+        with sock:
+            worker = hello(sock)["worker"]
+            assert (sock.getsockname()[1] >> 1) % workers == worker
+            met[worker] += 1
+    # If they were thrown at random, fewer than 20 of 48 would happen to one node in 100,000.
+    assert all(met[worker] >= 20 for worker in range(workers)), met
+
+
+def test_a_worker_that_is_replaced_is_met_by_the_same_ports() -> None:
+    with skywalker.embedded(workers=3) as node:
+        for pid in node.worker_pids():
+            os.kill(pid, signal.SIGKILL)
+        for worker in (0, 1, 2):
+            with connect_to_steer(node, worker, 3) as sock:
+                assert hello(sock)["worker"] == worker
+
+
+def test_where_the_system_cannot_steer_the_hash_goes_on_choosing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        monkeypatch.setattr(steering, "SO_ATTACH_REUSEPORT_CBPF", 9999)
+        assert steering.steer([listener]) is False
