@@ -28,7 +28,19 @@ MAY_IMPORT = {"skywalker": {"skywalker"}, "workers": {"workers", "skywalker"}}
 OURS = {"skywalker", "workers", "bench", "tests"}
 
 # Bytes and `now` in, events out: these parts reach no socket, file, process, thread or clock.
-PURE = ("errors", "limits", "wire", "junction", "deadlines", "ring", "clients.calls", "clients.backoff")
+PURE = (
+    "errors",
+    "limits",
+    "wire",
+    "junction",
+    "deadlines",
+    "ring",
+    "clients.calls",
+    "clients.backoff",
+    "clients.exchange",
+    "clients.line",
+    "clients.routes",
+)
 IMPURE = {
     *("asyncio", "concurrent", "io", "logging", "multiprocessing", "os", "pathlib", "select", "selectors", "signal"),
     *("socket", "ssl", "subprocess", "threading", "time", "datetime"),

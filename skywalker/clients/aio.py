@@ -1,7 +1,8 @@
-"""The asyncio client: tasks share one connection.
+"""The asyncio client: tasks share its connections.
 
-What tasks write in one turn of the event loop leaves in one system call. When the node does
-not keep up, begin() and all that builds on it wait for room.
+What tasks write in one turn of the event loop leaves in one system call for each connection; a
+call that is alone, as the turn before showed, leaves at once. When the node does not keep up,
+begin() and all that builds on it wait for room.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from typing import Any, Final
 from skywalker.clients import backoff
 from skywalker.clients.aio_interface import Pending
 from skywalker.clients.calls import Calls
-from skywalker.clients.dialer import ATTEMPT_S, cause_of, is_own_echo, tune
+from skywalker.clients.dialer import ATTEMPT_S, cause_of, direct_socket, is_own_echo, tune
+from skywalker.clients.line import Line
 from skywalker.clients.requests import Kind, milliseconds
+from skywalker.clients.routes import Dial
 from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, Dialect, Settings
 from skywalker.clients.tasks import TaskJunction
 from skywalker.errors import Closed, TimedOut, Unreachable
@@ -39,13 +42,21 @@ async def connect(
     token: str | bytes | None = None,
     connect_timeout: float = CONNECT_TIMEOUT_S,
     max_frame: int = MAX_FRAME,
+    direct: bool = True,
 ) -> Client:
     """Connect to the node at `address`, "host:port", and return a client for tasks of the running event loop.
 
     Arguments and errors are those of skywalker.connect().
     """
     settings = Settings.of(
-        address, dialect=dialect, timeout_value=timeout_value, name=name, ack=ack, token=token, max_frame=max_frame
+        address,
+        dialect=dialect,
+        timeout_value=timeout_value,
+        name=name,
+        ack=ack,
+        token=token,
+        max_frame=max_frame,
+        direct=direct,
     )
     milliseconds(connect_timeout)
     client = Client(settings)
@@ -61,6 +72,7 @@ class _Link(asyncio.Protocol):
     """One connection of a client."""
 
     transport: asyncio.Transport
+    line: Line
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -77,12 +89,15 @@ class _Link(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.room.clear()
+        self._client.stalled(1)
 
     def resume_writing(self) -> None:
         self.room.set()
+        self._client.stalled(-1)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.room.set()
+        if not self.room.is_set():
+            self.resume_writing()
         if not self.lost.done():
             self.lost.set_result(None)
         self._client.lost(self, cause_of(exc or ConnectionResetError("the node closed the connection")))
@@ -97,9 +112,13 @@ class Client(TaskJunction):
         super().__init__(Calls(settings))
         self._settings = settings
         self._pid = os.getpid()
-        self._link: _Link | None = None
+        self._links: dict[_Link, None] = {}
+        self._link: _Link | None = None  # the main one
         self._redialling: asyncio.Task[None] | None = None
+        self._adding: asyncio.Task[None] | None = None  # a direct one
         self._flush_is_due = False
+        self._begun = 0  # calls, in this turn of the loop
+        self._is_eager = False  # whether a call need not wait for others of its turn
 
     async def open(self, timeout: float) -> None:
         """Make the first connection. Raises Unreachable if there is none within `timeout` seconds."""
@@ -121,14 +140,17 @@ class Client(TaskJunction):
     async def close(self) -> None:
         if self._pid != os.getpid():
             return  # the connection is the parent's, and so is the event loop
-        if self._redialling is not None:
-            self._redialling.cancel()
+        for task in (self._redialling, self._adding):
+            if task is not None:
+                task.cancel()
         self._flush()
-        link, self._link = self._link, None
+        links, self._links, self._link = self._links, {}, None
         await super().close()
-        if link is not None:
+        for link in links:
             link.transport.close()
-            await asyncio.wait([link.lost], timeout=LINGER_S)
+        if links:
+            await asyncio.wait([link.lost for link in links], timeout=LINGER_S)
+        for link in links:
             link.transport.abort()
 
     def _check_open(self) -> None:
@@ -136,20 +158,21 @@ class Client(TaskJunction):
         if self._pid != os.getpid():
             raise Closed(f"the client belongs to process {self._pid}: connect anew in this one")
 
-    async def _begin(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
-        call = await super()._begin(kind, arguments, timeout)
-        link = self._link
-        if link is None:
+    def _issue(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+        self._begun += 1
+        call = super()._issue(kind, arguments, timeout)
+        if self._link is None:
             self._redial()
-            return call
-        if self._core.output_bytes > MAX_OUTPUT_BYTES:
+        line = call.line
+        if line is not None and line.output_bytes > MAX_OUTPUT_BYTES:
             self._flush()
-        if not link.room.is_set():
-            await self._wait_for_room(link, call)
         return call
 
-    async def _wait_for_room(self, link: _Link, call: Pending) -> None:
+    async def _wait_for_room(self, call: Pending) -> None:
         """Wait until the node has read some of what was written, the connection is lost, or the call is over."""
+        link: _Link | None = None if call.line is None else call.line.shell
+        if link is None or link.room.is_set():
+            return
         try:
             async with asyncio.timeout_at(call.expires):
                 await link.room.wait()
@@ -161,35 +184,73 @@ class Client(TaskJunction):
 
     def _act(self) -> None:
         super()._act()
-        core = self._core
-        if core.hang_up and self._link is not None:
-            self._link.transport.abort()
-            self.lost(self._link, core.hang_up)
-        elif core.has_output and not self._flush_is_due:
-            self._flush_is_due = True
-            self._loop.call_soon(self._flush)
+        touched = self._core.touched
+        if touched and not self._flush_is_due:
+            if self._is_eager and touched[0].waiting < 2:
+                self._begun = 0
+                self._flush()
+            else:
+                self._flush_is_due = True
+                self._loop.call_soon(self._flush_turn)
+
+    def _flush_turn(self) -> None:
+        """Write what this turn of the loop has brought; if it was one call, the next call need not wait for more."""
+        self._flush_is_due = False
+        self._is_eager = self._begun < 2
+        self._begun = 0
+        self._flush()
 
     def _flush(self) -> None:
-        self._flush_is_due = False
-        data = self._core.output()
-        if data and self._link is not None:
-            self._link.transport.write(data)
+        """Write what there is, and close what is to be closed."""
+        touched = self._core.touched
+        while touched:
+            line = touched.pop()
+            link: _Link | None = line.shell
+            if link is None:
+                continue
+            if line.hang_up:
+                link.transport.abort()
+                self.lost(link, line.hang_up)
+            elif data := line.output():
+                link.transport.write(data)
 
-    # The connection.
+    # The connections.
 
     def received(self, link: _Link, data: bytes) -> None:
         """The node wrote."""
-        if link is self._link:
-            self._core.receive(data, self._loop.time())
+        if link in self._links:
+            core, now = self._core, self._loop.time()
+            core.receive(link.line, data, now)
             self._act()
+            if now >= core.routes.dial_at:
+                self._add_direct(now)
+
+    def stalled(self, more: int) -> None:
+        """The node on one connection does not keep up any more, or does again."""
+        self._stalled += more
 
     def lost(self, link: _Link, cause: str) -> None:
         """A connection is lost."""
+        if link not in self._links:
+            return
+        del self._links[link]
+        link.line.shell = None
+        now = self._loop.time()
         if link is self._link:
             self._link = None
-            self._core.disconnected(cause)
-            self._act()
+            self._core.disconnected(cause, now)
             self._redial()
+        else:
+            self._core.lost(link.line, now)
+        self._act()
+
+    def _use(self, link: _Link, line: Line) -> None:
+        link.line = line
+        line.shell = link
+        self._links[link] = None
+        wait = self._core.wait(self._loop.time())
+        if wait is not None:
+            self._wake_by(self._loop.time() + wait)
 
     def _redial(self) -> None:
         if self._core.busy and self._redialling is None:
@@ -205,6 +266,7 @@ class Client(TaskJunction):
 
     async def _attempt(self) -> None:
         address = self._settings.address
+        core = self._core
         try:
             async with asyncio.timeout(ATTEMPT_S):
                 transport, link = await self._loop.create_connection(lambda: _Link(self), address.host, address.port)
@@ -214,8 +276,36 @@ class Client(TaskJunction):
                 raise ConnectionRefusedError("connection refused")
             tune(sock)
         except (OSError, UnicodeError) as error:
-            self._core.disconnected(cause_of(error))
+            core.disconnected(cause_of(error), self._loop.time())
         else:
             self._link = link
-            self._core.connected_to_node(self._loop.time())
+            core.connected_to_node(self._loop.time())
+            self._use(link, core.main)
+        self._act()
+
+    # Direct ones.
+
+    def _add_direct(self, now: float) -> None:
+        wanted = self._core.dial(now)
+        if wanted is not None:
+            self._adding = self._loop.create_task(self._dial_direct(wanted))
+
+    async def _dial_direct(self, wanted: Dial) -> None:
+        core = self._core
+        try:
+            if self._link is None:
+                raise ConnectionResetError("the main connection is lost")
+            async with asyncio.timeout(ATTEMPT_S):
+                main: socket.socket = self._link.transport.get_extra_info("socket")
+                sock = direct_socket(main.family, wanted)
+                try:
+                    await self._loop.sock_connect(sock, main.getpeername())
+                    _, link = await self._loop.create_connection(lambda: _Link(self), sock=sock)
+                except BaseException:
+                    sock.close()
+                    raise
+        except OSError:
+            core.not_opened(self._loop.time())
+        else:
+            self._use(link, core.opened(self._loop.time()))
         self._act()

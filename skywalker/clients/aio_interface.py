@@ -63,8 +63,8 @@ class AsyncJunction(abc.ABC):
         With none there, wait for the first. Returns True once somebody has it. If nobody comes
         in time, returns `default`, or raises TimedOut if none is given.
         """
-        call = await self._begin("send", (topic, value), timeout)
-        outcome = await _outcome(call, default)
+        call = await self._meet("send", (topic, value), timeout)
+        outcome = _outcome(call, default)
         return outcome if call.error else outcome is True
 
     async def recv(self, topic: Any, timeout: float = DEFAULT_TIMEOUT_S, default: Any = RAISE) -> Any:
@@ -72,11 +72,11 @@ class AsyncJunction(abc.ABC):
 
         If none comes in time, returns `default`, or raises TimedOut if none is given.
         """
-        return await _outcome(await self._begin("recv", (topic,), timeout), default)
+        return _outcome(await self._meet("recv", (topic,), timeout), default)
 
     async def take(self, topic: Any, group: Any = "", timeout: float = DEFAULT_TIMEOUT_S, default: Any = RAISE) -> Any:
         """As recv(), but of all that take from `topic` in one `group`, only one gets each value."""
-        return await _outcome(await self._begin("take", (topic, group), timeout), default)
+        return _outcome(await self._meet("take", (topic, group), timeout), default)
 
     async def begin(
         self, kind: MeetingKind, topic: Any, value: Any = RAISE, *, group: Any = "", timeout: float = DEFAULT_TIMEOUT_S
@@ -180,11 +180,33 @@ class AsyncJunction(abc.ABC):
     async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
 
+    async def _begin(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+        """Start a call, and let the node keep up."""
+        call = self._issue(kind, arguments, timeout)
+        if self._stalled:
+            await self._wait_for_room(call)
+        return call
+
+    async def _meet(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+        """Start a call, and return it once it has ended."""
+        call = self._issue(kind, arguments, timeout)
+        if self._stalled:
+            await self._wait_for_room(call)
+        if not call.ended:
+            await self._wait(call)
+        return call
+
     # What the implementations differ in.
 
+    _stalled = 0  # connections whose node does not keep up
+
     @abc.abstractmethod
-    async def _begin(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+    def _issue(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
         """Start a call."""
+
+    @abc.abstractmethod
+    async def _wait_for_room(self, call: Pending) -> None:
+        """Return once more may be written after `call`."""
 
     @abc.abstractmethod
     async def _wait(self, call: Pending) -> None:
@@ -195,14 +217,13 @@ class AsyncJunction(abc.ABC):
         """End `call`, unless it has ended, because nobody wants its outcome."""
 
 
-async def _outcome(call: Pending, default: Any) -> Any:
-    """Wait for a meeting and return its result; if nobody came in time, `default`, unless that is RAISE."""
-    try:
-        return await call.result()
-    except TimedOut:
-        if default is RAISE:
-            raise
-        return default
+def _outcome(call: Pending, default: Any) -> Any:
+    """Return the result of a meeting that has ended; if nobody came in time, `default`, unless that is RAISE."""
+    if call.error is None:
+        return call.value
+    if default is RAISE or not isinstance(call.error, TimedOut):
+        raise call.error
+    return default
 
 
 async def _handle(handler: Callable[[Any], Awaitable[Any] | Any], value: Any) -> dict[str, Any]:

@@ -6,10 +6,13 @@ process. A shell adds threads or an event loop, and is the same for both.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from skywalker.clients.requests import MEETINGS, Kind, topic_of
 from skywalker.errors import SkywalkerError, TimedOut
+
+if TYPE_CHECKING:
+    from skywalker.clients.line import Line
 
 GRACE_S = 0.5
 """Seconds after its deadline at which a call ends without the node's word, which normally decides: a round trip
@@ -23,8 +26,8 @@ class Call:
     """
 
     __slots__ = (
-        "cancelling", "deadline", "ended", "error", "expires", "frame", "id", "kind", "sent", "target", "timeout",
-        "value", "waiters",
+        "cancelling", "deadline", "ended", "error", "expires", "frame", "id", "joins", "kind", "line", "owner",
+        "target", "timeout", "value", "waiters",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -32,7 +35,9 @@ class Call:
         self.value: Any = None
         self.error: Exception | None = None
         self.waiters: list[Any] | None = None
-        self.sent = False  # whether the node on the present connection was given it
+        self.line: Line | None = None  # the connection over which the node was given it
+        self.owner: int | None = None  # the worker that owns its topic, if that matters
+        self.joins: Line | None = None  # of a barrier of ours: the line that takes calls once this is answered
         self.cancelling = False  # whether its caller has asked the node to cancel it
         self.target: Call | None = None  # of a cancel: which call, if the node decides
 

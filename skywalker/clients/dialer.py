@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import random
 import select
 import socket
 import time
 from typing import Any, Final
 
+from skywalker.clients.routes import Dial, source_port
 from skywalker.clients.settings import Address
 
 ATTEMPT_S: Final = 5.0
 """Seconds for one address to accept: three lost packets at the usual one second, then two."""
+
+_PORTS_TRIED: Final = 8
+"""Source ports that are tried, since some are in use."""
 
 _IDLE_S, _INTERVAL_S, _COUNT = 15, 5, 3
 _UNACKNOWLEDGED_MS: Final = 30_000
@@ -48,6 +54,34 @@ def cause_of(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return str(error) or type(error).__name__
+
+
+def direct_socket(family: int, dial: Dial) -> socket.socket:
+    """Return a socket, yet to be connected, from which a connection meets the worker that is wanted; it never blocks.
+
+    Raises OSError if there is none.
+    """
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        tune(sock)
+        if dial.worker is not None:
+            _bind_to_steer(sock, dial)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _bind_to_steer(sock: socket.socket, dial: Dial) -> None:
+    for attempt in range(_PORTS_TRIED):
+        try:
+            sock.bind(("", source_port(dial, random.random())))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or attempt == _PORTS_TRIED - 1:
+                raise
+        else:
+            return
 
 
 class Dialer:

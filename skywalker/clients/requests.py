@@ -15,7 +15,7 @@ from skywalker.errors import LocalProtocolError, TooLarge
 from skywalker.limits import MAX_FRAME, MAX_TIMEOUT_MS
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, split
-from skywalker.wire.junction import ERROR_TYPE, RECV, frame, is_timeout
+from skywalker.wire.junction import ERROR_TYPE, RECV, TOPIC, frame, is_timeout
 
 MeetingKind = Literal["send", "recv", "take"]
 Kind = Literal["send", "recv", "take", "tokens", "topic", "hello", "ping", "cancel"]
@@ -99,7 +99,7 @@ class Requests:
         return values.canonical(result) == self._timeout_value_bytes
 
 
-def elements_of(request: bytes) -> tuple[bytes, ...]:
+def elements_of(request: bytes) -> list[bytes]:
     """Return the encoded elements of one whole frame. Raises errors.BadFrame, as a node would answer."""
     frames, _ = split(request)
     (elements,) = frames
@@ -123,15 +123,20 @@ def id_in(reply: bytes) -> int | None:
 
 def renewed(request: bytes, timeout: float) -> bytes:
     """Return the frame of a meeting with another timeout, in seconds, no longer than the one it had."""
-    elements = list(elements_of(request))
+    elements = elements_of(request)
     elements[_TIMEOUT_POSITION] = values.pack(milliseconds(timeout))
     return frame(*elements)
 
 
+def topic_bytes(request: bytes) -> bytes:
+    """Return the topic, in canonical form, of the frame of a call about one."""
+    elements = elements_of(request)
+    return elements[-1 if elements[0] in (RECV, TOPIC) else -2]
+
+
 def topic_of(request: bytes) -> Any:
     """Return the topic of a meeting's frame, or its bytes if Python has no form for it."""
-    elements = elements_of(request)
-    topic = elements[-1 if elements[0] == RECV else -2]
+    topic = topic_bytes(request)
     try:
         return values.unpack(topic)
     except ValueError:

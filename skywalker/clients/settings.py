@@ -59,6 +59,7 @@ class Settings:
     timeout_value: bytes = b""  # canonical; empty in the current dialect, where the node chooses it
     hello: Mapping[str, Any] | None = None  # the options of the :hello that opens every connection, if one does
     max_frame: int = MAX_FRAME
+    direct: bool = True  # whether to have a connection to each of the node's workers
 
     @property
     def acks(self) -> bool:
@@ -76,6 +77,7 @@ class Settings:
         ack: bool,
         token: str | bytes | None,
         max_frame: int,
+        direct: bool = True,
     ) -> Settings:
         """Check what connect() was given. Raises LocalProtocolError or TooLarge, naming what is allowed."""
         if dialect not in ("current", "first"):
@@ -90,6 +92,7 @@ class Settings:
             timeout_value=values.canonical(values.pack(timeout_value)) if dialect == "first" else b"",
             hello=hello or None,
             max_frame=max_frame,
+            direct=direct,
         )
         settings.requests().encode(0, "hello", (hello,), 0)  # raises if that could not be said
         return settings

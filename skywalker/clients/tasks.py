@@ -7,6 +7,7 @@ deadline comes before the time it is set for.
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 from skywalker.clients.aio_interface import AsyncJunction, Pending
@@ -23,6 +24,7 @@ class TaskJunction(AsyncJunction):
         self._core = core
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf
         self._closed = False
 
     async def cancel(self, call: Pending, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> bool:
@@ -44,13 +46,16 @@ class TaskJunction(AsyncJunction):
         if self._closed:
             raise Closed("the client is closed")
 
-    async def _begin(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+    def _issue(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
         self._check_open()
         call = Pending(self)
         self._core.begin(call, kind, arguments, timeout, self._loop.time())
         self._wake_by(call.expires)
         self._act()
         return call
+
+    async def _wait_for_room(self, call: Pending) -> None:
+        raise AssertionError("nothing is stalled that has no connection")
 
     async def _wait(self, call: Pending) -> None:
         waiter = self._loop.create_future()
@@ -81,14 +86,15 @@ class TaskJunction(AsyncJunction):
             ended.clear()
 
     def _wake_by(self, at: float) -> None:
-        timer = self._timer
-        if timer is None or at < timer.when():
-            if timer is not None:
-                timer.cancel()
+        if at < self._timer_at:
+            if self._timer is not None:
+                self._timer.cancel()
             self._timer = self._loop.call_at(at, self._tick)
+            self._timer_at = at
 
     def _tick(self) -> None:
         self._timer = None
+        self._timer_at = math.inf
         now = self._loop.time()
         self._core.tick(now)
         self._act()

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from skywalker import errors
 from skywalker.clients.call import GRACE_S, Call
-from skywalker.clients.calls import HELLO_S, Calls
+from skywalker.clients.calls import Calls
+from skywalker.clients.line import HELLO_S
 from skywalker.clients.requests import Kind
 from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
 from skywalker.clients.silence import PROBE_S
@@ -56,7 +57,7 @@ def written(calls: Calls) -> list[Any]:
             data = data[end:]
         return messages, data
 
-    messages, rest = decode_pieces(decode, [calls.output()])
+    messages, rest = decode_pieces(decode, [calls.main.output()])
     assert rest == b""
     return messages
 
@@ -83,14 +84,14 @@ def test_calls_leave_in_order_with_ids_of_their_own() -> None:
         [":take!", 3, 86_400_000, "foo", "g"],
         [":tokens", 4],
     ]
-    assert calls.output() == b""
+    assert calls.main.output() == b""
 
 
 def test_the_bytes_are_those_of_the_published_example() -> None:
     first = make(dialect="first", timeout_value="timeout")
     begin(first, "recv", "foo", timeout=1)
     # The id is this client's own: 1 where the example has 33.
-    assert first.output().hex() == "001895a63a72656376 2101cd03e8a774696d656f7574a3666f6f".replace(" ", "")
+    assert first.main.output().hex() == "001895a63a72656376 2101cd03e8a774696d656f7574a3666f6f".replace(" ", "")
 
 
 def test_a_refused_call_leaves_nothing_behind() -> None:
@@ -100,7 +101,7 @@ def test_a_refused_call_leaves_nothing_behind() -> None:
     with pytest.raises(errors.LocalProtocolError):
         begin(calls, "send", "foo", object())
     assert not calls.busy
-    assert calls.output() == b""
+    assert calls.main.output() == b""
     assert calls.wait(T0) is None
     begin(calls, "send", "foo", "x")
     assert written(calls) == [[":send!", 1, 1000, "foo", "x"]]
@@ -114,7 +115,7 @@ def test_replies_end_their_own_calls_in_any_order() -> None:
         calls = make()
         begun = [begin(calls, "recv", number) for number in range(3)]
         for number in order:
-            calls.receive(framed([":recv!", begun[number].id, f"value {number}"]), T0)
+            calls.receive(calls.main, framed([":recv!", begun[number].id, f"value {number}"]), T0)
         assert ended(calls) == [begun[number] for number in order]
         assert [call.value for call in begun] == ["value 0", "value 1", "value 2"]
         assert not calls.busy
@@ -146,12 +147,12 @@ def test_outcomes_do_not_depend_on_how_the_stream_was_cut(data: st.DataObject) -
     ):
         calls = make()
         begun = [begin(calls, "recv", number) for number in range(count)]
-        calls.output()
+        calls.main.output()
         for piece in pieces:
-            calls.receive(piece, T0)
+            calls.receive(calls.main, piece, T0)
         order = [call.id for call in ended(calls)]
         state = [(call.ended, call.value, repr(call.error)) for call in begun]
-        outcomes.append((order, state, calls.hang_up, calls.output()))
+        outcomes.append((order, state, calls.main.hang_up, calls.main.output()))
     assert outcomes[0] == outcomes[1] == outcomes[2]
 
 
@@ -161,11 +162,11 @@ def test_any_bytes_at_all_raise_nothing_and_end_no_call_twice(pieces: list[bytes
     for number in range(4):
         begin(calls, "recv", number)
     for piece in pieces:
-        calls.receive(piece, T0)
-        calls.receive(len(piece).to_bytes(2, "big") + piece, T0)
+        calls.receive(calls.main, piece, T0)
+        calls.receive(calls.main, len(piece).to_bytes(2, "big") + piece, T0)
     found = [call.id for call in ended(calls)]
     assert len(found) == len(set(found))
-    calls.disconnected("test")
+    calls.disconnected("test", T0)
     calls.close(errors.Closed("test"))
     assert sorted(found + [call.id for call in ended(calls)]) == [1, 2, 3, 4]
 
@@ -174,9 +175,9 @@ def test_any_bytes_at_all_raise_nothing_and_end_no_call_twice(pieces: list[bytes
 def test_an_id_that_merely_equals_ours_is_not_ours(id: Any) -> None:
     calls = make()
     call = begin(calls, "recv", "foo")
-    calls.receive(framed([":recv!", id, "for somebody else"]), T0)
+    calls.receive(calls.main, framed([":recv!", id, "for somebody else"]), T0)
     assert not call.ended
-    assert not calls.hang_up
+    assert not calls.main.hang_up
 
 
 @pytest.mark.parametrize("message", [None, 7, "text", {}, [], [":recv!"], [":recv!", 1], [1, 2, 3, 4]])
@@ -184,25 +185,25 @@ def test_what_is_no_reply_ends_the_connection_and_says_what_it_was(message: Any)
     calls = make()
     before, after = begin(calls, "recv", "before"), begin(calls, "recv", "after")
     stream = framed([":recv!", before.id, 1]) + framed(message) + framed([":recv!", after.id, 2])
-    calls.receive(stream, T0)
+    calls.receive(calls.main, stream, T0)
     assert before.value == 1
     assert not after.ended
-    assert repr(message) in calls.hang_up
+    assert repr(message) in calls.main.hang_up
 
 
 def test_a_frame_that_is_no_messagepack_ends_the_connection() -> None:
     calls = make()
     begin(calls, "recv", "foo")
-    calls.receive(b"\0\1\xc1", T0)
-    assert "no MessagePack" in calls.hang_up
+    calls.receive(calls.main, b"\0\1\xc1", T0)
+    assert "no MessagePack" in calls.main.hang_up
 
 
 def test_an_error_about_the_connection_ends_it_and_is_the_cause_that_is_told() -> None:
     calls = make()
     call = begin(calls, "recv", "foo", timeout=0)
-    calls.receive(framed([":error", None, error("bad-frame", "what is this")]), T0)
-    assert "what is this" in calls.hang_up
-    calls.disconnected(calls.hang_up)
+    calls.receive(calls.main, framed([":error", None, error("bad-frame", "what is this")]), T0)
+    assert "what is this" in calls.main.hang_up
+    calls.disconnected(calls.main.hang_up, T0)
     calls.tick(T0 + 1)
     assert isinstance(call.error, errors.Unreachable)
     assert "what is this" in str(call.error)
@@ -212,7 +213,7 @@ def test_an_error_about_the_connection_ends_it_and_is_the_cause_that_is_told() -
 def test_an_error_is_raised_as_the_class_of_its_code(code: str) -> None:
     calls = make()
     call = begin(calls, "send", "foo", 1)
-    calls.receive(framed([":send!", call.id, error(code, "the reason", {"limit": 5})]), T0)
+    calls.receive(calls.main, framed([":send!", call.id, error(code, "the reason", {"limit": 5})]), T0)
     assert type(call.error) is errors.BY_CODE[code]
     assert str(call.error) == "the reason"
     assert isinstance(call.error, errors.RequestError)
@@ -223,7 +224,7 @@ def test_extension_values_within_values_and_unknown_ones_are_values() -> None:
     calls = make()
     for value in ([TIMED_OUT], {"k": error("busy")}, msgpack.ExtType(0x54, b"\1"), msgpack.ExtType(0x45, b"junk")):
         call = begin(calls, "recv", "foo")
-        calls.receive(framed([":recv!", call.id, value]), T0)
+        calls.receive(calls.main, framed([":recv!", call.id, value]), T0)
         assert call.error is None
         assert call.value == value
 
@@ -231,7 +232,7 @@ def test_extension_values_within_values_and_unknown_ones_are_values() -> None:
 def test_a_ping_of_the_node_is_answered_with_its_own_id() -> None:
     calls = make()
     for id in (7, "x", None, [1]):
-        calls.receive(framed([":ping", id]), T0)
+        calls.receive(calls.main, framed([":ping", id]), T0)
         assert written(calls) == [[":ping", id, True]]
 
 
@@ -241,8 +242,8 @@ def test_a_ping_of_the_node_is_answered_with_its_own_id() -> None:
 def test_in_the_first_dialect_the_callers_own_value_means_timed_out() -> None:
     calls = make(dialect="first")
     call = begin(calls, "recv", "foo")
-    assert CLOJURE_TIMED_OUT in calls.output()
-    calls.receive(framed([":recv!", call.id, CLOJURE_KEYWORD]), T0)
+    assert CLOJURE_TIMED_OUT in calls.main.output()
+    calls.receive(calls.main, framed([":recv!", call.id, CLOJURE_KEYWORD]), T0)
     assert isinstance(call.error, errors.TimedOut)
 
 
@@ -251,11 +252,11 @@ def test_in_the_first_dialect_equal_in_python_is_not_equal() -> None:
     values = [True, 1.0, TIMED_OUT]
     begun = [begin(calls, "recv", "foo") for _ in values]
     for call, value in zip(begun, values, strict=True):
-        calls.receive(framed([":recv!", call.id, value]), T0)
+        calls.receive(calls.main, framed([":recv!", call.id, value]), T0)
     assert [repr(call.value) for call in begun] == [repr(value) for value in values]
     # A reply that is encoded at length is the same value.
     call = begin(calls, "recv", "foo")
-    calls.receive(b"\0\x0b\x93\xa6:recv!" + bytes([call.id]) + b"\xcc\x01", T0)
+    calls.receive(calls.main, b"\0\x0b\x93\xa6:recv!" + bytes([call.id]) + b"\xcc\x01", T0)
     assert isinstance(call.error, errors.TimedOut)
 
 
@@ -263,7 +264,7 @@ def test_in_the_first_dialect_take_is_as_in_the_current_one() -> None:
     calls = make(dialect="first")
     call = begin(calls, "take", "foo", "g")
     assert written(calls) == [[":take!", call.id, 1000, "foo", "g"]]
-    calls.receive(framed([":take!", call.id, TIMED_OUT]), T0)
+    calls.receive(calls.main, framed([":take!", call.id, TIMED_OUT]), T0)
     assert isinstance(call.error, errors.TimedOut)
 
 
@@ -282,7 +283,7 @@ def test_in_the_first_dialect_the_timeout_value_cannot_be_sent() -> None:
 def test_the_nodes_word_decides_until_the_grace_is_over() -> None:
     calls = make()
     call = begin(calls, "recv", "foo", timeout=1)
-    calls.output()
+    calls.main.output()
     calls.tick(T0 + 1 + GRACE_S - 0.001)
     assert not call.ended
     calls.tick(T0 + 1 + GRACE_S + 0.02)
@@ -290,9 +291,9 @@ def test_the_nodes_word_decides_until_the_grace_is_over() -> None:
     [(method, _, target)] = written(calls)
     assert (method, target) == (":cancel", call.id)
     # The late reply, and the answer to the cancel, find nobody.
-    calls.receive(framed([":recv!", call.id, "late"]) + framed([":cancel", 2, False]), T0 + 2)
+    calls.receive(calls.main, framed([":recv!", call.id, "late"]) + framed([":cancel", 2, False]), T0 + 2)
     assert ended(calls) == [call]
-    assert not calls.hang_up
+    assert not calls.main.hang_up
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=20), st.lists(st.floats(0, 110), max_size=10))
@@ -314,8 +315,8 @@ def test_calls_that_have_ended_leave_nothing_behind() -> None:
     calls = make()
     for round in range(2000):
         call = begin(calls, "send", "foo", 1, now=T0 + round / 100)
-        calls.output()
-        calls.receive(framed([":send!", call.id, True]), T0 + round / 100)
+        calls.main.output()
+        calls.receive(calls.main, framed([":send!", call.id, True]), T0 + round / 100)
         calls.ended.clear()
     assert not calls.busy
     assert calls.wait(T0 + 21) is None
@@ -329,12 +330,12 @@ def test_a_new_connection_gets_the_calls_in_order_with_the_time_that_is_left() -
     first = begin(calls, "recv", "a", timeout=10)
     second = begin(calls, "send", "b", "v", timeout=0.5)
     begin(calls, "tokens", timeout=10)
-    calls.output()
-    calls.disconnected("cut")
-    assert calls.output() == b""
+    calls.main.output()
+    calls.disconnected("cut", T0)
+    assert calls.main.output() == b""
     assert not first.ended
     begin(calls, "take", "c", "g", timeout=3, now=T0 + 1)
-    assert calls.output() == b""
+    assert calls.main.output() == b""
     calls.connected_to_node(T0 + 2)
     assert written(calls) == [
         [":recv!", first.id, 8000, "a"],
@@ -347,10 +348,10 @@ def test_a_new_connection_gets_the_calls_in_order_with_the_time_that_is_left() -
 def test_half_a_reply_of_the_last_connection_is_forgotten() -> None:
     calls = make()
     call = begin(calls, "recv", "a")
-    calls.receive(framed([":recv!", call.id, "old"])[:-1], T0)
-    calls.disconnected("cut")
+    calls.receive(calls.main, framed([":recv!", call.id, "old"])[:-1], T0)
+    calls.disconnected("cut", T0)
     calls.connected_to_node(T0)
-    calls.receive(framed([":recv!", call.id, "new"]), T0)
+    calls.receive(calls.main, framed([":recv!", call.id, "new"]), T0)
     assert call.value == "new"
 
 
@@ -363,14 +364,14 @@ def test_whatever_the_losses_every_call_ends_once_and_with_its_own_value(data: s
     while calls.busy:
         now += 1
         if data.draw(st.booleans()):
-            calls.disconnected("cut")
+            calls.disconnected("cut", T0)
             calls.connected_to_node(now)
             messages = written(calls)
             assert [message[1] for message in messages] == [call.id for call in begun if not call.ended]
             at_node = {message[1]: message[3] for message in messages}
         else:
             id = data.draw(st.sampled_from(sorted(at_node)))
-            calls.receive(framed([":recv!", id, at_node.pop(id)]), now)
+            calls.receive(calls.main, framed([":recv!", id, at_node.pop(id)]), now)
     assert [call.value for call in begun] == list(range(len(begun)))
     assert len(ended(calls)) == len(begun)
 
@@ -378,7 +379,7 @@ def test_whatever_the_losses_every_call_ends_once_and_with_its_own_value(data: s
 def test_without_a_connection_at_the_end_of_its_time_a_call_tells_where_and_why() -> None:
     calls = make(connected=False)
     call = begin(calls, "recv", "a", timeout=1)
-    calls.disconnected("connection refused")
+    calls.disconnected("connection refused", T0)
     calls.tick(T0 + 2)
     assert isinstance(call.error, errors.Unreachable)
     assert "node:1234" in str(call.error)
@@ -388,14 +389,14 @@ def test_without_a_connection_at_the_end_of_its_time_a_call_tells_where_and_why(
 def test_failures_count_until_a_connection_proves_useful() -> None:
     calls = make(connected=False)
     for count in range(1, 4):
-        calls.disconnected("refused")
+        calls.disconnected("refused", T0)
         assert calls.failures == count
     calls.connected_to_node(T0)
-    calls.disconnected("accepted, then cut")
+    calls.disconnected("accepted, then cut", T0)
     assert calls.failures == 4
     calls.connected_to_node(T0)
     call = begin(calls, "ping")
-    calls.receive(framed([":ping", call.id, True]), T0)
+    calls.receive(calls.main, framed([":ping", call.id, True]), T0)
     assert calls.failures == 0
 
 
@@ -405,11 +406,13 @@ def test_failures_count_until_a_connection_proves_useful() -> None:
 def test_cancelling_a_call_that_is_at_the_node_asks_the_node() -> None:
     calls = make()
     call, canceller = begin(calls, "recv", "a"), Call()
-    calls.output()
+    calls.main.output()
     calls.cancel(call, canceller, 10, T0)
     assert written(calls) == [[":cancel", canceller.id, call.id]]
     assert not call.ended
-    calls.receive(framed([":recv!", call.id, error("cancelled")]) + framed([":cancel", canceller.id, True]), T0)
+    calls.receive(
+        calls.main, framed([":recv!", call.id, error("cancelled")]) + framed([":cancel", canceller.id, True]), T0
+    )
     assert isinstance(call.error, errors.Cancelled)
     assert canceller.value is True
 
@@ -418,7 +421,7 @@ def test_cancelling_too_late_is_false_and_the_value_is_kept() -> None:
     calls = make()
     call, canceller = begin(calls, "recv", "a"), Call()
     calls.cancel(call, canceller, 10, T0)
-    calls.receive(framed([":recv!", call.id, "v"]) + framed([":cancel", canceller.id, False]), T0)
+    calls.receive(calls.main, framed([":recv!", call.id, "v"]) + framed([":cancel", canceller.id, False]), T0)
     assert (call.value, canceller.value) == ("v", False)
 
 
@@ -429,27 +432,27 @@ def test_cancelling_without_a_connection_needs_no_node() -> None:
     assert isinstance(call.error, errors.Cancelled)
     assert canceller.value is True
     calls.connected_to_node(T0)
-    assert calls.output() == b""
+    assert calls.main.output() == b""
 
 
 def test_a_connection_lost_while_cancelling_cancels() -> None:
     calls = make()
     call, canceller = begin(calls, "recv", "a"), Call()
     calls.cancel(call, canceller, 10, T0)
-    calls.disconnected("cut")
+    calls.disconnected("cut", T0)
     assert isinstance(call.error, errors.Cancelled)
     assert canceller.value is True
     calls.connected_to_node(T0)
-    assert calls.output() == b""
+    assert calls.main.output() == b""
 
 
 def test_an_abandoned_call_is_withdrawn_from_the_node_and_its_late_reply_dropped() -> None:
     calls = make()
     call = begin(calls, "recv", "a")
-    calls.output()
+    calls.main.output()
     calls.abandon(call, T0)
     assert [message[0] for message in written(calls)] == [":cancel"]
-    calls.receive(framed([":recv!", call.id, "late"]), T0)
+    calls.receive(calls.main, framed([":recv!", call.id, "late"]), T0)
     assert isinstance(call.error, errors.Cancelled)
     assert call.value is None
 
@@ -461,15 +464,15 @@ def test_a_draining_node_gives_all_calls_back_before_it_is_left() -> None:
     calls = make()
     waits = begin(calls, "recv", "a", timeout=10)
     refused = begin(calls, "send", "b", 1, timeout=10)
-    calls.output()
-    calls.receive(framed([":send!", refused.id, error("draining")]), T0)
+    calls.main.output()
+    calls.receive(calls.main, framed([":send!", refused.id, error("draining")]), T0)
     assert [(method, target) for method, _, target in written(calls)] == [(":cancel", waits.id)]
-    assert not calls.hang_up
+    assert not calls.main.hang_up
     later = begin(calls, "recv", "c", timeout=10)
-    assert calls.output() == b""
-    calls.receive(framed([":recv!", waits.id, error("cancelled")]), T0)
-    assert calls.hang_up == "the node drains"
-    calls.disconnected(calls.hang_up)
+    assert calls.main.output() == b""
+    calls.receive(calls.main, framed([":recv!", waits.id, error("cancelled")]), T0)
+    assert calls.main.hang_up == "the node drains"
+    calls.disconnected(calls.main.hang_up, T0)
     calls.connected_to_node(T0 + 1)
     assert [message[1:3] for message in written(calls)] == [
         [waits.id, 9000],
@@ -482,28 +485,30 @@ def test_a_draining_node_gives_all_calls_back_before_it_is_left() -> None:
 def test_a_call_that_met_somebody_while_its_node_drained_is_not_issued_again() -> None:
     calls = make()
     waits, refused = begin(calls, "send", "a", 1), begin(calls, "send", "b", 1)
-    calls.receive(framed([":send!", refused.id, error("draining")]), T0)
-    calls.receive(framed([":send!", waits.id, True]), T0)
+    calls.receive(calls.main, framed([":send!", refused.id, error("draining")]), T0)
+    calls.receive(calls.main, framed([":send!", waits.id, True]), T0)
     assert waits.value is True
-    assert calls.hang_up
+    assert calls.main.hang_up
 
 
 def test_a_call_cancelled_by_its_caller_while_the_node_drains_stays_cancelled() -> None:
     calls = make()
     waits, refused, canceller = begin(calls, "recv", "a"), begin(calls, "send", "b", 1), Call()
     calls.cancel(waits, canceller, 10, T0)
-    calls.receive(framed([":send!", refused.id, error("draining")]), T0)
-    calls.receive(framed([":recv!", waits.id, error("cancelled")]) + framed([":cancel", canceller.id, True]), T0)
+    calls.receive(calls.main, framed([":send!", refused.id, error("draining")]), T0)
+    calls.receive(
+        calls.main, framed([":recv!", waits.id, error("cancelled")]) + framed([":cancel", canceller.id, True]), T0
+    )
     assert isinstance(waits.error, errors.Cancelled)
     assert canceller.value is True
-    assert calls.hang_up
+    assert calls.main.hang_up
 
 
 def test_draining_is_never_shown_but_as_no_node_at_the_end_of_the_time() -> None:
     calls = make()
     call = begin(calls, "send", "b", 1, timeout=1)
-    calls.receive(framed([":send!", call.id, error("draining")]), T0)
-    calls.disconnected(calls.hang_up)
+    calls.receive(calls.main, framed([":send!", call.id, error("draining")]), T0)
+    calls.disconnected(calls.main.hang_up, T0)
     calls.tick(T0 + 5)
     assert isinstance(call.error, errors.Unreachable)
     assert "drains" in str(call.error)
@@ -521,7 +526,7 @@ def test_a_greeting_opens_every_connection_ahead_of_the_calls() -> None:
         assert hello[0] == ":hello"
         assert hello[2] == {"name": "me", "token": "secret", "ack": True}
         assert recv[0] == ":recv!"
-        calls.disconnected("cut")
+        calls.disconnected("cut", T0)
 
 
 def test_nothing_is_greeted_unless_there_is_something_to_say() -> None:
@@ -534,31 +539,31 @@ def test_values_are_acknowledged_once_that_is_agreed() -> None:
     begun = [begin(calls, "recv", "a"), begin(calls, "take", "a", "g"), begin(calls, "send", "a", 1)]
     calls.connected_to_node(T0)
     hello = written(calls)[0]
-    calls.receive(framed([":hello", hello[1], {"version": "1"}]), T0)
+    calls.receive(calls.main, framed([":hello", hello[1], {"version": "1"}]), T0)
     for call in begun:
-        calls.receive(framed(["", call.id, True]), T0)
+        calls.receive(calls.main, framed(["", call.id, True]), T0)
     assert written(calls) == [[":ack", begun[0].id], [":ack", begun[1].id]]
 
 
 def test_timeouts_and_late_values_are_not_acknowledged() -> None:
     calls = make(ack=True)
     hello = written(calls)[0]
-    calls.receive(framed([":hello", hello[1], {}]), T0)
+    calls.receive(calls.main, framed([":hello", hello[1], {}]), T0)
     timed_out, abandoned = begin(calls, "recv", "a"), begin(calls, "recv", "a")
     calls.abandon(abandoned, T0)
-    calls.output()
-    calls.receive(framed([":recv!", timed_out.id, TIMED_OUT]) + framed([":recv!", abandoned.id, 1]), T0)
-    assert calls.output() == b""
+    calls.main.output()
+    calls.receive(calls.main, framed([":recv!", timed_out.id, TIMED_OUT]) + framed([":recv!", abandoned.id, 1]), T0)
+    assert calls.main.output() == b""
 
 
 def test_a_node_that_answers_a_greeting_with_nothing_gets_no_acknowledgements() -> None:
     calls = make(ack=True)
     hello = written(calls)[0]
-    calls.receive(framed([":hello", hello[1], None]), T0)
+    calls.receive(calls.main, framed([":hello", hello[1], None]), T0)
     call = begin(calls, "recv", "a")
-    calls.output()
-    calls.receive(framed([":recv!", call.id, 1]), T0)
-    assert calls.output() == b""
+    calls.main.output()
+    calls.receive(calls.main, framed([":recv!", call.id, 1]), T0)
+    assert calls.main.output() == b""
     assert call.value == 1
 
 
@@ -567,17 +572,17 @@ def test_a_refused_greeting_refuses_every_call() -> None:
     call = begin(calls, "recv", "a")
     calls.connected_to_node(T0)
     hello = written(calls)[0]
-    calls.receive(framed([":hello", hello[1], error("unauthorized", "who are you")]), T0)
+    calls.receive(calls.main, framed([":hello", hello[1], error("unauthorized", "who are you")]), T0)
     assert isinstance(call.error, errors.Unauthorized)
-    assert "who are you" in calls.hang_up
+    assert "who are you" in calls.main.hang_up
 
 
 def test_a_greeting_that_is_not_answered_ends_the_connection() -> None:
     calls = make(name="me")
     call = begin(calls, "recv", "a", timeout=100)
     calls.tick(T0 + HELLO_S + GRACE_S + 0.02)
-    assert ":hello" in calls.hang_up
-    calls.disconnected(calls.hang_up)
+    assert ":hello" in calls.main.hang_up
+    calls.disconnected(calls.main.hang_up, T0)
     assert not call.ended
 
 
@@ -587,22 +592,22 @@ def test_a_greeting_that_is_not_answered_ends_the_connection() -> None:
 def greeted() -> Calls:
     calls = make(name="me")
     hello = written(calls)[0]
-    calls.receive(framed([":hello", hello[1], {}]), T0)
+    calls.receive(calls.main, framed([":hello", hello[1], {}]), T0)
     return calls
 
 
 def test_a_silent_node_is_pinged_and_then_given_up() -> None:
     calls = greeted()
     begin(calls, "recv", "a", timeout=1000)
-    calls.output()
+    calls.main.output()
     assert calls.wait_for_probe(T0) == PROBE_S
     calls.tick(T0 + PROBE_S - 0.1)
-    assert calls.output() == b""
+    assert calls.main.output() == b""
     calls.tick(T0 + PROBE_S)
     assert [message[0] for message in written(calls)] == [":ping"]
     assert calls.wait_for_probe(T0 + PROBE_S) == PROBE_S
     calls.tick(T0 + 2 * PROBE_S)
-    assert "silent" in calls.hang_up
+    assert "silent" in calls.main.hang_up
 
 
 def test_any_word_of_the_node_ends_its_silence() -> None:
@@ -610,28 +615,28 @@ def test_any_word_of_the_node_ends_its_silence() -> None:
     begin(calls, "recv", "a", timeout=1000)
     calls.tick(T0 + PROBE_S)
     [*_, ping] = written(calls)
-    calls.receive(framed([":ping", ping[1], True]), T0 + PROBE_S + 1)
+    calls.receive(calls.main, framed([":ping", ping[1], True]), T0 + PROBE_S + 1)
     calls.tick(T0 + 2 * PROBE_S)
-    assert not calls.hang_up
-    assert calls.output() == b""
+    assert not calls.main.hang_up
+    assert calls.main.output() == b""
 
 
 def test_silence_counts_only_while_an_answer_is_owed() -> None:
     calls = greeted()
     assert calls.wait(T0 + 1000) is None
     begin(calls, "recv", "a", timeout=1000, now=T0 + 1000)
-    calls.output()
+    calls.main.output()
     calls.tick(T0 + 1001)
-    assert calls.output() == b""
+    assert calls.main.output() == b""
 
 
 def test_a_node_that_was_not_greeted_is_never_pinged() -> None:
     calls = make()
     begin(calls, "recv", "a", timeout=1000)
-    calls.output()
+    calls.main.output()
     calls.tick(T0 + 500)
-    assert calls.output() == b""
-    assert not calls.hang_up
+    assert calls.main.output() == b""
+    assert not calls.main.hang_up
 
 
 # The end.

@@ -1,0 +1,81 @@
+"""One TCP connection of a blocking client: its socket, and what the kernel had no room for."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import struct
+from typing import Final
+
+from skywalker.clients.line import Line
+from skywalker.limits import KIB
+
+READ_BYTES: Final = 64 * KIB
+
+
+class Connection:
+    """The socket of a line. Any thread may write, one at a time; one at a time, the leader, reads and closes."""
+
+    __slots__ = ("_receive_timeout", "fd", "line", "socket", "unsent")
+
+    def __init__(self, sock: socket.socket, line: Line) -> None:
+        self.socket = sock
+        self.line = line
+        self.fd = sock.fileno()
+        self.unsent = b""
+        self._receive_timeout = 0.0  # seconds, as the socket has it
+        line.shell = self
+
+    def write(self, data: bytes) -> None:
+        """Write what is unsent and then `data`, as much as the kernel takes at once, and keep the rest."""
+        if self.unsent:
+            data = self.unsent + data
+        try:
+            sent = self.socket.send(data, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            # Whoever leads finds the end of the stream, and after it the calls are issued again.
+            self.shut()
+            sent = len(data)
+        self.unsent = data[sent:]
+
+    def read(self, wait: float, slack: float = 0.0) -> bytes | None:
+        """Return what comes within `wait` seconds and perhaps `slack`, None if nothing does.
+
+        Raises OSError at the end of the stream.
+        """
+        flags = 0
+        if wait <= 0:
+            flags = socket.MSG_DONTWAIT
+        elif not wait / 2 < self._receive_timeout <= wait + slack:
+            # The kernel keeps the time, so that a receive is one system call; it is told only what is new to it.
+            self._receive_timeout = max(wait, 0.001)  # 0 would mean for ever
+            seconds, fraction = divmod(self._receive_timeout, 1)
+            timeval = struct.pack("@ll", int(seconds), int(fraction * 1e6))
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval)
+        try:
+            data = self.socket.recv(READ_BYTES, flags)
+        except BlockingIOError:
+            return None
+        if not data:
+            raise ConnectionResetError("the node closed the connection")
+        return data
+
+    def shut(self) -> None:
+        """End the stream both ways: whoever reads finds its end."""
+        with contextlib.suppress(OSError):  # the other side may have been quicker
+            self.socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close the socket. The leader does, or whoever finds that there is none."""
+        self.line.shell = None
+        self.socket.close()
+
+
+def wait_for(fd: int, events: int, wait: float) -> bool:
+    """Return whether one of the poll events happens within `wait` seconds."""
+    poller = select.poll()
+    poller.register(fd, events)
+    return bool(poller.poll(wait * 1000))

@@ -1,0 +1,305 @@
+"""What is asked over the lines to a node and what is answered: frames out, bytes in, outcomes.
+
+Knows no socket, no clock and no thread: `now` is an argument, in seconds on any one clock. Which
+lines there are, and which of them a call goes over, is decided by `calls.Calls`.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import msgpack
+
+from skywalker.clients.call import Call
+from skywalker.clients.line import HELLO_S, Line
+from skywalker.clients.requests import MEETINGS, Kind, elements_of, id_in
+from skywalker.clients.settings import Settings
+from skywalker.deadlines import Deadlines
+from skywalker.errors import Cancelled, Draining, RemoteProtocolError, RequestError, SkywalkerError, Unreachable
+from skywalker.wire import values
+from skywalker.wire.junction import ACK, CANCEL, PING, TRUE, frame, is_timeout, refusal
+
+
+class Exchange(abc.ABC):
+    """All calls of one client that have not ended."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.ended: list[Call] = []
+        self.touched: list[Line] = []  # that have output, or are to be closed, since the shell last emptied this
+        self.main = Line(self.touched)
+        self.failures = 0  # main connections and attempts lost in a row, for the back-off
+        self._settings = settings
+        self._requests = settings.requests()
+        self._first_dialect = bool(settings.timeout_value)
+        self._calls: dict[int, Call] = {}  # in the order they were begun, whatever happened since
+        self._last_id = 0
+        self._deadlines = Deadlines()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call waits for an outcome."""
+        return bool(self._calls)
+
+    # What the lines are for.
+
+    @abc.abstractmethod
+    def _lines(self) -> list[Line]:
+        """Return the lines on which an answer may be owed."""
+
+    @abc.abstractmethod
+    def _line_for(self, call: Call, arguments: tuple[Any, ...]) -> Line:
+        """Return the line for a new call."""
+
+    @abc.abstractmethod
+    def _followers(self, line: Line) -> list[Line]:
+        """Return the lines that have younger calls on topics on which this one has some: once it is left, they are."""
+
+    @abc.abstractmethod
+    def _greeted(self, line: Line, call: Call, greeting: Any, now: float) -> None:
+        """A :hello was answered."""
+
+    @abc.abstractmethod
+    def _crossed(self, line: Line, answered: bool, now: float) -> None:
+        """The barrier before a line has ended."""
+
+    @abc.abstractmethod
+    def unreachable(self) -> Unreachable:
+        """Return the error that says where no node answered, and why the last attempt failed."""
+
+    # The caller's side.
+
+    def begin(self, call: Call, kind: Kind, arguments: tuple[Any, ...], timeout: float, now: float) -> None:
+        """Start a call. Raises LocalProtocolError or TooLarge, and then nothing was started."""
+        self._start(call, kind, arguments, timeout, now)
+        line = self._line_for(call, arguments)
+        if line.takes_calls:
+            line.put(call, now)
+
+    def _start(self, call: Call, kind: Kind, arguments: tuple[Any, ...], timeout: float, now: float) -> None:
+        id = self._last_id + 1
+        call.start(id, kind, self._requests.encode(id, kind, arguments, timeout), timeout, now)
+        self._last_id = id
+        self._calls[id] = call
+        self._deadlines.add(call, call.expires)
+
+    def cancel(self, call: Call, canceller: Call, timeout: float, now: float) -> None:
+        """End `call` with Cancelled if it still waits. `canceller` ends with whether it did."""
+        self._start(canceller, "cancel", (call.id,), timeout, now)
+        if not self.owns(call):
+            self._end(canceller, False)
+        elif call.line is None:
+            self._end_cancelled(call)
+            self._end(canceller, True)
+        else:
+            canceller.target = call
+            call.cancelling = True
+            call.line.put(canceller, now)
+
+    def abandon(self, call: Call, now: float) -> None:
+        """End `call` because nobody wants its outcome any more."""
+        if self.owns(call):
+            self._withdraw(call)
+            self._end_cancelled(call)
+
+    def owns(self, call: Call) -> bool:
+        """Whether `call` was begun here and has not ended."""
+        return self._calls.get(call.id) is call
+
+    def close(self, error: SkywalkerError) -> None:
+        """End every call with `error`."""
+        for call in [*self._calls.values()]:
+            self._end(call, error=error)
+
+    # What comes.
+
+    def receive(self, line: Line, data: bytes, now: float) -> None:
+        """Take what the node wrote on a line, however it was cut. Never raises; see `Line.hang_up`."""
+        line.heard(now)
+        if line.tail:
+            data = line.tail + data
+        pos, size = 0, len(data)
+        while size - pos >= 2 and not line.hang_up:
+            end = pos + 2 + (data[pos] << 8 | data[pos + 1])
+            if end > size:
+                break
+            try:
+                reply = values.unpack(data[pos + 2 : end])
+            except ValueError as error:
+                self._undecodable(line, data[pos:end], error)
+            else:
+                self._reply(line, reply, data, pos, end, now)
+            pos = end
+        line.tail = data[pos:]
+
+    def _reply(self, line: Line, reply: Any, data: bytes, pos: int, end: int, now: float) -> None:
+        if type(reply) is not list or len(reply) != 3:
+            self._not_a_reply(line, reply)
+            return
+        _, id, result = reply
+        # An id of another type may equal one of ours, as true equals 1.
+        call = self._calls.get(id) if type(id) is int else None
+        if call is None or call.line is not line:
+            self._not_an_answer(line, id, result)
+            return
+        if type(result) is msgpack.ExtType and self._node_said(line, call, result, now):
+            return
+        if self._first_dialect and call.kind in ("send", "recv"):
+            result_bytes = elements_of(data[pos:end])[2]
+            if self._requests.says_timed_out(result_bytes):
+                self._end(call, error=call.timed_out())
+                return
+        if line is self.main:
+            self.failures = 0
+        if call.kind == "hello":
+            self._end(call, result)
+            self._greeted(line, call, result, now)
+            return
+        if call.kind == "cancel":
+            result = self._was_cancelled(call, result)
+        elif line.acks and (call.kind == "recv" or call.kind == "take"):
+            line.write(frame(ACK, values.pack(id)))
+        self._end(call, result)
+        if call.joins is not None:
+            self._crossed(call.joins, True, now)
+
+    def _node_said(self, line: Line, call: Call, result: msgpack.ExtType, now: float) -> bool:
+        """Whether an extension value is the node's own word on the call; then that is its outcome."""
+        if is_timeout(result) and (call.kind == "take" or not self._first_dialect):
+            self.failures = 0
+            self._end(call, error=call.timed_out())
+            return True
+        error = refusal(result)
+        if error is not None:
+            self._refused(line, call, error, now)
+        return error is not None
+
+    def _refused(self, line: Line, call: Call, error: RequestError, now: float) -> None:
+        if call is line.hello:
+            if line is self.main and self._settings.hello is not None and not error.retryable:
+                # Whatever else was asked on this connection would only be refused the same way.
+                self.close(error)
+            line.end(str(error))
+        elif call.joins is not None:
+            self._end(call, error=error)
+            self._crossed(call.joins, False, now)
+        elif isinstance(error, Draining):
+            self._park(line, call)
+            if line.leaving is None:
+                self._leave(line)
+        elif isinstance(error, Cancelled) and line.leaving is not None and not call.cancelling:
+            self._park(line, call)
+        else:
+            self.failures = 0
+            self._end(call, error=error)
+
+    def _leave(self, line: Line) -> None:
+        """Take every call back from a worker that drains, to issue it again on another connection.
+
+        Each is cancelled there first, so that none of them meets somebody twice.
+        """
+        for follower in self._followers(line):
+            self._leave(follower)
+        line.takes_calls = False
+        line.leaving = {id for id, call in self._calls.items() if call.line is line}
+        for id in line.leaving:
+            if self._calls[id].kind in MEETINGS:
+                line.write(self._cancel_frame(id))
+        line.end_when_left()
+
+    def _park(self, line: Line, call: Call) -> None:
+        line.take_off(call)
+        line.left(call)
+
+    def _was_cancelled(self, canceller: Call, answer: Any) -> bool:
+        """Whether the call that `canceller` is about waited until then; the node may have been asked twice."""
+        target = canceller.target
+        if answer is True or target is None:
+            return answer is True
+        target.cancelling = False
+        return isinstance(target.error, Cancelled)
+
+    def _not_an_answer(self, line: Line, id: Any, result: Any) -> None:
+        """A reply to no call that waits: late, or about the connection itself."""
+        error = refusal(result) if id is None else None
+        if error is not None:
+            line.end(f"the node said: {error}")
+
+    def _not_a_reply(self, line: Line, message: Any) -> None:
+        match message:
+            case [":ping", id]:
+                line.write(frame(PING, values.pack(id), TRUE))
+            case _:
+                line.end(f"the node sent {message!r:.100}, which is neither a reply nor a ping")
+
+    def _undecodable(self, line: Line, reply: bytes, error: ValueError) -> None:
+        """A reply without a form in Python fails its own call only, if it is one."""
+        try:
+            call = self._calls.get(id_in(reply) or 0)
+        except ValueError as reason:
+            line.end(str(reason))
+            return
+        if call is not None and call.line is line:
+            self._end(call, error=RemoteProtocolError(f"the value received has no form in Python: {error}"))
+
+    # Time.
+
+    def tick(self, now: float) -> None:
+        """End the calls whose time is over; ping a node that is silent although it owes an answer."""
+        for call in self._deadlines.due(now):
+            line = call.line
+            if line is not None and call is line.hello:
+                line.end(f"the node did not answer :hello within {HELLO_S:g} s")
+            elif line is not None:
+                self._withdraw(call)
+                self._end(call, error=call.timed_out())
+                if call.joins is not None:
+                    self._crossed(call.joins, False, now)
+            else:
+                self._end(call, error=self.unreachable())
+        for line in self._lines():
+            if line.wait_for_probe(now) == 0:
+                self._last_id += 1
+                line.probe(self._last_id, now)
+
+    def wait(self, now: float) -> float | None:
+        """Return the seconds until the next tick, None if there is nothing to wait for."""
+        waits = (self._deadlines.wait(now), self.wait_for_probe(now))
+        return min((seconds for seconds in waits if seconds is not None), default=None)
+
+    def wait_for_probe(self, now: float) -> float | None:
+        """Return the seconds until silence calls for a tick, None while it does not matter."""
+        soonest = None
+        for line in self._lines():
+            wait = line.wait_for_probe(now)
+            if wait is not None and (soonest is None or wait < soonest):
+                soonest = wait
+        return soonest
+
+    # Ends.
+
+    def _end(self, call: Call, value: Any = None, error: Exception | None = None) -> None:
+        self._drop(call)
+        call.end(value, error)
+        self.ended.append(call)
+
+    def _end_cancelled(self, call: Call) -> None:
+        self._end(call, error=Cancelled("the call was cancelled by its own client"))
+
+    def _drop(self, call: Call) -> None:
+        del self._calls[call.id]
+        self._deadlines.discard(call, call.expires)
+        line = call.line
+        if line is not None:
+            line.waiting -= 1
+            if line.leaving is not None:
+                line.left(call)
+
+    def _withdraw(self, call: Call) -> None:
+        """Have the node forget a call; what it answers finds no call any more."""
+        if call.line is not None and call.kind in MEETINGS:
+            call.line.write(self._cancel_frame(call.id))
+
+    def _cancel_frame(self, id: int) -> bytes:
+        self._last_id += 1
+        return frame(CANCEL, values.pack(self._last_id), values.pack(id))

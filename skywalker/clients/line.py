@@ -1,0 +1,117 @@
+"""One connection as the calls see it: what it is to be given, what came half, what its node said of itself.
+
+Knows no socket and no clock. A shell keeps its socket in `shell`, and looks at every line that is
+in the list of those touched: it writes what output() returns, and closes where `hang_up` says why.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from skywalker.clients.silence import PROBE_S, Silence
+from skywalker.wire import values
+from skywalker.wire.junction import PING, frame
+
+if TYPE_CHECKING:
+    from skywalker.clients.call import Call
+
+HELLO_S: Final = 10.0
+"""Seconds that a node has to answer the :hello that opens a connection."""
+
+
+class Line:
+    """A connection, from before it is made until it is lost; the next one is another line."""
+
+    __slots__ = (
+        "_out",
+        "_silence",
+        "_touched",
+        "acks",
+        "greeting",
+        "hang_up",
+        "hello",
+        "leaving",
+        "output_bytes",
+        "shell",
+        "tail",
+        "takes_calls",
+        "waiting",
+    )  # fmt: skip
+
+    def __init__(self, touched: list[Line]) -> None:
+        self.shell: Any = None
+        self.takes_calls = False  # connected, and neither kept waiting for an older line nor left
+        self.hang_up = ""  # why the shell must close it, once it must
+        self.greeting: dict[Any, Any] | None = None  # what the node said of itself, if it knows :hello
+        self.hello: Call | None = None  # ours, that opened the connection
+        self.acks = False
+        self.leaving: set[int] | None = None  # once the node drains: ids of the calls that it still holds
+        self.waiting = 0  # calls that this connection was given and that have not ended
+        self.output_bytes = 0  # that output() is to return: what a shell bounds
+        self.tail = b""  # the beginning of a frame
+        self._out: list[bytes] = []
+        self._silence = Silence()
+        self._touched = touched
+
+    def put(self, call: Call, now: float) -> None:
+        """Give the node a call."""
+        call.line = self
+        if not self.waiting:
+            self._silence.broken(now)  # it counts from when an answer is owed
+        self.waiting += 1
+        self.write(call.frame)
+
+    def take_off(self, call: Call) -> None:
+        """Count a call, which this line was given, as its no more."""
+        call.line = None
+        self.waiting -= 1
+
+    def write(self, data: bytes) -> None:
+        """Have one or more whole frames written."""
+        if not self._out:
+            self._touched.append(self)
+        self._out.append(data)
+        self.output_bytes += len(data)
+
+    def output(self) -> bytes:
+        """Return what is to be written, and forget it."""
+        data = b"".join(self._out)
+        self._out.clear()
+        self.output_bytes = 0
+        return data
+
+    def end(self, why: str) -> None:
+        """Have the shell close the connection; the first reason counts."""
+        if not self.hang_up:
+            self.hang_up = why
+            self._touched.append(self)
+
+    def left(self, call: Call) -> None:
+        """The node does not hold this call any more; once it holds none, the line that it drains is done."""
+        if self.leaving is not None:
+            self.leaving.discard(call.id)
+            self.end_when_left()
+
+    def end_when_left(self) -> None:
+        """Have it closed if the node that drains holds no call."""
+        if not self.leaving:
+            self.end("the node drains")
+
+    def heard(self, now: float) -> None:
+        """The node wrote."""
+        self._silence.broken(now)
+
+    def wait_for_probe(self, now: float) -> float | None:
+        """Return the seconds until silence calls for a probe, None while it does not matter."""
+        # An original node may close the connection on an unknown method, so only those that greeted are pinged.
+        if self.greeting is None or not self.waiting or self.hang_up:
+            return None
+        return self._silence.wait(now)
+
+    def probe(self, id: int, now: float) -> None:
+        """Ping a node that has been silent, or give it up if it was pinged before."""
+        if self._silence.means_death:
+            self.end(f"the node has been silent for {2 * PROBE_S:g} s, even to a ping")
+        else:
+            self._silence.pinged(now)
+            self.write(frame(PING, values.pack(id)))

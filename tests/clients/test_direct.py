@@ -1,0 +1,301 @@
+"""Direct connections of both colours of client, at real nodes with four workers and at a scripted one."""
+
+from __future__ import annotations
+
+import collections
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psutil
+import pytest
+
+import skywalker
+from skywalker.clients.call import Call
+from skywalker.clients.line import Line
+from skywalker.clients.requests import MEETINGS
+from skywalker.clients.routes import DIRECT_AFTER_CALLS
+from skywalker.embedding import Node
+from tests.clients.driving import Driver, Place, background
+from tests.clients.proxy import Proxy
+from tests.clients.scripted import ScriptedNode
+from tests.helpers import eventually, time_factor
+
+SOON = 10.0
+WORKERS = 4
+
+MakePlace = Callable[[str | None], Place]
+
+
+class Spy:
+    """Sees which connection every call was put on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.right = 0  # meetings that went to the worker that owns their topic
+        self.forwarded = 0
+        put = Line.put
+
+        def seen(line: Line, call: Call, now: float) -> None:
+            if call.kind in MEETINGS and call.owner is not None and line.greeting is not None:
+                if line.greeting["worker"] == call.owner:
+                    self.right += 1
+                else:
+                    self.forwarded += 1
+            put(line, call, now)
+
+        monkeypatch.setattr(Line, "put", seen)
+
+    def forget(self) -> None:
+        self.right = self.forwarded = 0
+
+
+@pytest.fixture
+def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
+    return Spy(monkeypatch)
+
+
+@pytest.fixture
+def own_node() -> Iterator[Node]:
+    """A node that a test may harm."""
+    with skywalker.embedded(workers=WORKERS) as node:
+        yield node
+
+
+def connections(port: int) -> int:
+    """Return how many connections this process has to a port of this machine."""
+    mine = psutil.Process().net_connections("tcp")
+    return sum(bool(each.raddr) and each.raddr.port == port and each.status == "ESTABLISHED" for each in mine)
+
+
+def meet(junction: Driver, topic: Any, value: Any = 1) -> None:
+    """Have one junction send and receive."""
+    call = junction.begin("recv", topic, timeout=SOON)
+    assert junction.send(topic, value, timeout=SOON) is True
+    assert call.result() == value
+
+
+def meet_until_direct(junction: Driver, spy: Spy, topic: str) -> None:
+    """Meet on many topics until none of the calls is forwarded."""
+
+    def direct() -> bool:
+        spy.forget()
+        for number in range(24):
+            meet(junction, [topic, number])
+        return spy.right == 48 and spy.forwarded == 0
+
+    eventually(direct, within=SOON)
+
+
+def test_with_four_workers_nothing_is_forwarded_once_the_workers_are_met(
+    make_place: MakePlace, node: Callable[[int], Node], spy: Spy, topic: str
+) -> None:
+    at = node(WORKERS)
+    before = connections(at.port)
+    junction = make_place(at.address).join()
+    meet_until_direct(junction, spy, topic)
+    assert connections(at.port) == before + WORKERS
+    spy.forget()
+    for number in range(100):
+        meet(junction, [topic, "again", number])
+    assert (spy.right, spy.forwarded) == (200, 0)
+
+
+def test_with_ipv6_too(make_place: MakePlace, spy: Spy, topic: str) -> None:
+    with skywalker.embedded(workers=2, bind="::1") as node:
+        junction = make_place(node.address).join(name="six")
+        meet_until_direct(junction, spy, topic)
+        assert connections(node.port) == 2
+
+
+@pytest.mark.parametrize("options", [{"direct": False}, {"direct": False, "name": "me"}, {}], ids=str)
+def test_a_client_that_does_not_want_them_or_asks_little_has_one_connection(
+    make_place: MakePlace, node: Callable[[int], Node], topic: str, options: dict[str, Any]
+) -> None:
+    at = node(WORKERS)
+    before = connections(at.port)
+    junction = make_place(at.address).join(**options)
+    for number in range(100 if options else DIRECT_AFTER_CALLS // 2 - 1):
+        meet(junction, [topic, number])
+        assert connections(at.port) == before + 1
+
+
+def test_behind_a_router_that_changes_ports_workers_are_met_by_redialling(
+    make_place: MakePlace, node: Callable[[int], Node], spy: Spy, topic: str
+) -> None:
+    at = node(WORKERS)
+    with Proxy(at.host, at.port) as proxy:
+        junction = make_place(proxy.address).join(name="me")
+        port = int(proxy.address.split(":")[1])
+
+        def two_more() -> bool:
+            for number in range(24):
+                meet(junction, [topic, number])
+            return connections(port) >= 3
+
+        # With 16 dials at random the chance to miss one of three is 3 %, so what is certain is less.
+        eventually(two_more, within=SOON)
+        assert proxy.accepted <= 1 + 2 * WORKERS + 8
+        spy.forget()
+        for number in range(24):
+            meet(junction, [topic, number])
+        assert spy.right > 0
+
+
+def test_senders_keep_their_order_across_the_switch(
+    make_place: MakePlace, node: Callable[[int], Node], topic: str
+) -> None:
+    at = node(WORKERS)
+    count, topics = 60, [f"{topic}-{number}" for number in range(6)]
+    with at.connect(direct=False) as other:
+        junction = make_place(at.address).join()
+        # The calls go on while the direct connections are made, one after another.
+        sent = [junction.begin("send", each, number, timeout=SOON) for number in range(count) for each in topics]
+        for each in topics:
+            assert [other.recv(each, timeout=SOON) for _ in range(count)] == [*range(count)]
+        assert all(call.result() is True for call in sent)
+
+
+def test_under_load_every_value_arrives_once_and_in_order_across_the_switch(
+    make_place: MakePlace, node: Callable[[int], Node], spy: Spy, topic: str
+) -> None:
+    at = node(WORKERS)
+    junction = make_place(at.address).join()
+    got: dict[int, list[Any]] = collections.defaultdict(list)
+
+    def run(number: int) -> None:
+        window: collections.deque[Any] = collections.deque()
+        for value in range(150):
+            window.append(junction.begin("send", [topic, number], value, timeout=SOON))
+            got[number].append(junction.recv([topic, number], timeout=SOON))
+            if len(window) > 4:
+                assert window.popleft().result() is True
+        assert all(call.result() is True for call in window)
+
+    for future in [background(lambda number=number: run(number)) for number in range(6)]:
+        future.result(3 * SOON * time_factor())
+    assert dict(got) == {number: [*range(150)] for number in range(6)}
+    assert spy.right > 3 * spy.forwarded
+
+
+def test_killing_a_worker_loses_no_call_and_its_line_comes_back(
+    make_place: MakePlace, own_node: Node, spy: Spy, topic: str
+) -> None:
+    junction = make_place(own_node.address).join()
+    meet_until_direct(junction, spy, topic)
+    before = own_node.worker_pids()
+    waiting = [junction.begin("recv", [topic, number], timeout=SOON) for number in range(24)]
+    results = [background(call.result) for call in waiting]
+    assert junction.ping()
+    for pid in before[:2]:
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: len(set(own_node.worker_pids()) - set(before)) == 2, within=SOON)
+    with own_node.connect(direct=False) as other:
+        for number, result in enumerate(results):
+            assert other.send([topic, number], number, timeout=SOON)
+            assert result.result(SOON * time_factor()) == number
+    meet_until_direct(junction, spy, topic)
+
+
+def test_draining_a_worker_loses_no_call(make_place: MakePlace, own_node: Node, spy: Spy, topic: str) -> None:
+    junction = make_place(own_node.address).join()
+    meet_until_direct(junction, spy, topic)
+    before = own_node.worker_pids()
+    waiting = [junction.begin("recv", [topic, number], timeout=SOON) for number in range(24)]
+    results = [background(call.result) for call in waiting]
+    assert junction.ping()
+    for pid in before[1:3]:
+        os.kill(pid, signal.SIGTERM)
+    for number in range(24):
+        # A sender may have to send again, to nobody: whoever should have told it that the value was taken is gone.
+        sent = junction.begin("send", [topic, "meanwhile", number], number, timeout=SOON)
+        assert junction.recv([topic, "meanwhile", number], timeout=SOON) == number
+        junction.cancel(sent)
+    eventually(lambda: len(set(own_node.worker_pids()) - set(before)) == 2, within=2 * SOON)
+    with own_node.connect(direct=False) as other:
+        for number, result in enumerate(results):
+            assert other.send([topic, number], number, timeout=SOON)
+            assert result.result(SOON * time_factor()) == number
+
+
+def test_an_original_node_that_closes_on_a_greeting_is_not_bothered_again(
+    make_place: MakePlace, scripted: ScriptedNode
+) -> None:
+    junction = make_place(scripted.address).join()
+    main = scripted.next_connection()
+
+    def ask(count: int) -> None:
+        for _ in range(count):
+            call = background(junction.tokens)
+            method, id = main.read()
+            main.write([method, id, []])
+            assert call.result(SOON * time_factor()) == []
+
+    ask(DIRECT_AFTER_CALLS + 1)
+    scout = scripted.next_connection()
+    reading = background(scout.read)  # a blocking client writes while somebody waits
+    ask(5)
+    assert reading.result(SOON * time_factor())[0] == ":hello"
+    scout.close()
+    ask(2 * DIRECT_AFTER_CALLS)
+    assert scripted.no_connection_waits()
+
+
+def test_closing_closes_all_connections(
+    make_place: MakePlace, node: Callable[[int], Node], spy: Spy, topic: str
+) -> None:
+    at = node(WORKERS)
+    before = connections(at.port)
+    junction = make_place(at.address).join()
+    meet_until_direct(junction, spy, topic)
+    call = background(lambda: junction.recv([topic, "never"], timeout=60))
+    junction.close()
+    with pytest.raises(skywalker.Closed):
+        call.result(SOON * time_factor())
+    eventually(lambda: connections(at.port) == before)
+
+
+def test_threads_share_direct_connections(node: Callable[[int], Node], spy: Spy, topic: str) -> None:
+    at = node(WORKERS)
+    with at.connect() as junction:
+        failures: list[BaseException] = []
+
+        def run(number: int) -> None:
+            try:
+                for value in range(100):
+                    meet(junction, [topic, number, value % 7], value)
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(3 * SOON * time_factor())
+        assert not failures
+        assert not any(thread.is_alive() for thread in threads)
+        assert spy.right > 3 * spy.forwarded
+
+
+def test_after_a_fork_the_child_has_direct_connections_of_its_own(
+    node: Callable[[int], Node], spy: Spy, topic: str
+) -> None:
+    at = node(WORKERS)
+    with at.connect() as junction:
+        meet_until_direct(junction, spy, topic)
+        child = os.fork()
+        if not child:
+            try:
+                meet_until_direct(junction, spy, topic + "child")
+                junction.close()
+                os._exit(0)
+            finally:
+                os._exit(1)
+        for number in range(50):
+            meet(junction, [topic, number])
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        spy.forget()
+        for number in range(50):
+            meet(junction, [topic, number])
+        assert spy.forwarded == 0
