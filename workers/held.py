@@ -60,7 +60,8 @@ class HeldCall(NodeCall):
             held.packets.tell(WITHDRAWN, self.number)
         else:
             router = held.router
-            router.junction.resume(self)
+            if not router.leaving:
+                router.junction.resume(self)
 
     def recall(self) -> None:
         """Take back the value that this listener was given, if it is not too late."""
@@ -119,7 +120,7 @@ class Held:
 
     def _meet(self, call: HeldCall) -> None:
         router = self.router
-        if not call.meet(router.junction):
+        if not router.leaving and not call.meet(router.junction):
             router.junction.wait(call)
 
     def let_go(self, call: HeldCall) -> None:
@@ -161,6 +162,10 @@ class Held:
                 router.junction.confirm(send)
             else:
                 router.junction.lost(send)
+
+    def is_decided(self) -> bool:
+        """Return whether every value that was given has its outcome."""
+        return all(call.given is None for call in self._calls.values())
 
     def _withdraw(self, number: bytes, final: bool) -> None:
         call = self._calls.get(number)

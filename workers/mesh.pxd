@@ -11,9 +11,9 @@ cdef int CENSUS
 cdef class Link:
     cdef readonly Py_ssize_t slot
     cdef readonly Forwarded forwarded
+    cdef readonly Held held
     cdef object _router
     cdef Packets _packets
-    cdef Held _held
     cdef bint _waits_to_write
 
     cpdef flush(self)

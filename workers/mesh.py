@@ -24,14 +24,14 @@ PACKETS_PER_TURN: Final = 16
 class Link:
     """Our end of the link to the worker in `slot`."""
 
-    __slots__ = ("_held", "_packets", "_router", "_waits_to_write", "forwarded", "slot")
+    __slots__ = ("_packets", "_router", "_waits_to_write", "forwarded", "held", "slot")
 
     def __init__(self, slot: int, sock: socket.socket, router: Router) -> None:
         self.slot = slot
         self._router = router
         self._packets = Packets(sock, router.turn, self)
         self.forwarded = Forwarded(self._packets, router)
-        self._held = Held(self._packets, router)
+        self.held = Held(self._packets, router)
         self._waits_to_write = False
 
     def open(self) -> None:
@@ -43,7 +43,7 @@ class Link:
         if not self._packets.closed:
             self._packets.flush()
             self._wait_to_write(not self._packets.is_settled())
-            self._held.flushed()
+            self.held.flushed()
 
     def _wait_to_write(self, wanted: bool) -> None:
         if self._waits_to_write != wanted:
@@ -75,7 +75,7 @@ class Link:
         except EOFError:
             self._close()
             return False
-        forwarded, held = self.forwarded, self._held
+        forwarded, held = self.forwarded, self.held
         for message in messages:
             kind = message[0][0]
             if kind <= CENSUS:
@@ -88,6 +88,6 @@ class Link:
         """The sibling is dead."""
         self._router.loop.remove(self._packets.fileno())
         self._packets.close()
-        self._held.close()
+        self.held.close()
         self._router.disconnected(self)
         self.forwarded.close()

@@ -13,6 +13,7 @@ cdef class Router:
     cdef readonly Turn turn
     cdef public Junction junction
     cdef public bint draining
+    cdef public bint leaving
     cdef public dict connections
     cdef public Py_ssize_t calls_held
     cdef public Py_ssize_t bytes_held

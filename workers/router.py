@@ -43,6 +43,7 @@ class Router:
         self.max_mesh_bytes = limits.mesh_bytes
         self._max_waiting_bytes = limits.waiting_bytes
         self.draining = False
+        self.leaving = False  # siblings' calls meet nobody here any more
         self.connections: dict[Connection, None] = {}
         self.calls_held = 0  # calls of our clients that wait, wherever that is
         self.bytes_held = 0  # memory of those, and of the calls of siblings that wait here
@@ -174,6 +175,10 @@ class Router:
         """The sibling is dead. Calls issued to it from now on wait for its successor."""
         if self._links.get(link.slot) is link:
             del self._links[link.slot], self._carriers[link.slot]
+
+    def is_decided(self) -> bool:
+        """Return whether every value that was given to a sibling's client has its outcome."""
+        return all(link.held.is_decided() for link in self._links.values())
 
     # Connections.
 

@@ -80,6 +80,8 @@ class Worker:
                 # One more turn has read, and refused, what the connections held that it accepted last.
                 self._idle()
             was_idle = idle and not self._said_idle
+            if router.leaving and router.is_decided():
+                self._stop()
         return exits.OK
 
     def _hear(self) -> None:
@@ -120,7 +122,8 @@ class Worker:
     def _idle(self) -> None:
         self._said_idle = True
         if self._alone:
-            self._stop()
+            # Calls of siblings' clients go to our successor, but for those that are just meeting somebody.
+            self._router.leaving = True
         else:
             self._channel.send(Idle())
 

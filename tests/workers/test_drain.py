@@ -199,3 +199,30 @@ def test_a_node_may_be_told_to_end_while_one_of_its_workers_drains_alone() -> No
         running.signal(signal.SIGTERM)
         assert client.result(waiting) == TIMED_OUT
         assert running.wait(within=1.0) == exits.OK
+
+
+def test_a_worker_that_drains_alone_stays_until_a_value_that_it_gave_to_a_sibling_has_its_outcome() -> None:
+    with (
+        node(workers=3, drain_timeout_s=60) as running,
+        running.connect_to(1) as receiver,
+        running.connect_to(2) as sender,
+    ):
+        topic = sender.topic_owned_by(0)
+        listening = receiver.begin(":recv!", 60_000, topic)
+        sender.wait_until(topic, receivers=1)
+        owner, hung, _ = running.first_workers
+        os.kill(hung, signal.SIGSTOP)
+        try:
+            sending = sender.begin(":send!", 5_000, topic, "value")
+            sender.wait_until(topic, receivers=0)
+            os.kill(owner, signal.SIGTERM)
+            eventually(lambda: running.events("worker-draining"))
+            # A call that comes meanwhile meets nobody there; its time is for the successor.
+            late = sender.begin(":recv!", 60_000, topic)
+        finally:
+            os.kill(hung, signal.SIGCONT)
+        assert receiver.result(listening) == "value"
+        assert sender.result(sending) is True
+        running.wait_for_workers(3, without=[owner], within=1.0)
+        assert receiver.call(":send!", 5_000, topic, "later") is True
+        assert sender.result(late) == "later"
