@@ -5,9 +5,6 @@ from workers.router cimport Router
 from workers.turn cimport Turn
 
 
-cdef Py_ssize_t READ_BYTES
-
-
 cdef class Connection(Caller):
     cdef Py_ssize_t _max_out_bytes
     cdef readonly Turn turn

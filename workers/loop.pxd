@@ -1,9 +1,11 @@
 cimport cython
 
+from workers.turn cimport Turn
+
 
 cdef class Loop:
     cdef object _epoll
     cdef readonly dict _handlers
 
-    cpdef poll(self, timeout)
-    cpdef dispatch(self, list events)
+    @cython.locals(events=list)
+    cpdef turn(self, Turn turn, bint patient=*)

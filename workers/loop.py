@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import select
-from typing import Final, Protocol
+from time import monotonic
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from workers.turn import Turn
 
 READ: Final = select.EPOLLIN
 WRITE: Final = select.EPOLLOUT
@@ -37,13 +41,17 @@ class Loop:
         self._epoll.unregister(fd)
         del self._handlers[fd]
 
-    def poll(self, timeout: float | None) -> list[tuple[int, int]]:
-        """Wait for at most `timeout` seconds; return descriptors and what holds for them."""
-        return self._epoll.poll(timeout)
+    def turn(self, turn: Turn, patient: bool = True) -> int:
+        """Wait until something is ready or due, deal with it, and write what came of it; return how many were ready.
 
-    def dispatch(self, events: list[tuple[int, int]]) -> None:
-        """Tell the handlers what poll() returned, but for those that an earlier one of them removed."""
+        Without patience there is no waiting.
+        """
+        events = self._epoll.poll(turn.deadlines.wait(monotonic()) if patient else 0.0)
+        turn.begin(monotonic())
         for fd, mask in events:
+            # One that was handled before may have removed it.
             handler = self._handlers.get(fd)
             if handler is not None:
                 handler.ready(mask)
+        turn.end()
+        return len(events)

@@ -71,10 +71,7 @@ class Worker:
         self._channel.send(Ready())
         was_idle = False
         while not self._ended:
-            events = loop.poll(0.0 if was_idle else turn.deadlines.wait(time.monotonic()))
-            turn.begin(time.monotonic())
-            loop.dispatch(events)
-            turn.end()
+            loop.turn(turn, patient=not was_idle)
             idle = router.draining and not router.calls_held and not self._said_idle
             if idle and was_idle:
                 # One more turn has read, and refused, what the connections held that it accepted last.

@@ -40,10 +40,9 @@ class OneWorker:
         """Do what there is to do, as if it were `later` by so many seconds."""
         turn = self.router.turn
         turn.begin(time.monotonic() + later)
-        while events := self.loop.poll(0):
-            self.loop.dispatch(events)
-            turn.end()
         turn.end()
+        while self.loop.turn(turn, patient=False):
+            pass
 
     def holds(self) -> dict[str, int]:
         """Return the size of everything that grows with calls."""
