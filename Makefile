@@ -20,17 +20,17 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench chaos fuzz lock clean
+.PHONY: help setup demo test lint format bench bench-save bench-compare chaos fuzz lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(SETUP_STAMP) ## Make .venv from the lock, if it is not up to date
 
 demo: setup ## Start a node and stream a text file through it (FILE=path)
 	$(BIN)/skywalker demo $(if $(FILE),"$(FILE)") $(ARGS)
 
-test: setup ## Run every test
+test: setup redis-server ## Run every test
 	$(BIN)/python -m pytest tests $(ARGS)
 
 lint: setup ## Check style, formatting and types
@@ -42,9 +42,15 @@ format: setup ## Format the code and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup ## Run the micro benchmarks, then the end-to-end rendezvous benchmark
+bench: setup ## Run the micro benchmarks, then nodes with 1 to 8 workers
 	$(BIN)/python -m pytest bench --benchmark-only --timeout=0
-	$(BIN)/python -m bench.rendezvous $(ARGS)
+	$(BIN)/python -m bench.scaling $(ARGS)
+
+bench-save: setup ## Save the times of the micro benchmarks
+	$(BIN)/python -m bench.micro save $(ARGS)
+
+bench-compare: setup ## Show what has changed since they were saved
+	$(BIN)/python -m bench.micro compare $(ARGS)
 
 chaos: setup ## Kill, stop and drain workers under load (SECONDS=300)
 	SKYWALKER_CHAOS_SECONDS=$(SECONDS) $(BIN)/python -m pytest tests/chaos -s --timeout=0 $(ARGS)
@@ -83,6 +89,16 @@ $(SETUP_STAMP): pyproject.toml setup.py requirements/dev.txt $(HEADERS) $(COMPIL
 	$(BIN)/python -m pip install --quiet --requirement requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
+
+# The benchmark's tests need it. Without it they say so, and fail; everything else goes on.
+.PHONY: redis-server
+redis-server:
+	@command -v redis-server >/dev/null || { \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y redis-server; \
+		else \
+			echo "tests of the benchmarks need redis-server; install it, on Debian: apt-get install redis-server" >&2; \
+		fi; }
 
 $(FUZZ_STAMP): requirements/fuzz.txt $(SETUP_STAMP)
 	$(BIN)/python -m pip install --quiet --requirement requirements/fuzz.txt

@@ -18,8 +18,7 @@ from bench.connections import Connection
 from bench.errors import Stalled, Unreachable, WrongReply
 from bench.lanes import Script
 from bench.plan import Tally, Window
-
-READ_BYTES: Final = 256 * 1024
+from bench.replies import READ_BYTES, lanes_of
 
 LOOK_S: Final = 0.02
 """Seconds between looks at whether the last calls are answered."""
@@ -28,15 +27,22 @@ LOOK_S: Final = 0.02
 class Stream:
     """One connection that makes the calls of its script over and over."""
 
-    __slots__ = ("_epoll", "_lane_at", "_script", "_size", "_socket", "_tail", "_unsent", "answered", "made", "refills")
+    __slots__ = (
+        *("_epoll", "_held", "_lane_at", "_ping", "_script", "_size", "_socket", "_tail", "_unsent"),
+        *("answered", "in_step", "made", "partner", "refills"),
+    )
 
     def __init__(self, sock: socket.socket, script: Script, epoll: select.epoll) -> None:
         self.made = 0  # calls
         self.answered = 0
         self.refills = True  # whether an answered call is made again
+        self.partner: Stream | None = None  # the other side of the pair, if it must be answered before that, too
+        self._held = b""  # lanes that wait for the partner
+        self.in_step = script.in_step
         self._script = script
         self._size = script.reply_bytes
         self._lane_at = script.lane_at
+        self._ping = script.ping
         self._tail = b""  # the beginning of a reply
         self._unsent = b""
         self._epoll = epoll
@@ -51,7 +57,7 @@ class Stream:
         """Make every call of the script once."""
         self._epoll.register(self._socket, select.EPOLLIN)
         self.made += len(self._script.calls)
-        self._write(b"".join(self._script.calls))
+        self._write(b"" if self._script.answers else b"".join(self._script.calls))
 
     def ready(self) -> None:
         """Read replies, compare them, and make the calls again that they answered.
@@ -69,20 +75,34 @@ class Stream:
         if not data:
             raise Unreachable("the node closed a connection")
         data = self._tail + data
+        if self._ping and self._ping in data:
+            data = data.replace(self._ping, b"")
+            self._write(self._script.pong)
         end = len(data) - len(data) % self._size
         data, self._tail = data[:end], data[end:]
-        lanes = data[self._lane_at :: self._size]
-        replies, calls = self._script.replies, self._script.calls
-        try:
-            expected = b"".join([replies[lane] for lane in lanes])
-        except IndexError:
-            expected = b""
-        if data != expected:
+        lanes = lanes_of(data, self._size, self._lane_at, self._script.replies)
+        if lanes is None:
             raise WrongReply(self._wrong(data))
         self.answered += len(lanes)
         if self.refills and lanes:
-            self.made += len(lanes)
-            self._write(b"".join([calls[lane] for lane in lanes]))
+            if self.partner is None:
+                self._repeat(lanes)
+            else:
+                self._held += lanes
+        if self.partner is not None:
+            self.repeat_in_step()
+            self.partner.repeat_in_step()
+
+    def repeat_in_step(self) -> None:
+        """Make the calls again that are answered, once the partner's are."""
+        if self._held and self.refills and self.partner is not None and self.partner.answered >= self.answered:
+            lanes, self._held = self._held, b""
+            self._repeat(lanes)
+
+    def _repeat(self, lanes: bytes) -> None:
+        calls = self._script.calls
+        self.made += len(lanes)
+        self._write(b"".join([calls[lane] for lane in lanes]))
 
     def _write(self, data: bytes) -> None:
         had_unsent = bool(self._unsent)
@@ -103,7 +123,7 @@ class Stream:
             end = 2 + int.from_bytes(data[:2], "big")
             reply, data = data[:end], data[end:]
             if reply not in self._script.replies:
-                return f"no correct node gives this reply: {reply!r}"
+                return f"no correct node gives this reply: {reply[:200]!r}"
 
     def unfinished(self) -> str:
         """Return what was read that is no whole reply, as words to end a sentence; empty if nothing was."""
@@ -127,6 +147,10 @@ class ClosedLoop:
         self._receivers = [Stream(*connection, epoll) for connection in receivers]
         self._senders = [Stream(*connection, epoll) for connection in senders]
         self._streams = self._receivers + self._senders
+        for receiver, sender in zip(self._receivers, self._senders, strict=True):
+            if sender.in_step:
+                receiver.partner, sender.partner = sender, receiver
+        self._meet = all(script.meets for _, script in receivers)
         self._ready = {stream.fileno(): stream.ready for stream in self._streams}
 
     def run(self, window: Window, patience_s: float) -> Tally:
@@ -151,9 +175,13 @@ class ClosedLoop:
         """Have every send! that was made answered, and its value received; make no new ones."""
         for sender in self._senders:
             sender.refills = False
+        made = due = sum(sender.made for sender in self._senders)
+        if not self._meet:
+            for receiver in self._receivers:
+                receiver.refills = False
+            due = sum(receiver.made for receiver in self._receivers)
         deadline = time.monotonic() + patience_s
-        made = sum(sender.made for sender in self._senders)
-        while not self._sent() == self._received() == made:
+        while (self._sent(), self._received()) != (made, due):
             if time.monotonic() >= deadline:
                 heard = next(filter(None, (stream.unfinished() for stream in self._streams)), "")
                 raise Stalled(
@@ -161,13 +189,13 @@ class ClosedLoop:
                     f"and {self._received()} values received{heard}"
                 )
             self._turn_until(min(deadline, time.monotonic() + LOOK_S))
-            self._expect_at_most(made)
+            self._expect_at_most(due)
         self._turn_until(time.monotonic() + LOOK_S)  # one that is too many may just be on its way
-        self._expect_at_most(made)
+        self._expect_at_most(due)
 
-    def _expect_at_most(self, made: int) -> None:
-        if self._received() > made:
-            raise WrongReply(f"{made} values were sent and {self._received()} received")
+    def _expect_at_most(self, due: int) -> None:
+        if self._received() > due:
+            raise WrongReply(f"{due} values were sent and {self._received()} received")
 
     def _sent(self) -> int:
         return sum(sender.answered for sender in self._senders)

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import resource
 import sys
-from typing import Final
 
 from bench import closed_loop, lockstep
 from bench.connections import Connections
 from bench.errors import BenchError
-from bench.plan import Mode, Plan, Tally, Window
-
-READY: Final = "ready"
+from bench.plan import READY, Mode, Plan, Tally, Window
 
 
 def work(plan: Plan, connections: Connections, window: Window) -> Tally:

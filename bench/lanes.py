@@ -9,7 +9,8 @@ replies are counted, told apart and compared by slicing alone.
 from __future__ import annotations
 
 import dataclasses
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 from skywalker.wire import junction as wire
 from skywalker.wire import values
@@ -28,20 +29,28 @@ _FIRST_ID: Final = 0x0100
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Script:
-    """What one connection says and must hear, by lane."""
+    """What one connection says and must hear, by lane.
 
-    calls: list[bytes]
-    replies: list[bytes]
+    In every reply the byte at `lane_at` is the number of its lane. A connection that `answers` begins by
+    listening: its calls are its answers to what it hears. One that does not `meet` is answered by the server
+    itself, whatever the other side does.
+    """
+
+    calls: Sequence[bytes]
+    replies: Sequence[bytes]
+    lane_at: int
+    opening: bytes = b""  # said once, before all calls
+    opened: bytes = b""  # a pattern of what is then heard up to its end
+    ping: bytes = b""  # may be heard between any two replies
+    pong: bytes = b""  # what is then said
+    answers: bool = False
+    meets: bool = True
+    in_step: bool = False  # whether a call is made again only when the other side, too, is answered
 
     @property
     def reply_bytes(self) -> int:
         """The size of every reply."""
         return len(self.replies[0])
-
-    @property
-    def lane_at(self) -> int:
-        """Where in a reply the byte is that names the lane."""
-        return len(wire.reply(wire.SEND, _id(0), b"")) - 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,22 +66,45 @@ class Pair:
     @classmethod
     def encode(cls, name: str, number: int, in_flight: int, value_bytes: int) -> Pair:
         """Encode the calls of pair `number`, with values of `value_bytes`. Raises ValueError where they don't fit."""
-        if not 1 <= in_flight <= MAX_LANES:
-            raise ValueError(f"{in_flight} calls in flight on a connection, allowed are 1 to {MAX_LANES}")
-        if value_bytes < MIN_VALUE_BYTES:
-            raise ValueError(f"values of {value_bytes} bytes, the shortest are of {MIN_VALUE_BYTES}")
         timeout = values.pack(CALL_TIMEOUT_MS)
-        receiver, sender = Script([], []), Script([], [])
-        for lane in range(in_flight):
-            topic = values.pack(f"{name}/{number}/{lane}")
-            label = number.to_bytes(4, "big") + lane.to_bytes(4, "big")
-            value = values.pack(label.ljust(value_bytes, b"."))
-            receiver.calls.append(wire.frame(wire.RECV, _id(lane), timeout, topic))
-            receiver.replies.append(wire.reply(wire.RECV, _id(lane), value))
-            sender.calls.append(wire.frame(wire.SEND, _id(lane), timeout, topic, value))
-            sender.replies.append(wire.reply(wire.SEND, _id(lane), wire.TRUE))
+        ids = [values.pack(_FIRST_ID + lane) for lane in range(in_flight)]
+        topics = [values.pack(f"{name}/{number}/{lane:03}") for lane in range(in_flight)]
+        sent = list(map(values.pack, values_of(number, in_flight, value_bytes)))
+        lane_at = len(wire.reply(wire.SEND, ids[0], b"")) - 1
+        receiver = Script(
+            [wire.frame(wire.RECV, id, timeout, topic) for id, topic in zip(ids, topics, strict=True)],
+            [wire.reply(wire.RECV, id, value) for id, value in zip(ids, sent, strict=True)],
+            lane_at,
+        )
+        sender = Script(
+            [wire.frame(wire.SEND, id, timeout, *rest) for id, *rest in zip(ids, topics, sent, strict=True)],
+            [wire.reply(wire.SEND, id, wire.TRUE) for id in ids],
+            lane_at,
+        )
         return cls(receiver, sender)
 
 
-def _id(lane: int) -> bytes:
-    return values.pack(_FIRST_ID + lane)
+def values_of(number: int, in_flight: int, value_bytes: int) -> list[bytes]:
+    """Return the value of every lane of pair `number`; its eighth byte is the lane's. Raises ValueError as encode()."""
+    if not 1 <= in_flight <= MAX_LANES:
+        raise ValueError(f"{in_flight} calls in flight on a connection, allowed are 1 to {MAX_LANES}")
+    if value_bytes < MIN_VALUE_BYTES:
+        raise ValueError(f"values of {value_bytes} bytes, the shortest are of {MIN_VALUE_BYTES}")
+    labels = [number.to_bytes(4, "big") + lane.to_bytes(4, "big") for lane in range(in_flight)]
+    return [label.ljust(value_bytes, b".") for label in labels]
+
+
+class OnlyLane(Sequence[bytes]):
+    """The calls or the replies of a connection with one lane, whose replies name none: every byte stands for it."""
+
+    def __init__(self, item: bytes) -> None:
+        self._item = item
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, lane: Any) -> Any:
+        return self._item
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._item

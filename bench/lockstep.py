@@ -21,10 +21,14 @@ from bench.plan import Tally, Window
 class Caller:
     """One connection that makes its single call and waits for the reply."""
 
-    __slots__ = ("_call", "_reply", "_socket")
+    __slots__ = ("_call", "_ping", "_pong", "_reply", "_room", "_socket", "answers")
 
     def __init__(self, sock: socket.socket, script: Script, patience_s: float) -> None:
         (self._call,), (self._reply,) = script.calls, script.replies
+        self.answers = script.answers
+        self._ping, self._pong = script.ping, script.pong
+        # A byte more than the reply shows what comes twice; but behind it there may be a ping.
+        self._room = len(self._reply) + (not script.ping)
         self._socket = sock
         # Unlike settimeout(), this costs no system call of its own at each read.
         sock.setblocking(True)
@@ -43,7 +47,7 @@ class Caller:
         reply = b""
         while len(reply) < len(self._reply):
             try:
-                data = self._socket.recv(len(self._reply) + 1 - len(reply))
+                data = self._socket.recv(self._room - len(reply))
             except BlockingIOError:
                 raise Stalled(f"a call is not answered; came so far: {reply!r}") from None
             except OSError as error:
@@ -51,6 +55,9 @@ class Caller:
             if not data:
                 raise Unreachable("the node closed a connection")
             reply += data
+            if self._ping and reply.startswith(self._ping):
+                reply = reply.removeprefix(self._ping)
+                self._socket.sendall(self._pong)
         if reply != self._reply:
             raise WrongReply(f"{reply!r} came where a correct node answers {self._reply!r}")
 
@@ -74,10 +81,16 @@ def run(receivers: Sequence[Connection], senders: Sequence[Connection], window: 
             break
         if start < window.start:
             cpu = time.process_time()
-        receiver.call()
-        sender.call()
-        sender.wait()
-        receiver.wait()
+        if receiver.answers:
+            sender.call()
+            receiver.wait()
+            receiver.call()
+            sender.wait()
+        else:
+            receiver.call()
+            sender.call()
+            sender.wait()
+            receiver.wait()
         end = time.monotonic()
         total += 1
         if start >= window.start:

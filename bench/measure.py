@@ -13,8 +13,7 @@ from typing import IO, Final, cast
 
 from bench import cpu
 from bench.errors import BenchError
-from bench.generator import READY
-from bench.plan import Plan, Tally, Window
+from bench.plan import READY, Plan, Tally, Window
 
 WARM_UP_S: Final = 0.2
 
@@ -32,6 +31,7 @@ class Sample:
     generator_cores: float
     p50_us: float | None  # of the time that one rendezvous took, where that was measured
     p99_us: float | None
+    forwarded: float | None = None  # the part of the calls that came to a worker that had to pass them on, if known
 
     @property
     def rate_per_core(self) -> float:

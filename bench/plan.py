@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
-from typing import Self
+from typing import Final, Self
+
+READY: Final = "ready"
+"""What a generator writes once it is connected."""
 
 
 class Mode(enum.StrEnum):
@@ -41,6 +44,7 @@ class Plan(Line):
     in_flight: int
     first_pair: int = 0
     value_bytes: int = 16
+    server: str = "skywalker"  # whose bytes are spoken
     patience_s: float = 5.0  # for connecting, and for the last calls to be answered
 
     def share(self, part: int, parts: int) -> Plan:

@@ -1,4 +1,7 @@
-"""A node in miniature, in threads, that can be made to answer wrongly: what a benchmark must notice."""
+"""A node in miniature, in threads, that can be made to answer wrongly: what a benchmark must notice.
+
+It speaks the current dialect, and knows no :hello.
+"""
 
 import contextlib
 import socket
@@ -6,6 +9,7 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 
+from skywalker.errors import UnknownMethod
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import split
 
@@ -28,13 +32,21 @@ class Broker:
         self._receivers: dict[bytes, deque[Caller]] = defaultdict(deque)
         self._senders: dict[bytes, deque[tuple[Caller, bytes]]] = defaultdict(deque)
         self.values_given = 0
+        self.pongs = 0
 
     def serve(self, sock: socket.socket) -> None:
         tail = b""
         with contextlib.suppress(OSError):
             while data := sock.recv(65536):
                 frames, tail = split(tail + data)
-                for method, id, _timeout, topic, *value in frames:
+                for method, id, *arguments in frames:
+                    if method == wire.HELLO:
+                        sock.sendall(wire.error_frame(method, id, UnknownMethod("there is no method :hello")))
+                        continue
+                    if method == wire.PING:
+                        self.pongs += 1
+                        continue
+                    _timeout, topic, *value = arguments
                     with self._lock:
                         if method == wire.RECV:
                             self._receivers[topic].append((sock, id))

@@ -1,4 +1,4 @@
-"""The end-to-end benchmark: `python -m bench.rendezvous`.
+"""What more workers bring, and what it costs when a call has to be passed on: `python -m bench.scaling`.
 
 A rendezvous is one recv! and one send!, both answered. Its cost is counted in CPU time of the
 node, user and system, of the supervisor and all workers: wall time on a shared machine says
@@ -13,7 +13,8 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import IO, Any, Final
 
 import click
@@ -21,9 +22,14 @@ import click
 import skywalker
 from bench.errors import BenchError
 from bench.lanes import MAX_LANES
-from bench.measure import measure
+from bench.load.command import Picture
+from bench.load.outcome import Outcome
+from bench.load.plan import Load
+from bench.load.run import run
+from bench.measure import Sample, measure
 from bench.plan import Mode, Plan
-from bench.report import Case, Report, Shape
+from bench.report import Case, Report, Route, Shape
+from bench.scaling_plot import draw
 from skywalker.embedding import embedded
 from skywalker.errors import SkywalkerError
 
@@ -39,7 +45,7 @@ VALUE_BYTES: Final = 16
 class Settings:
     """What is measured, for how long and how often."""
 
-    workers: Sequence[int] = (1, 2, 4)
+    workers: Sequence[int] = (1, 2, 4, 8)
     shapes: Sequence[Shape] = SHAPES
     runs: int = 3
     duration_s: float = 2.0
@@ -47,8 +53,14 @@ class Settings:
 
     def cases(self) -> list[Case]:
         """Return the rows of the tables, in their order."""
-        modes = [(Mode.CLOSED_LOOP, shape) for shape in self.shapes] + [(Mode.LOCKSTEP, LATENCY_SHAPE)]
-        return [Case(workers, mode, shape) for workers in self.workers for mode, shape in modes]
+        return [case for workers in self.workers for case in self._cases_of(workers)]
+
+    def _cases_of(self, workers: int) -> Iterator[Case]:
+        # A call on the only worker there is is direct.
+        routes = [Route.ANY, Route.DIRECT] if workers > 1 else [Route.ANY]
+        for shape in self.shapes:
+            yield from (Case(workers, Mode.CLOSED_LOOP, shape, route) for route in routes)
+        yield Case(workers, Mode.LOCKSTEP, LATENCY_SHAPE)
 
     def described(self) -> dict[str, Any]:
         """Return them, and what else the numbers depend on."""
@@ -71,24 +83,49 @@ def bench(settings: Settings, progress: Callable[[str], None]) -> Report:
     """
     cases = settings.cases()
     report = Report(settings.described(), cases)
-    for run in range(1, settings.runs + 1):
+    for run_number in range(1, settings.runs + 1):
         for workers in settings.workers:
             with embedded(workers=workers) as node:
                 for number, case in enumerate(case for case in cases if case.workers == workers):
-                    progress(f"run {run} of {settings.runs}, {workers} workers: {case.mode}, {case.shape}")
-                    plan = Plan(
-                        case.mode,
-                        node.host,
-                        node.port,
-                        name=f"bench/{number}",
-                        pairs=case.shape.pairs,
-                        in_flight=case.shape.in_flight,
-                        value_bytes=VALUE_BYTES,
-                    )
-                    # A rendezvous at a time is a matter of one generator.
-                    generators = settings.generators if case.mode == Mode.CLOSED_LOOP else 1
-                    report.add(case, measure(node.pid, plan, settings.duration_s, generators))
+                    what = f"{workers} workers, {case.mode}, {case.shape}, {case.route}"
+                    progress(f"run {run_number} of {settings.runs}: {what}")
+                    name = f"scaling-{run_number}-{number}"
+                    if case.mode == Mode.LOCKSTEP:
+                        plan = Plan(case.mode, node.host, node.port, name, *case.shape, value_bytes=VALUE_BYTES)
+                        report.add(case, measure(node.pid, plan, settings.duration_s))
+                    else:
+                        load = Load(
+                            node.host,
+                            node.port,
+                            name,
+                            *case.shape,
+                            value_bytes=VALUE_BYTES,
+                            direct=case.route == Route.DIRECT,
+                        )
+                        outcome = run(load, settings.duration_s, generators=settings.generators, server=node.pid)
+                        report.add(case, sample_of(outcome))
     return report
+
+
+def sample_of(outcome: Outcome) -> Sample:
+    """Return what a load test found as one sample. Raises BenchError if anything failed, or the server ended."""
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    if outcome.errors or outcome.server is None or not outcome.rate:
+        what = ", ".join(f"{count} {code}" for code, count in outcome.errors.items()) or "the server ended"
+        raise BenchError(f"the load did not go well: {what}")
+    return Sample(
+        seconds=outcome.seconds,
+        rendezvous=outcome.rendezvous,
+        sent=outcome.total.sent,
+        received=outcome.total.received,
+        rate=outcome.rate,
+        server_cores=outcome.server.cores,
+        generator_cores=outcome.generator_cores,
+        p50_us=outcome.percentile_us(50),
+        p99_us=outcome.percentile_us(99),
+        forwarded=outcome.forwarded,
+    )
 
 
 class _WorkerCounts(click.ParamType[tuple[int, ...]]):
@@ -116,12 +153,13 @@ class _Shape(click.ParamType[Shape]):
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.option("--workers", type=_WorkerCounts(), default=(1, 2, 4), help="Worker counts of the nodes.")
+@click.option("--workers", type=_WorkerCounts(), default=(1, 2, 4, 8), help="Worker counts of the nodes.")
 @click.option("--shape", "shapes", type=_Shape(), multiple=True, help="Pairs and calls in flight; may be repeated.")
 @click.option("--runs", type=click.IntRange(1, 1000), default=3, help="Runs, of which medians are taken.")
 @click.option("--seconds", type=click.FloatRange(0.1, 3600), default=2.0, help="Length of each measurement.")
 @click.option("--generators", type=click.IntRange(1, 256), default=1, help="Processes that make the calls.")
 @click.option("--quick", is_flag=True, help="One run of 0.3 seconds each: shows that it works, not how fast.")
+@click.option("--plot", "plot_file", type=Picture(), help="Also draw it, to a .png or .svg.")
 @click.option("--json", "json_file", type=click.File("w"), metavar="FILE", help="Also write everything as JSON.")
 def main(
     workers: tuple[int, ...],
@@ -130,9 +168,12 @@ def main(
     seconds: float,
     generators: int,
     quick: bool,
+    plot_file: Path | None,
     json_file: IO[str] | None,
 ) -> None:
-    """Measure how many rendezvous a node brings about, what they cost it, and how long one takes.
+    """Measure how many rendezvous nodes with more and more workers bring about, and what each costs.
+
+    Calls come to any worker, or directly to the one that owns their topic; then one at a time, for how long it takes.
 
     Nodes are started for it, on free ports, and stopped. A core-second is one of CPU time, user
     and system, of all processes of the node.
@@ -151,6 +192,8 @@ def main(
     if json_file is not None:
         json.dump(report.to_data(), json_file, indent=2)
         json_file.write("\n")
+    if plot_file is not None:
+        draw(report, plot_file)
 
 
 def _show_progress(words: str) -> None:

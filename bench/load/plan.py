@@ -1,0 +1,85 @@
+"""What a load is: plain data, divided among generator processes."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Final
+
+from bench.lanes import MAX_LANES, MIN_VALUE_BYTES
+from bench.plan import Line
+from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT
+
+MAX_VALUE_BYTES: Final = 65_000
+"""Bytes of the longest value: with its topic and all else it fits in a frame."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Load(Line):
+    """Calls to be made on a node. Each pair is a connection that receives and one that sends.
+
+    A call in flight has a lane of its own, and the lanes share `topics` evenly, those of one pair
+    next to each other. Pairs that share topics are a *group*.
+    """
+
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    prefix: str = "bench"  # of all topics
+    pairs: int = 8
+    in_flight: int = 64  # calls of each connection
+    rate: float = 0.0  # send! calls a second in all; 0 makes each again as soon as it is answered
+    value_bytes: int = 16
+    topics: int = 0  # 0 gives each lane its own
+    dialect: str = "current"
+    direct: bool = False  # connect to the worker that owns a pair's topics
+    timeout_s: float = 60.0
+    patience_s: float = 5.0  # for connecting, and for the last calls to be answered
+    first_group: int = 0  # this part's share of the groups
+    end_group: int = 0  # 0 for all
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where lanes or values could not be told apart, or would not fit."""
+        if not 1 <= self.in_flight <= MAX_LANES:
+            raise ValueError(f"{self.in_flight} calls in flight on a connection, allowed are 1 to {MAX_LANES}")
+        if not MIN_VALUE_BYTES <= self.value_bytes <= MAX_VALUE_BYTES:
+            raise ValueError(f"values of {self.value_bytes} bytes, allowed are {MIN_VALUE_BYTES} to {MAX_VALUE_BYTES}")
+        if self.topics > self.pairs * self.in_flight:
+            raise ValueError(f"{self.topics} topics for {self.pairs * self.in_flight} calls in flight: some have none")
+
+    @property
+    def topic_count(self) -> int:
+        """Topics of the whole load."""
+        return self.topics or self.pairs * self.in_flight
+
+    @property
+    def shared(self) -> bool:
+        """Whether calls in flight share topics, so that one send! may reach several receivers."""
+        return self.topic_count < self.pairs * self.in_flight
+
+    @property
+    def groups(self) -> int:
+        """Groups of the whole load: pairs with their own topics, or topics with their own pairs."""
+        return min(self.pairs, self.topic_count)
+
+    def group_of(self, pair: int) -> int:
+        """Return the group that a pair belongs to."""
+        return pair * self.groups // self.pairs
+
+    def own_pairs(self) -> list[int]:
+        """Return the pairs of this part."""
+        end = self.end_group or self.groups
+        return [pair for pair in range(self.pairs) if self.first_group <= self.group_of(pair) < end]
+
+    def topics_of(self, pair: int) -> range:
+        """Return the topics that a pair's lanes share."""
+        first, end = (number * self.topic_count // self.pairs for number in (pair, pair + 1))
+        return range(first, max(end, first + 1))
+
+    def parts(self, count: int) -> list[Load]:
+        """Divide it among at most `count` generators, no topic between two of them, the rate as the pairs."""
+        count = min(count, self.groups)
+        bounds = [self.groups * number // count for number in range(count + 1)]
+        parts = [
+            dataclasses.replace(self, first_group=first, end_group=end) for first, end in itertools.pairwise(bounds)
+        ]
+        return [dataclasses.replace(part, rate=self.rate * len(part.own_pairs()) / self.pairs) for part in parts]

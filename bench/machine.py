@@ -1,0 +1,25 @@
+"""What figures depend on besides the program: the machine, in a few words."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+
+def described() -> str:
+    """Return the processor, the number of cores and the kernel."""
+    model = platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                model = line.partition(":")[2].strip()
+                break
+    except OSError:
+        pass  # no Linux: the architecture has to do
+    return f"{model}, {os.cpu_count()} cores, {platform.system()} {platform.release()}"
+
+
+def python() -> str:
+    """Return which Python runs this."""
+    return f"{platform.python_implementation()} {platform.python_version()}"

