@@ -156,7 +156,7 @@ class Comparison:
         )
 
     def markdown(self) -> Iterator[str]:
-        """Yield the table that the README shows, and how it was made."""
+        """Yield the table for a page, and how it was made."""
         cases = self.cases()
         heads = [f"{case}, p50 / p99" if case == LATENCY else str(case) for case in cases]
         yield f"| | {' | '.join(heads)} |"
@@ -164,19 +164,19 @@ class Comparison:
         for peer in self.peers:
             version = self.settings.get(peer, peer)
             yield f"| {version} | {' | '.join(self._cell(case, peer) for case in cases)} |"
-        verdicts = list(self.verdicts())
-        if verdicts:
-            yield ""
-            yield "| target | wanted | found | |"
-            yield "|---|---|---:|---|"
-            for verdict in verdicts:
-                word = "reached" if verdict.reached else "**not reached**"
-                yield f"| {verdict.what} | {verdict.wanted} | {verdict.found:.2f} | {word} |"
         yield ""
         yield (
             f"Rendezvous per core-second of the server, {self.settings['method']}, "
             f"values of {self.settings['value bytes']} bytes; {self.settings['machine']}."
         )
+
+    def markdown_of_targets(self) -> Iterator[str]:
+        """Yield a table of what was wanted and found."""
+        yield "| target | wanted | found | |"
+        yield "|---|---|---:|---|"
+        for verdict in self.verdicts():
+            word = "reached" if verdict.reached else "**not reached**"
+            yield f"| {verdict.what} | {verdict.wanted} | {verdict.found:.2f} | {word} |"
 
     def _cell(self, case: Case, peer: str) -> str:
         if case == LATENCY:

@@ -27,6 +27,11 @@ def split(file: Path, name: str) -> tuple[str, str]:
     return before, after
 
 
+def has(file: Path, name: str) -> bool:
+    """Return whether a page has a place for `name`."""
+    return _marks(name)[0] in file.read_text()
+
+
 def put(file: Path, name: str, lines: Iterable[str]) -> None:
     """Write `lines` between the marks of `name` in a page. Raises BenchError as split(), or if it cannot be written."""
     before, after = split(file, name)

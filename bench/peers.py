@@ -88,7 +88,7 @@ def compare(
     type=OUTPUT,
     multiple=True,
     metavar="FILE",
-    help="Also put the table into a page; may be repeated.",
+    help="Also put the tables into a page, between marks; may be repeated.",
 )
 @click.option("--plot", "plot_file", type=Picture(), help="Also draw it, to a .png or .svg.")
 def main(
@@ -126,6 +126,8 @@ def main(
             json_file.write("\n")
         for page in pages_:
             pages.put(page, "peers", found.markdown())
+            if pages.has(page, "targets"):
+                pages.put(page, "targets", found.markdown_of_targets())
         if plot_file is not None:
             peers_plot.draw(found, plot_file)
     except (BenchError, SkywalkerError) as error:
