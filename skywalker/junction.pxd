@@ -46,7 +46,7 @@ cdef class Junction:
     @cython.locals(topic=bytes, receivers=Line, receiver=Call)
     cdef _offer(self, Call send)
     @cython.locals(line=Line, taker=Call)
-    cpdef _send_to_group(self, Call send, bytes group)
+    cdef _send_to_group(self, Call send, bytes group)
     @cython.locals(line=Line, send=Call)
     cpdef bint listen(self, Call listener) except -1
     cdef _arrived(self, Call call)

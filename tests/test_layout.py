@@ -35,11 +35,15 @@ PURE = (
     "junction",
     "deadlines",
     "ring",
-    "clients.calls",
     "clients.backoff",
+    "clients.call",
+    "clients.calls",
     "clients.exchange",
     "clients.line",
+    "clients.requests",
     "clients.routes",
+    "clients.settings",
+    "clients.silence",
 )
 IMPURE = {
     *("asyncio", "concurrent", "io", "logging", "multiprocessing", "os", "pathlib", "select", "selectors", "signal"),

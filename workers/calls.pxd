@@ -15,12 +15,13 @@ cdef class ClientCall
 
 
 cdef class Caller:
+    # Who needs its C fields says so in a local variable: a module cannot import the one that imports it.
     cdef public object router
     cdef public bint gone
 
     cpdef keep(self, ClientCall call)
     cpdef release(self, ClientCall call)
-    cpdef postpone(self, ClientCall call, double due)
+    cpdef postpone(self, ClientCall call, double seconds)
     cpdef admit(self)
     cpdef bint congested(self) except -1
     cpdef park(self, ClientCall listener)
@@ -41,11 +42,14 @@ cdef class Carrier:
 cdef class NodeCall(Call):
     cdef public bint abandoned
     cdef public list abroad
+    cdef public NodeCall given
 
     @cython.locals(value=bytes)
     cpdef Py_ssize_t cost(self)
     cpdef bint meet(self, Junction junction) except -1
     cpdef hold(self)
+    cpdef NodeCall sender(self)
+    cpdef NodeCall decided(self)
     cpdef abandon(self)
 
 
@@ -58,7 +62,6 @@ cdef class ClientCall(NodeCall):
     cdef public Carrier carrier
     cdef public bytes number
     cdef public bytes ending
-    cdef public NodeCall offered
     cdef public bytes chunk
 
     cpdef Py_ssize_t cost(self)

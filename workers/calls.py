@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 GRACE_S: Final = 0.03
 """Seconds for the owner's last word; with a bucket of deadlines it keeps within the promised 50 ms."""
 
-TIMED_OUT: Final = b""
+TIME_IS_UP: Final = b""
 """What a call ends with, where it is not the id of the :cancel that asked for it."""
 
 
@@ -47,8 +47,8 @@ class Caller:
         """Forget a call that is answered, if it was kept at all."""
         raise NotImplementedError
 
-    def postpone(self, call: ClientCall, due: float) -> None:
-        """Look at a call at another time than its deadline."""
+    def postpone(self, call: ClientCall, seconds: float) -> None:
+        """Look at a call in so many seconds rather than at its deadline."""
         raise NotImplementedError
 
     def admit(self) -> None:
@@ -117,7 +117,7 @@ class Carrier:
 class NodeCall(Call):
     """A call as the connections of a node see it."""
 
-    __slots__ = ("abandoned", "abroad")
+    __slots__ = ("abandoned", "abroad", "given")
 
     def begin(self, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
         Call.begin(self, topic, since, value, group)
@@ -125,6 +125,7 @@ class NodeCall(Call):
         # more; and the listeners of siblings' clients that may have it, which must be told then.
         self.abandoned = False
         self.abroad: list[HeldCall] | None = None
+        self.given: NodeCall | None = None  # of a listener: whose value it was given, until that has its outcome
 
     def cost(self) -> int:
         """Return the bytes of memory that are counted for it while it waits."""
@@ -137,6 +138,17 @@ class NodeCall(Call):
 
     def hold(self) -> None:
         """Run the caller's clock from now on, if it does not yet: this turn will not bring the outcome."""
+
+    def sender(self) -> NodeCall:
+        """Return the send whose value this listener was given."""
+        assert self.given is not None, "it was given a value"
+        return self.given
+
+    def decided(self) -> NodeCall:
+        """Return the same, and forget it: the outcome is known."""
+        send = self.sender()
+        self.given = None
+        return send
 
     def abandon(self) -> None:
         """Its caller expects nothing more of it: take the value back from where it is not written yet."""
@@ -152,7 +164,7 @@ class ClientCall(NodeCall):
     """A send!, recv! or :take! of one of our clients."""
 
     __slots__ = (
-        "caller", "carrier", "chunk", "deadline", "ending", "held", "id", "number", "offered", "timed_out",
+        "caller", "carrier", "chunk", "deadline", "ending", "held", "id", "number", "timed_out",
     )  # fmt: skip
 
     def begin_for(self, caller: Caller, id: bytes, timed_out: bytes, deadline: float) -> None:
@@ -165,8 +177,7 @@ class ClientCall(NodeCall):
         self.carrier: Carrier | None = None  # where it waits, if at another worker, with its number there
         self.number = b""
         self.ending: bytes | None = None  # set once it is to end without having met anybody, and why
-        self.offered: NodeCall | None = None  # of a listener: whose value it was given, until that has its outcome
-        self.chunk = b""  # and the reply that holds it
+        self.chunk = b""  # of a listener: the reply with the value that it was given
 
     @property
     def method(self) -> bytes:
@@ -199,7 +210,7 @@ class ClientCall(NodeCall):
         except TooLarge as error:
             self.fail(error)
             return False
-        self.offered = send
+        self.given = send
         caller.release(self)
         caller.push_value(self)
         return True
@@ -235,24 +246,24 @@ class ClientCall(NodeCall):
         if not self.held:
             return
         if self.value is not None and self.ending is None:
-            self.end(TIMED_OUT)
+            self.end(TIME_IS_UP)
         else:
             # A value on its way here from another worker finds the listener gone, and goes to somebody else.
             self.withdraw()
             self.over()
 
     def end(self, ending: bytes) -> None:
-        """End without having met anybody, TIMED_OUT or for a :cancel, unless it just met somebody."""
+        """End without having met anybody, TIME_IS_UP or for a :cancel, unless it just met somebody."""
         self.ending = ending
         carrier = self.carrier
-        if carrier is not None and (self.value is not None or ending == TIMED_OUT):
+        if carrier is not None and (self.value is not None or ending == TIME_IS_UP):
             carrier.ask_back(self)
-        elif self.withdraw() or (ending == TIMED_OUT and self.abroad is None):
+        elif self.withdraw() or (ending == TIME_IS_UP and self.abroad is None):
             # Times run out as a turn begins: who was given the value here has it, or is choked and must not get it.
             # A :cancel comes in the middle of a turn, and the end of that turn decides.
             self.over()
             return
-        self.caller.postpone(self, self.caller.router.turn.now + GRACE_S)
+        self.caller.postpone(self, GRACE_S)
 
     def withdraw(self) -> bool:
         """Leave the place where it waits. Returns False if it may just be meeting somebody."""

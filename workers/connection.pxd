@@ -1,6 +1,6 @@
 cimport cython
 
-from workers.calls cimport Caller, ClientCall, NodeCall
+from workers.calls cimport Caller, ClientCall
 from workers.router cimport Router
 from workers.turn cimport Turn
 
@@ -21,7 +21,7 @@ cdef class Connection(Caller):
     cdef dict _parked
     cdef object _alarm
 
-    cpdef ready(self, events)
+    cpdef ready(self, int events)
     cdef _read(self)
     cdef _send(self, bytes data)
     cdef _roomy(self)
@@ -31,7 +31,3 @@ cdef class Connection(Caller):
     cpdef push(self, bytes chunk)
     @cython.locals(out=list, values=list, listener=ClientCall)
     cpdef flush(self)
-
-
-cdef NodeCall offered_to(ClientCall listener)
-cdef NodeCall taken_from(ClientCall listener)

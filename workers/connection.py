@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import RequestError
 from workers.alarm import Alarm
-from workers.calls import Caller, ClientCall, NodeCall
+from workers.calls import Caller, ClientCall
 from workers.loop import READ, WRITE
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Connection(Caller):
     def delivered(self, listener: ClientCall) -> None:
         """The kernel has taken the whole value that was given to `listener`."""
         router = self.router
-        router.junction.confirm(taken_from(listener))
+        router.junction.confirm(listener.decided())
 
     def forget(self) -> list[ClientCall]:
         """The peer expects nothing more: give up its calls; return those whose value was written, not yet confirmed."""
@@ -136,7 +136,7 @@ class Connection(Caller):
             self._values.remove(listener)
             self._out = [chunk for chunk in self._out if chunk is not listener.chunk]
             self._out_bytes -= len(listener.chunk)
-            self.router.junction.lost(taken_from(listener))
+            self.router.junction.lost(listener.decided())
             self.router.listen_again(listener)
 
     def flush(self) -> None:
@@ -173,7 +173,7 @@ class Connection(Caller):
         self._begun = False
         for chunk in out:
             if listener is not None and listener.chunk is chunk:
-                offered_to(listener).hold()
+                listener.sender().hold()
                 self._backlog.append((chunk, listener))
                 listener = next(listeners, None)
             else:
@@ -192,14 +192,14 @@ class Connection(Caller):
         withdrawn: list[ClientCall] = []
         for item in self._backlog:
             listener = item[1]
-            if listener is None or not offered_to(listener).abandoned or (item is first and self._begun):
+            if listener is None or not listener.sender().abandoned or (item is first and self._begun):
                 backlog.append(item)
             else:
                 withdrawn.append(listener)
         self._backlog = backlog
         for listener in withdrawn:
             self.router.bytes_held -= len(listener.chunk)
-            self.router.junction.lost(taken_from(listener))
+            self.router.junction.lost(listener.decided())
             self.router.listen_again(listener)
         batch: list[bytes] = []
         size = 0
@@ -307,17 +307,4 @@ class Connection(Caller):
 
     def _lost(self, listeners: list[ClientCall]) -> None:
         for listener in listeners:
-            self.router.junction.lost(taken_from(listener))
-
-
-def offered_to(listener: ClientCall) -> NodeCall:
-    """Return the send whose value `listener` was given."""
-    assert listener.offered is not None, "a listener in the output was given a value"
-    return listener.offered
-
-
-def taken_from(listener: ClientCall) -> NodeCall:
-    """Return the same, and forget it: its outcome is known."""
-    send = offered_to(listener)
-    listener.offered = None
-    return send
+            self.router.junction.lost(listener.decided())

@@ -45,7 +45,6 @@ cdef class Forwarded(Carrier):
     cdef bytes _since_bytes
     cdef double _since
 
-    @cython.locals(router=Router)
     cpdef bint congested(self) except -1
     @cython.locals(number=bytes, group=bytes)
     cpdef forward(self, ClientCall call)

@@ -71,8 +71,7 @@ class Forwarded(Carrier):
     # What our clients ask.
 
     def congested(self) -> bool:
-        router = self._router
-        return self._packets.unsent > router.max_mesh_bytes
+        return self._packets.congested()
 
     def forward(self, call: ClientCall) -> None:
         if call.since != self._since or not self._since_bytes:
@@ -168,8 +167,8 @@ class Forwarded(Carrier):
 
     def _recall(self, number: bytes) -> None:
         call = self._calls.get(number)
-        if call is not None and call.offered is not None:
-            call.offered.abandoned = True
+        if call is not None and call.given is not None:
+            call.given.abandoned = True
             call.caller.take_back(call)
 
     def close(self) -> None:

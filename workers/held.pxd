@@ -26,7 +26,6 @@ cdef class Held
 
 
 cdef class HeldCall(NodeCall):
-    cdef public NodeCall given
     cdef public Held held
     cdef public bytes number
     cdef public bint withdrawing
@@ -61,5 +60,5 @@ cdef class Held:
     cdef _withdraw(self, bytes number, bint final)
     @cython.locals(listener=HeldCall)
     cpdef flushed(self)
-    @cython.locals(call=HeldCall, send=NodeCall, router=Router)
+    @cython.locals(call=HeldCall, router=Router)
     cpdef close(self)

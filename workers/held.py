@@ -34,13 +34,12 @@ if TYPE_CHECKING:
 class HeldCall(NodeCall):
     """A call of a sibling's client. The sibling runs its clock."""
 
-    __slots__ = ("given", "held", "number", "withdrawing")
+    __slots__ = ("held", "number", "withdrawing")
 
     def begin_for(self, held: Held, number: bytes) -> None:
         """Set up what a call has besides begin()."""
         self.held = held
         self.number = number
-        self.given: NodeCall | None = None  # of a listener: whose value it was given, until that has its outcome
         self.withdrawing = False  # of a send: its caller's time is over, so if it meets nobody now, it ends
 
     def give(self, send: Call) -> bool:
@@ -135,7 +134,7 @@ class Held:
         if packets.closed:
             return False
         router = self.router
-        if packets.unsent > router.max_mesh_bytes:
+        if packets.congested():
             self._parked[listener] = None
             return False
         router.bytes_held -= listener.cost()
@@ -155,7 +154,7 @@ class Held:
     def _decided(self, number: bytes, took: bool) -> None:
         listener = self._calls.get(number)
         if listener is not None and listener.given is not None:
-            send, listener.given = listener.given, None
+            send = listener.decided()
             del self._calls[number]
             router = self.router
             if took:
@@ -174,7 +173,8 @@ class Held:
         if self.router.junction.withdraw(call) or call in self._parked:
             self._parked.pop(call, None)
             self.let_go(call)
-            self.packets.tell(WITHDRAWN, number)
+            if not final:
+                self.packets.tell(WITHDRAWN, number)
         elif final:
             self.let_go(call)
             call.abandon()
@@ -184,7 +184,7 @@ class Held:
     def flushed(self) -> None:
         """All that was said is written, or queued: have those meet somebody that there was no room for."""
         self._giving = None
-        if self._parked and self.packets.unsent <= self.router.max_mesh_bytes:
+        if self._parked and not self.packets.congested():
             parked, self._parked = self._parked, {}
             for listener in parked:
                 self._meet(listener)
@@ -202,5 +202,4 @@ class Held:
         # Only now, since a value that is lost may go to the next in the line.
         for call in calls.values():
             if call.given is not None:
-                send, call.given = call.given, None
-                router.junction.lost(send)
+                router.junction.lost(call.decided())

@@ -29,7 +29,7 @@ class Link:
     def __init__(self, slot: int, sock: socket.socket, router: Router) -> None:
         self.slot = slot
         self._router = router
-        self._packets = Packets(sock, router.turn, self)
+        self._packets = Packets(sock, router.limits.mesh_bytes, router.turn, self)
         self.forwarded = Forwarded(self._packets, router)
         self.held = Held(self._packets, router)
         self._waits_to_write = False
@@ -42,7 +42,7 @@ class Link:
         """Write what the kernel takes; never waits."""
         if not self._packets.closed:
             self._packets.flush()
-            self._wait_to_write(not self._packets.is_settled())
+            self._wait_to_write(self._packets.unsent > 0)
             self.held.flushed()
 
     def _wait_to_write(self, wanted: bool) -> None:
@@ -54,7 +54,8 @@ class Link:
         """Read what the sibling says, and write on."""
         if events & WRITE:
             self.flush()
-        # All that is there, because a value may come in one packet, and the word to take it back in the next.
+        # More than one, because a value may come in one packet, and the word to take it back in a later one. A sibling
+        # that has been stopped for so long that there are more may be too late for it; others shall not wait for us.
         for _ in range(PACKETS_PER_TURN):
             if not self._read():
                 return

@@ -12,6 +12,7 @@ cdef Py_ssize_t PACKET_BYTES
 cdef class Packets:
     cdef object _socket
     cdef Turn _turn
+    cdef Py_ssize_t _limit
     cdef object _link
     cdef list _batch
     cdef Py_ssize_t _batch_bytes
@@ -19,7 +20,7 @@ cdef class Packets:
     cdef readonly Py_ssize_t unsent
     cdef readonly bint closed
 
-    cpdef bint is_settled(self) except -1
+    cpdef bint congested(self) except -1
     @cython.locals(size=Py_ssize_t, batch=list, heads=list)
     cpdef tell(self, int kind, bytes number, bytes first=*, bytes second=*, bytes third=*)
     cpdef flush(self)

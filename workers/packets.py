@@ -9,7 +9,7 @@ read is trusted to be what was written.
       SEND no since topic value                       GIVE no value       for this listener
       LISTEN no since topic group-or-nil              ALSO no             the value given last, for this one too
       WITHDRAW no final unless it met somebody        MET no              a send has been taken
-      TOOK no           the listener has its value    WITHDRAWN no        it had met nobody
+      TOOK no           the listener has its value    WITHDRAWN no        it had met nobody, if that was not final
       LOST no           the listener is gone          BUSY no             no room for it to wait
       CENSUS no topic                                 COUNTED no info
                                                       RECALL no           unless its client has the value
@@ -68,10 +68,11 @@ _HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(RE
 class Packets:
     """Our end of the socket between two workers. It never blocks: what the kernel does not take now stays queued."""
 
-    __slots__ = ("_batch", "_batch_bytes", "_link", "_sealed", "_socket", "_turn", "closed", "unsent")
+    __slots__ = ("_batch", "_batch_bytes", "_limit", "_link", "_sealed", "_socket", "_turn", "closed", "unsent")
 
-    def __init__(self, sock: socket.socket, turn: Turn, link: Link) -> None:
+    def __init__(self, sock: socket.socket, limit: int, turn: Turn, link: Link) -> None:
         self._socket = sock
+        self._limit = limit  # bytes that may be queued
         self._turn = turn
         self._link = link  # is told to flush at the end of a turn in which something was said
         self._batch: list[bytes] = []
@@ -89,9 +90,9 @@ class Packets:
         self.closed = True
         self._socket.close()
 
-    def is_settled(self) -> bool:
-        """Return whether nothing is queued."""
-        return not self.unsent
+    def congested(self) -> bool:
+        """Return whether the sibling is so far behind that it is asked nothing new."""
+        return self.unsent > self._limit
 
     def tell(
         self,

@@ -19,10 +19,8 @@ cdef class Router:
     cdef public Py_ssize_t bytes_held
     cdef Py_ssize_t _slot
     cdef object _ring
-    cdef readonly Py_ssize_t max_mesh_bytes
     cdef Py_ssize_t _max_waiting_bytes
     cdef readonly dict _links
-    cdef readonly dict _carriers
     cdef dict _owners
     cdef readonly dict _orphans
 
@@ -30,8 +28,9 @@ cdef class Router:
     cpdef bint withdraw(self, ClientCall call) except -1
     cdef Py_ssize_t _owner(self, bytes topic) except -1
     cpdef _wait(self, ClientCall call)
+    cdef Carrier _carrier(self, Py_ssize_t owner)
     @cython.locals(carrier=Carrier)
-    cpdef _forward(self, ClientCall call, Py_ssize_t owner)
+    cdef _forward(self, ClientCall call, Py_ssize_t owner)
     cpdef hold(self, ClientCall call)
     cpdef admit(self, Py_ssize_t cost)
     cpdef kept(self, ClientCall call)

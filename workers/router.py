@@ -8,12 +8,12 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Final
 
-from skywalker.errors import Busy
+from skywalker.errors import Busy, Draining
 from skywalker.junction import Junction
 from skywalker.limits import Limits
 from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
-from workers.calls import TIMED_OUT, Caller, Carrier, CensusCall, ClientCall
+from workers.calls import TIME_IS_UP, Caller, Carrier, CensusCall, ClientCall
 from workers.log import Log
 from workers.loop import Loop
 from workers.mesh import Link
@@ -40,7 +40,6 @@ class Router:
         self.log = log
         self.turn = turn
         self.junction = Junction()
-        self.max_mesh_bytes = limits.mesh_bytes
         self._max_waiting_bytes = limits.waiting_bytes
         self.draining = False
         self.leaving = False  # siblings' calls meet nobody here any more
@@ -51,7 +50,6 @@ class Router:
         self._owners: dict[bytes, int] = {}  # of topics that were looked up on the ring lately
         self._ring = Ring(node.slices) if node.workers > 1 else None
         self._links: dict[int, Link] = {}
-        self._carriers: dict[int, Carrier] = {}  # of those links, by slot too
         self._orphans: dict[int, dict[ClientCall, None]] = {}  # by owner, calls that wait for it to come back
 
     # Calls of our clients.
@@ -86,10 +84,10 @@ class Router:
     def census(self, caller: Caller, id: bytes, topic: bytes) -> None:
         """Answer a :topic. Raises Busy if the owner does not keep up."""
         owner = self._owner(topic)
-        if owner == self.node.slot:
+        if owner == self._slot:
             caller.reply(wire.TOPIC, id, self.info(topic))
             return
-        carrier = self._carriers.get(owner)
+        carrier = self._carrier(owner)
         if carrier is None or carrier.congested():
             raise Busy("the worker that owns the topic does not answer")
         call = CensusCall(caller, id, self.turn.now + CENSUS_S)
@@ -112,6 +110,10 @@ class Router:
             owner = self._owners[topic] = self._ring.owner(token_of(topic))
         return owner
 
+    def _carrier(self, owner: int) -> Carrier | None:
+        link = self._links.get(owner)
+        return None if link is None else link.forwarded
+
     def _wait(self, call: ClientCall) -> None:
         if call.deadline <= self.turn.now and not call.held:
             call.over()
@@ -120,7 +122,7 @@ class Router:
             self.junction.wait(call)
 
     def _forward(self, call: ClientCall, owner: int) -> None:
-        carrier = self._carriers.get(owner)
+        carrier = self._carrier(owner)
         if carrier is not None and not call.held and carrier.congested():
             raise Busy("too much waits for the worker that owns the topic", {"limit": "mesh_bytes"})
         self.hold(call)
@@ -129,7 +131,7 @@ class Router:
         else:
             carrier.forward(call)
         if call.deadline <= self.turn.now:
-            call.end(TIMED_OUT)
+            call.end(TIME_IS_UP)
 
     # What is held.
 
@@ -166,7 +168,6 @@ class Router:
         if old is not None:
             old.read_to_the_end()
         link = self._links[slot] = Link(slot, sock, self)
-        self._carriers[slot] = link.forwarded
         link.open()
         for call in self._orphans.pop(slot, ()):
             self.issue(call)
@@ -174,7 +175,7 @@ class Router:
     def disconnected(self, link: Link) -> None:
         """The sibling is dead. Calls issued to it from now on wait for its successor."""
         if self._links.get(link.slot) is link:
-            del self._links[link.slot], self._carriers[link.slot]
+            del self._links[link.slot]
 
     def is_decided(self) -> bool:
         """Return whether every value that was given to a sibling's client has its outcome."""
@@ -190,3 +191,12 @@ class Router:
     def closed(self, connection: Connection) -> None:
         """A connection is closed."""
         self.connections.pop(connection, None)
+
+    def stop(self) -> None:
+        """Answer what still waits, write what can be written, and close every connection."""
+        self.turn.end()  # who has just met somebody must not hear that nobody came
+        for connection in list(self.connections):
+            connection.fail_all(Draining("this node is going away"))
+        self.turn.end()
+        for connection in list(self.connections):
+            connection.goodbye()

@@ -34,6 +34,6 @@ cdef class Session(Connection):
     @cython.locals(router=Router)
     cpdef release(self, ClientCall call)
     cpdef bint congested(self) except -1
-    cpdef ClientCall _no_longer_unacked(self, bytes call_id)
+    cdef ClientCall _no_longer_unacked(self, bytes call_id)
     cpdef ClientCall find(self, bytes call_id)
     cpdef acknowledged(self, bytes call_id)

@@ -101,18 +101,18 @@ class Session(Connection):
         self.last_words(wire.error_frame(wire.ERROR, wire.NIL, error), "half a frame")
 
     def _refuse(self, frame: Frame, error: errors.RequestError) -> None:
-        reply = wire.error_frame(*echo(frame), error)
+        words = wire.error_frame(*echo(frame), error)
         if isinstance(error, errors.BadFrame):
             self._unreadable += 1
             if self._unreadable == MAX_UNREADABLE:
-                self.last_words(reply, f"{MAX_UNREADABLE} unreadable frames")
+                self.last_words(words, f"{MAX_UNREADABLE} unreadable frames")
                 return
-        self.push(reply)
+        self.push(words)
 
     # Output.
 
     def reply(self, method: bytes, id: bytes, result: bytes) -> None:
-        if self.closed:
+        if self.gone:
             return
         try:
             self.push(reply(method, id, result))
@@ -120,12 +120,12 @@ class Session(Connection):
             self.reply_error(method, id, error)
 
     def reply_error(self, method: bytes, id: bytes, error: errors.RequestError) -> None:
-        if not self.closed:
+        if not self.gone:
             self.push(wire.error_frame(method, id, error))
 
     def delivered(self, listener: ClientCall) -> None:
-        if self.acks and listener.offered is not None and not listener.offered.abandoned:
-            listener.offered.hold()
+        if self.acks and listener.given is not None and not listener.given.abandoned:
+            listener.given.hold()
             # An id that is used twice at a time can be acknowledged but once: the older one gives way.
             self.acknowledged(listener.id)
             self._unacked[listener.id] = listener
@@ -167,11 +167,11 @@ class Session(Connection):
         router = self.router
         router.released(call)
 
-    def postpone(self, call: ClientCall, due: float) -> None:
+    def postpone(self, call: ClientCall, seconds: float) -> None:
         if call.held:
             self.turn.deadlines.discard(call, call.deadline)
-            call.deadline = due
-            self.turn.deadlines.add(call, due)
+            call.deadline = self.turn.now + seconds
+            self.turn.deadlines.add(call, call.deadline)
 
     def admit(self) -> None:
         limit = self._max_calls

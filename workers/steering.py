@@ -17,8 +17,8 @@ from typing import Final
 SO_ATTACH_REUSEPORT_CBPF: Final = 51
 
 # Classic BPF: operations on an accumulator; each instruction is (operation, jump if true, jump if false, constant).
-_LOAD_BYTE, _LOAD_HALF, _JUMP_IF_EQUAL, _AND, _SHIFT_RIGHT, _MODULO = 0x30, 0x28, 0x15, 0x54, 0x74, 0x94
-_RETURN_CONSTANT, _RETURN_ACCUMULATOR = 0x06, 0x16
+_LOAD_BYTE, _LOAD_HALF, _AND, _SHIFT_RIGHT, _MODULO = 0x30, 0x28, 0x54, 0x74, 0x94
+_JUMP, _JUMP_IF_EQUAL, _RETURN_CONSTANT, _RETURN_ACCUMULATOR = 0x05, 0x15, 0x06, 0x16
 _NETWORK_HEADER: Final = 0x1_0000_0000 - 0x100000
 """SKF_NET_OFF: the program sees the payload of TCP at 0, and the header of IP from here on."""
 
@@ -32,7 +32,7 @@ def _program(workers: int) -> list[tuple[int, int, int, int]]:
         (_LOAD_BYTE, 0, 0, _NETWORK_HEADER),
         (_JUMP_IF_EQUAL, 0, 2, 0x45),  # IPv4 whose header has 20 bytes
         (_LOAD_HALF, 0, 0, _NETWORK_HEADER + 20),
-        (_JUMP_IF_EQUAL, 5, 5, 0),  # either way to the shift
+        (_JUMP, 0, 0, 5),  # to the shift
         (_AND, 0, 0, 0xF0),
         (_JUMP_IF_EQUAL, 0, 6, 0x60),  # IPv6
         (_LOAD_BYTE, 0, 0, _NETWORK_HEADER + 6),

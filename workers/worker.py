@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from skywalker.errors import Draining
 from skywalker.limits import Limits
 from workers import exits
 from workers.alarm import Alarm
@@ -125,13 +124,7 @@ class Worker:
             self._channel.send(Idle())
 
     def _stop(self) -> None:
-        """Answer what still waits, write what can be written, and end."""
-        router = self._router
-        for connection in list(router.connections):
-            connection.fail_all(Draining("this node is going away"))
-        router.turn.end()
-        for connection in list(router.connections):
-            connection.goodbye()
+        self._router.stop()
         self._ended = True
 
 

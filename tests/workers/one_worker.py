@@ -21,8 +21,8 @@ class OneWorker:
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.loop = Loop()
-        facts = Node(Identity.new(), "test", "0", 0, 1)
-        self.router = Router(facts, limits or Limits(), self.loop, Turn(time.monotonic()), Log())
+        node = Node(Identity.new(), "test", "0", 0, 1)
+        self.router = Router(node, limits or Limits(), self.loop, Turn(time.monotonic()), Log())
 
     def close(self) -> None:
         """Close all connections."""
