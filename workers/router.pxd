@@ -17,6 +17,7 @@ cdef class Router:
     cdef public dict connections
     cdef public Py_ssize_t calls_held
     cdef public Py_ssize_t bytes_held
+    cdef public Py_ssize_t most_bytes_held
     cdef Py_ssize_t _slot
     cdef object _ring
     cdef Py_ssize_t _max_waiting_bytes
@@ -32,6 +33,7 @@ cdef class Router:
     @cython.locals(carrier=Carrier)
     cdef _forward(self, ClientCall call, Py_ssize_t owner)
     cpdef hold(self, ClientCall call)
+    @cython.locals(limit=Py_ssize_t, held=Py_ssize_t)
     cpdef admit(self, Py_ssize_t cost)
     cpdef kept(self, ClientCall call)
     cpdef released(self, ClientCall call)

@@ -46,6 +46,7 @@ class Router:
         self.connections: dict[Connection, None] = {}
         self.calls_held = 0  # calls of our clients that wait, wherever that is
         self.bytes_held = 0  # memory of those, and of the calls of siblings that wait here
+        self.most_bytes_held = 0  # since memory was last given back
         self._slot = node.slot
         self._owners: dict[bytes, int] = {}  # of topics that were looked up on the ring lately
         self._ring = Ring(node.slices) if node.workers > 1 else None
@@ -145,8 +146,11 @@ class Router:
     def admit(self, cost: int) -> None:
         """Raise Busy if there is no memory for one more call that waits."""
         limit = self._max_waiting_bytes
-        if self.bytes_held + cost > limit:
-            raise Busy(f"the calls that wait take {limit} bytes", {"limit": "waiting_bytes", "value": limit})
+        held = self.bytes_held + cost
+        if held > self.most_bytes_held:
+            if held > limit:
+                raise Busy(f"the calls that wait take {limit} bytes", {"limit": "waiting_bytes", "value": limit})
+            self.most_bytes_held = held
 
     def kept(self, call: ClientCall) -> None:
         """A client's call is held from now on: count it, and run its clock."""

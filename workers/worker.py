@@ -15,6 +15,7 @@ from workers import exits
 from workers.alarm import Alarm
 from workers.control import Channel, Drain, Idle, Link, Message, Ready, Stop
 from workers.door import Door
+from workers.heap import Heap
 from workers.log import Log
 from workers.loop import Loop
 from workers.node import Node
@@ -67,6 +68,7 @@ class Worker:
             self._door.open()
         loop.add(self._channel.fileno(), _Ready(self._hear))
         loop.add(self._signals.fileno(), _Ready(self._terminated))
+        Heap(router).look()
         self._channel.send(Ready())
         was_idle = False
         while not self._ended:

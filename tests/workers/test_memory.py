@@ -6,12 +6,15 @@ import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import psutil
 import pytest
 
+from skywalker.limits import MIB, Limits
 from tests.helpers import eventually, time_factor
 from tests.workers.nodes import Node, running
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import TIMED_OUT, Clients, WireClient, call, clients_of, packed, raw_call, refusal
+from workers.heap import Heap
 
 CONNECTIONS = 1000
 CALLS_EACH = 100
@@ -249,3 +252,24 @@ def test_every_refusal_leaves_nothing(worker: OneWorker) -> None:
         worker.turn()
         assert len({refusal(reply).code for reply in client.replies(len(bad))}) == len(bad)
         assert worker.holds() == NOTHING
+
+
+def test_memory_of_large_values_goes_back_to_the_system_when_they_have_gone() -> None:
+    worker = OneWorker(Limits(waiting_bytes=256 * MIB))
+    heap = Heap(worker.router)
+    process = psutil.Process()
+    with worker.connect() as sender, worker.connect() as other:
+        before = process.memory_info().rss
+        for id in range(1_500):
+            sender.call(":send!", id, 60_000, "topic", b"v" * 60_000)
+            # Small things that stay lie between the large ones.
+            other.call(":recv!", id, 60_000, f"elsewhere {id}")
+            worker.turn()
+        full = process.memory_info().rss
+        sender.close()
+        worker.turn()
+        heap.look()
+        after = process.memory_info().rss
+    worker.turn()
+    assert full - before > 80 * MIB
+    assert after - before < 20 * MIB
