@@ -22,12 +22,12 @@ WORTHWHILE: Final = 4 * 1024 * 1024
 """Bytes by which the calls that wait have become less. To give them back takes milliseconds."""
 
 
-def _trimmer() -> Callable[[int], object] | None:
-    """Return malloc_trim(), None where the C library has none."""
+def _malloc_trim() -> Callable[[int], object]:
+    """Return the C library's malloc_trim(), or what does nothing where it has none."""
     try:
         trim: Callable[[int], object] = ctypes.CDLL(None).malloc_trim
     except (OSError, AttributeError):
-        return None
+        return lambda pad: None
     return trim
 
 
@@ -36,14 +36,17 @@ class Heap:
 
     def __init__(self, router: Router) -> None:
         self._router = router
-        self._trim = _trimmer()
+        self._malloc_trim = _malloc_trim()
         self._alarm = Alarm(self.look)
 
     def look(self) -> None:
         """Give memory back if there is much, and look again later."""
         router = self._router
-        if self._trim is not None:
-            if router.most_bytes_held - router.bytes_held >= WORTHWHILE:
-                router.most_bytes_held = router.bytes_held
-                self._trim(0)
-            self._alarm.set(router.turn, router.turn.now + LOOK_S)
+        if router.most_bytes_held - router.bytes_held >= WORTHWHILE:
+            router.most_bytes_held = router.bytes_held
+            self.trim()
+        self._alarm.set(router.turn, router.turn.now + LOOK_S)
+
+    def trim(self) -> None:
+        """Give back what can be."""
+        self._malloc_trim(0)

@@ -73,9 +73,12 @@ def test_ctrl_c_ends_it_early_with_the_figures_so_far() -> None:
         text=True,
         start_new_session=True,
     ) as process:
-        watching = threading.Thread(target=watch)
+        watching = threading.Thread(target=watch, daemon=True)
         watching.start()
-        output, _ = process.communicate(timeout=30 * time_factor())
+        try:
+            output, _ = process.communicate(timeout=30 * time_factor())
+        finally:
+            process.kill()
         watching.join()
     os.close(ours)
     os.close(theirs)
