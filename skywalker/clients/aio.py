@@ -8,12 +8,11 @@ begin() and all that builds on it wait for room.
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import socket
 from typing import Any, Final
 
-from skywalker.clients import backoff
+from skywalker.clients import backoff, process
 from skywalker.clients.aio_interface import Pending
 from skywalker.clients.calls import Calls
 from skywalker.clients.dialer import ATTEMPT_S, cause_of, direct_socket, is_own_echo, tune
@@ -111,7 +110,7 @@ class Client(TaskJunction):
     def __init__(self, settings: Settings) -> None:
         super().__init__(Calls(settings))
         self._settings = settings
-        self._pid = os.getpid()
+        self._pid = process.pid()
         self._links: dict[_Link, None] = {}
         self._link: _Link | None = None  # the main one
         self._redialling: asyncio.Task[None] | None = None
@@ -138,7 +137,7 @@ class Client(TaskJunction):
                 raise Unreachable(f"the node at {self._settings.address} does not answer :hello") from None
 
     async def close(self) -> None:
-        if self._pid != os.getpid():
+        if self._pid != process.pid():
             return  # the connection is the parent's, and so is the event loop
         for task in (self._redialling, self._adding):
             if task is not None:
@@ -155,7 +154,7 @@ class Client(TaskJunction):
 
     def _check_open(self) -> None:
         super()._check_open()
-        if self._pid != os.getpid():
+        if self._pid != process.pid():
             raise Closed(f"the client belongs to process {self._pid}: connect anew in this one")
 
     def _issue(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:

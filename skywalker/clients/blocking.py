@@ -1,29 +1,29 @@
 """The blocking client: threads share its connections, and no thread is there but the callers' own.
 
-Of the threads that wait, one *leads*: it reads for all, and dials when the connection is lost,
-until its own call has ended; then it wakes another to lead. A call that nobody waits for moves
-on when somebody next uses the client. With one thread and one connection, a call costs one send and one receive.
+Of the threads that wait one leads, as `leading` has it: it reads, and dials when the connection is
+lost. A call that nobody waits for moves on when somebody next uses the client. With one thread
+and one connection, a call costs one send and one receive.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import select
 import threading
 import time
 from typing import Any, Final
 
-from skywalker.clients import backoff
+from skywalker.clients import backoff, process
 from skywalker.clients.calls import Calls
 from skywalker.clients.connection import Connection, wait_for
 from skywalker.clients.dialer import Dialer, cause_of
 from skywalker.clients.directs import Directs
 from skywalker.clients.interface import Pending
+from skywalker.clients.leading import LedJunction
 from skywalker.clients.requests import Kind, milliseconds
 from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, Dialect, Settings
-from skywalker.clients.threads import SLACK_S, ThreadedJunction
-from skywalker.errors import Closed, SkywalkerError, TimedOut, Unreachable
+from skywalker.clients.threads import SLACK_S
+from skywalker.errors import SkywalkerError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, DEFAULT_CONTROL_TIMEOUT_S, MAX_FRAME
 
 DIAL_STEP_S: Final = 0.1
@@ -69,7 +69,7 @@ def connect(
     return client
 
 
-class Client(ThreadedJunction):
+class Client(LedJunction):
     """A client of one node. Made by connect()."""
 
     _core: Calls
@@ -80,12 +80,10 @@ class Client(ThreadedJunction):
 
     def _become_new(self) -> None:
         super().__init__(Calls(self._settings))
-        self._pid = os.getpid()
+        self._pid = process.pid()
         self._dialer = Dialer(self._settings.address)
         self._main: Connection | None = None
         self._directs = Directs()
-        self._clogged: list[Connection] = []  # those with something unsent
-        self._leader: int | None = None  # the thread that reads and dials; only it closes sockets
 
     def open(self, timeout: float) -> None:
         """Make the first connection. Raises Unreachable if there is none within `timeout` seconds."""
@@ -131,102 +129,41 @@ class Client(ThreadedJunction):
 
     def _check_process(self) -> None:
         """In the child of a fork, let go of all that is the parent's: its calls, its connection, its locks."""
-        if os.getpid() != self._pid:
+        if process.pid() != self._pid:
             closed = self._closed
             self._close_sockets()  # copies, which says nothing to the node
             self._become_new()
             self._closed = closed
 
-    # Waiting.
+    # What the leader does.
 
-    def _wait(self, call: Pending, until_written: bool = False) -> None:
-        """Return once `call` has ended, or nothing that was to be written is left."""
-        self._check_process()
-        me = threading.get_ident()
-        try:
-            while not (call.ended or (until_written and not self._clogged)):
-                with self._lock:
-                    if not call.ended and not self._core.owns(call):
-                        raise Closed("the call belongs to the process that began it")
-                    if self._leader is None:
-                        self._leader = me
-                if self._leader == me:
-                    self._lead(call, call.expires + SLACK_S, until_written)
-                elif self._clogged:
-                    self._help_write(call)
-                else:
-                    self._sleep(call)
-        except BaseException:
-            if self._leader == me:
-                self._mistrust()
-            self._abandon(call)
-            raise
-        finally:
-            self._stop_leading(me)
+    def _time_to_read(self, until: float, now: float) -> float:
+        wait = max(0.0, until - now)
+        # Direct lines have deadlines of their own until they are joined.
+        sooner = self._core.wait(now) if self._directs else self._core.main.wait_for_probe(now)
+        return wait if sooner is None or sooner > wait else sooner
 
-    def _mistrust(self) -> None:
-        """Give up the connections: the exception may have come halfway through a read or a write."""
-        with self._lock:
-            self._shut_all()
+    def _read(self, wait: float) -> list[tuple[Connection, bytes]]:
+        main = self._main
+        if main is None:
+            # Not for long, if there are others to read from.
+            self._dial(time.monotonic() + (min(wait, DIAL_STEP_S / 10) if self._directs else wait))
+            wait = 0.0
+        if self._directs:
+            return self._read_any(wait)
+        return [] if main is None else self._read_only(main, wait)
 
-    def _poll(self, call: Pending) -> bool:
-        self._check_process()
-        me = threading.get_ident()
-        with self._lock:
-            if self._leader is None:
-                self._leader = me
-        try:
-            if self._leader == me:
-                self._lead(call, until=0.0)
-        finally:
-            self._stop_leading(me)
-        return call.ended
-
-    def _stop_leading(self, me: int) -> None:
-        """Let another thread lead, if this one did, or was woken to and could not."""
-        with self._lock:
-            if self._leader == me:
-                self._leader = None
-                if self._closed:
-                    self._close_sockets()
-            if self._leader is None and self._sleepers:
-                self._sleepers.popitem()[0].release()
-
-    def _lead(self, call: Pending, until: float, until_written: bool = False) -> None:
-        """Read for everybody until `call` has ended or the time is `until`, at least once."""
+    def _take(self, read: list[tuple[Connection, bytes]], expires: float, now: float) -> None:
         core = self._core
-        read: list[tuple[Connection, bytes]] = []
-        turns = 0
-        while True:
-            with self._lock:
-                now = time.monotonic()
-                for connection, data in read:
-                    core.receive(connection.line, data, now)
-                if read:
-                    self._act()
-                if not read or now >= call.expires or (self._directs and core.wait(now) == 0):
-                    core.tick(now)
-                    self._act()
-                if now >= core.routes.dial_at:
-                    self._dial_direct(now)
-                main = self._main
-                if call.ended or (until_written and not self._clogged) or (turns and now >= until):
-                    return
-                wait = max(0.0, until - now)
-                # Direct lines have deadlines of their own until they are joined.
-                sooner = core.wait(now) if self._directs else core.wait_for_probe(now)
-                if sooner is not None and sooner < wait:
-                    wait = sooner
-            turns += 1
-            if main is None:
-                # Not for long, if there are others to read from.
-                self._dial(now + (min(wait, DIAL_STEP_S / 10) if self._directs else wait))
-            if self._directs:
-                read = self._read_any(0.0 if main is None else wait)
-            else:
-                read = [] if main is None else self._read(main, wait)
+        for connection, data in read:
+            core.receive(connection.line, data, now)
+        if not read or now >= expires or (self._directs and core.wait(now) == 0):
+            core.tick(now)
+        self._act()
+        if now >= core.routes.dial_at:
+            self._dial_direct(now)
 
-    def _read(self, main: Connection, wait: float) -> list[tuple[Connection, bytes]]:
+    def _read_only(self, main: Connection, wait: float) -> list[tuple[Connection, bytes]]:
         """Return what comes over the only connection within `wait` seconds."""
         try:
             if main.unsent:
@@ -255,16 +192,6 @@ class Client(ThreadedJunction):
                     self._lose(connection, cause_of(error))
                 self._act()
         return turn.read
-
-    def _help_write(self, call: Pending) -> None:
-        """Write while another thread reads."""
-        with self._lock:
-            fds = [connection.fd for connection in self._clogged]
-        if fds:
-            wait_for(fds[0], select.POLLOUT, max(0.0, call.expires - time.monotonic()) + SLACK_S)
-        with self._lock:
-            self._core.tick(time.monotonic())
-            self._act()
 
     # The connections. Their sockets are closed by the leader, or when there is none.
 
@@ -308,6 +235,10 @@ class Client(ThreadedJunction):
             self._directs.close_one(connection, self._main)
             self._act()
 
+    def _mistrust(self) -> None:
+        with self._lock:
+            self._shut_all()
+
     def _shut_all(self) -> None:
         if self._main is not None:
             self._main.shut()
@@ -322,9 +253,10 @@ class Client(ThreadedJunction):
             main.close()
 
     def _act(self) -> None:
-        super()._act()
-        for connection in self._clogged[:]:
-            self._write(connection, b"")
+        self._wake_ended()
+        if self._clogged:
+            for connection in [*self._clogged]:
+                self._write(connection, b"")
         touched = self._core.touched
         while touched:
             line = touched.pop()
@@ -340,8 +272,11 @@ class Client(ThreadedJunction):
                     connection.shut()
 
     def _write(self, connection: Connection, data: bytes) -> None:
-        was_clogged = bool(connection.unsent)
+        before = connection.unsent
         connection.write(data)
-        if was_clogged != bool(connection.unsent):
-            (self._clogged.remove if was_clogged else self._clogged.append)(connection)
+        if before and not connection.unsent:
+            self._clogged.remove(connection)
+            self._directs.watch(connection)
+        elif connection.unsent and not before:
+            self._clogged.append(connection)
             self._directs.watch(connection)

@@ -56,7 +56,9 @@ class Calls(Exchange):
         ]
 
     def _line_for(self, call: Call, arguments: tuple[Any, ...]) -> Line:
-        if self.routes.known and call.kind in TOPICAL:
+        if not self.routes.known:
+            return self.main
+        if call.kind in TOPICAL:
             call.owner = self.routes.owner(values.pack(arguments[0]))
         return self.routes.line(call.owner)
 

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any, Final
 
-from skywalker.clients.call import Call, Core
+from skywalker.clients.call import Core
 from skywalker.clients.interface import Junction, Pending
 from skywalker.clients.requests import Kind
 from skywalker.deadlines import PRECISION_S
@@ -81,7 +81,7 @@ class ThreadedJunction(Junction):
         sleeper = threading.Lock()
         sleeper.acquire()
         with self._lock:
-            if call.ended:
+            if call.ended or self._is_needed():
                 return
             if call.waiters is None:
                 call.waiters = []
@@ -97,17 +97,25 @@ class ThreadedJunction(Junction):
                 self._core.tick(time.monotonic())
                 self._act()
 
+    def _is_needed(self) -> bool:
+        """Whether a thread that waits has something else to do than to sleep. The lock is held."""
+        return False
+
     def _act(self) -> None:
         """Do what the core wants done, after every use of it. The lock is held."""
+        self._wake_ended()
+
+    def _wake_ended(self) -> None:
         ended = self._core.ended
         if ended:
             for call in ended:
-                self._wake(call)
+                if call.waiters is not None:
+                    self._wake(call.waiters)
+                    call.waiters = None
             ended.clear()
 
-    def _wake(self, call: Call) -> None:
-        for sleeper in call.waiters or ():
+    def _wake(self, waiters: list[threading.Lock]) -> None:
+        for sleeper in waiters:
             if sleeper in self._sleepers:
                 del self._sleepers[sleeper]
                 sleeper.release()
-        call.waiters = None

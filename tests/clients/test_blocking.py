@@ -102,6 +102,39 @@ def test_threads_that_come_and_go_never_leave_another_without_a_reader(
     assert long.result(SOON * time_factor()) == "v"
 
 
+def test_a_thread_that_goes_to_sleep_just_as_the_leader_ends_leads_itself(
+    junction: skywalker.Client, other: skywalker.Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleep = junction._sleep
+
+    def sleep_late(call: skywalker.Pending) -> None:
+        assert other.send([topic, "leads"], 1, timeout=SOON)
+        assert leading.result(SOON * time_factor()) == 1
+        sleep(call)
+
+    monkeypatch.setattr(junction, "_sleep", sleep_late)
+    leading = background(lambda: junction.recv([topic, "leads"], timeout=60.0))
+    eventually(lambda: junction._leader is not None, within=SOON)
+    following = background(lambda: junction.recv([topic, "follows"], timeout=60.0))
+    eventually(leading.done, within=SOON)
+    assert other.send([topic, "follows"], 2, timeout=SOON)
+    assert following.result(SOON * time_factor()) == 2
+
+
+def test_a_thread_whose_answer_another_reads_just_before_it_leads_does_not_read_for_more(
+    junction: skywalker.Client, other: skywalker.Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lead = junction._lead
+
+    def lead_late(*args: Any) -> bool:
+        monkeypatch.undo()
+        assert background(lambda: other.send(topic, 1, timeout=SOON) and junction.ping()).result(SOON * time_factor())
+        return lead(*args)
+
+    monkeypatch.setattr(junction, "_lead", lead_late)
+    assert background(lambda: junction.recv(topic, timeout=60.0)).result(SOON * time_factor()) == 1
+
+
 def test_threads_hammer_through_a_network_that_keeps_failing(node: Nodes, proxy: Proxy, topic: str) -> None:
     stop = threading.Event()
     with skywalker.connect(proxy.address) as sender, skywalker.connect(node(2).address) as receiver:

@@ -1,0 +1,144 @@
+"""Threads that wait for calls over connections: one of them *leads*, and reads for all until its own call has ended.
+
+Then it wakes another to lead. The others sleep, or help to write what the kernel had no room for.
+With one thread there is nobody to wake, and a call takes the lock three times: to begin, to lead, and to end.
+"""
+
+from __future__ import annotations
+
+import abc
+import select
+import threading
+import time
+
+from skywalker.clients.call import Core
+from skywalker.clients.connection import Connection, wait_for
+from skywalker.clients.interface import Pending
+from skywalker.clients.threads import SLACK_S, ThreadedJunction
+from skywalker.errors import Closed
+
+
+class LedJunction(ThreadedJunction):
+    """A junction whose threads read for each other."""
+
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
+        self._leader: int | None = None  # the thread that reads and dials; only it closes sockets
+        self._clogged: list[Connection] = []  # those with something unsent
+
+    def _wait(self, call: Pending, until_written: bool = False) -> None:
+        """Return once `call` has ended, or nothing that was to be written is left."""
+        self._check_process()
+        led = False
+        try:
+            while not self._is_over(call, until_written):
+                led = self._lead(call, call.expires + SLACK_S, until_written)
+                if not led:
+                    self._follow(call, until_written)
+        except BaseException:
+            self._abandon(call)
+            raise
+        finally:
+            if not led:
+                self._call_leader()  # this thread may have been called to lead, and now will not
+
+    def _is_over(self, call: Pending, until_written: bool) -> bool:
+        return call.ended or (until_written and not self._clogged)
+
+    def _poll(self, call: Pending) -> bool:
+        self._check_process()
+        if self._core.owns(call):
+            self._lead(call, until=0.0)
+        return call.ended
+
+    def _lead(self, call: Pending, until: float, until_written: bool = False) -> bool:
+        """Read for everybody until `call` has ended or the time is `until`, at least once.
+
+        Returns False, having read nothing, if another thread leads or there is nothing to wait for any more.
+        """
+        me = threading.get_ident()
+        try:
+            with self._lock:
+                if not call.ended and not self._core.owns(call):
+                    raise Closed("the call belongs to the process that began it")
+                if self._leader is not None or self._is_over(call, until_written):
+                    return False
+                self._leader = me
+                wait = self._time_to_read(until, time.monotonic())
+            while True:
+                read = self._read(wait)
+                with self._lock:
+                    now = time.monotonic()
+                    self._take(read, call.expires, now)
+                    if self._is_over(call, until_written) or now >= until:
+                        self._stop_leading()
+                        return True
+                    wait = self._time_to_read(until, now)
+        except BaseException:
+            if self._leader == me:
+                self._mistrust()
+            raise
+        finally:
+            if self._leader == me:
+                with self._lock:
+                    self._stop_leading()
+
+    def _stop_leading(self) -> None:
+        """Let another thread lead. The lock is held."""
+        self._leader = None
+        if self._closed:
+            self._close_sockets()
+        if self._sleepers:
+            self._sleepers.popitem()[0].release()
+
+    def _call_leader(self) -> None:
+        """Wake another thread to lead, if none does."""
+        with self._lock:
+            if self._leader is None and self._sleepers:
+                self._sleepers.popitem()[0].release()
+
+    def _follow(self, call: Pending, until_written: bool) -> None:
+        """Write, or sleep, while another thread leads."""
+        if until_written or self._clogged:
+            self._help_write(call)
+        else:
+            self._sleep(call)
+
+    def _help_write(self, call: Pending) -> None:
+        """Write while another thread reads."""
+        with self._lock:
+            fds = [connection.fd for connection in self._clogged]
+        if fds:
+            wait_for(fds[0], select.POLLOUT, max(0.0, call.expires - time.monotonic()) + SLACK_S)
+        with self._lock:
+            self._core.tick(time.monotonic())
+            self._act()
+
+    def _is_needed(self) -> bool:
+        return self._leader is None or bool(self._clogged)
+
+    # What connections are there, and what a leader does with them.
+
+    @abc.abstractmethod
+    def _check_process(self) -> None:
+        """In the child of a fork, let go of all that is the parent's."""
+
+    @abc.abstractmethod
+    def _time_to_read(self, until: float, now: float) -> float:
+        """Return the seconds to read for, up to `until`. The lock is held."""
+
+    @abc.abstractmethod
+    def _read(self, wait: float) -> list[tuple[Connection, bytes]]:
+        """Return what comes over the connections within `wait` seconds."""
+
+    @abc.abstractmethod
+    def _take(self, read: list[tuple[Connection, bytes]], expires: float, now: float) -> None:
+        """Take in what was read, or that nothing was; `expires` is when the leader's call does. The lock is held."""
+
+    @abc.abstractmethod
+    def _mistrust(self) -> None:
+        """Give up the connections: an exception may have come halfway through a read or a write."""
+
+    @abc.abstractmethod
+    def _close_sockets(self) -> None:
+        """Close what is open. The lock is held."""
