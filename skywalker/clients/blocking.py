@@ -121,7 +121,7 @@ class Client(LedJunction):
         except BaseException:
             self._mistrust()
             raise
-        if self._clogged:
+        if self._clogged and self._clogged_by(call) is not None:
             self._wait(call, until_written=True)
         return call
 

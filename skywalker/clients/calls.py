@@ -17,7 +17,7 @@ from typing import Any, Final
 from skywalker.clients.call import GRACE_S, Call
 from skywalker.clients.exchange import Exchange
 from skywalker.clients.line import HELLO_S, Line
-from skywalker.clients.requests import MEETINGS, Kind, renewed, topic_bytes
+from skywalker.clients.requests import MEETINGS, Kind, renewed, topic_in
 from skywalker.clients.routes import DIRECT_AFTER_CALLS, Dial, Routes, barrier_topic
 from skywalker.clients.settings import Settings
 from skywalker.errors import Unreachable
@@ -188,4 +188,4 @@ class Calls(Exchange):
     def _find_owners(self) -> None:
         for call in self._calls.values():
             if call.kind in TOPICAL and call.joins is None:
-                call.owner = self.routes.owner(topic_bytes(call.frame)) if self.routes.known else None
+                call.owner = self.routes.owner(topic_in(call.frame)) if self.routes.known else None

@@ -89,7 +89,6 @@ class Directs:
         if self._poller is not None and self._connections.get(connection.fd) is connection:
             # A copy of the descriptor in a child would keep it registered.
             self._poller.unregister(connection.fd)
-            connection.close()
             del self._connections[connection.fd]
             self.rest(main)
         connection.close()

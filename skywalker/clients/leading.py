@@ -10,12 +10,16 @@ import abc
 import select
 import threading
 import time
+from typing import Final
 
 from skywalker.clients.call import Core
 from skywalker.clients.connection import Connection, wait_for
 from skywalker.clients.interface import Pending
 from skywalker.clients.threads import SLACK_S, ThreadedJunction
 from skywalker.errors import Closed
+
+HELP_S: Final = 0.05
+"""Seconds that a thread waits for room to write in, before it looks for what else there is to do."""
 
 
 class LedJunction(ThreadedJunction):
@@ -43,7 +47,7 @@ class LedJunction(ThreadedJunction):
                 self._call_leader()  # this thread may have been called to lead, and now will not
 
     def _is_over(self, call: Pending, until_written: bool) -> bool:
-        return call.ended or (until_written and not self._clogged)
+        return call.ended or (until_written and self._clogged_by(call) is None)
 
     def _poll(self, call: Pending) -> bool:
         self._check_process()
@@ -99,7 +103,7 @@ class LedJunction(ThreadedJunction):
 
     def _follow(self, call: Pending, until_written: bool) -> None:
         """Write, or sleep, while another thread leads."""
-        if until_written or self._clogged:
+        if until_written or self._clogged_by(call) is not None:
             self._help_write(call)
         else:
             self._sleep(call)
@@ -107,15 +111,22 @@ class LedJunction(ThreadedJunction):
     def _help_write(self, call: Pending) -> None:
         """Write while another thread reads."""
         with self._lock:
-            fds = [connection.fd for connection in self._clogged]
-        if fds:
-            wait_for(fds[0], select.POLLOUT, max(0.0, call.expires - time.monotonic()) + SLACK_S)
+            connection = self._clogged_by(call)
+            fd = None if connection is None else connection.fd
+        if fd is not None:
+            # Not for long: nobody wakes this thread if its call ends, or if it is to lead.
+            wait_for(fd, select.POLLOUT, min(HELP_S, max(0.0, call.expires - time.monotonic()) + SLACK_S))
         with self._lock:
             self._core.tick(time.monotonic())
             self._act()
 
-    def _is_needed(self) -> bool:
-        return self._leader is None or bool(self._clogged)
+    def _clogged_by(self, call: Pending) -> Connection | None:
+        """Return the connection that `call` goes over, if something is unsent there. Others are no concern of it."""
+        connection = None if call.line is None else call.line.shell
+        return connection if connection in self._clogged else None
+
+    def _is_needed(self, call: Pending) -> bool:
+        return self._leader is None or self._clogged_by(call) is not None
 
     # What connections are there, and what a leader does with them.
 

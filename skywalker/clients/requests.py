@@ -128,7 +128,7 @@ def renewed(request: bytes, timeout: float) -> bytes:
     return frame(*elements)
 
 
-def topic_bytes(request: bytes) -> bytes:
+def topic_in(request: bytes) -> bytes:
     """Return the topic, in canonical form, of the frame of a call about one."""
     elements = elements_of(request)
     return elements[-1 if elements[0] in (RECV, TOPIC) else -2]
@@ -136,7 +136,7 @@ def topic_bytes(request: bytes) -> bytes:
 
 def topic_of(request: bytes) -> Any:
     """Return the topic of a meeting's frame, or its bytes if Python has no form for it."""
-    topic = topic_bytes(request)
+    topic = topic_in(request)
     try:
         return values.unpack(topic)
     except ValueError:

@@ -77,7 +77,7 @@ class Settings:
         ack: bool,
         token: str | bytes | None,
         max_frame: int,
-        direct: bool = True,
+        direct: bool,
     ) -> Settings:
         """Check what connect() was given. Raises LocalProtocolError or TooLarge, naming what is allowed."""
         if dialect not in ("current", "first"):

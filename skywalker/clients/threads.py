@@ -81,7 +81,7 @@ class ThreadedJunction(Junction):
         sleeper = threading.Lock()
         sleeper.acquire()
         with self._lock:
-            if call.ended or self._is_needed():
+            if call.ended or self._is_needed(call):
                 return
             if call.waiters is None:
                 call.waiters = []
@@ -97,7 +97,7 @@ class ThreadedJunction(Junction):
                 self._core.tick(time.monotonic())
                 self._act()
 
-    def _is_needed(self) -> bool:
+    def _is_needed(self, call: Pending) -> bool:
         """Whether a thread that waits has something else to do than to sleep. The lock is held."""
         return False
 

@@ -28,7 +28,7 @@ def settings(**changes: Any) -> Settings:
     """Return what connect() makes of these arguments."""
     arguments = {
         "dialect": "current", "timeout_value": CLOJURE_KEYWORD, "name": None, "ack": False, "token": None,
-        "max_frame": 65535,
+        "max_frame": 65535, "direct": True,
     }  # fmt: skip
     return Settings.of("node:1234", **{**arguments, **changes})
 

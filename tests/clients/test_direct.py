@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +20,8 @@ from skywalker.clients.line import Line
 from skywalker.clients.requests import MEETINGS
 from skywalker.clients.routes import DIRECT_AFTER_CALLS
 from skywalker.embedding import Node
+from skywalker.ring import Ring, token_of
+from skywalker.wire import values
 from tests.clients.driving import Driver, Place, background
 from tests.clients.proxy import Proxy
 from tests.clients.scripted import ScriptedNode
@@ -208,15 +212,47 @@ def test_draining_a_worker_loses_no_call(make_place: MakePlace, own_node: Node, 
     for pid in before[1:3]:
         os.kill(pid, signal.SIGTERM)
     for number in range(24):
-        # A sender may have to send again, to nobody: whoever should have told it that the value was taken is gone.
         sent = junction.begin("send", [topic, "meanwhile", number], number, timeout=SOON)
         assert junction.recv([topic, "meanwhile", number], timeout=SOON) == number
-        junction.cancel(sent)
+        assert sent.result() is True
     eventually(lambda: len(set(own_node.worker_pids()) - set(before)) == 2, within=2 * SOON)
     with own_node.connect(direct=False) as other:
         for number, result in enumerate(results):
             assert other.send([topic, number], number, timeout=SOON)
             assert result.result(SOON * time_factor()) == number
+
+
+def test_a_worker_that_hangs_holds_up_no_call_of_the_others(
+    make_place: MakePlace, own_node: Node, spy: Spy, topic: str
+) -> None:
+    junction = make_place(own_node.address).join()
+    meet_until_direct(junction, spy, topic)
+    with own_node.connect(direct=False) as other:
+        ring = Ring(other.hello()["tokens"])
+    names = {ring.owner(token_of(values.pack(name))): name for name in (f"{topic}/{n}" for n in range(200))}
+    hung, pid = WORKERS - 1, own_node.worker_pids()[WORKERS - 1]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+
+        def clog() -> None:
+            with contextlib.suppress(skywalker.TimedOut):
+                for _ in range(2_000):
+                    junction.begin("send", names[hung], b"x" * 60_000, timeout=SOON)
+
+        clogging = background(clog)
+        healthy = [name for worker, name in names.items() if worker != hung]
+        ends = time.monotonic() + 1.5
+        while time.monotonic() < ends:
+            for name in healthy:
+                began = time.monotonic()
+                sent = junction.begin("send", name, 1, timeout=SOON)
+                assert junction.recv(name, timeout=SOON) == 1
+                assert sent.result() is True
+                assert time.monotonic() - began < 0.5 * time_factor()
+        assert not clogging.done(), "the connection to the worker that hangs is full"
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    clogging.result(2 * SOON * time_factor())
 
 
 def test_an_original_node_that_closes_on_a_greeting_is_not_bothered_again(
