@@ -22,6 +22,7 @@ import click
 from bench import machine
 from bench.client_programs import PROGRAMS, Order, Result
 from bench.errors import BenchError
+from bench.progress import show_progress
 from bench.report import table
 from bench.servers import SERVERS
 from skywalker.errors import SkywalkerError
@@ -152,21 +153,16 @@ def main(runs: int, seconds: float, quick: bool, json_file: IO[str] | None) -> N
     if quick:
         runs, seconds = 1, 0.3
     try:
-        found = compare(runs, seconds, _show_progress)
+        found = compare(runs, seconds, show_progress)
     except (BenchError, SkywalkerError) as error:
         raise click.ClickException(str(error)) from error
     finally:
-        _show_progress("")
+        show_progress("")
     for line in found.lines():
         click.echo(line)
     if json_file is not None:
         json.dump(found.to_data(), json_file, indent=2)
         json_file.write("\n")
-
-
-def _show_progress(words: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ def described() -> str:
                 break
     except OSError:
         pass  # no Linux: the architecture has to do
-    return f"{model}, {os.cpu_count()} cores, {platform.system()} {platform.release()}"
+    release, _, _ = platform.release().partition("-")
+    return f"{model}, {os.cpu_count()} cores, {platform.system()} {release}"
 
 
 def python() -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
@@ -22,6 +21,7 @@ from bench.errors import BenchError
 from bench.load.command import Picture
 from bench.measure import measure
 from bench.plan import Mode, Plan
+from bench.progress import show_progress
 from bench.report import Shape
 from bench.servers import SERVERS
 from skywalker.errors import SkywalkerError
@@ -116,9 +116,9 @@ def main(
             [SHAPES[name] for name in SHAPES if name in (shapes or SHAPES)],
             runs,
             seconds,
-            _show_progress,
+            show_progress,
         )
-        _show_progress("")
+        show_progress("")
         for line in found.lines():
             click.echo(line)
         if json_file is not None:
@@ -132,11 +132,6 @@ def main(
             peers_plot.draw(found, plot_file)
     except (BenchError, SkywalkerError) as error:
         raise click.ClickException(str(error)) from error
-
-
-def _show_progress(words: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

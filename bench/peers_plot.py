@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from bench.comparison import LATENCY, Comparison
 from bench.errors import BenchError
+from bench.picture import GRID, INK, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-INK, GRID = "#333a45", "#d9dde3"
 COLOURS: Final = {
     "skywalker": "#2a6fbb",
     "nats": "#3f8f5b",
@@ -52,10 +52,7 @@ def draw(found: Comparison, file: Path) -> None:
     figure.suptitle(
         "rendezvous per core-second of the server (more is better)", x=0.01, ha="left", fontsize=11, color=INK
     )
-    try:
-        figure.savefig(file, dpi=150)
-    except (OSError, ValueError) as error:
-        raise BenchError(f"cannot draw to {file}: {error}") from error
+    save(figure, file)
 
 
 def _bars(axes: Axes, rates: dict[str, float | None], top: float) -> None:

@@ -12,7 +12,6 @@ import dataclasses
 import json
 import os
 import platform
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
@@ -28,6 +27,7 @@ from bench.load.plan import Load
 from bench.load.run import run
 from bench.measure import Sample, measure
 from bench.plan import Mode, Plan
+from bench.progress import show_progress
 from bench.report import Case, Report, Route, Shape
 from bench.scaling_plot import draw
 from skywalker.embedding import embedded
@@ -182,11 +182,11 @@ def main(
         runs, seconds = 1, 0.3
     settings = Settings(workers, shapes or SHAPES, runs, seconds, generators)
     try:
-        report = bench(settings, _show_progress)
+        report = bench(settings, show_progress)
     except (BenchError, SkywalkerError) as error:
         raise click.ClickException(str(error)) from error
     finally:
-        _show_progress("")
+        show_progress("")
     for line in report.lines():
         click.echo(line)
     if json_file is not None:
@@ -194,11 +194,6 @@ def main(
         json_file.write("\n")
     if plot_file is not None:
         draw(report, plot_file)
-
-
-def _show_progress(words: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from bench.errors import BenchError
+from bench.picture import INK, lay_grid, save
 from bench.plan import Mode
 from bench.report import Report, Route
 
-INK, GRID = "#333a45", "#d9dde3"
 COLOURS: Final = ("#2a6fbb", "#c8432b", "#3f8f5b", "#8a5fb0", "#b8860b")
 
 
@@ -54,11 +54,5 @@ def draw(report: Report, file: Path) -> None:
     axes.set_yticks([tick for tick in ticks if bottom <= tick <= top])
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.0f}"))
-    axes.grid(True, axis="y", color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=INK, labelsize=9, length=0)
-    axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
-    try:
-        figure.savefig(file, dpi=150)
-    except OSError as error:
-        raise BenchError(f"cannot write {file}: {error.strerror}") from error
+    lay_grid(axes, "y")
+    save(figure, file)

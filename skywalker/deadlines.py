@@ -36,8 +36,6 @@ class Deadlines:
         if bucket is None:
             self._buckets[time] = {item: None}
             heapq.heappush(self._times, time)
-            if len(self._times) > 2 * len(self._buckets) + 64:
-                self._times = sorted(self._buckets)
         else:
             bucket[item] = None
 
@@ -49,8 +47,9 @@ class Deadlines:
             bucket.pop(item, None)
             if not bucket:
                 del self._buckets[time]
-                if not self._buckets:
-                    self._times = []
+                # Few that are gone may stay: each number lies amid the calls of its time, and keeps their memory.
+                if len(self._times) > 2 * len(self._buckets):
+                    self._times = sorted(self._buckets)
 
     def due(self, now: float) -> list[Any]:
         """Remove and return the items whose time has come, in the order of their times, to 10 ms, and as they came."""

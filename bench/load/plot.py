@@ -9,10 +9,11 @@ from typing import Final
 from bench.errors import BenchError
 from bench.load.outcome import Outcome
 from bench.load.summary import described, time_of
+from bench.picture import INK, lay_grid, save
 
 FORMATS: Final = (".png", ".svg")
 
-INK, BLUE, RED, GRID = "#333a45", "#2a6fbb", "#c8432b", "#d9dde3"
+BLUE, RED = "#2a6fbb", "#c8432b"
 MARKS: Final = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 
 
@@ -63,11 +64,5 @@ def draw(outcome: Outcome, node: str, file: Path) -> None:
     rate.set_xlabel("seconds", color=INK)
     rate.set_title("rendezvous a second", loc="left", fontsize=10, color=INK)
     for axes in (latency, rate):
-        axes.grid(True, color=GRID, linewidth=0.8)
-        axes.set_axisbelow(True)
-        axes.tick_params(colors=INK, labelsize=9, length=0)
-        axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
-    try:
-        figure.savefig(file, dpi=150)
-    except OSError as error:
-        raise BenchError(f"cannot write {file}: {error.strerror}") from error
+        lay_grid(axes)
+    save(figure, file)
