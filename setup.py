@@ -42,7 +42,7 @@ class BuildIfPossible(build_ext):
             super().run()
         except Exception as error:
             # No compiler, no headers, a full disk: whatever it is, the plain files do.
-            self.warn(f"skywalker is not compiled, and runs at less than half the speed: {error}")
+            self.warn(f"skywalker is not compiled, and runs at a sixth to two thirds of the speed: {error}")
             for path in COMPILED:
                 for old in path.parent.glob(f"{path.stem}.*.so"):
                     old.unlink()

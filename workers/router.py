@@ -147,9 +147,9 @@ class Router:
         """Raise Busy if there is no memory for one more call that waits."""
         limit = self._max_waiting_bytes
         held = self.bytes_held + cost
+        if held > limit:
+            raise Busy(f"the calls that wait take {limit} bytes", {"limit": "waiting_bytes", "value": limit})
         if held > self.most_bytes_held:
-            if held > limit:
-                raise Busy(f"the calls that wait take {limit} bytes", {"limit": "waiting_bytes", "value": limit})
             self.most_bytes_held = held
 
     def kept(self, call: ClientCall) -> None:
