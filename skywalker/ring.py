@@ -6,15 +6,17 @@ less, the biggest token of all. Equality counts as not less.
 
 from __future__ import annotations
 
-import itertools
 import secrets
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
 import mmh3
 
 TOKENS_PER_NODE: Final = 32
+
+TOKENS: Final = 2**64
+"""How many different tokens there are."""
 
 Owner = TypeVar("Owner", bound=Hashable)
 
@@ -45,17 +47,36 @@ class Ring(Generic[Owner]):
     __slots__ = ("_owners", "_tokens")
 
     def __init__(self, owned: Mapping[Owner, Iterable[int]]) -> None:
-        pairs = [(token, owner) for owner, tokens in owned.items() for token in tokens]
-        pairs.sort(key=lambda pair: pair[0])
-        self._tokens = [token for token, _ in pairs]
-        self._owners = [owner for _, owner in pairs]
-        if not pairs:
+        owners: dict[int, Owner] = {}
+        for owner, tokens in owned.items():
+            for token in tokens:
+                if owners.setdefault(token, owner) != owner:
+                    raise ValueError(f"token {token} belongs to {owners[token]!r} and {owner!r}")
+        self._fill(owners)
+
+    @classmethod
+    def of_tokens(cls, owners: Mapping[int, Owner]) -> Self:
+        """Return a ring of the tokens that are the keys."""
+        ring = cls.__new__(cls)
+        ring._fill(owners)
+        return ring
+
+    def _fill(self, owners: Mapping[int, Owner]) -> None:
+        if not owners:
             raise ValueError("a ring needs at least one token")
-        for (left, a), (right, b) in itertools.pairwise(pairs):
-            if left == right:
-                raise ValueError(f"token {left} belongs to {a!r} and {b!r}")
+        self._tokens = sorted(owners)
+        self._owners = [owners[token] for token in self._tokens]
 
     def owner(self, token: int) -> Owner:
         """Return the owner of a topic whose token this is."""
         # One below the first that is not less; below the first of all that is index -1, the biggest.
         return self._owners[bisect_left(self._tokens, token) - 1]
+
+    def shares(self) -> dict[Owner, float]:
+        """Return which part of all topics each owner has; together they are 1."""
+        parts = dict.fromkeys(self._owners, 0)
+        for at, owner in enumerate(self._owners):
+            # A token owns what is above it, up to and including the next one; the biggest, around the end.
+            following = self._tokens[(at + 1) % len(self._tokens)]
+            parts[owner] += (following - self._tokens[at]) % TOKENS or TOKENS
+        return {owner: part / TOKENS for owner, part in parts.items()}

@@ -16,8 +16,10 @@ MAX_LINES = 350
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"plain", "errors", "limits"}),
     frozenset({"wire"}),
-    frozenset({"junction", "deadlines", "ring", "units", "config"}),
-    frozenset({"discovery", "clients", "silk"}),
+    frozenset({"address", "junction", "deadlines", "ring", "units", "config"}),
+    frozenset({"members"}),
+    frozenset({"discovery"}),
+    frozenset({"clients", "silk"}),
     frozenset({"skywalker", "aio"}),
     frozenset({"pipeline", "cli", "embedding", "pytest_plugin", "__main__"}),
 )
@@ -35,6 +37,8 @@ PURE = (
     "junction",
     "deadlines",
     "ring",
+    "address",
+    "members",
     "clients.backoff",
     "clients.call",
     "clients.calls",

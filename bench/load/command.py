@@ -23,7 +23,7 @@ from bench.load.run import run
 from bench.load.summary import Progress, lines
 from bench.load.usage import listener
 from skywalker import embedding, units
-from skywalker.clients.settings import Address
+from skywalker.address import Address
 from skywalker.errors import SkywalkerError
 from skywalker.limits import DEFAULT_ADDRESS, MAX_TIMEOUT_MS
 

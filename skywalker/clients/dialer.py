@@ -10,8 +10,8 @@ import socket
 import time
 from typing import Any, Final
 
+from skywalker.address import Address
 from skywalker.clients.routes import Dial, source_port
-from skywalker.clients.settings import Address
 
 ATTEMPT_S: Final = 5.0
 """Seconds for one address to accept: three lost packets at the usual one second, then two."""

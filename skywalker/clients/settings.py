@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 import msgpack
 
+from skywalker.address import Address
 from skywalker.clients.requests import Requests
 from skywalker.errors import LocalProtocolError
-from skywalker.limits import DEFAULT_ADDRESS, DEFAULT_HOST, DEFAULT_PORT, MAX_FRAME
+from skywalker.limits import MAX_FRAME
 from skywalker.wire import values
 from skywalker.wire.junction import CLOJURE_TIMED_OUT
 
@@ -23,32 +23,6 @@ MIN_FRAME: Final = 64
 
 CLOJURE_KEYWORD: Final[Any] = msgpack.unpackb(CLOJURE_TIMED_OUT)
 """The default timeout value of the first dialect: what the original client names."""
-
-# A host in brackets, or one without a colon, then perhaps a port; or an IPv6 address by itself, perhaps with a zone.
-_ADDRESS: Final = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
-_BARE_IPV6: Final = re.compile(r"[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,}(?:%[^\[\]:]+)?", re.ASCII)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Address:
-    """A host and a TCP port."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def parse(cls, text: str) -> Address:
-        """Read "host:port", "host", "[::1]:port", "::1" or ":port". Raises LocalProtocolError for anything else."""
-        if _BARE_IPV6.fullmatch(text):
-            return cls(text, DEFAULT_PORT)
-        match = _ADDRESS.fullmatch(text)
-        port = int(match["port"] or DEFAULT_PORT) if match else 0
-        if match is None or not 0 < port < 65536:
-            raise LocalProtocolError(f"address {text!r} is not of the form host:port, such as {DEFAULT_ADDRESS}")
-        return cls(match["v6"] or match["name"] or DEFAULT_HOST, port)
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

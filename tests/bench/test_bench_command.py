@@ -17,7 +17,7 @@ from bench.errors import BenchError
 from bench.idle import measure
 from bench.load.command import Target
 from bench.micro import changes
-from skywalker.clients.settings import Address
+from skywalker.address import Address
 from skywalker.embedding import Node, embedded
 from tests.bench.broker import serving
 from tests.bench.test_scaling import processes_of_session

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import skywalker
-from skywalker.clients.settings import Address
+from skywalker.address import Address
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+"""The nodes of a cluster at one moment: who they are, and which of them owns what.
+
+A snapshot never changes; its version is made of all that is in it, so that nodes that see the
+same cluster name it by the same version, and to compare versions is to compare snapshots.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from skywalker.address import Address
+from skywalker.ring import Ring, slices
+from skywalker.wire import values
+
+MAX_WORKERS: Final = 1024
+MAX_TOKENS: Final = 4096
+"""Tokens of one node; more than a frame can tell would be of no use."""
+
+MAX_NAME: Final = 255
+"""Characters of a node's id, name or host."""
+
+
+class Place(NamedTuple):
+    """One worker of one node: what owns tokens."""
+
+    node: str
+    worker: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Member:
+    """One node as all others see it. `address` is where it is reached, its host a numeric address."""
+
+    id: str
+    name: str
+    address: Address
+    workers: int
+    steering: bool  # whether the source port of a connection chooses the worker
+    tokens: tuple[int, ...]  # sorted; worker i of N owns tokens[i::N]
+
+    @classmethod
+    def parse(cls, data: Any) -> Member | None:
+        """Read what as_map() returned on any node; None if it is nothing of the kind."""
+        match data:
+            case {
+                "id": str(id),
+                "name": str(name),
+                "address": str(host),
+                "port": int(port),
+                "workers": int(workers),
+                "steering": bool(steering),
+                "tokens": [*tokens],
+            } if (
+                0 < len(id) <= MAX_NAME
+                and len(name) <= MAX_NAME
+                and 0 < len(host) <= MAX_NAME
+                and 0 < port < 65536
+                and 0 < workers <= MAX_WORKERS
+                and 0 < len(tokens) <= MAX_TOKENS
+                and all(type(token) is int and -(2**63) <= token < 2**63 for token in tokens)
+            ):
+                return cls(id, name, Address(host, port), workers, steering, tuple(sorted(set(tokens))))
+        return None
+
+    def as_map(self) -> dict[str, Any]:
+        """Return what is said of it on the wire."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "address": self.address.host,
+            "port": self.address.port,
+            "workers": self.workers,
+            "steering": self.steering,
+            "tokens": list(self.tokens),
+        }
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.address})"
+
+
+class Snapshot:
+    """The members of a cluster, and the ring of their tokens. Iterates over members, in the order of their ids."""
+
+    __slots__ = ("by_id", "ring", "version")
+
+    def __init__(self, members: Iterable[Member]) -> None:
+        """Take members of different ids, at least one."""
+        self.by_id: Mapping[str, Member] = {each.id: each for each in sorted(members, key=lambda each: each.id)}
+        owned: dict[int, Place] = {}
+        for member in self:
+            for worker, tokens in slices(member.tokens, member.workers).items():
+                for token in tokens:
+                    # Two nodes with one token are copies of each other, or very unlucky: everybody takes the first.
+                    owned.setdefault(token, Place(member.id, worker))
+        self.ring: Ring[Place] = Ring.of_tokens(owned)
+        packed = values.pack([each.as_map() for each in self])
+        self.version = hashlib.sha256(packed).hexdigest()[:16]
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(self.by_id.values())
+
+    def __len__(self) -> int:
+        return len(self.by_id)
+
+    def shares(self) -> dict[str, float]:
+        """Return which part of all topics each member owns, by id; together they are 1."""
+        parts = dict.fromkeys(self.by_id, 0.0)
+        for place, part in self.ring.shares().items():
+            parts[place.node] += part
+        return parts
+
+    def diff(self, newer: Snapshot) -> list[str]:
+        """Return what is different in a newer snapshot, a line for each node that came, went or changed."""
+        before, after = self.shares(), newer.shares()
+        lines = []
+        for member in newer:
+            old = self.by_id.get(member.id)
+            if old is None:
+                lines.append(f"{member} joined, and owns {after[member.id]:.1%}")
+            elif old != member:
+                changed = [
+                    field.name
+                    for field in dataclasses.fields(Member)
+                    if getattr(old, field.name) != getattr(member, field.name)
+                ]
+                lines.append(f"{member} changed its {', '.join(changed)}, and owns {after[member.id]:.1%}")
+        lines += [f"{each} left, and owned {before[each.id]:.1%}" for each in self if each.id not in newer.by_id]
+        return lines
