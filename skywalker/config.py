@@ -18,9 +18,11 @@ from typing import Any, Final
 
 from skywalker.errors import ConfigError
 from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT, KIB, MIB, Limits, setting
+from skywalker.members import MAX_TOKENS
+from skywalker.ring import TOKENS_PER_NODE
 from skywalker.units import duration, size
 
-Value = str | int | float
+Value = str | int | float  # a bool is an int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,6 +36,21 @@ class Config:
     backlog: int = setting(1024, "connections that may wait to be accepted, at each worker")
     name: str = setting("", "what this node calls itself; empty means the host name")
     drain_timeout_s: float = setting(10.0, "time that calls still waiting get when the node is told to stop")
+    advertise: str = setting("", "host:port at which others reach this node; empty means where it listens")
+    tokens: int = setting(TOKENS_PER_NODE, "tokens of a node that is new: more of them share topics out more evenly")
+    join: str = setting("", "nodes of the cluster, host:port,host:port: any that answers leads to the rest")
+    dns: str = setting("", "name whose A, AAAA or, if it begins with _, SRV records are the cluster's nodes")
+    dns_server: str = setting("", "host:port of the name server to ask; empty means the system's")
+    consul: bool = setting(False, "find the cluster's nodes in Consul")
+    register: bool = setting(False, "register this node in Consul")
+    service: str = setting("skywalker", "name of the cluster in Consul")
+    consul_url: str = setting("http://127.0.0.1:8500", "where Consul answers, http or https")
+    consul_token: str = setting("", "ACL token for Consul")
+    consul_ca: str = setting("", "file with the authorities to trust for Consul; empty means the system's")
+    consul_cert: str = setting("", "file with this node's certificate for Consul, and its key unless that is apart")
+    consul_key: str = setting("", "file with the key of that certificate")
+    health_bind: str = setting(DEFAULT_HOST, "address of the health check's HTTP server")
+    health_port: int = setting(0, "HTTP port of the health check; 0 means none, or any free one if Consul is to use it")
     limits: Limits = dataclasses.field(default_factory=Limits)
 
 
@@ -43,10 +60,13 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "workers": (0, 1024),
     "backlog": (1, 65_535),
     "drain_timeout_s": (0, _DAY_S),
+    "tokens": (1, MAX_TOKENS),
+    "health_port": (0, 65_535),
 }
 _ANY_DURATION: Final = (0.001, _DAY_S)
 _ANY_NUMBER: Final = (1, 2**40)
-_NEVER_EMPTY: Final = frozenset({"bind"})
+_NEVER_EMPTY: Final = frozenset({"bind", "service", "consul_url", "health_bind"})
+_TRUTHS: Final[Mapping[str, bool]] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _WHOLE: Final = re.compile(r"-?\d{1,15}", re.ASCII)
 
 
@@ -80,6 +100,11 @@ class Setting:
         return f"SKYWALKER_{self.stem.upper()}"
 
     @property
+    def is_switch(self) -> bool:
+        """Whether it is on or off, so that its flag takes no value."""
+        return isinstance(self.default, bool)
+
+    @property
     def metavar(self) -> str:
         """What kind of value a flag takes, in one word."""
         if isinstance(self.default, str):
@@ -89,6 +114,8 @@ class Setting:
     @property
     def allowed(self) -> str:
         """What its value may be, to end the sentence "this is not ..."."""
+        if self.is_switch:
+            return "true or false"
         if isinstance(self.default, str):
             return "one line of text" + (" that is not empty" if self.key in _NEVER_EMPTY else "")
         least, most = self._range
@@ -99,6 +126,8 @@ class Setting:
 
     def shown(self, value: Value) -> str:
         """Return `value` the short way that parse() reads back: `1MiB`, `10s`."""
+        if self.is_switch:
+            return "true" if value else "false"
         if self._is_duration:
             return f"{float(value):.6f}".rstrip("0").rstrip(".") + "s"
         if self._is_size:
@@ -107,8 +136,16 @@ class Setting:
                     return f"{int(value) // unit}{suffix}"
         return str(value)
 
+    def flags(self, value: Value) -> list[str]:
+        """Return the arguments of a command line that stand for `value`."""
+        if self.is_switch:
+            return [self.flag] if value else []
+        return [f"{self.flag}={self.shown(value)}"]
+
     def parse(self, text: str, where: str) -> Value:
         """Return the value that the text of a flag or variable stands for. Raises ConfigError naming `where`."""
+        if self.is_switch:
+            return self.accept(_TRUTHS.get(text.strip().lower(), text), where)
         bare_number = isinstance(self.default, int) and _WHOLE.fullmatch(text.strip())
         return self.accept(int(text) if bare_number else text, where)
 
@@ -122,6 +159,9 @@ class Setting:
                 value = None
         if isinstance(self.default, str):
             if isinstance(value, str) and value.isprintable() and (value.strip() or self.key not in _NEVER_EMPTY):
+                return value
+        elif self.is_switch:
+            if isinstance(value, bool):
                 return value
         elif isinstance(value, int | float) and not isinstance(value, bool):
             least, most = self._range

@@ -34,6 +34,10 @@ GRACE_S: Final = 5.0
 """Seconds for the node to end after it was told to, beyond its drain time; then it is told again, then killed."""
 
 
+AGENT: Final = "skywalker-agent"
+"""What the process of a node that is no worker calls itself."""
+
+
 class StartError(SkywalkerError):
     """A node did not start: its exit `status`, None if it was only too slow, and what it said, the `log`."""
 
@@ -124,7 +128,7 @@ def start(*, start_timeout: float = START_S, **settings: object) -> Node:
     Raises ConfigError for a wrong setting, StartError with the node's own words if it does not start.
     """
     values = config.checked({"port": 0, "drain_timeout_s": DRAIN_S, **settings})
-    flags = [f"{config.BY_KEY[key].flag}={config.BY_KEY[key].shown(value)}" for key, value in values.items()]
+    flags = [flag for key, value in values.items() for flag in config.BY_KEY[key].flags(value)]
     ignored = {"SKYWALKER_CONFIG", *(setting.variable for setting in config.SETTINGS)}
     environ = {name: value for name, value in os.environ.items() if name not in ignored}
     with contextlib.ExitStack() as unless_it_runs:
@@ -166,6 +170,7 @@ def _children(parent: int) -> Iterator[int]:
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended while we looked
             # PID (NAME) STATE PPID ...: the name may hold anything, so what follows the last parenthesis counts.
-            state, ppid = stat.read_text(errors="replace").rpartition(")")[2].split()[:2]
-            if int(ppid) == parent and state not in "ZX":
+            head, _, tail = stat.read_text(errors="replace").rpartition(")")
+            state, ppid = tail.split()[:2]
+            if int(ppid) == parent and state not in "ZX" and not head.endswith(AGENT):
                 yield int(stat.parent.name)

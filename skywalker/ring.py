@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Final, Generic, Self, TypeVar
 
 import mmh3
@@ -19,6 +19,7 @@ TOKENS: Final = 2**64
 """How many different tokens there are."""
 
 Owner = TypeVar("Owner", bound=Hashable)
+Other = TypeVar("Other", bound=Hashable)
 
 
 def token_of(topic: bytes) -> int:
@@ -66,6 +67,10 @@ class Ring(Generic[Owner]):
             raise ValueError("a ring needs at least one token")
         self._tokens = sorted(owners)
         self._owners = [owners[token] for token in self._tokens]
+
+    def mapped(self, to: Callable[[Owner], Other]) -> Ring[Other]:
+        """Return the ring with other owners in their places."""
+        return Ring.of_tokens({token: to(owner) for token, owner in zip(self._tokens, self._owners, strict=True)})
 
     def owner(self, token: int) -> Owner:
         """Return the owner of a topic whose token this is."""

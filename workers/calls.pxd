@@ -33,6 +33,9 @@ cdef class Caller:
 
 
 cdef class Carrier:
+    cdef public object owner
+    cdef public double grace_s
+
     cpdef bint congested(self) except -1
     cpdef forward(self, ClientCall call)
     cpdef ask_back(self, ClientCall call)
@@ -72,6 +75,7 @@ cdef class ClientCall(NodeCall):
     cpdef expired(self)
     cpdef end(self, bytes ending)
     cpdef bint withdraw(self) except -1
+    cpdef left(self)
     cpdef over(self)
     cpdef fail(self, error)
 

@@ -21,6 +21,7 @@ from skywalker.wire.junction import RECV, SEND, TAKE, TRUE, reply
 
 if TYPE_CHECKING:
     from workers.held import HeldCall
+    from workers.owner import Owner
     from workers.router import Router
 
 GRACE_S: Final = 0.03
@@ -85,9 +86,16 @@ class Caller:
 
 
 class Carrier:
-    """Where calls wait whose topic another worker owns. forwarded.py has what a sibling's does."""
+    """Where calls wait whose topic another worker owns: forwarded.py has what there is to it while that can be asked.
 
-    __slots__ = ()
+    `owner` is that worker, and `grace_s` the seconds in which its last word on a call should be here.
+    """
+
+    __slots__ = ("grace_s", "owner")
+
+    def __init__(self, owner: Owner | None, grace_s: float) -> None:
+        self.owner = owner
+        self.grace_s = grace_s
 
     def congested(self) -> bool:
         """Return whether the owner is so far behind that it is asked nothing new."""
@@ -98,7 +106,7 @@ class Carrier:
         raise NotImplementedError
 
     def ask_back(self, call: ClientCall) -> None:
-        """Ask the owner whether a call can end without having met anybody; its word decides."""
+        """Ask the owner to let a call go that has met nobody; its word decides, and then the call has left()."""
         raise NotImplementedError
 
     def withdraw(self, call: ClientCall) -> None:
@@ -237,7 +245,7 @@ class ClientCall(NodeCall):
             self.over()
         else:
             self.hold()
-            self.caller.router.junction.resume(self)
+            self.caller.router.resume(self)
 
     # Ending.
 
@@ -256,18 +264,27 @@ class ClientCall(NodeCall):
         """End without having met anybody, TIME_IS_UP or for a :cancel, unless it just met somebody."""
         self.ending = ending
         carrier = self.carrier
+        grace = GRACE_S
         if carrier is not None and (self.value is not None or ending == TIME_IS_UP):
+            grace = carrier.grace_s
             carrier.ask_back(self)
         elif self.withdraw() or (ending == TIME_IS_UP and self.abroad is None):
             # Times run out as a turn begins: who was given the value here has it, or is choked and must not get it.
             # A :cancel comes in the middle of a turn, and the end of that turn decides.
             self.over()
             return
-        self.caller.postpone(self, GRACE_S)
+        self.caller.postpone(self, grace)
 
     def withdraw(self) -> bool:
         """Leave the place where it waits. Returns False if it may just be meeting somebody."""
         return self.caller.router.withdraw(self)
+
+    def left(self) -> None:
+        """It has left the place where it waited, and met nobody there: end if that was why, else go on elsewhere."""
+        if self.ending is None:
+            self.caller.router.issue(self)
+        else:
+            self.over()
 
     def over(self) -> None:
         """It met nobody and never will: answer with what it ends with."""

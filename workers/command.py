@@ -14,6 +14,9 @@ from skywalker.config import SETTINGS, Setting
 
 
 def _option(setting: Setting) -> click.Option:
+    if setting.is_switch:
+        names = [setting.flag, setting.key]
+        return click.Option(names, is_flag=True, flag_value="true", default=None, help=setting.help)
     default = f"  [{setting.shown(setting.default)}]" if setting.default != "" else ""
     return click.Option([setting.flag, setting.key], metavar=setting.metavar, help=setting.help + default)
 

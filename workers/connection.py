@@ -79,6 +79,14 @@ class Connection(Caller):
         """Answer every waiting call with `error`."""
         raise NotImplementedError
 
+    def waiting(self) -> list[ClientCall]:
+        """Return the calls that are held."""
+        raise NotImplementedError
+
+    def ring_changed(self) -> None:
+        """Tell the peer, if it wants to know, that the ring is another, or that this node is leaving it."""
+        raise NotImplementedError
+
     # Input.
 
     def ready(self, events: int) -> None:
@@ -285,6 +293,16 @@ class Connection(Caller):
         except OSError:
             pass  # nothing more is there, or the connection is gone: either way it is to be closed
         self.close("the worker ends")
+
+    def detach(self) -> tuple[socket.socket, bytes]:
+        """Give the socket away, with what is still to be written to it. Only for one that has no calls."""
+        self.gone = self.closed = True
+        self.router.loop.remove(self._socket.fileno())
+        self.forget()
+        unwritten = b"".join(self._out)
+        self._out, self._out_bytes = [], 0
+        self.router.closed(self)
+        return self._socket, unwritten
 
     def close(self, reason: str) -> None:
         """Close at once. Calls that wait are cancelled, and values that were not written go to others."""

@@ -1,9 +1,11 @@
-"""The channel between the supervisor and one worker: small messages, some with a descriptor.
+"""The channel between the supervisor and one worker, or the agent: small messages, some with a descriptor.
 
-    to the worker      Link(slot) with a socket, Drain, Stop
-    to the supervisor  Ready, Idle
+    to a worker      Link(slot) with a socket, Ring with a file, Drain, Stop
+    from a worker    Ready, Heard(address), Idle
+    to the agent     Serving, Heard(address), Drain, Stop
+    from the agent   Ring with a file, Left
 
-It lives exactly as long as both ends: a worker whose supervisor is gone reads an end and leaves.
+It lives exactly as long as both ends: who reads an end, because the supervisor is gone, leaves.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import json
 import socket
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Final, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,38 @@ class Idle:
     """The worker drains, and none of its clients' calls waits any more."""
 
 
-Message = Link | Drain | Stop | Ready | Idle
-_TYPES: Final = {cls.__name__: cls for cls in (Link, Drain, Stop, Ready, Idle)}
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """The file that comes with this holds the snapshot to follow from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A node said that it is at this address, "host:port"."""
+
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Every worker serves, so that the node can be announced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The node is announced nowhere any more."""
+
+
+Message = Link | Drain | Stop | Ready | Idle | Ring | Heard | Serving | Left
+_TYPES: Final = {cls.__name__: cls for cls in (Link, Drain, Stop, Ready, Idle, Ring, Heard, Serving, Left)}
 _MAX_BYTES: Final = 4096
+
+
+class HasFileno(Protocol):
+    """Something open."""
+
+    def fileno(self) -> int:
+        """Return its descriptor."""
 
 
 class Channel:
@@ -67,8 +98,8 @@ class Channel:
         """Close this end; the other reads an end."""
         self._socket.close()
 
-    def send(self, message: Message, passed: socket.socket | None = None) -> bool:
-        """Send a message, and a copy of a socket. Returns False if the other end has long not read any.
+    def send(self, message: Message, passed: HasFileno | None = None) -> bool:
+        """Send a message, and a copy of a descriptor. Returns False if the other end has long not read any.
 
         One that is gone is not told, and need not be: its end says so too.
         """
@@ -82,8 +113,8 @@ class Channel:
             pass
         return True
 
-    def receive(self) -> tuple[Message, socket.socket | None] | None:
-        """Return the next message and the socket that came with it.
+    def receive(self) -> tuple[Message, int | None] | None:
+        """Return the next message and the descriptor that came with it, which is the caller's from then on.
 
         Raises BlockingIOError if there is none now, and returns None once the other end is gone.
         """
@@ -94,4 +125,4 @@ class Channel:
         if not data:
             return None
         name, fields = json.loads(data)
-        return _TYPES[name](**fields), socket.socket(fileno=fds[0]) if fds else None
+        return _TYPES[name](**fields), fds[0] if fds else None

@@ -1,7 +1,8 @@
-"""With which status a server process ends, and how soon a dead worker is replaced."""
+"""With which status a server process ends, and how soon a dead one is replaced."""
 
 from __future__ import annotations
 
+import signal
 from typing import Final
 
 OK: Final = 0
@@ -25,3 +26,8 @@ MAX_DELAY_S: Final = 1.0
 def restart_delay(deaths: int) -> float:
     """Return the seconds to wait before the replacement after `deaths` in a row: none at first, then doubling."""
     return 0.0 if deaths <= 1 else min(MAX_DELAY_S, 0.1 * 2 ** (deaths - 2))
+
+
+def how(status: int) -> str:
+    """Return in words how a process ended, given its status, or a signal as a negative number."""
+    return f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"

@@ -1,7 +1,7 @@
 cimport cython
 
 from workers.calls cimport Carrier, ClientCall, NodeCall
-from workers.packets cimport Packets
+from workers.messages cimport Messages
 from workers.router cimport Router
 
 
@@ -35,8 +35,8 @@ cdef class Offer(NodeCall):
 
 
 cdef class Forwarded(Carrier):
-    cdef Packets _packets
-    cdef object _router
+    cdef Messages _messages
+    cdef Router _router
     cdef readonly dict _calls
     cdef readonly dict _censuses
     cdef bytes _value
@@ -46,7 +46,7 @@ cdef class Forwarded(Carrier):
     cdef double _since
 
     cpdef bint congested(self) except -1
-    @cython.locals(number=bytes, group=bytes)
+    @cython.locals(number=bytes, group=bytes, since=double)
     cpdef forward(self, ClientCall call)
     @cython.locals(low=Py_ssize_t)
     cdef bytes _number(self)

@@ -1,4 +1,4 @@
-"""What we ask of one sibling: calls of our clients wait there, and get values, since it owns their topics."""
+"""What we ask of one other worker: calls of our clients wait there, and get values, since it owns their topics."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from skywalker.errors import Busy
 from skywalker.wire import values
 from skywalker.wire.junction import FALSE, NIL, TRUE
-from workers.calls import Carrier, CensusCall, ClientCall, NodeCall
-from workers.packets import (
+from workers.calls import GRACE_S, Carrier, CensusCall, ClientCall, NodeCall
+from workers.messages import (
     ALSO,
     BUSY,
     CENSUS,
@@ -22,10 +22,11 @@ from workers.packets import (
     TOOK,
     WITHDRAW,
     WITHDRAWN,
-    Packets,
+    Messages,
 )
 
 if TYPE_CHECKING:
+    from workers.owner import Owner
     from workers.router import Router
 
 _BYTES: Final = [bytes((low,)) for low in range(256)]
@@ -50,14 +51,15 @@ class Offer(NodeCall):
 
 
 class Forwarded(Carrier):
-    """The calls of our clients that wait at one sibling, and the values that it offers to them."""
+    """The calls of our clients that wait at one other worker, and the values that it offers to them."""
 
     __slots__ = (
-        "_calls", "_censuses", "_next", "_number_head", "_packets", "_router", "_since", "_since_bytes", "_value",
+        "_calls", "_censuses", "_messages", "_next", "_number_head", "_router", "_since", "_since_bytes", "_value",
     )  # fmt: skip
 
-    def __init__(self, packets: Packets, router: Router) -> None:
-        self._packets = packets
+    def __init__(self, messages: Messages, router: Router, owner: Owner | None) -> None:
+        Carrier.__init__(self, owner, GRACE_S)
+        self._messages = messages
         self._router = router
         # By our number, those that wait, and listeners that were given a value which has no outcome yet.
         self._calls: dict[bytes, ClientCall] = {}
@@ -71,20 +73,23 @@ class Forwarded(Carrier):
     # What our clients ask.
 
     def congested(self) -> bool:
-        return self._packets.congested()
+        return self._messages.congested()
 
     def forward(self, call: ClientCall) -> None:
-        if call.since != self._since or not self._since_bytes:
-            self._since, self._since_bytes = call.since, values.pack(call.since)
+        since = call.since
+        if self._messages.abroad:
+            since -= self._router.turn.now
+        if since != self._since or not self._since_bytes:
+            self._since, self._since_bytes = since, values.pack(since)
         number = self._number()
         call.carrier = self
         call.number = number
         self._calls[number] = call
         if call.value is None:
             group = NIL if call.group is None else call.group
-            self._packets.tell(LISTEN, number, self._since_bytes, call.topic, group)
+            self._messages.tell(LISTEN, number, self._since_bytes, call.topic, group)
         else:
-            self._packets.tell(SEND, number, self._since_bytes, call.topic, call.value)
+            self._messages.tell(SEND, number, self._since_bytes, call.topic, call.value)
 
     def _number(self) -> bytes:
         """Return a number that no other call on this link has or will have, encoded."""
@@ -95,18 +100,18 @@ class Forwarded(Carrier):
         return self._number_head + _BYTES[low]
 
     def ask_back(self, call: ClientCall) -> None:
-        self._packets.tell(WITHDRAW, call.number, FALSE)
+        self._messages.tell(WITHDRAW, call.number, FALSE)
 
     def withdraw(self, call: ClientCall) -> None:
         del self._calls[call.number]
         call.carrier = None
-        self._packets.tell(WITHDRAW, call.number, TRUE)
+        self._messages.tell(WITHDRAW, call.number, TRUE)
 
     def ask_census(self, call: CensusCall, topic: bytes) -> None:
         call.carrier = self
         call.number = self._number()
         self._censuses[call.number] = call
-        self._packets.tell(CENSUS, call.number, topic)
+        self._messages.tell(CENSUS, call.number, topic)
 
     def forget_census(self, call: CensusCall) -> None:
         del self._censuses[call.number]
@@ -114,9 +119,9 @@ class Forwarded(Carrier):
     def decided(self, number: bytes, outcome: int) -> None:
         """Say what became of a value that came for one of our clients: TOOK or LOST."""
         self._calls.pop(number, None)  # the owner may have died meanwhile
-        self._packets.tell(outcome, number)
+        self._messages.tell(outcome, number)
 
-    # What the sibling says.
+    # What the other says.
 
     def hear(self, kind: int, message: list[bytes]) -> None:
         """Deal with a message to the worker of the caller."""
@@ -133,7 +138,7 @@ class Forwarded(Carrier):
         elif kind == WITHDRAWN:
             call = self._no_longer_waiting(message[1])
             if call is not None:
-                call.over()
+                call.left()
         elif kind == BUSY:
             call = self._no_longer_waiting(message[1])
             if call is not None:
@@ -163,7 +168,7 @@ class Forwarded(Carrier):
                 offer.value = b""  # the reply has it
                 return
             del self._calls[number]
-        self._packets.tell(LOST, number)
+        self._messages.tell(LOST, number)
 
     def _recall(self, number: bytes) -> None:
         call = self._calls.get(number)
@@ -172,7 +177,7 @@ class Forwarded(Carrier):
             call.caller.take_back(call)
 
     def close(self) -> None:
-        """The sibling is dead: issue its calls again, to its successor."""
+        """The link has ended: issue its calls again."""
         router = self._router
         for census in [*self._censuses.values()]:
             router.turn.deadlines.discard(census, census.due)
@@ -182,7 +187,4 @@ class Forwarded(Carrier):
             if call.carrier is None:
                 continue  # it has a value already
             call.carrier = None
-            if call.ending is None:
-                router.issue(call)
-            else:
-                call.over()
+            call.left()

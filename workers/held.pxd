@@ -1,7 +1,7 @@
 cimport cython
 
 from workers.calls cimport NodeCall
-from workers.packets cimport Packets
+from workers.messages cimport Messages
 from workers.router cimport Router
 
 
@@ -36,8 +36,8 @@ cdef class HeldCall(NodeCall):
 
 
 cdef class Held:
-    cdef readonly Packets packets
-    cdef readonly object router
+    cdef readonly Messages messages
+    cdef readonly Router router
     cdef readonly dict _calls
     cdef readonly dict _parked
     cdef NodeCall _giving
@@ -46,13 +46,13 @@ cdef class Held:
 
     @cython.locals(group=bytes)
     cpdef hear(self, int kind, list message)
-    @cython.locals(call=HeldCall, router=Router, cost=Py_ssize_t)
+    @cython.locals(call=HeldCall, router=Router, cost=Py_ssize_t, came=double)
     cdef _issue(self, bytes number, bytes since, bytes topic, bytes value, bytes group)
     @cython.locals(router=Router)
     cdef _meet(self, HeldCall call)
     @cython.locals(router=Router)
     cpdef let_go(self, HeldCall call)
-    @cython.locals(router=Router, packets=Packets)
+    @cython.locals(router=Router, messages=Messages)
     cpdef bint give(self, HeldCall listener, NodeCall send) except -1
     @cython.locals(router=Router, send=NodeCall, listener=HeldCall)
     cdef _decided(self, bytes number, bint took)

@@ -1,4 +1,4 @@
-"""What one sibling asks of us: calls of its clients wait here, and get values, since we own their topics."""
+"""What another worker asks of us: calls of its clients wait here, and get values, since we own their topics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from skywalker.limits import MAX_FRAME
 from skywalker.wire import values
 from skywalker.wire.junction import NIL, TRUE
 from workers.calls import NodeCall
-from workers.packets import (
+from workers.messages import (
     ALSO,
     BUSY,
     CENSUS,
@@ -24,7 +24,7 @@ from workers.packets import (
     TOOK,
     WITHDRAW,
     WITHDRAWN,
-    Packets,
+    Messages,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class HeldCall(NodeCall):
-    """A call of a sibling's client. The sibling runs its clock."""
+    """A call of another worker's client. That worker runs its clock."""
 
     __slots__ = ("held", "number", "withdrawing")
 
@@ -49,14 +49,14 @@ class HeldCall(NodeCall):
     def met(self) -> None:
         self.held.let_go(self)
         self.value = b""
-        self.held.packets.tell(MET, self.number)
+        self.held.messages.tell(MET, self.number)
 
     def missed(self) -> None:
         held = self.held
         if self.withdrawing:
             self.answered = True
             held.let_go(self)
-            held.packets.tell(WITHDRAWN, self.number)
+            held.messages.tell(WITHDRAWN, self.number)
         else:
             router = held.router
             if not router.leaving:
@@ -65,18 +65,18 @@ class HeldCall(NodeCall):
     def recall(self) -> None:
         """Take back the value that this listener was given, if it is not too late."""
         if self.given is not None:
-            self.held.packets.tell(RECALL, self.number)
+            self.held.messages.tell(RECALL, self.number)
 
 
 class Held:
-    """The calls of one sibling's clients that wait here, and the values that were given to its listeners."""
+    """The calls of one worker's clients that wait here, and the values that were given to its listeners."""
 
-    __slots__ = ("_calls", "_giving", "_parked", "_since", "_since_bytes", "packets", "router")
+    __slots__ = ("_calls", "_giving", "_parked", "_since", "_since_bytes", "messages", "router")
 
-    def __init__(self, packets: Packets, router: Router) -> None:
-        self.packets = packets
+    def __init__(self, messages: Messages, router: Router) -> None:
+        self.messages = messages
         self.router = router
-        # By the sibling's number, those that wait, and listeners that were given a value which has no outcome yet.
+        # By the other's number, those that wait, and listeners that were given a value which has no outcome yet.
         self._calls: dict[bytes, HeldCall] = {}
         self._parked: dict[HeldCall, None] = {}  # listeners that a value came for while there was no room
         self._giving: NodeCall | None = None  # whose value was given last in this turn
@@ -98,20 +98,25 @@ class Held:
             self._withdraw(message[1], message[2] == TRUE)
         elif kind == CENSUS:
             info = self.router.info(message[2])[: MAX_FRAME + 1]  # enough to refuse it: a packet takes no length
-            self.packets.tell(COUNTED, message[1], values.pack(info))
+            self.messages.tell(COUNTED, message[1], values.pack(info))
 
     def _issue(self, number: bytes, since: bytes, topic: bytes, value: bytes | None, group: bytes | None) -> None:
         if since != self._since_bytes:
             self._since, self._since_bytes = values.unpack(since), since
+        came = self._since
+        if self.messages.abroad:
+            if number in self._calls:
+                raise ValueError("the number of another call")
+            came = self.router.turn.now + min(0.0, came)
         call = HeldCall.__new__(HeldCall)
-        call.begin(topic, self._since, value, group)
+        call.begin(topic, came, value, group)
         call.begin_for(self, number)
         cost = call.cost()
         router = self.router
         try:
             router.admit(cost)
         except Busy:
-            self.packets.tell(BUSY, number)
+            self.messages.tell(BUSY, number)
             return
         self._calls[number] = call
         router.bytes_held += cost
@@ -129,12 +134,12 @@ class Held:
         router.bytes_held -= call.cost()
 
     def give(self, listener: HeldCall, send: NodeCall) -> bool:
-        """Give a value to a listener; the sibling says later whether the client got it."""
-        packets = self.packets
-        if packets.closed:
+        """Give a value to a listener; its worker says later whether the client got it."""
+        messages = self.messages
+        if messages.closed:
             return False
         router = self.router
-        if packets.congested():
+        if messages.congested():
             self._parked[listener] = None
             return False
         router.bytes_held -= listener.cost()
@@ -145,10 +150,10 @@ class Held:
         send.abroad.append(listener)
         # A value that many get at once crosses once.
         if send is self._giving:
-            packets.tell(ALSO, listener.number)
+            messages.tell(ALSO, listener.number)
         else:
             self._giving = send
-            packets.tell(GIVE, listener.number, send.value)
+            messages.tell(GIVE, listener.number, send.value)
         return True
 
     def _decided(self, number: bytes, took: bool) -> None:
@@ -174,7 +179,7 @@ class Held:
             self._parked.pop(call, None)
             self.let_go(call)
             if not final:
-                self.packets.tell(WITHDRAWN, number)
+                self.messages.tell(WITHDRAWN, number)
         elif final:
             self.let_go(call)
             call.abandon()
@@ -184,13 +189,13 @@ class Held:
     def flushed(self) -> None:
         """All that was said is written, or queued: have those meet somebody that there was no room for."""
         self._giving = None
-        if self._parked and not self.packets.congested():
+        if self._parked and not self.messages.congested():
             parked, self._parked = self._parked, {}
             for listener in parked:
                 self._meet(listener)
 
     def close(self) -> None:
-        """The sibling is dead, and its clients' connections with it."""
+        """The link has ended: those calls will be issued again, or their clients are gone."""
         router = self.router
         calls, self._calls = self._calls, {}
         self._parked.clear()

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-from skywalker.ring import random_tokens
+from skywalker.ring import TOKENS_PER_NODE, random_tokens
 
 
 class StateError(Exception):
@@ -25,9 +25,9 @@ class Identity:
     tokens: list[int]
 
     @staticmethod
-    def new() -> Identity:
-        """Return an identity that no other node has."""
-        return Identity(str(uuid.uuid4()), random_tokens())
+    def new(tokens: int = TOKENS_PER_NODE) -> Identity:
+        """Return an identity that no other node has, with so many tokens."""
+        return Identity(str(uuid.uuid4()), random_tokens(tokens))
 
 
 class StateDirectory:
@@ -37,11 +37,14 @@ class StateDirectory:
         self._path = path
         self._lock: IO[str] | None = None
 
-    def open(self) -> Identity:
-        """Return the identity kept here; a new one is made and kept if there is none. Raises StateError."""
+    def open(self, tokens: int = TOKENS_PER_NODE) -> Identity:
+        """Return the identity kept here; if there is none, a new one is made, with so many tokens, and kept.
+
+        Raises StateError.
+        """
         try:
             self._claim()
-            return self._identity()
+            return self._identity(tokens)
         except StateError:
             self.close()
             raise
@@ -59,12 +62,12 @@ class StateDirectory:
         except OSError as error:
             raise StateError(f"cannot use the state directory {self._path}: {error.strerror}") from error
 
-    def _identity(self) -> Identity:
+    def _identity(self, tokens: int) -> Identity:
         file = self._path / "node.json"
         try:
             return _parse(file.read_text())
         except FileNotFoundError:
-            identity = Identity.new()
+            identity = Identity.new(tokens)
             _write(file, json.dumps(asdict(identity)) + "\n")
             return identity
         except (OSError, ValueError, RecursionError) as error:

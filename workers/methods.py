@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker import errors
+from skywalker.address import Address
 from skywalker.limits import MAX_ID
 from skywalker.wire import junction as wire
 from skywalker.wire import values
@@ -16,6 +17,8 @@ from skywalker.wire.frames import BadFrame, Frame
 from skywalker.wire.junction import TIMED_OUT
 from skywalker.wire.values import timeout_seconds, topic_bytes
 from workers.calls import client_call
+from workers.control import Heard
+from workers.peer import VERSION as PEER_VERSION
 
 if TYPE_CHECKING:
     from workers.session import Session
@@ -121,10 +124,52 @@ def hello(session: Session, frame: Arguments) -> None:
     _, id, packed = _arguments(frame, 3)
     options = _options(packed)
     name, acks = options.get("name", session.name), options.get("ack", session.acks)
-    if not isinstance(name, str) or not isinstance(acks, bool):
-        raise errors.BadFrame("in the options of :hello `name` is a string and `ack` true or false")
-    session.greeted(name, acks)
+    ring = options.get("ring", session.follows_ring)
+    if not isinstance(name, str) or not isinstance(acks, bool) or not isinstance(ring, bool):
+        raise errors.BadFrame("in the options of :hello `name` is a string, `ack` and `ring` are true or false")
+    session.greeted(name, acks, ring)
     session.reply(wire.HELLO, id, session.router.node.packed_greeting)
+
+
+def nodes(session: Session, frame: Arguments) -> None:
+    """`[":nodes", id]` or `[":nodes", id, after]`: the cluster as this node sees it, from that node's id on."""
+    _, id, *rest = _arguments(frame, 2, 3)
+    after = _text(rest[0], "the node after which :nodes goes on") if rest else ""
+    session.reply(wire.NODES, id, session.router.node.packed_nodes(after))
+
+
+def join(session: Session, frame: Arguments) -> None:
+    """`[":join", id, address]`: true, and this node goes to see whether there is a node at that address."""
+    _, id, packed = _arguments(frame, 3)
+    address = _text(packed, "the address of a node that joins")
+    node = session.router.node
+    if node.agent is None:
+        raise errors.Forbidden("this node is in no cluster that others may join: start it with --join")
+    try:
+        known = Address.parse(address)
+    except errors.LocalProtocolError as error:
+        raise errors.BadFrame(str(error)) from error
+    if all(member.address != known for member in node.snapshot) and not node.agent.send(Heard(address)):
+        raise errors.Busy("too many nodes join at a time")
+    session.reply(wire.JOIN, id, wire.TRUE)
+
+
+def peer(session: Session, frame: Arguments) -> None:
+    """`[":peer", id, {...}]`: who was met; if that is who was wanted, a worker of another node has this connection."""
+    _, id, packed = _arguments(frame, 3)
+    node = session.router.node
+    match _options(packed):
+        case {"version": int(version)} if version != PEER_VERSION:
+            raise errors.BadFrame(f"nodes speak version {PEER_VERSION} here, not {version}")
+        case {"from": str(), "node": str(wanted), "worker": int(worker), "version": int()}:
+            pass
+        case _:
+            raise errors.BadFrame("the options of :peer are from, node, worker and version")
+    if not session.is_idle():
+        raise errors.BadFrame("a connection with calls is no node's")
+    session.reply(wire.PEER, id, values.pack({"node": node.id, "worker": node.slot}))
+    if (wanted, worker) == (node.id, node.slot):
+        session.router.peers.welcome(session)
 
 
 METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {
@@ -136,7 +181,13 @@ METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {
     wire.TOKENS: tokens,
     wire.TOPIC: topic,
     wire.PING: ping,
+    wire.NODES: nodes,
+    wire.JOIN: join,
+    wire.PEER: peer,
     wire.HELLO: hello,
+    wire.NODES: nodes,
+    wire.JOIN: join,
+    wire.PEER: peer,
 }
 
 
@@ -176,10 +227,10 @@ def _is_short_text(encoded: bytes) -> bool:
     return 0 < len(encoded) <= MAX_ECHOED_METHOD and (0xA0 <= encoded[0] < 0xC0 or 0xD9 <= encoded[0] <= 0xDB)
 
 
-def _arguments(frame: Arguments, count: int) -> Arguments:
-    """Return the frame of a method that takes exactly so many elements, with a short enough id."""
-    if len(frame) != count:
-        raise _bad_arity(frame, str(count))
+def _arguments(frame: Arguments, *counts: int) -> Arguments:
+    """Return the frame of a method that takes so many elements, with a short enough id."""
+    if len(frame) not in counts:
+        raise _bad_arity(frame, " or ".join(map(str, counts)))
     if len(frame[1]) > MAX_ID:
         raise _bad_id(frame[1])
     return frame
@@ -200,5 +251,15 @@ def _options(packed: bytes) -> Mapping[Any, Any]:
     except ValueError:
         options = None
     if not isinstance(options, dict):
-        raise errors.BadFrame("the options of :hello are a map")
+        raise errors.BadFrame("the options are a map")
     return options
+
+
+def _text(packed: bytes, what: str) -> str:
+    try:
+        text = values.unpack(packed)
+    except ValueError:
+        text = None
+    if not isinstance(text, str):
+        raise errors.BadFrame(f"{what} is a string")
+    return text

@@ -1,45 +1,86 @@
-"""What a worker says of its node: the answers to :tokens and :hello, encoded once."""
+"""What a worker says of its node and of the cluster: the answers to :tokens, :hello and :nodes."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from skywalker import limits
+from skywalker.limits import MAX_FRAME, MAX_ID
+from skywalker.members import Member, Snapshot
 from skywalker.ring import slices
 from skywalker.wire import values
-from workers.identity import Identity
+from workers.control import Channel
 
-EXTENSIONS: Final = ("hello", "ping", "cancel", "take", "topic", "ack")
+EXTENSIONS: Final = ("hello", "ping", "cancel", "take", "topic", "ack", "nodes")
 """Methods beyond the published dialects, as :hello lists them."""
+
+_ENVELOPE: Final = MAX_ID + 256
+"""Bytes of a reply that :nodes needs besides the nodes."""
 
 
 class Node:
-    """The node that the worker in `slot` of `workers` belongs to; `steering` says whether source ports choose it."""
+    """The node that the worker in `slot` belongs to. It sees itself alone until it is told to follow a snapshot."""
 
-    def __init__(
-        self, identity: Identity, name: str, version: str, slot: int, workers: int, steering: bool = False
-    ) -> None:
-        self.id = identity.id
+    def __init__(self, member: Member, version: str, slot: int, agent: Channel | None = None) -> None:
+        """Over `agent`, addresses of nodes that want to join are passed on; None if nobody here wants to know."""
+        self.id = member.id
         self.slot = slot
-        self.workers = workers
-        self.slices = slices(identity.tokens, workers)
-        self.packed_tokens = values.pack(identity.tokens)
-        self.packed_greeting = values.pack(
-            {
-                "version": version,
-                "node": identity.id,
-                "name": name,
-                "worker": slot,
-                "workers": workers,
-                "steering": steering,
-                "tokens": self.slices,
-                "limits": {
-                    "frame": limits.MAX_FRAME,
-                    "id": limits.MAX_ID,
-                    "topic": limits.MAX_TOPIC,
-                    "timeout_ms": limits.MAX_TIMEOUT_MS,
-                    "depth": limits.MAX_DEPTH,
-                },
-                "extensions": EXTENSIONS,
-            }
+        self.workers = member.workers
+        self.agent = agent
+        self.packed_tokens = values.pack(list(member.tokens))
+        self._greeting = {
+            "version": version,
+            "node": member.id,
+            "name": member.name,
+            "worker": slot,
+            "workers": member.workers,
+            "steering": member.steering,
+            "tokens": slices(member.tokens, member.workers),
+            "address": member.address.host,
+            "port": member.address.port,
+            "limits": {
+                "frame": limits.MAX_FRAME,
+                "id": limits.MAX_ID,
+                "topic": limits.MAX_TOPIC,
+                "timeout_ms": limits.MAX_TIMEOUT_MS,
+                "depth": limits.MAX_DEPTH,
+            },
+            "extensions": EXTENSIONS,
+        }
+        self.follow(Snapshot([member]))
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """Answer by this snapshot from now on."""
+        self.snapshot = snapshot
+        self.packed_greeting = values.pack({**self._greeting, "ring": snapshot.version})
+
+    def packed_ring(self, leaving: bool) -> bytes:
+        """Return what those who follow the ring are told when it has changed, or when this node is `leaving` it."""
+        return values.pack({"version": self.snapshot.version, "leaving": leaving})
+
+    def packed_nodes(self, after: str = "") -> bytes:
+        """Return the answer to a :nodes: the nodes with ids above `after`, as many as fit in a frame."""
+        packed = []
+        room = MAX_FRAME - _ENVELOPE
+        more = False
+        for member in self.snapshot:
+            if member.id > after:
+                one = values.pack(member.as_map())
+                room -= len(one)
+                if room < 0:
+                    more = True
+                    break
+                packed.append(one)
+        return b"".join(
+            (
+                b"\x83",
+                values.pack("version"),
+                values.pack(self.snapshot.version),
+                values.pack("more"),
+                values.pack(more),
+                values.pack("nodes"),
+                b"\xdd",
+                len(packed).to_bytes(4, "big"),
+                *packed,
+            )
         )

@@ -2,6 +2,7 @@ cimport cython
 
 from skywalker.junction cimport Junction
 from workers.calls cimport Carrier, ClientCall
+from workers.owner cimport Owner
 from workers.turn cimport Turn
 
 
@@ -12,26 +13,34 @@ cdef class Router:
     cdef public object log
     cdef readonly Turn turn
     cdef public Junction junction
+    cdef readonly object peers
     cdef public bint draining
+    cdef public bint node_drains
     cdef public bint leaving
     cdef public dict connections
     cdef public Py_ssize_t calls_held
     cdef public Py_ssize_t bytes_held
     cdef public Py_ssize_t most_bytes_held
-    cdef Py_ssize_t _slot
-    cdef object _ring
     cdef Py_ssize_t _max_waiting_bytes
+    cdef object _ring
+    cdef Owner _only
+    cdef dict _owned
+    cdef list _workers
     cdef readonly dict _links
-    cdef dict _owners
-    cdef readonly dict _orphans
+    cdef list _to_move
+    cdef object _mover
 
-    cpdef issue(self, ClientCall call)
-    cpdef bint withdraw(self, ClientCall call) except -1
-    cdef Py_ssize_t _owner(self, bytes topic) except -1
-    cpdef _wait(self, ClientCall call)
-    cdef Carrier _carrier(self, Py_ssize_t owner)
     @cython.locals(carrier=Carrier)
-    cdef _forward(self, ClientCall call, Py_ssize_t owner)
+    cpdef issue(self, ClientCall call)
+    @cython.locals(carrier=Carrier)
+    cpdef resume(self, ClientCall call)
+    cpdef bint withdraw(self, ClientCall call) except -1
+    @cython.locals(owner=Owner)
+    cdef Owner _owner(self, bytes topic)
+    cpdef _wait(self, ClientCall call)
+    cdef _forward(self, ClientCall call, Carrier carrier)
+    @cython.locals(owner=Owner)
+    cdef _move_one(self, ClientCall call)
     cpdef hold(self, ClientCall call)
     @cython.locals(limit=Py_ssize_t, held=Py_ssize_t)
     cpdef admit(self, Py_ssize_t cost)

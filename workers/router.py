@@ -1,4 +1,4 @@
-"""Where a call goes: to the junction here, or over the mesh to the sibling that owns its topic.
+"""Where a call goes: to the junction here, or to the worker that owns its topic, of this node or of another.
 
 A worker has one. It counts what its connections hold, since some limits are for all of them together.
 """
@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING, Final
 from skywalker.errors import Busy, Draining
 from skywalker.junction import Junction
 from skywalker.limits import Limits
+from skywalker.members import Place, Snapshot
 from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
+from workers.alarm import Alarm
 from workers.calls import TIME_IS_UP, Caller, Carrier, CensusCall, ClientCall
+from workers.link import Link
 from workers.log import Log
 from workers.loop import Loop
-from workers.mesh import Link
 from workers.node import Node
+from workers.owner import Owner
+from workers.packets import Packets
+from workers.peers import Peers
 from workers.turn import Turn
 
 if TYPE_CHECKING:
@@ -27,7 +32,10 @@ MAX_OWNERS: Final = 4096
 """Topics whose owner is remembered: to hash one again takes longer than all else that is done for a call."""
 
 CENSUS_S: Final = 1.0
-"""Seconds for a sibling to count who waits on a topic."""
+"""Seconds for another worker to count who waits on a topic."""
+
+MOVES_PER_TURN: Final = 5_000
+"""Waiting calls that are looked at in a turn after the ring has changed: they take some milliseconds."""
 
 
 class Router:
@@ -41,25 +49,30 @@ class Router:
         self.turn = turn
         self.junction = Junction()
         self._max_waiting_bytes = limits.waiting_bytes
-        self.draining = False
-        self.leaving = False  # siblings' calls meet nobody here any more
+        self.draining = False  # new calls of our clients are refused
+        self.node_drains = False  # and all other workers of this node do the same
+        self.leaving = False  # others' calls meet nobody here any more
         self.connections: dict[Connection, None] = {}
         self.calls_held = 0  # calls of our clients that wait, wherever that is
-        self.bytes_held = 0  # memory of those, and of the calls of siblings that wait here
+        self.bytes_held = 0  # memory of those, and of the calls of other workers that wait here
         self.most_bytes_held = 0  # since memory was last given back
-        self._slot = node.slot
-        self._owners: dict[bytes, int] = {}  # of topics that were looked up on the ring lately
-        self._ring = Ring(node.slices) if node.workers > 1 else None
-        self._links: dict[int, Link] = {}
-        self._orphans: dict[int, dict[ClientCall, None]] = {}  # by owner, calls that wait for it to come back
+        self._owned: dict[bytes, Owner] = {}  # of topics that were looked up on the ring lately
+        self._workers = [
+            Owner(Place(node.id, slot), is_here=slot == node.slot) for slot in range(node.workers)
+        ]  # of this node
+        self._links: dict[int, Link] = {}  # to them
+        self.peers = Peers(self)
+        self._to_move: list[Connection] = []
+        self._mover = Alarm(self._move)
+        self.follow(node.snapshot)
 
     # Calls of our clients.
 
     def issue(self, call: ClientCall) -> None:
         """Have a call meet somebody, or wait where its topic is owned. Raises Busy if a new one has no room."""
-        owner = self._owner(call.topic)
-        if owner != self._slot:
-            self._forward(call, owner)
+        carrier = self._owner(call.topic).carrier
+        if carrier is not None:
+            self._forward(call, carrier)
         elif not call.meet(self.junction):
             self._wait(call)
 
@@ -69,27 +82,28 @@ class Router:
             call.hold()
             self.issue(call)
 
+    def resume(self, call: ClientCall) -> None:
+        """Have a send that is held, and whose listeners here are all lost, go on waiting."""
+        carrier = self._owner(call.topic).carrier
+        if carrier is not None:
+            self._forward(call, carrier)
+        else:
+            self.junction.resume(call)
+
     def withdraw(self, call: ClientCall) -> bool:
         """Take a call back from where it waits. Returns False if it may just be meeting somebody."""
         if call.carrier is not None:
             call.carrier.withdraw(call)
             return call.value is None
-        if self.junction.withdraw(call) or call.caller.unpark(call):
-            return True
-        orphans = self._orphans.get(self._owner(call.topic), {})
-        if call not in orphans:
-            return False
-        del orphans[call]
-        return True
+        return self.junction.withdraw(call) or call.caller.unpark(call)
 
     def census(self, caller: Caller, id: bytes, topic: bytes) -> None:
         """Answer a :topic. Raises Busy if the owner does not keep up."""
-        owner = self._owner(topic)
-        if owner == self._slot:
+        carrier = self._owner(topic).carrier
+        if carrier is None:
             caller.reply(wire.TOPIC, id, self.info(topic))
             return
-        carrier = self._carrier(owner)
-        if carrier is None or carrier.congested():
+        if carrier.congested():
             raise Busy("the worker that owns the topic does not answer")
         call = CensusCall(caller, id, self.turn.now + CENSUS_S)
         self.turn.deadlines.add(call, call.due)
@@ -101,19 +115,15 @@ class Router:
         age = 0.0 if count.oldest is None else self.turn.now - count.oldest
         return wire.topic_info(count.receivers, count.takers, count.senders, 0, max(0, round(age * 1000)))
 
-    def _owner(self, topic: bytes) -> int:
-        if self._ring is None:
-            return 0
-        owner = self._owners.get(topic)
+    def _owner(self, topic: bytes) -> Owner:
+        if self._only is not None:
+            return self._only
+        owner = self._owned.get(topic)
         if owner is None:
-            if len(self._owners) == MAX_OWNERS:
-                self._owners.clear()
-            owner = self._owners[topic] = self._ring.owner(token_of(topic))
+            if len(self._owned) == MAX_OWNERS:
+                self._owned.clear()
+            owner = self._owned[topic] = self._ring.owner(token_of(topic))
         return owner
-
-    def _carrier(self, owner: int) -> Carrier | None:
-        link = self._links.get(owner)
-        return None if link is None else link.forwarded
 
     def _wait(self, call: ClientCall) -> None:
         if call.deadline <= self.turn.now and not call.held:
@@ -122,17 +132,52 @@ class Router:
             self.hold(call)
             self.junction.wait(call)
 
-    def _forward(self, call: ClientCall, owner: int) -> None:
-        carrier = self._carrier(owner)
-        if carrier is not None and not call.held and carrier.congested():
+    def _forward(self, call: ClientCall, carrier: Carrier) -> None:
+        if not call.held and carrier.congested():
             raise Busy("too much waits for the worker that owns the topic", {"limit": "mesh_bytes"})
         self.hold(call)
-        if carrier is None:
-            self._orphans.setdefault(owner, {})[call] = None
-        else:
-            carrier.forward(call)
+        carrier.forward(call)
         if call.deadline <= self.turn.now:
             call.end(TIME_IS_UP)
+
+    # The ring.
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """Have calls go by another ring from now on; those that wait, and whose topic moved, in the next turns."""
+        self.node.follow(snapshot)
+        owners = {owner.place: owner for owner in self._workers} | self.peers.follow(snapshot)
+        self._ring: Ring[Owner] = snapshot.ring.mapped(owners.__getitem__)
+        self._only = next(iter(owners.values())) if len(owners) == 1 else None
+        self._owned.clear()
+        self._to_move = [*self.connections]
+        self._move()
+        self._tell_of_the_ring()
+
+    def drain(self) -> None:
+        """Take no new calls, because this node is going away; say so to those who follow the ring."""
+        self.draining = self.node_drains = True
+        self._tell_of_the_ring()
+
+    def _tell_of_the_ring(self) -> None:
+        for connection in [*self.connections]:
+            connection.ring_changed()
+
+    def _move(self) -> None:
+        looked_at = 0
+        while self._to_move and looked_at < MOVES_PER_TURN:
+            for call in self._to_move.pop().waiting():
+                looked_at += 1
+                self._move_one(call)
+        if self._to_move:
+            self._mover.set(self.turn, self.turn.now)
+
+    def _move_one(self, call: ClientCall) -> None:
+        owner = self._owner(call.topic)
+        if call.carrier is not None:
+            if call.carrier.owner is not owner:
+                call.carrier.ask_back(call)
+        elif owner.carrier is not None and self.junction.withdraw(call):
+            self._forward(call, owner.carrier)
 
     # What is held.
 
@@ -164,26 +209,31 @@ class Router:
         self.bytes_held -= call.cost()
         self.turn.deadlines.discard(call, call.deadline)
 
-    # The mesh.
+    # Links to other workers of this node.
 
     def connect(self, slot: int, sock: socket.socket) -> None:
         """Use a new link to the sibling in `slot`, in place of one to its predecessor."""
         old = self._links.get(slot)
         if old is not None:
             old.read_to_the_end()
-        link = self._links[slot] = Link(slot, sock, self)
+        owner = self._workers[slot]
+        messages = Packets(sock, self.limits.mesh_bytes, self.turn)
+        link = self._links[slot] = Link(messages, self, owner, self._disconnected)
         link.open()
-        for call in self._orphans.pop(slot, ()):
-            self.issue(call)
+        owner.met(link.forwarded)
 
-    def disconnected(self, link: Link) -> None:
+    def _disconnected(self, link: Link, reason: str) -> None:
         """The sibling is dead. Calls issued to it from now on wait for its successor."""
-        if self._links.get(link.slot) is link:
-            del self._links[link.slot]
+        owner = link.forwarded.owner
+        assert owner is not None, "it was made for one"
+        owner.lost(link.forwarded)
+        slot = owner.place.worker
+        if self._links.get(slot) is link:
+            del self._links[slot]
 
     def is_decided(self) -> bool:
-        """Return whether every value that was given to a sibling's client has its outcome."""
-        return all(link.held.is_decided() for link in self._links.values())
+        """Return whether every value that was given to a client of another worker has its outcome."""
+        return all(link.held.is_decided() for link in (*self._links.values(), *self.peers.guests))
 
     # Connections.
 
@@ -204,3 +254,4 @@ class Router:
         self.turn.end()
         for connection in list(self.connections):
             connection.goodbye()
+        self.peers.stop()

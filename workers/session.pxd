@@ -25,6 +25,7 @@ cdef class Session(Connection):
     cdef object _half_frame
     cdef object _probe
     cdef public bint acks
+    cdef public bint follows_ring
     cdef public str name
 
     @cython.locals(frames=list)

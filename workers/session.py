@@ -33,14 +33,14 @@ class Session(Connection):
 
     __slots__ = (
         "_calls", "_half_frame", "_heard_at", "_in_flight", "_max_calls", "_probe", "_tail", "_twins", "_unacked",
-        "_unacked_bytes",
-        "_unreadable", "acks", "name",
+        "_unacked_bytes", "_unreadable", "acks", "follows_ring", "name",
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
         Connection.__init__(self, sock, peer, router)
         self.name = ""
         self.acks = False
+        self.follows_ring = False
         self._tail = b""  # the beginning of a frame
         self._unreadable = 0
         self._in_flight = 0
@@ -178,17 +178,17 @@ class Session(Connection):
         if self._in_flight + len(self._unacked) >= limit:
             raise errors.Busy(f"{limit} calls wait on this connection", {"limit": "max_calls", "value": limit})
 
-    def _waiting(self) -> list[ClientCall]:
+    def waiting(self) -> list[ClientCall]:
         return [*self._calls.values(), *(call for twins in self._twins.values() for call in twins)]
 
     def fail_all(self, error: errors.RequestError) -> None:
         """Answer every waiting call with `error`."""
-        for call in self._waiting():
+        for call in self.waiting():
             call.withdraw()
             call.fail(error)
 
     def forget(self) -> list[ClientCall]:
-        for call in self._waiting():
+        for call in self.waiting():
             call.withdraw()
             self.release(call)
             call.abandon()
@@ -229,12 +229,21 @@ class Session(Connection):
             self._unacked_bytes -= len(listener.chunk)
         return listener
 
-    def greeted(self, name: str, acks: bool) -> None:
-        """The client said who it is, and whether it acknowledges values. It knows :ping, so it can be probed."""
+    def ring_changed(self) -> None:
+        if self.follows_ring and not self.gone:
+            self.push(wire.frame(wire.RING, wire.NIL, self.router.node.packed_ring(self.router.node_drains)))
+
+    def is_idle(self) -> bool:
+        """Whether no call is under way, and nothing is half read or half written."""
+        return not (self._in_flight or self._unacked or self._tail or self._backlog or self._values)
+
+    def greeted(self, name: str, acks: bool, follows_ring: bool) -> None:
+        """The client said who it is, and what it wants. It knows :ping, so it can be probed."""
         if name != self.name:
             self.name = name
             self.peer = f"{self.peer.split()[0]} ({name[:MAX_LOGGED_NAME]})"
         self.acks = acks
+        self.follows_ring = follows_ring
         if self._probe is None:
             self._probe = Alarm(self._probe_silence)
             self._probe.set(self.turn, self.turn.now + self.router.limits.idle_probe_s)

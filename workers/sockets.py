@@ -17,6 +17,8 @@ import resource
 import socket
 from typing import Final
 
+from skywalker.address import Address
+from skywalker.errors import LocalProtocolError
 from workers.steering import steer
 
 KEEPALIVE_IDLE_S: Final = 60
@@ -24,6 +26,8 @@ KEEPALIVE_INTERVAL_S: Final = 10
 KEEPALIVE_PROBES: Final = 3
 UNACKNOWLEDGED_MS: Final = 30_000
 """Milliseconds in which a peer's kernel must acknowledge what we sent, or the connection is dead."""
+
+_WILDCARDS: Final = frozenset(("0.0.0.0", "::"))
 
 LINK_BUFFER: Final = 1024 * 1024
 """Bytes asked for in a link's send buffer. The kernel grants about 416 KiB to an ordinary user."""
@@ -76,13 +80,7 @@ def listeners(host: str, port: int, count: int, backlog: int) -> tuple[list[sock
             family, address = resolve(host, port)
             listener = socket.socket(family, socket.SOCK_STREAM)
             made.append(listener)
-            # What is set here, each accepted connection inherits.
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S)
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            tune(listener)  # what is set there, each accepted connection inherits
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             if family == socket.AF_INET6:
@@ -96,6 +94,39 @@ def listeners(host: str, port: int, count: int, backlog: int) -> tuple[list[sock
             listener.close()
         raise AddressError(f"cannot listen on {host}:{port}: {error.strerror}") from error
     return made, steer(made)
+
+
+def advertised(address: str, bind: str, port: int) -> Address:
+    """Return where others reach a node that listens there: what `address` says, or what can be found out.
+
+    Raises AddressError if it names no host and port.
+    """
+    try:
+        if address:
+            given = Address.parse(address)
+            return Address(resolve(given.host, given.port)[1][0], given.port)
+    except (AddressError, LocalProtocolError) as error:
+        raise AddressError(f"cannot be reached at {address}: {error}") from error
+    family, (host, _) = resolve(bind, port)
+    if host not in _WILDCARDS:
+        return Address(host, port)
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            # Nothing is sent: the kernel only says from which address it would be.
+            probe.connect(("192.0.2.1" if family == socket.AF_INET else "2001:db8::1", 9))
+            return Address(str(probe.getsockname()[0]), port)
+        except OSError:
+            return Address("127.0.0.1" if family == socket.AF_INET else "::1", port)
+
+
+def tune(sock: socket.socket) -> None:
+    """Have small writes leave at once, and a dead peer noticed."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 def link() -> tuple[socket.socket, socket.socket]:

@@ -8,7 +8,6 @@ a worker in lifecycle.py.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import selectors
@@ -16,15 +15,16 @@ import signal
 import socket
 import sys
 import time
-import traceback
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import skywalker
 from skywalker.config import Config
+from skywalker.members import Member
 from skywalker.wire import frames
-from workers import control, exits, sockets
+from workers import birth, cluster, control, exits, sockets
 from workers.identity import Identity, StateDirectory, StateError, default_path
+from workers.keeper import Keeper
 from workers.lifecycle import Event, State
 from workers.log import Log
 from workers.node import Node
@@ -37,8 +37,6 @@ KILL_AFTER_S: Final = 2.0
 
 FORK_RETRY_S: Final = 1.0
 """Seconds until the next try to fork, when there were no descriptors or no processes left."""
-
-PR_SET_PDEATHSIG: Final = 1
 
 
 class BootError(Exception):
@@ -57,6 +55,7 @@ class Supervisor:
             [signal.SIGTERM, signal.SIGINT, signal.SIGCHLD], ignored=[signal.SIGHUP, signal.SIGPIPE]
         )
         self._slots: list[Slot] = []
+        self._agent: Keeper | None = None  # of a node that has something for one to do
         self._served = False  # every worker has been ready once
         self._draining = False
         self._stop_at: float | None = None  # when those that drain are stopped
@@ -70,7 +69,16 @@ class Supervisor:
                 self._lock = stack.enter_context(sockets.claim(config.bind, config.port))
                 self._identity = self._identify(stack)
                 count = config.workers or os.cpu_count() or 1
-                listeners, self._steering = sockets.listeners(config.bind, config.port, count, config.backlog)
+                listeners, steering = sockets.listeners(config.bind, config.port, count, config.backlog)
+                self._port = listeners[0].getsockname()[1]
+                self._member = Member(
+                    id=self._identity.id,
+                    name=config.name or socket.gethostname(),
+                    address=sockets.advertised(config.advertise, config.bind, self._port),
+                    workers=count,
+                    steering=steering,
+                    tokens=tuple(self._identity.tokens),
+                )
             except sockets.AddressError as error:
                 print(f"skywalker: {error}", file=sys.stderr)
                 return exits.ADDRESS
@@ -78,7 +86,6 @@ class Supervisor:
                 print(f"skywalker: {error}", file=sys.stderr)
                 return exits.STATE
             sockets.allow_many_files()
-            self._port = listeners[0].getsockname()[1]
             self._slots = [Slot(number, listener) for number, listener in enumerate(listeners)]
             self._signals.open()
             self._selector = selectors.DefaultSelector()
@@ -86,6 +93,8 @@ class Supervisor:
             if self._parent_fd >= 0:
                 self._parent = socket.socket(fileno=self._parent_fd)
                 self._selector.register(self._parent, selectors.EVENT_READ, self._on_parent)
+            if cluster.needs_agent(config):
+                self._agent = Keeper(self._be_agent, self._signals, self._selector, self._follow, self._log)
             try:
                 for slot in self._slots:
                     self._start(slot)
@@ -96,6 +105,8 @@ class Supervisor:
                 return exits.BOOT
             finally:
                 self._kill_all()
+                if self._agent is not None:
+                    self._agent.end()
         self._log.info("ended")
         return exits.OK
 
@@ -104,9 +115,9 @@ class Supervisor:
         path = Path(config.state_dir) if config.state_dir else default_path(config.port)
         self._state = None if path is None else StateDirectory(path)
         if self._state is None:
-            return Identity.new()
+            return Identity.new(config.tokens)
         stack.callback(self._state.close)
-        return self._state.open()
+        return self._state.open(config.tokens)
 
     # A turn.
 
@@ -118,6 +129,8 @@ class Supervisor:
             if slot.restart_at is not None and slot.restart_at <= now:
                 slot.restart_at = None
                 self._start(slot)
+        if self._agent is not None and self._agent.restart_at is not None and self._agent.restart_at <= now:
+            self._agent.start()
         if self._stop_at is not None and self._stop_at <= now:
             self._stop()
         if self._kill_at is not None and self._kill_at <= now:
@@ -126,6 +139,7 @@ class Supervisor:
 
     def _wait(self) -> float | None:
         times = [self._stop_at, self._kill_at, *(slot.restart_at for slot in self._slots)]
+        times.append(self._agent.restart_at if self._agent else None)
         first = min((at for at in times if at is not None), default=None)
         return None if first is None else max(0.0, first - time.monotonic())
 
@@ -166,20 +180,24 @@ class Supervisor:
                 self._announce()
             case control.Idle(), _:
                 slot.happened(Event.IDLE)
-                if all(each.state in (State.IDLE, State.STOPPING, State.GONE) for each in self._slots):
-                    self._stop()
+                self._stop_if_done()
+            case control.Heard() as heard, _:
+                if self._agent is not None:
+                    self._agent.tell(heard)
 
     def _announce(self) -> None:
         if self._served or any(slot.state is not State.SERVING for slot in self._slots):
             return
         self._served = True
+        if self._agent is not None and not self._draining:
+            self._agent.start()
         self._log.info(
             "serving",
             node=self._identity.id,
             host=self._config.bind,
             port=self._port,
             workers=len(self._slots),
-            steering=self._steering,
+            steering=self._member.steering,
             compiled=not str(frames.__file__).endswith(".py"),
         )
         if self._parent is not None:
@@ -204,26 +222,17 @@ class Supervisor:
                 os.kill(slot.pid, signal.SIGKILL)  # it lacks links, and will be replaced as any that dies
 
     def _fork(self, slot: Slot) -> None:
-        ours, theirs = control.Channel.pair()
-        supervisor = os.getpid()
-        sys.stderr.flush()
-        # A signal to the child would be queued as ours, until it has opened its own queue.
-        self._signals.hold()
-        try:
-            pid = os.fork()
-            if not pid:
-                ours.close()
-                self._be_worker(slot, theirs, supervisor)
-        finally:
-            self._signals.release()
-        theirs.close()
-        slot.pid, slot.channel = pid, ours
+        slot.pid, slot.channel = birth.fork(
+            self._signals, f"skywalker-{slot.number}", lambda channel: self._be_worker(slot, channel)
+        )
         slot.state = State.STARTING
         slot.started_at = time.monotonic()
-        self._selector.register(ours, selectors.EVENT_READ, lambda: self._on_worker(slot))
+        self._selector.register(slot.channel, selectors.EVENT_READ, lambda: self._on_worker(slot))
         for other in self._alive():
             if other is not slot:
                 self._link(slot, other)
+        if self._agent is not None and self._agent.snapshot is not None:
+            self._tell(slot, control.Ring(), None, self._agent.snapshot)
         if self._draining:
             self._tell(slot, control.Drain(), Event.DRAIN)
 
@@ -234,7 +243,7 @@ class Supervisor:
             end.close()
 
     def _tell(
-        self, slot: Slot, message: control.Message, event: Event | None, passed: socket.socket | None = None
+        self, slot: Slot, message: control.Message, event: Event | None, passed: control.HasFileno | None = None
     ) -> None:
         assert slot.channel is not None
         if not slot.channel.send(message, passed) and slot.state is not State.GONE:
@@ -244,26 +253,24 @@ class Supervisor:
         if event is not None:
             slot.happened(event)
 
-    def _be_worker(self, slot: Slot, channel: control.Channel, supervisor: int) -> None:
-        """Become the worker of a slot; never returns."""
-        status = exits.BUG
-        try:
-            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != supervisor:
-                os._exit(exits.OK)  # it died before the kernel was told
-            self._close_what_is_not_the_workers(slot)
-            name = self._config.name or socket.gethostname()
-            node = Node(self._identity, name, skywalker.__version__, slot.number, len(self._slots), self._steering)
-            log = self._log.bind(process="worker", worker=slot.number, pid=os.getpid())
-            worker = Worker(node, self._config.limits, self._config.drain_timeout_s, slot.listener, channel, log)
-            status = worker.run()
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stderr.flush()
-            os._exit(status)
+    def _follow(self, snapshot: BinaryIO) -> None:
+        for slot in self._alive():
+            self._tell(slot, control.Ring(), None, snapshot)
 
-    def _close_what_is_not_the_workers(self, own: Slot) -> None:
+    def _be_worker(self, slot: Slot, channel: control.Channel) -> int:
+        self._close_what_is_ours(slot)
+        log = self._log.bind(process="worker", worker=slot.number, pid=os.getpid())
+        heard = cluster.hears_of_nodes(self._config)
+        node = Node(self._member, skywalker.__version__, slot.number, channel if heard else None)
+        worker = Worker(node, self._config.limits, self._config.drain_timeout_s, slot.listener, channel, log)
+        return worker.run()
+
+    def _be_agent(self, channel: control.Channel) -> int:
+        self._close_what_is_ours(None)
+        return cluster.be_agent(self._config, self._member, channel, self._log)
+
+    def _close_what_is_ours(self, but: Slot | None) -> None:
+        """In a child, close what is not its own; the listener of one slot may be."""
         self._selector.close()
         self._signals.close()
         self._lock.close()
@@ -271,15 +278,19 @@ class Supervisor:
             self._state.close()
         if self._parent is not None:
             self._parent.close()
+        if self._agent is not None:
+            self._agent.close()
         for slot in self._slots:
             if slot.channel is not None:
                 slot.channel.close()
-            if slot is not own and slot.listener is not None:
+            if slot is not but and slot.listener is not None:
                 slot.listener.close()
 
     # Death.
 
     def _reap(self) -> None:
+        if self._agent is not None:
+            self._agent.reap()
         for slot in self._alive():
             if os.waitid(os.P_PID, slot.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                 continue
@@ -298,7 +309,7 @@ class Supervisor:
         slot.channel = None
         if expected:
             return
-        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+        how = exits.how(status)
         if not self._served and not self._draining:
             raise BootError(f"worker {slot.number} ended with {how} before it served")
         now = time.monotonic()
@@ -316,12 +327,21 @@ class Supervisor:
         self._log.info("draining", reason=reason, timeout_s=timeout_s)
         self._draining = True
         self._stop_at = time.monotonic() + timeout_s
+        if self._agent is not None:
+            self._agent.drain()
         for slot in self._slots:
             if slot.state is not State.GONE:
                 self._tell(slot, control.Drain(), Event.DRAIN)
             if slot.listener is not None:
                 slot.listener.close()
                 slot.listener = None
+
+    def _stop_if_done(self) -> None:
+        """Stop once nobody waits, and nobody is sent here any more."""
+        if all(slot.state in (State.IDLE, State.STOPPING, State.GONE) for slot in self._slots) and (
+            self._agent is None or self._agent.left
+        ):
+            self._stop()
 
     def _stop(self) -> None:
         if self._kill_at is not None:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Final
 
 from skywalker.limits import Limits
-from workers import exits
+from workers import exits, snapshots
 from workers.alarm import Alarm
-from workers.control import Channel, Drain, Idle, Link, Message, Ready, Stop
+from workers.control import Channel, Drain, Idle, Link, Message, Ready, Ring, Stop
 from workers.door import Door
 from workers.heap import Heap
 from workers.log import Log
@@ -93,12 +93,14 @@ class Worker:
                 os._exit(exits.OK)
             self._obey(*received)
 
-    def _obey(self, message: Message, passed: socket.socket | None) -> None:
+    def _obey(self, message: Message, passed: int | None) -> None:
         match message:
             case Link(slot=slot) if passed is not None:
-                self._router.connect(slot, passed)
+                self._router.connect(slot, socket.socket(fileno=passed))
+            case Ring() if passed is not None:
+                self._router.follow(snapshots.read(passed))
             case Drain():
-                self._router.draining = True
+                self._router.drain()
                 self._alone = False
                 if self._door is not None:
                     self._door.close()

@@ -24,6 +24,10 @@ HELLO: Final = values.pack(":hello")
 PING: Final = values.pack(":ping")
 CANCEL: Final = values.pack(":cancel")
 ACK: Final = values.pack(":ack")
+NODES: Final = values.pack(":nodes")
+JOIN: Final = values.pack(":join")
+RING: Final = values.pack(":ring")
+PEER: Final = values.pack(":peer")
 ERROR: Final = values.pack(":error")
 
 NIL: Final = b"\xc0"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Iterable
 
+from skywalker.address import Address
 from skywalker.limits import Limits
+from skywalker.members import Member
+from skywalker.ring import random_tokens
 from tests.workers.wire_client import WireClient
-from workers.identity import Identity
+from workers.door import Door
 from workers.log import Log
 from workers.loop import Loop
 from workers.node import Node
@@ -17,17 +21,33 @@ from workers.turn import Turn
 
 
 class OneWorker:
-    """A worker that owns all topics."""
+    """A node with one worker, which owns all topics until it is told to follow a snapshot."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, name: str = "test", tokens: Iterable[int] | None = None) -> None:
         self.loop = Loop()
-        node = Node(Identity.new(), "test", "0", 0, 1)
-        self.router = Router(node, limits or Limits(), self.loop, Turn(time.monotonic()), Log())
+        # What the kernel accepts waits for a turn, as everything else does.
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.setblocking(False)
+        address = Address(*self._listener.getsockname())
+        self.member = Member(name, name, address, 1, False, tuple(sorted(tokens or random_tokens())))
+        log = Log().bind(node=name)
+        turn = Turn(time.monotonic())
+        self.router = Router(Node(self.member, "0", 0), limits or Limits(), self.loop, turn, log)
+        self._door: Door | None = Door(self._listener, Session, self.router)
+        self._door.open()
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, and those of other nodes."""
+        self.shut()
         for connection in list(self.router.connections):
             connection.close("the test is over")
+        self.router.peers.stop()
+
+    def shut(self) -> None:
+        """Accept nothing more."""
+        if self._door is not None:
+            self._door.close()
+            self._door = None
 
     def connect(self) -> WireClient:
         """Return a client of the worker."""

@@ -1,0 +1,130 @@
+"""What the supervisor does for the agent: starts it anew when it dies, and hands on what it says to the workers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable
+from typing import BinaryIO
+
+from skywalker.embedding import AGENT
+from workers import birth, control, exits
+from workers.log import Log
+from workers.signals import Signals
+
+
+class Keeper:
+    """The agent's place in its node. `handed_on` is called with each file that holds a snapshot."""
+
+    def __init__(
+        self,
+        live: Callable[[control.Channel], int],
+        signals: Signals,
+        selector: selectors.BaseSelector,
+        handed_on: Callable[[BinaryIO], None],
+        log: Log,
+    ) -> None:
+        self._live = live
+        self._signals = signals
+        self._selector = selector
+        self._handed_on = handed_on
+        self._log = log
+        self._channel: control.Channel | None = None
+        self._started_at = 0.0
+        self._deaths = 0  # in a row
+        self._draining = False
+        self.snapshot: BinaryIO | None = None  # the latest
+        self.pid = 0
+        self.restart_at: float | None = None
+        self.left = False  # the node is announced nowhere any more
+
+    def start(self) -> None:
+        """Fork the agent; later, if there is no room for it now."""
+        self.restart_at = None
+        self._started_at = time.monotonic()
+        try:
+            self.pid, self._channel = birth.fork(self._signals, AGENT, self._live)
+        except OSError as error:
+            self._log.error("cannot-fork", process="agent", reason=error.strerror)
+            self._put_off()
+            return
+        self._selector.register(self._channel, selectors.EVENT_READ, self._hear)
+        self.tell(control.Drain() if self._draining else control.Serving())
+
+    def tell(self, message: control.Message) -> None:
+        """Say something to the agent, if there is one. It may be slow, but never for long."""
+        if self._channel is not None and not self._channel.send(message):
+            self._log.error("agent-deaf", pid=self.pid)
+            self.kill()
+
+    def drain(self) -> None:
+        """Have the node announced nowhere any more."""
+        self._draining = True
+        self.restart_at = None
+        self.left = not self.pid
+        self.tell(control.Drain())
+
+    def kill(self) -> None:
+        """End the agent at once."""
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def _hear(self) -> None:
+        if self._channel is None:
+            return  # it was reaped in this same turn
+        try:
+            received = self._channel.receive()
+        except BlockingIOError:
+            return
+        match received:
+            case None:
+                with contextlib.suppress(KeyError):
+                    self._selector.unregister(self._channel)
+            case control.Ring(), int(fd):
+                if self.snapshot is not None:
+                    self.snapshot.close()
+                self.snapshot = open(fd, "rb", buffering=0)  # noqa: SIM115  # kept for workers yet to come
+                self._handed_on(self.snapshot)
+            case control.Left(), _:
+                self.left = True
+
+    def reap(self) -> None:
+        """Have a successor for an agent that is dead, unless the node ends."""
+        if not self.pid or os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            return
+        self._hear()
+        _, status = os.waitpid(self.pid, 0)
+        pid, self.pid = self.pid, 0
+        if self._channel is not None:
+            with contextlib.suppress(KeyError):  # its end may have been read already
+                self._selector.unregister(self._channel)
+            self._channel.close()
+            self._channel = None
+        if self._draining:
+            self.left = True
+            return
+        self._put_off()
+        self._log.error("agent-ended", pid=pid, how=exits.how(os.waitstatus_to_exitcode(status)))
+
+    def _put_off(self) -> None:
+        now = time.monotonic()
+        self._deaths = 1 if now - self._started_at >= exits.LONG_LIFE_S else self._deaths + 1
+        self.restart_at = now + max(exits.restart_delay(self._deaths), 0.1)
+
+    def end(self) -> None:
+        """Kill the agent, if it is still there, and forget it."""
+        self._draining = True
+        if self.pid:
+            self.kill()
+            os.waitpid(self.pid, 0)
+            self.pid = 0
+
+    def close(self) -> None:
+        """Give up this process's copies of what is the agent's."""
+        if self._channel is not None:
+            self._channel.close()
+        if self.snapshot is not None:
+            self.snapshot.close()

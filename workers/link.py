@@ -1,0 +1,116 @@
+"""The link to one other worker, of this node or of another: what we ask of it, what it asks of us, and the way between.
+
+All that one turn has to say goes at once, as a rule. A link ends with either worker. What the
+owner of a topic held for the other is gone then, as its clients are; what waited at the owner
+is issued again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from workers.forwarded import Forwarded
+from workers.held import Held
+from workers.loop import READ, WRITE
+from workers.messages import CENSUS, Messages
+
+if TYPE_CHECKING:
+    from workers.owner import Owner
+    from workers.router import Router
+
+READS_PER_TURN: Final = 16
+
+
+class Link:
+    """Our end of the link to one worker; `ended` is called, with the reason, once there is nothing more to read."""
+
+    __slots__ = ("_ended", "_messages", "_router", "_waits_to_write", "forwarded", "held")
+
+    def __init__(
+        self, messages: Messages, router: Router, owner: Owner | None, ended: Callable[[Link, str], None]
+    ) -> None:
+        """Of an owner, calls are asked; without one, the other end only asks us."""
+        self._router = router
+        self._ended = ended
+        self._messages = messages
+        messages.link = self
+        self.forwarded = Forwarded(messages, router, owner)
+        self.held = Held(messages, router)
+        self._waits_to_write = False
+
+    def open(self) -> None:
+        """Read from now on."""
+        self._router.loop.add(self._messages.fileno(), self)
+        if self._messages.unsent:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what the kernel takes; never waits."""
+        if not self._messages.closed:
+            self._messages.flush()
+            self._wait_to_write(self._messages.unsent > 0)
+            self.held.flushed()
+
+    def _wait_to_write(self, wanted: bool) -> None:
+        if self._waits_to_write != wanted:
+            self._waits_to_write = wanted
+            self._router.loop.change(self._messages.fileno(), READ | WRITE if wanted else READ)
+
+    def ready(self, events: int) -> None:
+        """Read what the other end says, and write on."""
+        if events & WRITE:
+            self.flush()
+        # More than once, because a value may come in one batch, and the word to take it back in a later one. A worker
+        # that has been stopped for so long that there are more may be too late for it; others shall not wait for us.
+        for _ in range(READS_PER_TURN):
+            if not self._read():
+                return
+
+    def read_to_the_end(self) -> None:
+        """Take in all that a dead worker still said."""
+        while self._read():
+            pass
+
+    def _read(self) -> bool:
+        """Take in one batch. Returns False if there is none now, or never will be."""
+        if self._messages.closed:
+            return False
+        try:
+            messages = self._messages.read()
+        except BlockingIOError:
+            return False
+        except EOFError as error:
+            self.close(str(error) or "the other end closed it")
+            return False
+        except ValueError as error:
+            self.close(f"the other end sent {error}")
+            return False
+        if not self._messages.abroad:
+            self._hear(messages)
+            return True
+        try:
+            self._hear(messages)
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            self.close(f"the other end sent a message that makes no sense: {error!r}")
+            return False
+        return True
+
+    def _hear(self, messages: list[list[bytes]]) -> None:
+        forwarded, held = self.forwarded, self.held
+        for message in messages:
+            kind = message[0][0]
+            if kind <= CENSUS:
+                held.hear(kind, message)
+            else:
+                forwarded.hear(kind, message)
+
+    def close(self, reason: str) -> None:
+        """Close this end: what it held is gone, and what waits at the other end is issued again."""
+        if self._messages.closed:
+            return
+        self._router.loop.remove(self._messages.fileno())
+        self._messages.close()
+        self.held.close()
+        self._ended(self, reason)
+        self.forwarded.close()

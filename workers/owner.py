@@ -1,0 +1,84 @@
+"""A worker that owns topics, as the calls on their way to it see it: there to be asked, or not now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skywalker.errors import Busy
+from skywalker.wire import junction as wire
+from workers.calls import GRACE_S, TIME_IS_UP, Carrier, CensusCall, ClientCall
+
+if TYPE_CHECKING:
+    from skywalker.members import Place
+
+
+class Owner:
+    """One place on the ring. It may stay while the worker that has it is replaced."""
+
+    __slots__ = ("absent", "carrier", "place")
+
+    def __init__(self, place: Place, is_here: bool = False) -> None:
+        self.place = place
+        self.absent = Absent(self)
+        self.carrier: Carrier | None = None if is_here else self.absent  # None is here, where calls need no carrying
+
+    def wanted(self) -> None:
+        """A call waits for it to come back. One of a sibling's is brought by the supervisor."""
+
+    def met(self, carrier: Carrier) -> None:
+        """It can be asked: what waited for it goes there."""
+        self.carrier = carrier
+        self.absent.release(carrier)
+
+    def lost(self, carrier: Carrier) -> None:
+        """It cannot be asked that way any more."""
+        if self.carrier is carrier:
+            self.carrier = self.absent
+
+
+class Absent(Carrier):
+    """Where calls wait for an owner that cannot be asked now."""
+
+    __slots__ = ("_calls", "_owner")
+
+    def __init__(self, owner: Owner) -> None:
+        Carrier.__init__(self, owner, GRACE_S)
+        self._owner = owner
+        self._calls: dict[ClientCall, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def congested(self) -> bool:
+        return False
+
+    def forward(self, call: ClientCall) -> None:
+        call.carrier = self
+        self._calls[call] = None
+        self._owner.wanted()
+
+    def ask_back(self, call: ClientCall) -> None:
+        # "Is anyone there?" is asked of one that is about to be: so it gets the time that a last word has.
+        if call.ending == TIME_IS_UP and call.since == call.deadline:
+            return
+        self.withdraw(call)
+        call.left()
+
+    def withdraw(self, call: ClientCall) -> None:
+        del self._calls[call]
+        call.carrier = None
+
+    def ask_census(self, call: CensusCall, topic: bytes) -> None:
+        call.caller.router.turn.deadlines.discard(call, call.due)
+        call.caller.reply_error(wire.TOPIC, call.id, Busy("the worker that owns the topic cannot be reached now"))
+
+    def forget_census(self, call: CensusCall) -> None:
+        raise AssertionError("it answers at once")
+
+    def release(self, carrier: Carrier) -> None:
+        """Have another carrier take all calls that wait here."""
+        calls, self._calls = self._calls, {}
+        for call in calls:
+            carrier.forward(call)
+            if call.ending is not None:
+                carrier.ask_back(call)

@@ -1,0 +1,239 @@
+"""One worker of another node: the connection that we make to it, once calls are for it, and keep.
+
+    dial, from a source port that steers to the worker
+      -> [":peer", id, {"from": our node, "node": its node, "worker": w, "version": 1}]
+      <- [":peer", id, {"node": its node, "worker": the one that was met}]
+
+If that is who was wanted, both go on with messages.py on this connection. If the dial met
+another worker, it is made again.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import socket
+from typing import TYPE_CHECKING, Final
+
+from skywalker.members import Member, Place
+from skywalker.steering import PORTS_TRIED, source_port
+from skywalker.wire import junction as wire
+from skywalker.wire import values
+from skywalker.wire.frames import BadFrame, split
+from workers import sockets
+from workers.alarm import Alarm
+from workers.calls import GRACE_S
+from workers.link import Link
+from workers.loop import READ, WRITE
+from workers.owner import Owner
+from workers.stream import Stream
+
+if TYPE_CHECKING:
+    from workers.router import Router
+
+VERSION: Final = 1
+"""Of what nodes say to each other. A node refuses one that it does not know."""
+
+ATTEMPT_S: Final = 1.0
+"""Seconds for a node to accept a connection and say who it is."""
+
+PAUSE_S: Final = 0.05
+MAX_PAUSE_S: Final = 1.0
+"""Seconds between attempts that fail: doubled from the one to the other, and jittered."""
+
+PATIENCE: Final = 8
+"""Dials for each of a node's workers that may meet another one than was wanted, before they count as failed."""
+
+MAX_GRACE_S: Final = 0.3
+"""Seconds for a last word from far away, at most."""
+
+RETIRE_S: Final = 0.5
+"""Seconds for a worker that owns nothing any more to let go what waits there: then it is taken for dead."""
+
+MAX_ANSWER: Final = 4096
+
+
+class Peer(Owner):
+    """A worker of another node as an owner of topics."""
+
+    __slots__ = (
+        "_alarm", "_answer", "_asked_at", "_failures", "_link", "_member", "_retired", "_router", "_socket", "_strays",
+    )  # fmt: skip
+
+    def __init__(self, place: Place, member: Member, router: Router) -> None:
+        Owner.__init__(self, place)
+        self._member = member
+        self._router = router
+        self._link: Link | None = None
+        self._socket: socket.socket | None = None  # while it is being made
+        self._answer: bytes | None = None  # to :peer, as far as it is here; None before it is asked
+        self._asked_at = 0.0
+        self._failures = 0  # in a row
+        self._strays = 0  # dials in a row that met another worker
+        self._retired = False
+        self._alarm = Alarm(self._ring)  # limits an attempt, or puts off the next, or ends what is retired
+
+    def is_at(self, member: Member) -> bool:
+        """Whether `member`, of the same id, still is where this one is reached."""
+        ours = self._member
+        return (ours.address, ours.workers, ours.steering) == (member.address, member.workers, member.steering)
+
+    def wanted(self) -> None:
+        if self._socket is None and self._alarm.at is None and not self._retired:
+            self._dial()
+
+    def retire(self) -> bool:
+        """It owns nothing any more: be done with it, once calls had time to move. Returns whether they still have."""
+        if not self._retired:
+            self._retired = True
+            self._drop()
+            if self._link is not None:
+                self._alarm.set(self._router.turn, self._router.turn.now + RETIRE_S)
+        return self._link is not None
+
+    def stop(self) -> None:
+        """Close the connection, after what was written over it."""
+        self._retired = True
+        self._drop()
+        if self._link is not None:
+            self._link.close("this node ends")
+
+    def _ring(self) -> None:
+        if self._retired:
+            if self._link is not None:
+                self._link.close("it owns nothing any more")
+        elif self._socket is not None:
+            self._failed(f"no answer within {ATTEMPT_S:g} s")
+        elif len(self.absent):
+            self._dial()
+
+    # Making the connection.
+
+    def _dial(self) -> None:
+        address, turn = self._member.address, self._router.turn
+        self._answer = None
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        try:
+            self._socket = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+            sockets.tune(self._socket)
+            if self._member.steering:
+                self._steer(self._socket)
+            error = self._socket.connect_ex((address.host, address.port))
+            if error not in (0, errno.EINPROGRESS):
+                raise OSError(error, os.strerror(error))
+        except OSError as error:
+            self._failed(error.strerror or str(error))
+            return
+        self._router.loop.add(self._socket.fileno(), self, WRITE)
+        self._alarm.set(turn, turn.now + ATTEMPT_S)
+
+    def _steer(self, sock: socket.socket) -> None:
+        for attempt in range(PORTS_TRIED):
+            try:
+                sock.bind(("", source_port(self.place.worker, self._member.workers, random.random())))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE or attempt == PORTS_TRIED - 1:
+                    raise
+            else:
+                return
+
+    def ready(self, events: int) -> None:
+        """Go on with the attempt."""
+        assert self._socket is not None
+        try:
+            if self._answer is None:
+                self._ask(self._socket)
+            else:
+                self._hear(self._socket)
+        except OSError as error:
+            self._failed(error.strerror or str(error))
+        except ValueError as error:
+            self._failed(str(error))
+
+    def _ask(self, sock: socket.socket) -> None:
+        error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if error:
+            raise OSError(error, os.strerror(error))
+        if sock.getsockname() == sock.getpeername():
+            raise ValueError("it is connected to itself")
+        question = {
+            "from": self._router.node.id,
+            "node": self.place.node,
+            "worker": self.place.worker,
+            "version": VERSION,
+        }
+        sock.send(wire.frame(wire.PEER, values.pack(0), values.pack(question)))
+        self._answer = b""
+        self._asked_at = self._router.turn.now
+        self._router.loop.change(sock.fileno(), READ)
+
+    def _hear(self, sock: socket.socket) -> None:
+        assert self._answer is not None
+        try:
+            data = sock.recv(MAX_ANSWER)
+        except BlockingIOError:
+            return
+        if not data:
+            raise ValueError("it closed the connection")
+        frames, self._answer = split(self._answer + data)
+        if not frames:
+            return
+        if len(frames[0]) != 3 or isinstance(frames[0], BadFrame):
+            raise ValueError("it does not speak as a node does")
+        answer = values.unpack(frames[0][2])
+        match answer:
+            case {"node": str(node), "worker": int(worker)}:
+                if node != self.place.node:
+                    raise ValueError(f"node {node} answers there")
+                if worker == self.place.worker:
+                    self._open(sock)
+                else:
+                    self._stray()
+            case _:
+                raise ValueError(f"it does not speak as a node does: {wire.refusal(answer) or answer!r:.100}")
+
+    def _stray(self) -> None:
+        self._strays += 1
+        if self._strays % (PATIENCE * self._member.workers) == 0:
+            raise ValueError("its other workers answer, this one does not")
+        self._drop()
+        self._dial()
+
+    def _open(self, sock: socket.socket) -> None:
+        router = self._router
+        router.loop.remove(sock.fileno())
+        self._alarm.off(router.turn)
+        self._socket = None
+        self._failures = self._strays = 0
+        messages = Stream(sock, router.limits.mesh_bytes, router.turn)
+        self._link = Link(messages, router, self, self._ended)
+        self._link.forwarded.grace_s = min(MAX_GRACE_S, GRACE_S + router.turn.now - self._asked_at)
+        self._link.open()
+        self.met(self._link.forwarded)
+
+    def _drop(self) -> None:
+        self._alarm.off(self._router.turn)
+        if self._socket is not None:
+            if self._router.loop.has(self._socket.fileno()):
+                self._router.loop.remove(self._socket.fileno())
+            self._socket.close()
+            self._socket = None
+
+    def _failed(self, reason: str) -> None:
+        router = self._router
+        self._drop()
+        if not self._failures:
+            router.log.warning("peer-unreachable", peer=str(self._member), worker=self.place.worker, reason=reason)
+        self._failures += 1
+        pause = min(MAX_PAUSE_S, PAUSE_S * 2 ** min(self._failures, 10)) * (0.5 + random.random() / 2)
+        self._alarm.set(router.turn, router.turn.now + pause)
+
+    # The end.
+
+    def _ended(self, link: Link, reason: str) -> None:
+        self._link = None
+        self._alarm.off(self._router.turn)
+        self.lost(link.forwarded)
+        if not self._retired:
+            self._router.log.warning("peer-lost", peer=str(self._member), worker=self.place.worker, reason=reason)

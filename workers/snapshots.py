@@ -1,0 +1,26 @@
+"""Snapshots on their way from the agent to the workers: files in memory, since a message has no room for one."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import BinaryIO
+
+from skywalker.members import Member, Snapshot
+
+
+def write(snapshot: Snapshot) -> BinaryIO:
+    """Return a file that holds a snapshot; whoever has a copy of its descriptor can read() it."""
+    file = open(os.memfd_create("skywalker-ring"), "wb", buffering=0)  # noqa: SIM115  # the caller closes it
+    file.write(json.dumps([member.as_map() for member in snapshot]).encode())
+    return file
+
+
+def read(fd: int) -> Snapshot:
+    """Return the snapshot in a file, and close this descriptor of it."""
+    try:
+        data = os.pread(fd, os.fstat(fd).st_size, 0)  # the position is everybody's
+    finally:
+        os.close(fd)
+    members = [Member.parse(each) for each in json.loads(data)]
+    return Snapshot(member for member in members if member is not None)

@@ -1,0 +1,91 @@
+"""The way between workers of two nodes: a TCP connection, whose other end may be anything."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from typing import TYPE_CHECKING, Any, Final
+
+from skywalker.limits import KIB, MAX_FRAME, MAX_TOPIC
+from workers.messages import Messages
+
+if TYPE_CHECKING:
+    from workers.turn import Turn
+
+READ_BYTES: Final = 64 * KIB
+
+MAX_MESSAGE: Final = MAX_FRAME + MAX_TOPIC + KIB
+"""Bytes of one message: a value, a topic, and some more for the rest."""
+
+PATIENCE: Final = 4
+"""How many times the limit of queued bytes may wait for a node that asks and does not read: then it is cut off."""
+
+
+class Stream(Messages):
+    """Our end of it."""
+
+    __slots__ = ("_socket", "_tail")
+
+    def __init__(self, sock: socket.socket, limit: int, turn: Turn, first: bytes = b"") -> None:
+        """Take over a connection on which `first` is still to be written."""
+        Messages.__init__(self, limit, turn, True)
+        self._socket = sock
+        self._tail = b""
+        if first:
+            self._sealed.append(first)
+            self.unsent = len(first)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        try:
+            # With unread input, a close would have the kernel destroy what was just written.
+            while self._socket.recv(READ_BYTES):
+                pass
+        except OSError:
+            pass  # nothing more is there, or the connection is gone: either way it is to be closed
+        self._socket.close()
+
+    def flush(self) -> None:
+        if self._batch:
+            self._seal()
+        sealed = self._sealed
+        try:
+            while sealed:
+                batch = sealed[0]
+                sent = self._socket.send(batch)
+                self.unsent -= sent
+                if sent < len(batch):
+                    sealed[0] = batch[sent:]
+                else:
+                    sealed.popleft()
+        except BlockingIOError:
+            if self.unsent > PATIENCE * self._limit:
+                self._cut()
+        except OSError:
+            self._cut()
+
+    def _cut(self) -> None:
+        """Write nothing more; whoever reads finds the end."""
+        self._sealed.clear()
+        self.unsent = 0
+        with contextlib.suppress(OSError):  # it is cut already
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def read(self) -> list[Any]:
+        try:
+            data = self._socket.recv(READ_BYTES)
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            raise EOFError(f"cannot read: {error.strerror}") from error
+        if not data:
+            raise EOFError
+        messages, self._tail = self.cut(self._tail + data if self._tail else data)
+        if len(self._tail) > MAX_MESSAGE:
+            raise ValueError(f"a message of more than {MAX_MESSAGE} bytes")
+        return messages
