@@ -45,8 +45,9 @@ def _serve(config_file: Path | None, parent_fd: int, **flags: Any) -> int:
     given = {key: text for key, text in flags.items() if text is not None}
     settings = config.load(given, os.environ, config_file)
     # Only now: `skywalker --help` reads this file too.
-    from workers import supervisor
+    from workers import cluster, supervisor
 
+    cluster.check(settings)
     return supervisor.run(settings, parent_fd)
 
 

@@ -27,7 +27,7 @@ KEEPALIVE_PROBES: Final = 3
 UNACKNOWLEDGED_MS: Final = 30_000
 """Milliseconds in which a peer's kernel must acknowledge what we sent, or the connection is dead."""
 
-_WILDCARDS: Final = frozenset(("0.0.0.0", "::"))
+WILDCARDS: Final = frozenset(("0.0.0.0", "::"))
 
 LINK_BUFFER: Final = 1024 * 1024
 """Bytes asked for in a link's send buffer. The kernel grants about 416 KiB to an ordinary user."""
@@ -108,7 +108,7 @@ def advertised(address: str, bind: str, port: int) -> Address:
     except (AddressError, LocalProtocolError) as error:
         raise AddressError(f"cannot be reached at {address}: {error}") from error
     family, (host, _) = resolve(bind, port)
-    if host not in _WILDCARDS:
+    if host not in WILDCARDS:
         return Address(host, port)
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:

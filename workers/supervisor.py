@@ -15,15 +15,14 @@ import signal
 import socket
 import sys
 import time
-from pathlib import Path
 from typing import BinaryIO, Final
 
 import skywalker
 from skywalker.config import Config
-from skywalker.members import Member
 from skywalker.wire import frames
-from workers import birth, cluster, control, exits, sockets
-from workers.identity import Identity, StateDirectory, StateError, default_path
+from workers import birth, cluster, control, exits, snapshots, sockets
+from workers.ground import Ground
+from workers.identity import StateError
 from workers.keeper import Keeper
 from workers.lifecycle import Event, State
 from workers.log import Log
@@ -64,36 +63,21 @@ class Supervisor:
     def run(self) -> int:
         """Serve until told to end; return the exit status. Says in one line what keeps it from starting."""
         config = self._config
-        with contextlib.ExitStack() as stack:
-            try:
-                self._lock = stack.enter_context(sockets.claim(config.bind, config.port))
-                self._identity = self._identify(stack)
-                count = config.workers or os.cpu_count() or 1
-                listeners, steering = sockets.listeners(config.bind, config.port, count, config.backlog)
-                self._port = listeners[0].getsockname()[1]
-                self._member = Member(
-                    id=self._identity.id,
-                    name=config.name or socket.gethostname(),
-                    address=sockets.advertised(config.advertise, config.bind, self._port),
-                    workers=count,
-                    steering=steering,
-                    tokens=tuple(self._identity.tokens),
-                )
-            except sockets.AddressError as error:
-                print(f"skywalker: {error}", file=sys.stderr)
-                return exits.ADDRESS
-            except StateError as error:
-                print(f"skywalker: {error}", file=sys.stderr)
-                return exits.STATE
+        try:
+            self._ground = ground = Ground(self._config)
+        except (sockets.AddressError, StateError) as error:
+            print(f"skywalker: {error}", file=sys.stderr)
+            return exits.ADDRESS if isinstance(error, sockets.AddressError) else exits.STATE
+        with contextlib.closing(ground):
             sockets.allow_many_files()
-            self._slots = [Slot(number, listener) for number, listener in enumerate(listeners)]
+            self._slots = [Slot(number, listener) for number, listener in enumerate(ground.listeners)]
             self._signals.open()
             self._selector = selectors.DefaultSelector()
             self._selector.register(self._signals, selectors.EVENT_READ, self._on_signals)
             if self._parent_fd >= 0:
                 self._parent = socket.socket(fileno=self._parent_fd)
                 self._selector.register(self._parent, selectors.EVENT_READ, self._on_parent)
-            if cluster.needs_agent(config):
+            if cluster.needs_agent(self._config):
                 self._agent = Keeper(self._be_agent, self._signals, self._selector, self._follow, self._log)
             try:
                 for slot in self._slots:
@@ -109,15 +93,6 @@ class Supervisor:
                     self._agent.end()
         self._log.info("ended")
         return exits.OK
-
-    def _identify(self, stack: contextlib.ExitStack) -> Identity:
-        config = self._config
-        path = Path(config.state_dir) if config.state_dir else default_path(config.port)
-        self._state = None if path is None else StateDirectory(path)
-        if self._state is None:
-            return Identity.new(config.tokens)
-        stack.callback(self._state.close)
-        return self._state.open(config.tokens)
 
     # A turn.
 
@@ -193,16 +168,16 @@ class Supervisor:
             self._agent.start()
         self._log.info(
             "serving",
-            node=self._identity.id,
+            node=self._ground.member.id,
             host=self._config.bind,
-            port=self._port,
+            port=self._ground.port,
             workers=len(self._slots),
-            steering=self._member.steering,
+            steering=self._ground.member.steering,
             compiled=not str(frames.__file__).endswith(".py"),
         )
         if self._parent is not None:
             pids = [slot.pid for slot in self._slots]
-            ready = {"pid": os.getpid(), "host": self._config.bind, "port": self._port, "workers": pids}
+            ready = {"pid": os.getpid(), "host": self._config.bind, "port": self._ground.port, "workers": pids}
             with contextlib.suppress(BrokenPipeError):  # its end says so too, and is dealt with there
                 self._parent.sendall(json.dumps(ready).encode() + b"\n")
 
@@ -261,21 +236,22 @@ class Supervisor:
         self._close_what_is_ours(slot)
         log = self._log.bind(process="worker", worker=slot.number, pid=os.getpid())
         heard = cluster.hears_of_nodes(self._config)
-        node = Node(self._member, skywalker.__version__, slot.number, channel if heard else None)
+        node = Node(self._ground.member, skywalker.__version__, slot.number, channel if heard else None)
         worker = Worker(node, self._config.limits, self._config.drain_timeout_s, slot.listener, channel, log)
         return worker.run()
 
     def _be_agent(self, channel: control.Channel) -> int:
+        assert self._agent is not None, "who else makes one"
+        last = snapshots.read(os.dup(self._agent.snapshot.fileno())) if self._agent.snapshot else ()
         self._close_what_is_ours(None)
-        return cluster.be_agent(self._config, self._member, channel, self._log)
+        log = self._log.bind(process="agent", pid=os.getpid())
+        return cluster.be_agent(self._config, self._ground.member, last, channel, log)
 
     def _close_what_is_ours(self, but: Slot | None) -> None:
         """In a child, close what is not its own; the listener of one slot may be."""
         self._selector.close()
         self._signals.close()
-        self._lock.close()
-        if self._state is not None:
-            self._state.close()
+        self._ground.close()
         if self._parent is not None:
             self._parent.close()
         if self._agent is not None:
