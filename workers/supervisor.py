@@ -62,7 +62,6 @@ class Supervisor:
 
     def run(self) -> int:
         """Serve until told to end; return the exit status. Says in one line what keeps it from starting."""
-        config = self._config
         try:
             self._ground = ground = Ground(self._config)
         except (sockets.AddressError, StateError) as error:
@@ -106,7 +105,7 @@ class Supervisor:
                 self._start(slot)
         if self._agent is not None and self._agent.restart_at is not None and self._agent.restart_at <= now:
             self._agent.start()
-        if self._stop_at is not None and self._stop_at <= now:
+        if self._stop_at is not None and (self._stop_at <= now or self._nobody_waits()):
             self._stop()
         if self._kill_at is not None and self._kill_at <= now:
             self._log.warning("killing-workers", pids=[slot.pid for slot in self._alive()])
@@ -155,7 +154,6 @@ class Supervisor:
                 self._announce()
             case control.Idle(), _:
                 slot.happened(Event.IDLE)
-                self._stop_if_done()
             case control.Heard() as heard, _:
                 if self._agent is not None:
                     self._agent.tell(heard)
@@ -312,12 +310,11 @@ class Supervisor:
                 slot.listener.close()
                 slot.listener = None
 
-    def _stop_if_done(self) -> None:
-        """Stop once nobody waits, and nobody is sent here any more."""
-        if all(slot.state in (State.IDLE, State.STOPPING, State.GONE) for slot in self._slots) and (
+    def _nobody_waits(self) -> bool:
+        """Whether, in a node that drains, no call waits any more, and nobody is sent here."""
+        return all(slot.state in (State.IDLE, State.STOPPING, State.GONE) for slot in self._slots) and (
             self._agent is None or self._agent.left
-        ):
-            self._stop()
+        )
 
     def _stop(self) -> None:
         if self._kill_at is not None:
