@@ -1,4 +1,4 @@
-"""The settings of a node. Each is one field here or in Limits; everything else is made from these.
+"""The settings of a node. Each is one field of a class here or of Limits; everything else is made from these.
 
 SETTINGS is the table: for every setting its key in the TOML file, its SKYWALKER_* variable,
 its flag, what is allowed and one line of help. load() reads them: a flag outdoes a variable,
@@ -26,18 +26,10 @@ Value = str | int | float  # a bool is an int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Config:
-    """How one node runs. Made by load(), every value is within its range."""
+class Cluster:
+    """How one node finds others, and is found."""
 
-    bind: str = setting(DEFAULT_HOST, "address to listen on")
-    port: int = setting(DEFAULT_PORT, "TCP port to listen on; 0 takes any free one")
-    workers: int = setting(0, "worker processes; 0 means one for each core")
-    state_dir: str = setting("", "directory of what outlives the node, such as its tokens; empty means a usual place")
-    backlog: int = setting(1024, "connections that may wait to be accepted, at each worker")
-    name: str = setting("", "what this node calls itself; empty means the host name")
-    drain_timeout_s: float = setting(10.0, "time that calls still waiting get when the node is told to stop")
     advertise: str = setting("", "host:port at which others reach this node; empty means where it listens")
-    tokens: int = setting(TOKENS_PER_NODE, "tokens of a node that is new: more of them share topics out more evenly")
     join: str = setting("", "nodes of the cluster, host:port,host:port: any that answers leads to the rest")
     dns: str = setting("", "name whose A, AAAA or, if it begins with _, SRV records are the cluster's nodes")
     dns_server: str = setting("", "host:port of the name server to ask; empty means the system's")
@@ -50,7 +42,22 @@ class Config:
     consul_cert: str = setting("", "file with this node's certificate for Consul, and its key unless that is apart")
     consul_key: str = setting("", "file with the key of that certificate")
     health_bind: str = setting(DEFAULT_HOST, "address of the health check's HTTP server")
-    health_port: int = setting(0, "HTTP port of the health check; 0 means none, or any free one if Consul is to use it")
+    health_port: int = setting(0, "HTTP port of the health check; 0 means none, or with --register any free one")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Config:
+    """How one node runs. Made by load(), every value is within its range."""
+
+    bind: str = setting(DEFAULT_HOST, "address to listen on")
+    port: int = setting(DEFAULT_PORT, "TCP port to listen on; 0 takes any free one")
+    workers: int = setting(0, "worker processes; 0 means one for each core")
+    state_dir: str = setting("", "directory of what outlives the node, such as its tokens; empty means a usual place")
+    backlog: int = setting(1024, "connections that may wait to be accepted, at each worker")
+    name: str = setting("", "what this node calls itself; empty means the host name")
+    drain_timeout_s: float = setting(10.0, "time that calls still waiting get when the node is told to stop")
+    tokens: int = setting(TOKENS_PER_NODE, "tokens of a node that is new: more of them share topics out more evenly")
+    cluster: Cluster = dataclasses.field(default_factory=Cluster)
     limits: Limits = dataclasses.field(default_factory=Limits)
 
 
@@ -186,14 +193,20 @@ class Setting:
         return _RANGES.get(self.key, _ANY_DURATION if self._is_duration else _ANY_NUMBER)
 
 
-def _settings(defaults: Config | Limits, table: str) -> Iterator[Setting]:
+def _settings(defaults: Config | Cluster | Limits, table: str) -> Iterator[Setting]:
     for field in dataclasses.fields(defaults):
         if "help" in field.metadata:
             yield Setting(table, field.name, getattr(defaults, field.name), field.metadata["help"])
 
 
-SETTINGS: Final[tuple[Setting, ...]] = (*_settings(Config(), ""), *_settings(Limits(), "limits"))
+SETTINGS: Final[tuple[Setting, ...]] = (
+    *_settings(Config(), ""),
+    *_settings(Cluster(), "cluster"),
+    *_settings(Limits(), "limits"),
+)
 """Every setting in the order of the fields, those of Config first."""
+
+TABLES: Final = ("cluster", "limits")
 
 BY_KEY: Final[Mapping[str, Setting]] = {each.key: each for each in SETTINGS}
 """No key is in two tables, so that one name is enough for a flag, a variable or a keyword argument."""
@@ -228,10 +241,10 @@ def checked(settings: Mapping[str, object]) -> dict[str, Value]:
 
 
 def _config(values: Mapping[str, Value]) -> Config:
-    tables: dict[str, dict[str, Any]] = {"": {}, "limits": {}}
+    tables: dict[str, dict[str, Any]] = {table: {} for table in ("", *TABLES)}
     for key, value in values.items():
         tables[BY_KEY[key].table][key] = value
-    return Config(**tables[""], limits=Limits(**tables["limits"]))
+    return Config(**tables[""], cluster=Cluster(**tables["cluster"]), limits=Limits(**tables["limits"]))
 
 
 def _from_file(file: Path) -> dict[str, Value]:
@@ -253,12 +266,12 @@ def _from_file(file: Path) -> dict[str, Value]:
 
 def _flattened(document: Mapping[str, object], file: Path) -> Iterator[tuple[str, object]]:
     for key, value in document.items():
-        if key != "limits":
+        if key not in TABLES:
             yield key, value
         elif isinstance(value, dict):
-            yield from ((f"limits.{inner}", of) for inner, of in value.items())
+            yield from ((f"{key}.{inner}", of) for inner, of in value.items())
         else:
-            raise ConfigError(f"{file}: limits: {value!r} is not a table; write [limits] and its keys below it")
+            raise ConfigError(f"{file}: {key}: {value!r} is not a table; write [{key}] and its keys below it")
 
 
 def _instead(unknown: str, known: list[str]) -> str:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skywalker import config
-from skywalker.config import BY_KEY, SETTINGS, Config, Setting, Value, load
+from skywalker.config import BY_KEY, SETTINGS, Cluster, Config, Setting, Value, load
 from skywalker.errors import ConfigError
 from skywalker.limits import Limits
 
@@ -20,11 +20,13 @@ DOCS = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 
 
 def value_of(loaded: Config, setting: Setting) -> Value:
-    value: Value = getattr(loaded.limits if setting.table else loaded, setting.key)
+    value: Value = getattr(getattr(loaded, setting.table) if setting.table else loaded, setting.key)
     return value
 
 
 def allowed_values(setting: Setting) -> st.SearchStrategy[Value]:
+    if setting.is_switch:
+        return st.booleans()
     if isinstance(setting.default, str):
         return st.text(st.characters(categories=["L", "N", "P"]), min_size=1)
     least, most = setting._range
@@ -39,8 +41,9 @@ settings_and_values = st.sampled_from(SETTINGS).flatmap(
 
 
 def toml(setting: Setting, value: Value) -> str:
-    # repr() of a number is TOML, and JSON's strings are TOML's.
-    return f"{setting.path} = {json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)}"
+    # repr() of a number is TOML, and JSON's strings and truths are TOML's.
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else repr(value)
+    return f"{setting.path} = {text}"
 
 
 def test_without_anything_the_defaults_hold() -> None:
@@ -48,8 +51,8 @@ def test_without_anything_the_defaults_hold() -> None:
 
 
 def test_every_field_is_one_setting_with_help() -> None:
-    fields = {field.name for field in dataclasses.fields(Config)} - {"limits"}
-    fields |= {field.name for field in dataclasses.fields(Limits)}
+    fields = {field.name for field in dataclasses.fields(Config)} - {"cluster", "limits"}
+    fields |= {field.name for table in (Cluster, Limits) for field in dataclasses.fields(table)}
     assert {setting.key for setting in SETTINGS} == fields
     assert len(SETTINGS) == len(fields), "a key is in two tables"
     assert all(setting.help for setting in SETTINGS)

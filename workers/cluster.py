@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from skywalker.address import Address
-from skywalker.config import Config
+from skywalker.config import Cluster
 from skywalker.errors import ConfigError, SkywalkerError
 from skywalker.members import Member
 from workers import sockets
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from skywalker.discovery.source import Source
 
 
-def needs_agent(config: Config) -> bool:
+def needs_agent(config: Cluster) -> bool:
     """Whether the node is to find others, be found, or answer health checks."""
     return bool(config.join or config.dns or config.consul or config.register or config.health_port)
 
 
-def hears_of_nodes(config: Config) -> bool:
+def hears_of_nodes(config: Cluster) -> bool:
     """Whether other nodes may make themselves known by a :join."""
     return bool(config.join)
 
 
-def check(config: Config) -> None:
+def check(config: Cluster) -> None:
     """Raise ConfigError for settings that are wrong, or wrong together. Nothing is asked over a network."""
     chosen = {"--join": config.join, "--dns": config.dns, "--consul": config.consul}
     ways = [flag for flag, value in chosen.items() if value]
@@ -38,12 +38,13 @@ def check(config: Config) -> None:
         raise ConfigError(f"{' and '.join(ways)}: a cluster is found in one way, so give one of them")
     try:
         _source(config)
-        _access(config)
+        if config.register:
+            _access(config)
     except SkywalkerError as error:
         raise ConfigError(f"{ways[0] if ways else '--register'}: {error}") from error
 
 
-def be_agent(config: Config, member: Member, last: Iterable[Member], channel: Channel, log: Log) -> int:
+def be_agent(config: Cluster, member: Member, last: Iterable[Member], channel: Channel, log: Log) -> int:
     """Run the agent of a node; return its exit status. `last` were in the last snapshot of the agent before it."""
     # Only here: it takes much that no worker needs.
     from workers.agent import Agent
@@ -63,7 +64,7 @@ def be_agent(config: Config, member: Member, last: Iterable[Member], channel: Ch
     ).run()
 
 
-def _source(config: Config) -> Source | None:
+def _source(config: Cluster) -> Source | None:
     if config.consul:
         from skywalker.discovery.consul import ConsulSource
 
@@ -76,7 +77,7 @@ def _source(config: Config) -> Source | None:
     return None
 
 
-def _access(config: Config) -> ConsulAccess:
+def _access(config: Cluster) -> ConsulAccess:
     from skywalker.discovery.consul_access import ConsulAccess
 
     return ConsulAccess.parse(
@@ -88,7 +89,7 @@ def _access(config: Config) -> ConsulAccess:
     )
 
 
-def _registration(config: Config, member: Member, health: Address) -> Registration:
+def _registration(config: Cluster, member: Member, health: Address) -> Registration:
     from skywalker.discovery.registration import Registration, Service
 
     host = member.address.host if config.health_bind in sockets.WILDCARDS else health.host

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from skywalker import config
-from skywalker.config import SETTINGS, Setting
+from skywalker.config import SETTINGS, TABLES, Setting
 
 
 def _option(setting: Setting) -> click.Option:
@@ -22,18 +22,15 @@ def _option(setting: Setting) -> click.Option:
 
 
 class Serve(click.Command):
-    """A command whose help keeps the limits apart, which few need."""
+    """A command whose help keeps apart what belongs together."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under one heading for each table of settings."""
-        limits = {setting.key for setting in SETTINGS if setting.table == "limits"}
+        tables = {setting.key: setting.table for setting in SETTINGS}
         options = self.get_params(ctx)
-        for title, wanted in (
-            ("Options", [option for option in options if option.name not in limits]),
-            ("Limits", [option for option in options if option.name in limits]),
-        ):
-            with formatter.section(title):
-                formatter.write_dl(_rows(wanted, ctx))
+        for table in ("", *TABLES):
+            with formatter.section(table.capitalize() or "Options"):
+                formatter.write_dl(_rows((each for each in options if tables.get(each.name or "", "") == table), ctx))
 
 
 def _rows(options: Iterable[click.Parameter], ctx: click.Context) -> list[tuple[str, str]]:
@@ -47,7 +44,7 @@ def _serve(config_file: Path | None, parent_fd: int, **flags: Any) -> int:
     # Only now: `skywalker --help` reads this file too.
     from workers import cluster, supervisor
 
-    cluster.check(settings)
+    cluster.check(settings.cluster)
     return supervisor.run(settings, parent_fd)
 
 

@@ -27,7 +27,7 @@ class Ground:
             self.member = Member(
                 id=identity.id,
                 name=config.name or socket.gethostname(),
-                address=sockets.advertised(config.advertise, config.bind, self.port),
+                address=sockets.advertised(config.cluster.advertise, config.bind, self.port),
                 workers=count,
                 steering=steering,
                 tokens=tuple(identity.tokens),

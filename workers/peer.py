@@ -224,7 +224,7 @@ class Peer(Owner):
         router = self._router
         self._drop()
         if not self._failures:
-            router.log.warning("peer-unreachable", peer=str(self._member), worker=self.place.worker, reason=reason)
+            router.log.warning("peer-unreachable", peer=str(self._member), its_worker=self.place.worker, reason=reason)
         self._failures += 1
         pause = min(MAX_PAUSE_S, PAUSE_S * 2 ** min(self._failures, 10)) * (0.5 + random.random() / 2)
         self._alarm.set(router.turn, router.turn.now + pause)
@@ -236,4 +236,4 @@ class Peer(Owner):
         self._alarm.off(self._router.turn)
         self.lost(link.forwarded)
         if not self._retired:
-            self._router.log.warning("peer-lost", peer=str(self._member), worker=self.place.worker, reason=reason)
+            self._router.log.warning("peer-lost", peer=str(self._member), its_worker=self.place.worker, reason=reason)

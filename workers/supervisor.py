@@ -76,7 +76,7 @@ class Supervisor:
             if self._parent_fd >= 0:
                 self._parent = socket.socket(fileno=self._parent_fd)
                 self._selector.register(self._parent, selectors.EVENT_READ, self._on_parent)
-            if cluster.needs_agent(self._config):
+            if cluster.needs_agent(self._config.cluster):
                 self._agent = Keeper(self._be_agent, self._signals, self._selector, self._follow, self._log)
             try:
                 for slot in self._slots:
@@ -99,14 +99,14 @@ class Supervisor:
         for key, _ in self._selector.select(self._wait()):
             key.data()
         now = time.monotonic()
+        if self._stop_at is not None and (self._stop_at <= now or self._nobody_waits()):
+            self._stop()
         for slot in self._slots:
             if slot.restart_at is not None and slot.restart_at <= now:
                 slot.restart_at = None
                 self._start(slot)
         if self._agent is not None and self._agent.restart_at is not None and self._agent.restart_at <= now:
             self._agent.start()
-        if self._stop_at is not None and (self._stop_at <= now or self._nobody_waits()):
-            self._stop()
         if self._kill_at is not None and self._kill_at <= now:
             self._log.warning("killing-workers", pids=[slot.pid for slot in self._alive()])
             self._kill_all()
@@ -233,7 +233,7 @@ class Supervisor:
     def _be_worker(self, slot: Slot, channel: control.Channel) -> int:
         self._close_what_is_ours(slot)
         log = self._log.bind(process="worker", worker=slot.number, pid=os.getpid())
-        heard = cluster.hears_of_nodes(self._config)
+        heard = cluster.hears_of_nodes(self._config.cluster)
         node = Node(self._ground.member, skywalker.__version__, slot.number, channel if heard else None)
         worker = Worker(node, self._config.limits, self._config.drain_timeout_s, slot.listener, channel, log)
         return worker.run()
@@ -243,7 +243,7 @@ class Supervisor:
         last = snapshots.read(os.dup(self._agent.snapshot.fileno())) if self._agent.snapshot else ()
         self._close_what_is_ours(None)
         log = self._log.bind(process="agent", pid=os.getpid())
-        return cluster.be_agent(self._config, self._ground.member, last, channel, log)
+        return cluster.be_agent(self._config.cluster, self._ground.member, last, channel, log)
 
     def _close_what_is_ours(self, but: Slot | None) -> None:
         """In a child, close what is not its own; the listener of one slot may be."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import selectors
 import signal
@@ -31,7 +32,9 @@ def test_a_worker_that_ended_before_it_was_heard_to_be_idle_is_the_last_to_be_wa
         slot.happened(Event.DRAIN)
         supervisor = Supervisor(Config())
         supervisor._slots, supervisor._selector, supervisor._draining = [slot], selector, True
+        supervisor._stop_at = math.inf
         supervisor._reap()
+        supervisor._turn()
         assert slot.state is State.GONE
         assert slot.restart_at is None, "nobody waits for its successor"
 

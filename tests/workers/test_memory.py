@@ -272,5 +272,6 @@ def test_memory_of_large_values_goes_back_to_the_system_when_they_have_gone() ->
         heap.look()
         after = process.memory_info().rss
     worker.turn()
+    worker.close()
     assert full - before > 80 * MIB
     assert after - before < 20 * MIB
