@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import Busy
 from skywalker.junction import Call
-from skywalker.limits import MAX_FRAME
+from skywalker.limits import MAX_FRAME, MAX_TIMEOUT_MS
 from skywalker.wire import values
 from skywalker.wire.junction import NIL, TRUE
 from workers.calls import NodeCall
@@ -29,6 +29,9 @@ from workers.messages import (
 
 if TYPE_CHECKING:
     from workers.router import Router
+
+
+MAX_TIMEOUT_S: Final = MAX_TIMEOUT_MS / 1000
 
 
 class HeldCall(NodeCall):
@@ -107,7 +110,7 @@ class Held:
         if self.messages.abroad:
             if number in self._calls:
                 raise ValueError("the number of another call")
-            came = self.router.turn.now + min(0.0, came)
+            came = self.router.turn.now + max(-MAX_TIMEOUT_S, min(0.0, came))
         call = HeldCall.__new__(HeldCall)
         call.begin(topic, came, value, group)
         call.begin_for(self, number)

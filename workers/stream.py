@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 from typing import TYPE_CHECKING, Any, Final
 
@@ -64,19 +63,15 @@ class Stream(Messages):
                 else:
                     sealed.popleft()
         except BlockingIOError:
-            if self.unsent > PATIENCE * self._limit:
-                self._cut()
+            pass
         except OSError:
-            self._cut()
-
-    def _cut(self) -> None:
-        """Write nothing more; whoever reads finds the end."""
-        self._sealed.clear()
-        self.unsent = 0
-        with contextlib.suppress(OSError):  # it is cut already
-            self._socket.shutdown(socket.SHUT_RDWR)
+            # It is dead. What it said before is still to be read, and then its end.
+            sealed.clear()
+            self.unsent = 0
 
     def read(self) -> list[Any]:
+        if self.unsent > PATIENCE * self._limit:
+            raise EOFError("the other end asks, and does not read the answers")
         try:
             data = self._socket.recv(READ_BYTES)
         except BlockingIOError:
