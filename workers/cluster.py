@@ -44,20 +44,23 @@ def check(config: Cluster) -> None:
         raise ConfigError(f"{ways[0] if ways else '--register'}: {error}") from error
 
 
-def be_agent(config: Cluster, member: Member, last: Iterable[Member], channel: Channel, log: Log) -> int:
-    """Run the agent of a node; return its exit status. `last` were in the last snapshot of the agent before it."""
+def be_agent(config: Cluster, member: Member, near: Address, last: Iterable[Member], channel: Channel, log: Log) -> int:
+    """Run the agent of a node; return its exit status.
+
+    `near` is where the node is reached from its own machine; `last` were in the last snapshot of the agent before it.
+    """
     # Only here: it takes much that no worker needs.
     from workers.agent import Agent
+    from workers.health import Health
 
-    health = Address(config.health_bind, config.health_port) if config.health_port else None
-    if config.register and health is None:
-        health = Address(config.health_bind, _free_port(config.health_bind))
+    port = config.health_port or (_free_port(config.health_bind) if config.register else 0)
+    health = Address(config.health_bind, port)
     return Agent(
         member,
         _source(config),
         learning=bool(config.join),
-        registration=_registration(config, member, health) if health is not None and config.register else None,
-        health=health,
+        registration=_registration(config, member, health) if config.register else None,
+        health=Health(health, near) if port else None,
         channel=channel,
         log=log,
         last=last,

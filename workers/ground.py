@@ -24,6 +24,7 @@ class Ground:
             count = config.workers or os.cpu_count() or 1
             self.listeners, steering = sockets.listeners(config.bind, config.port, count, config.backlog)
             self.port = int(self.listeners[0].getsockname()[1])
+            self.near = sockets.near(config.bind, self.port)
             self.member = Member(
                 id=identity.id,
                 name=config.name or socket.gethostname(),

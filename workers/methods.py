@@ -127,8 +127,8 @@ def hello(session: Session, frame: Arguments) -> None:
     ring = options.get("ring", session.follows_ring)
     if not isinstance(name, str) or not isinstance(acks, bool) or not isinstance(ring, bool):
         raise errors.BadFrame("in the options of :hello `name` is a string, `ack` and `ring` are true or false")
-    session.greeted(name, acks, ring)
     session.reply(wire.HELLO, id, session.router.node.packed_greeting)
+    session.greeted(name, acks, ring)
 
 
 def nodes(session: Session, frame: Arguments) -> None:
@@ -181,9 +181,6 @@ METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {
     wire.TOKENS: tokens,
     wire.TOPIC: topic,
     wire.PING: ping,
-    wire.NODES: nodes,
-    wire.JOIN: join,
-    wire.PEER: peer,
     wire.HELLO: hello,
     wire.NODES: nodes,
     wire.JOIN: join,

@@ -244,6 +244,8 @@ class Session(Connection):
             self.peer = f"{self.peer.split()[0]} ({name[:MAX_LOGGED_NAME]})"
         self.acks = acks
         self.follows_ring = follows_ring
+        if self.router.node_drains:
+            self.ring_changed()
         if self._probe is None:
             self._probe = Alarm(self._probe_silence)
             self._probe.set(self.turn, self.turn.now + self.router.limits.idle_probe_s)

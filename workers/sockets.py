@@ -119,6 +119,14 @@ def advertised(address: str, bind: str, port: int) -> Address:
             return Address("127.0.0.1" if family == socket.AF_INET else "::1", port)
 
 
+def near(bind: str, port: int) -> Address:
+    """Return where a node that listens there is reached from its own machine."""
+    family, (host, _) = resolve(bind, port)
+    if host in WILDCARDS:
+        host = "127.0.0.1" if family == socket.AF_INET else "::1"
+    return Address(host, port)
+
+
 def tune(sock: socket.socket) -> None:
     """Have small writes leave at once, and a dead peer noticed."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -243,7 +243,7 @@ class Supervisor:
         last = snapshots.read(os.dup(self._agent.snapshot.fileno())) if self._agent.snapshot else ()
         self._close_what_is_ours(None)
         log = self._log.bind(process="agent", pid=os.getpid())
-        return cluster.be_agent(self._config.cluster, self._ground.member, last, channel, log)
+        return cluster.be_agent(self._config.cluster, self._ground.member, self._ground.near, last, channel, log)
 
     def _close_what_is_ours(self, but: Slot | None) -> None:
         """In a child, close what is not its own; the listener of one slot may be."""
