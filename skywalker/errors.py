@@ -3,6 +3,7 @@
 SkywalkerError
 ├── TimedOut               the call's own time is over (also a TimeoutError)
 ├── Unreachable            no node answered (also a ConnectionError)
+├── DiscoveryError         the addresses of a cluster's nodes could not be found
 ├── Closed                 the client was closed by its owner
 ├── ConfigError            a setting is wrong: says which, where, and what is allowed
 ├── LocalProtocolError     we tried to send what the protocol forbids; nothing was sent
@@ -27,6 +28,10 @@ class TimedOut(SkywalkerError, TimeoutError):
 
 class Unreachable(SkywalkerError, ConnectionError):
     """No node could be reached within the call's time; the text says which and why."""
+
+
+class DiscoveryError(SkywalkerError):
+    """Where the addresses of a cluster's nodes are looked for gave none; the text says where and why."""
 
 
 class Closed(SkywalkerError):

@@ -1,0 +1,42 @@
+"""What every source of addresses has in common. It knows addresses only: who answers there, the nodes tell."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+
+from skywalker.address import Address
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """What one look has found."""
+
+    addresses: frozenset[Address]
+    pause_s: float | None
+    """Seconds until another look is of use: 0 for at once, None for never."""
+
+
+class Source(abc.ABC):
+    """Where the addresses of a cluster's nodes are found. Its text says where that is, and holds no secret.
+
+    All methods block. One thread at a time may look(); addresses() and close() may be called by any.
+    """
+
+    @abc.abstractmethod
+    def look(self) -> Finding:
+        """Return what is there now. May first wait, for about a minute, until that differs from the last look.
+
+        Raises DiscoveryError: nothing is known now. The look after one that failed does not wait.
+        """
+
+    def addresses(self) -> frozenset[Address]:
+        """Return what is there now, without waiting for anything but the answer. Raises DiscoveryError."""
+        return self.look().addresses
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Have a look that is under way end soon, if need be by an error. Nothing may be asked afterwards."""
+
+    @abc.abstractmethod
+    def __str__(self) -> str: ...

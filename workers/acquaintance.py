@@ -1,0 +1,252 @@
+"""One connection of the agent to a node: dials, greets, pings, and reports what comes of it to Membership.
+
+Whatever the other side sends, it costs no more than this connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final
+
+from skywalker.address import Address
+from skywalker.discovery.greeting import Greeting
+from skywalker.discovery.membership import MAX_CONTACTS, Membership
+from skywalker.errors import BadArity, BadFrame, UnknownMethod
+from skywalker.limits import KIB
+from skywalker.members import Member
+from skywalker.wire import frames, values
+from skywalker.wire import junction as wire
+from workers.log import Log
+
+# Each has at most one call in flight of these, which need different ids from nobody but each other.
+_HELLO_ID: Final = values.pack(1)
+_PING_ID: Final = values.pack(2)
+_NODES_ID: Final = values.pack(3)
+_JOIN_ID: Final = values.pack(4)
+
+LISTED_WITHIN_S: Final = 5.0
+"""Seconds for a node to say who is in its ring, page by page."""
+
+MAX_UNREAD: Final = 64 * KIB
+"""Bytes of ours that a node may leave unread: we say little, and a node that lives reads it."""
+
+MAX_REASON: Final = 200
+"""Characters of a reason, which may be the other side's words."""
+
+EYEBALLS_S: Final = 0.1
+"""Seconds that one address of a host name may take before the next is tried beside it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Introduction:
+    """What we tell every node of ourselves."""
+
+    name: str
+    joins_at: Address | None  # where others find us, if they learn it from us and from no other source
+
+
+class Acquaintance(asyncio.Protocol):
+    """A connection, from dial() until it is lost or hung up; the next one is another acquaintance.
+
+    Each report to `membership` is followed by a call of `act`. After hang_up() there is none.
+    """
+
+    def __init__(
+        self, address: Address, ours: Introduction, membership: Membership, act: Callable[[], None], log: Log
+    ) -> None:
+        self._address = address
+        self._ours = ours
+        self._membership = membership
+        self._act = act
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        self._dialling: asyncio.Task[None] | None = None
+        self._transport: asyncio.Transport | None = None
+        self._tail = b""
+        self._is_greeted = False
+        self._over = False
+        self._pages: list[Member] = []
+        self._version = ""  # of the ring that is being listed
+        self._listed_by: asyncio.TimerHandle | None = None
+
+    # What we do.
+
+    def dial(self) -> None:
+        """Begin to connect. How long that may take others decide."""
+        self._dialling = self._loop.create_task(self._dial(), name=f"dial {self._address}")
+
+    def ping(self) -> None:
+        """Ask whether the node lives."""
+        self._write(wire.PING, _PING_ID)
+
+    def ask(self) -> None:
+        """Ask who is in the ring that the node uses."""
+        self._pages, self._version = [], ""
+        self._listed_by = self._loop.call_later(LISTED_WITHIN_S, self._listed)
+        self._write(wire.NODES, _NODES_ID)
+
+    def hang_up(self) -> None:
+        """Close the connection, or end the attempt, and report nothing more."""
+        self._over = True
+        self._no_more_pages()
+        if self._dialling is not None:
+            self._dialling.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def _dial(self) -> None:
+        numeric = ":" in self._address.host or self._address.host.replace(".", "").isdigit()
+        try:
+            await self._loop.create_connection(
+                lambda: self,
+                self._address.host,
+                self._address.port,
+                happy_eyeballs_delay=None if numeric else EYEBALLS_S,
+            )
+        except OSError as error:
+            self._end(_cause(error))
+        except ValueError:
+            self._end(f"{self._address.host!r} cannot be a host name")
+
+    def _write(self, *elements: bytes) -> None:
+        assert self._transport is not None
+        self._transport.write(wire.frame(*elements))
+        if self._transport.get_write_buffer_size() > MAX_UNREAD:
+            self._end("it does not read what we say")
+
+    def _end(self, reason: str) -> None:
+        """Close and report it, once."""
+        if not self._over:
+            self.hang_up()
+            self._membership.ended(self._address, reason[:MAX_REASON], self._loop.time())
+            self._act()
+
+    def _is_foreign(self, reason: str) -> None:
+        self.hang_up()
+        self._membership.foreign(self._address, reason[:MAX_REASON], self._loop.time())
+        self._act()
+
+    # What asyncio tells us.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if self._over:
+            transport.abort()
+        elif transport.get_extra_info("sockname") == transport.get_extra_info("peername"):
+            # A free port that the system hands out can be connected to itself.
+            self._end("connection refused")
+        else:
+            self._write(wire.HELLO, _HELLO_ID, values.pack({"name": self._ours.name, "ring": True}))
+
+    def data_received(self, data: bytes) -> None:
+        found, self._tail = frames.split(self._tail + data)
+        for frame in found:
+            if self._over:
+                return
+            if isinstance(frame, frames.BadFrame):
+                self._end(f"it sent what cannot be read: {frame.reason}")
+                return
+            try:
+                self._received(frame)
+            except ValueError as error:
+                self._end(f"it sent what cannot be read: {error}")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end("the node closed the connection" if exc is None else _cause(exc))
+
+    # What the node says.
+
+    def _received(self, frame: list[bytes]) -> None:
+        """Deal with a message, unless it is for somebody newer than us. Raises ValueError if it cannot be read."""
+        method = frame[0]
+        if frame == [wire.PING, wire.NIL]:
+            self._write(wire.PING, wire.NIL, wire.TRUE)
+        elif method == wire.PING:
+            self._membership.answered(self._address, self._loop.time())
+            self._act()
+        elif len(frame) == 3 and method in self._HEARS:
+            self._HEARS[method](self, values.unpack(frame[2]))
+
+    def _greeted(self, answer: Any) -> None:
+        assert self._transport is not None
+        if self._is_greeted:
+            raise ValueError("an answer to a second :hello")
+        self._is_greeted = True
+        refused = wire.refusal(answer)
+        if refused is not None:
+            if isinstance(refused, UnknownMethod | BadArity | BadFrame):
+                self._is_foreign(f"it does not know :hello, {refused}")
+            else:
+                self._end(f"the node said {refused}")
+            return
+        host, port = self._transport.get_extra_info("peername")[:2]
+        greeting = Greeting.parse(answer, Address(host, port))
+        if greeting is None:
+            self._is_foreign("its answer to :hello is none of a node's")
+            return
+        self._membership.greeted(self._address, greeting, self._loop.time())
+        self._act()
+        if self._ours.joins_at is not None and not self._over:
+            self._write(wire.JOIN, _JOIN_ID, values.pack(str(self._ours.joins_at)))
+
+    def _pushed(self, news: Any) -> None:
+        match news:
+            case {"version": str(version), "leaving": bool(leaving)}:
+                self._membership.pushed(self._address, version, leaving, self._loop.time())
+                self._act()
+            case _:
+                raise ValueError("a :ring that holds no version")
+
+    def _page(self, page: Any) -> None:
+        """Take in some members of a ring; one that has changed since the first page will be told, and read, anew."""
+        if self._listed_by is None:
+            return
+        match page:
+            case {"version": str(version), "nodes": [*nodes], "more": bool(more)}:
+                before = self._pages[-1].id if self._pages else ""
+                members = [member for member in map(Member.parse, nodes) if member is not None]
+                self._pages += members
+                self._version = self._version or version
+                if more and members and members[-1].id > before and len(self._pages) < MAX_CONTACTS:
+                    self._write(wire.NODES, _NODES_ID, values.pack(members[-1].id))
+                else:
+                    self._listed()
+            case _:
+                self._listed()  # it does not know :nodes, or is of a later kind
+
+    def _joined(self, answer: Any) -> None:
+        if refused := wire.refusal(answer):
+            self._log.warning("join-refused", address=self._address, code=refused.code, reason=refused)
+
+    def _failed(self, error: Any) -> None:
+        self._end(f"the node said {wire.refusal(error) or error!r}")
+
+    _HEARS: ClassVar[Mapping[bytes, Callable[[Acquaintance, Any], None]]] = {
+        wire.HELLO: _greeted,
+        wire.RING: _pushed,
+        wire.NODES: _page,
+        wire.JOIN: _joined,
+        wire.ERROR: _failed,
+    }
+
+    def _listed(self) -> None:
+        self._no_more_pages()
+        self._membership.listed(self._address, self._version, self._pages, self._loop.time())
+        self._pages = []
+        self._act()
+
+    def _no_more_pages(self) -> None:
+        if self._listed_by is not None:
+            self._listed_by.cancel()
+            self._listed_by = None
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror):
+        return os.strerror(error.errno).lower()  # asyncio words it at length
+    return str(error) or type(error).__name__

@@ -1,0 +1,226 @@
+"""The process of a node that does everything slow or chatty: who else is in the cluster, and being found by others.
+
+It hands the supervisor a snapshot whenever the cluster changes. If it dies, traffic goes on
+with the last one. Sources of addresses and Consul may block, each in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from skywalker.address import Address
+from skywalker.discovery.membership import Membership
+from skywalker.discovery.registration import Registration
+from skywalker.discovery.source import Source
+from skywalker.discovery.watch import watch
+from skywalker.errors import LocalProtocolError
+from skywalker.members import Member, Snapshot
+from workers import exits, snapshots
+from workers.acquaintance import Introduction
+from workers.circle import Circle
+from workers.control import Channel, Drain, Heard, Left, Message, Ring, Serving, Stop
+from workers.health import Health
+from workers.log import Log
+
+NOT_OURS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
+"""Signals go to the whole process group, but are for the supervisor; it tells the agent when to end."""
+
+TELL_AGAIN_S: Final = 0.1
+"""Seconds until a supervisor that had no room for a snapshot is told again."""
+
+BIND_AGAIN_S: Final = 1.0
+"""Seconds until the health server tries again for a port that another has."""
+
+
+class Agent:
+    """The agent of the node `me`, from its fork to its end.
+
+    `source` lists addresses of the cluster. With `learning` others are learned from the nodes there, and they learn
+    ours. `health` is where the health server listens. `last` is the snapshot that an agent before this one made last.
+    """
+
+    def __init__(
+        self,
+        me: Member,
+        source: Source | None,
+        *,
+        learning: bool,
+        registration: Registration | None,
+        health: Health | None,
+        channel: Channel,
+        log: Log,
+        last: Iterable[Member] = (),
+    ) -> None:
+        self._me = me
+        self._source = source
+        self._learning = learning
+        self._registration = registration
+        self._health = health
+        self._channel = channel
+        self._log = log
+        self._last = last
+        self._unsaid: Snapshot | None = None  # the supervisor had no room for it
+        self._registered: threading.Thread | None = None
+        self._stopped = threading.Event()
+        self._draining = threading.Event()
+        self._status = exits.OK
+
+    def run(self) -> int:
+        """Run until told to stop, or until the supervisor is gone; return the exit status."""
+        signal.set_wakeup_fd(-1)
+        for number in NOT_OURS:
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        # Without asyncio.run(), which at the end would wait for a name server that does not answer.
+        self._loop = loop = asyncio.new_event_loop()
+        try:
+            loop.set_exception_handler(self._on_bug)
+            loop.run_until_complete(self._live())
+        finally:
+            loop.close()
+        return self._status
+
+    async def _live(self) -> None:
+        loop = self._loop
+        self._over = loop.create_future()
+        membership = Membership(self._me, learning=self._learning, luck=random.random, now=loop.time(), last=self._last)
+        ours = Introduction(self._me.name, self._me.address if self._learning else None)
+        self._circle = Circle(membership, ours, self._publish, self._log)
+        loop.add_reader(self._channel.fileno(), self._hear)
+        if self._health is not None:
+            self._open(self._health)
+        if self._source is not None:
+            threading.Thread(target=self._watch, args=(self._source,), name="watch", daemon=True).start()
+        try:
+            await self._over
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        loop = self._loop
+        loop.remove_reader(self._channel.fileno())
+        self._circle.close()
+        # The threads end with this process. Neither they nor what they hold may keep it from ending.
+        self._stopped.set()
+        if self._source is not None:
+            self._source.close()
+
+    def _on_bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        trace = "".join(traceback.format_exception(error)) if error else context["message"]
+        self._log.error("bug", trace=trace)
+        self._finish(exits.BUG)
+
+    def _finish(self, status: int) -> None:
+        self._status = status
+        if not self._over.done():
+            self._over.set_result(None)
+
+    # The supervisor.
+
+    def _hear(self) -> None:
+        while True:
+            try:
+                received = self._channel.receive()
+            except BlockingIOError:
+                return
+            if received is None:
+                self._finish(exits.OK)
+                return
+            self._obey(received[0])
+
+    def _obey(self, message: Message) -> None:
+        match message:
+            case Serving():
+                self._announce()
+            case Heard(address=text):
+                try:
+                    self._circle.hinted(Address.parse(text))
+                except LocalProtocolError as error:
+                    self._log.warning("bad-hint", reason=error)
+            case Drain():
+                self._drain()
+            case Stop():
+                self._finish(exits.OK)
+            case _:
+                raise ValueError(f"the supervisor cannot say {message!r}")
+
+    def _publish(self, snapshot: Snapshot) -> None:
+        with snapshots.write(snapshot) as file:
+            said = self._channel.send(Ring(), file)
+        if not said and self._unsaid is None:
+            self._loop.call_later(TELL_AGAIN_S, self._publish_unsaid)
+        self._unsaid = None if said else snapshot
+
+    def _publish_unsaid(self) -> None:
+        if self._unsaid is not None:
+            snapshot, self._unsaid = self._unsaid, None
+            self._publish(snapshot)
+
+    # Being found.
+
+    def _announce(self) -> None:
+        if self._draining.is_set():
+            return
+        if self._health is not None:
+            self._health.ready = True
+        if self._registration is not None and self._registered is None:
+            self._registered = threading.Thread(
+                target=self._register, args=(self._registration,), name="register", daemon=True
+            )
+            self._registered.start()
+
+    def _drain(self) -> None:
+        if self._draining.is_set():
+            return
+        self._draining.set()
+        if self._health is not None:
+            self._health.ready = False
+        self._circle.drain()
+        if self._registered is None:
+            self._left()
+
+    def _left(self) -> None:
+        if self._unsaid is not None or not self._channel.send(Left()):
+            self._loop.call_later(TELL_AGAIN_S, self._left)
+
+    def _open(self, health: Health, *, is_first: bool = True) -> None:
+        try:
+            at = health.open()
+        except OSError as error:
+            if is_first:
+                self._log.error(
+                    "cannot-serve-health", address=health.bind, reason=error.strerror, retry_s=BIND_AGAIN_S
+                )
+            self._loop.call_later(BIND_AGAIN_S, lambda: self._open(health, is_first=False))
+            return
+        self._log.info("serving-health", address=at)
+
+    # In threads of their own.
+
+    def _watch(self, source: Source) -> None:
+        watch(source, lambda found: self._soon(self._circle.found, found), self._trouble("discovery"), self._stopped)
+
+    def _register(self, registration: Registration) -> None:
+        registration.keep(self._trouble("registration"), self._draining)
+        self._soon(self._left)
+
+    def _trouble(self, what: str) -> Callable[[str | None], None]:
+        def trouble(reason: str | None) -> None:
+            if reason is None:
+                self._soon(self._log.info, f"{what}-works")
+            else:
+                self._soon(lambda: self._log.warning(f"{what}-failed", reason=reason))
+
+        return trouble
+
+    def _soon(self, call: Callable[..., None], *arguments: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: it is over
+            self._loop.call_soon_threadsafe(call, *arguments)
