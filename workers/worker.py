@@ -28,6 +28,9 @@ GARBAGE: Final = (10_000, 10, 1_000)
 """When the collector looks through objects: young ones, survivors, all of them. What ends here is unlinked and needs
 no collector; to look for it among a million calls that wait would stop them all for a tenth of a second."""
 
+DECIDED_WITHIN_S: Final = 0.5
+"""Seconds for another worker to say whether its client has a value that it was given; it takes a round trip."""
+
 NOT_OURS: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 """Signals of the terminal go to the whole process group, but are for the supervisor."""
 
@@ -106,7 +109,7 @@ class Worker:
                     self._door.close()
                     self._door = None
             case Stop():
-                self._stop()
+                self._leave()
             case _:
                 raise ValueError(f"the supervisor cannot say {message!r}")
 
@@ -122,10 +125,16 @@ class Worker:
     def _idle(self) -> None:
         self._said_idle = True
         if self._alone:
-            # Calls of siblings' clients go to our successor, but for those that are just meeting somebody.
-            self._router.leaving = True
+            # Calls of siblings' clients go to our successor.
+            self._leave()
         else:
             self._channel.send(Idle())
+
+    def _leave(self) -> None:
+        """Have others' calls meet nobody here any more, and end once those that were meeting somebody know it."""
+        if not self._router.leaving:
+            self._router.leaving = True
+            Alarm(self._stop).set(self._router.turn, time.monotonic() + DECIDED_WITHIN_S)
 
     def _stop(self) -> None:
         self._router.stop()
