@@ -4,7 +4,7 @@
 PYTHON ?= python3
 FILE ?=
 ARGS ?=
-SECONDS ?= 300
+SECONDS ?= 120
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -20,17 +20,25 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench bench-save bench-compare chaos fuzz lock clean
+.PHONY: help setup tools demo demo-cluster test lint format bench bench-save bench-compare chaos fuzz lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(SETUP_STAMP) ## Make .venv from the lock, if it is not up to date
 
+tools: ## Get a Consul, into .tools, and a DNS server for the tests
+	@.ci/tools
+
 demo: setup ## Start a node and stream a text file through it (FILE=path)
 	$(BIN)/skywalker demo $(if $(FILE),"$(FILE)") $(ARGS)
 
+demo-cluster: setup ## Watch a cluster while its nodes come and go (FILE=path)
+	@.ci/tools || echo "the demo goes on without, and says so" >&2
+	PATH="$(CURDIR)/.tools/bin:$$PATH" $(BIN)/skywalker demo-cluster $(if $(FILE),"$(FILE)") $(ARGS)
+
 test: setup redis-server ## Run every test
+	@.ci/tools || echo "the tests go on without, and say what they skip" >&2
 	$(BIN)/python -m pytest tests $(ARGS)
 
 lint: setup ## Check style, formatting and types
@@ -52,7 +60,7 @@ bench-save: setup ## Save the times of the micro benchmarks
 bench-compare: setup ## Show what has changed since they were saved
 	$(BIN)/python -m bench.micro compare $(ARGS)
 
-chaos: setup ## Kill, stop and drain workers under load (SECONDS=300)
+chaos: setup ## Kill, stop, drain and part workers and nodes under load (SECONDS=120)
 	SKYWALKER_CHAOS_SECONDS=$(SECONDS) $(BIN)/python -m pytest tests/chaos -s --timeout=0 $(ARGS)
 
 fuzz: $(FUZZ_STAMP) ## Cut random bytes into frames until stopped (ARGS=-max_total_time=60)
@@ -71,7 +79,7 @@ lock: ## Renew the exact versions in requirements/
 	cp "$$scratch"/*.txt requirements/
 
 clean: ## Remove .venv and everything that was generated
-	rm -rf $(VENV) build dist *.egg-info .benchmarks .fuzz .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .tools build dist *.egg-info .benchmarks .fuzz .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(SETUP_STAMP): pyproject.toml setup.py requirements/dev.txt $(HEADERS) $(COMPILED)

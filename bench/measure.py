@@ -89,10 +89,10 @@ class Generator:
         return line.rstrip("\n")
 
 
-def measure(server: int, plan: Plan, duration_s: float, generators: int = 1) -> Sample:
+def measure(server: int, plan: Plan, duration_s: float, generators: int = 1, besides: Sequence[int] = ()) -> Sample:
     """Have `generators` processes share a plan for `duration_s` after a warm-up, and watch process `server`.
 
-    Raises BenchError.
+    What the processes `besides` take counts too, where several make one server. Raises BenchError.
     """
     generators = min(generators, plan.pairs)
     with contextlib.ExitStack() as stack:
@@ -103,18 +103,18 @@ def measure(server: int, plan: Plan, duration_s: float, generators: int = 1) -> 
         window = Window(start, start + duration_s)
         for generator in running:
             generator.work(window)
-        began, used = _at(window.start, server)
-        ended, used_then = _at(window.stop, server)
+        began, used = _at(window.start, (server, *besides))
+        ended, used_then = _at(window.stop, (server, *besides))
         tallies = [generator.tally() for generator in running]
     if used_then <= used:
         raise BenchError(f"process {server} took no CPU time in {duration_s:g} s: it is not what was measured")
     return _sample(tallies, (used_then - used) / (ended - began))
 
 
-def _at(moment: float, server: int) -> tuple[float, float]:
-    """Return what the time really is, and the server's CPU time, when `moment` has come."""
+def _at(moment: float, servers: Sequence[int]) -> tuple[float, float]:
+    """Return what the time really is, and the CPU time of the servers, when `moment` has come."""
     time.sleep(max(0.0, moment - time.monotonic()))
-    return time.monotonic(), cpu.seconds(server)
+    return time.monotonic(), sum(map(cpu.seconds, servers))
 
 
 def _sample(tallies: Sequence[Tally], server_cores: float) -> Sample:

@@ -4,6 +4,9 @@
     junction.send("jobs", {"id": 1})      # on one side
     junction.recv("jobs")                 # on the other
 
+A cluster is named by some of its nodes, "a:3443,b:3443", or by what knows them, such as
+"dns://name:3443" or "consul://host:8500/skywalker".
+
 Names load when first used, so that a program pays for what it uses: the blocking client
 loads neither asyncio nor the server. `skywalker.aio` has the same names for asyncio.
 """

@@ -55,11 +55,18 @@ PURE = (
     "clients.call",
     "clients.calls",
     "clients.exchange",
+    "clients.homes",
     "clients.line",
+    "clients.order",
+    "clients.pages",
     "clients.requests",
     "clients.routes",
     "clients.settings",
     "clients.silence",
+    "clients.stays",
+    "clients.survey",
+    "clients.view",
+    "clients.way",
 )
 IMPURE = {
     *("asyncio", "concurrent", "io", "logging", "multiprocessing", "os", "pathlib", "select", "selectors", "signal"),

@@ -27,7 +27,10 @@ _HOMES: Final = {
     "hello": "skywalker.cli.questions",
     "tokens": "skywalker.cli.questions",
     "topic": "skywalker.cli.questions",
+    "ring": "skywalker.cli.ring.command",
+    "route": "skywalker.cli.ring.command",
     "demo": "skywalker.cli.demo.command",
+    "demo-cluster": "skywalker.cli.demo_cluster.command",
 }
 
 
@@ -41,7 +44,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one command; None if there is none of that name."""
         if cmd_name in _HOMES:
-            command = getattr(importlib.import_module(_HOMES[cmd_name]), cmd_name)
+            command = getattr(importlib.import_module(_HOMES[cmd_name]), cmd_name.replace("-", "_"))
         else:
             command = next((found.load() for found in _installed().select(name=cmd_name)), None)
         return command if isinstance(command, click.Command) else None

@@ -12,16 +12,19 @@ import random
 import socket
 from typing import Any, Final
 
-from skywalker.clients import backoff, process
+from skywalker import backoff
+from skywalker.address import Address
+from skywalker.clients import process
 from skywalker.clients.aio_interface import Pending
 from skywalker.clients.calls import Calls
-from skywalker.clients.dialer import ATTEMPT_S, cause_of, direct_socket, is_own_echo, tune
+from skywalker.clients.dialer import ATTEMPT_S, HASTY_S, cause_of, direct_socket, is_own_echo, numeric, tune
+from skywalker.clients.homes import Round
 from skywalker.clients.line import Line
 from skywalker.clients.requests import Kind, milliseconds
-from skywalker.clients.routes import Dial
 from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, Dialect, Settings
 from skywalker.clients.tasks import TaskJunction
-from skywalker.errors import Closed, TimedOut, Unreachable
+from skywalker.clients.way import Dial
+from skywalker.errors import Closed, DiscoveryError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, KIB, MAX_FRAME
 
 MAX_OUTPUT_BYTES: Final = 64 * KIB
@@ -32,7 +35,7 @@ LINGER_S: Final = 1.0
 
 
 async def connect(
-    address: str = DEFAULT_ADDRESS,
+    where: str = DEFAULT_ADDRESS,
     *,
     dialect: Dialect = "current",
     timeout_value: Any = CLOJURE_KEYWORD,
@@ -43,12 +46,12 @@ async def connect(
     max_frame: int = MAX_FRAME,
     direct: bool = True,
 ) -> Client:
-    """Connect to the node at `address`, "host:port", and return a client for tasks of the running event loop.
+    """Connect to a node, or to a cluster, and return a client for tasks of the running event loop.
 
     Arguments and errors are those of skywalker.connect().
     """
     settings = Settings.of(
-        address,
+        where,
         dialect=dialect,
         timeout_value=timeout_value,
         name=name,
@@ -103,7 +106,7 @@ class _Link(asyncio.Protocol):
 
 
 class Client(TaskJunction):
-    """A client of one node. Made by connect()."""
+    """A client of a node or a cluster. Made by connect()."""
 
     _core: Calls
 
@@ -114,7 +117,9 @@ class Client(TaskJunction):
         self._links: dict[_Link, None] = {}
         self._link: _Link | None = None  # the main one
         self._redialling: asyncio.Task[None] | None = None
-        self._adding: asyncio.Task[None] | None = None  # a direct one
+        self._address: Address | None = None  # where the main one was made
+        self._trying = Round(self._core.homes, random.random)
+        self._adding: set[asyncio.Task[None]] = set()  # direct ones
         self._flush_is_due = False
         self._begun = 0  # calls, in this turn of the loop
         self._is_eager = False  # whether a call need not wait for others of its turn
@@ -129,19 +134,18 @@ class Client(TaskJunction):
                     await asyncio.sleep(backoff.delay(self._core.failures - 1, random.random()))
                     await self._attempt()
         except TimeoutError:
-            raise self._core.unreachable() from None
+            raise self._core.unreachable(self._trying.cause(self._settings.where)) from None
         if self._settings.hello is not None:
             try:
                 await self.ping(max(0.0, deadline - self._loop.time()))
             except TimedOut:
-                raise Unreachable(f"the node at {self._settings.address} does not answer :hello") from None
+                raise Unreachable(f"the node at {self._address} does not answer :hello") from None
 
     async def close(self) -> None:
         if self._pid != process.pid():
             return  # the connection is the parent's, and so is the event loop
-        for task in (self._redialling, self._adding):
-            if task is not None:
-                task.cancel()
+        for task in [*self._adding, *([self._redialling] if self._redialling is not None else [])]:
+            task.cancel()
         self._flush()
         links, self._links, self._link = self._links, {}, None
         await super().close()
@@ -183,7 +187,10 @@ class Client(TaskJunction):
 
     def _act(self) -> None:
         super()._act()
-        touched = self._core.touched
+        core = self._core
+        if core.due_at < self._timer_at:
+            self._wake_by(core.due_at)
+        touched = core.touched
         if touched and not self._flush_is_due:
             if self._is_eager and touched[0].waiting < 2:
                 self._begun = 0
@@ -264,47 +271,78 @@ class Client(TaskJunction):
             self._redialling = None
 
     async def _attempt(self) -> None:
-        address = self._settings.address
-        core = self._core
-        try:
-            async with asyncio.timeout(ATTEMPT_S):
-                transport, link = await self._loop.create_connection(lambda: _Link(self), address.host, address.port)
-            sock: socket.socket = transport.get_extra_info("socket")
-            if is_own_echo(sock):
-                transport.abort()
-                raise ConnectionRefusedError("connection refused")
-            tune(sock)
-        except (OSError, UnicodeError) as error:
-            core.disconnected(cause_of(error), self._loop.time())
+        """Try every address that there is, until a node is reached."""
+        round = self._trying = Round(self._core.homes, random.random)
+        while (address := await self._next_address(round)) is not None:
+            try:
+                link = await self._dial(address, ATTEMPT_S if round.is_last else HASTY_S)
+            except (OSError, UnicodeError) as error:
+                round.failed(address, cause_of(error))
+                continue
+            self._link, self._address = link, address
+            self._core.connected_to_node(self._loop.time(), address)
+            self._use(link, self._core.main)
+            break
         else:
-            self._link = link
-            core.connected_to_node(self._loop.time())
-            self._use(link, core.main)
+            self._core.disconnected(round.cause(self._settings.where), self._loop.time())
         self._act()
+
+    async def _next_address(self, round: Round) -> Address | None:
+        address = round.next()
+        if address is None and not round.is_complete:
+            try:
+                round.found(self._settings.addresses or await self._look())
+            except DiscoveryError as error:
+                round.trouble(str(error))
+            address = round.next()
+        return address
+
+    async def _look(self) -> frozenset[Address]:
+        """Ask the source, in a thread, since it blocks."""
+        source = self._settings.source()
+        try:
+            return await asyncio.to_thread(source.addresses)
+        finally:
+            source.close()  # whoever was cancelled leaves no thread behind that waits
+
+    async def _dial(self, address: Address, patience: float) -> _Link:
+        async with asyncio.timeout(patience):
+            transport, link = await self._loop.create_connection(lambda: _Link(self), address.host, address.port)
+        sock: socket.socket = transport.get_extra_info("socket")
+        if is_own_echo(sock):
+            transport.abort()
+            raise ConnectionRefusedError("connection refused")
+        tune(sock)
+        return link
 
     # Direct ones.
 
     def _add_direct(self, now: float) -> None:
-        wanted = self._core.dial(now)
-        if wanted is not None:
-            self._adding = self._loop.create_task(self._dial_direct(wanted))
+        while self._link is not None and (wanted := self._core.dial(now)) is not None:
+            task = self._loop.create_task(self._dial_direct(self._link, wanted))
+            self._adding.add(task)
+            task.add_done_callback(self._adding.discard)
 
-    async def _dial_direct(self, wanted: Dial) -> None:
+    async def _dial_direct(self, main: _Link, wanted: Dial) -> None:
         core = self._core
         try:
-            if self._link is None:
-                raise ConnectionResetError("the main connection is lost")
             async with asyncio.timeout(ATTEMPT_S):
-                main: socket.socket = self._link.transport.get_extra_info("socket")
-                sock = direct_socket(main.family, wanted)
+                beside: socket.socket = main.transport.get_extra_info("socket")
+                if wanted.address is not None:
+                    family, form = numeric(wanted.address)
+                else:
+                    family, form = beside.family, beside.getpeername()
+                sock = direct_socket(family, wanted)
                 try:
-                    await self._loop.sock_connect(sock, main.getpeername())
+                    await self._loop.sock_connect(sock, form)
+                    if is_own_echo(sock):
+                        raise ConnectionRefusedError("connection refused")
                     _, link = await self._loop.create_connection(lambda: _Link(self), sock=sock)
                 except BaseException:
                     sock.close()
                     raise
         except OSError:
-            core.not_opened(self._loop.time())
+            core.not_opened(wanted, self._loop.time())
         else:
-            self._use(link, core.opened(self._loop.time()))
+            self._use(link, core.opened(wanted, self._loop.time()))
         self._act()

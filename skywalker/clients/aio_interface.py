@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import abc
 import inspect
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from typing import Any, Self, TypeVar
 
 from skywalker.clients import rpc
 from skywalker.clients.call import Call
 from skywalker.clients.interface import RAISE, Raise, greeting, log, meeting_arguments
+from skywalker.clients.pages import Pages
 from skywalker.clients.requests import MAX_TIMEOUT_S, Kind, MeetingKind
 from skywalker.errors import Closed, LocalProtocolError, TimedOut, TooLarge
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
@@ -167,6 +169,20 @@ class AsyncJunction(abc.ABC):
     async def hello(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> dict[Any, Any]:
         """Return what the node says of itself. Empty if it does not know the question, as an original one."""
         return greeting(await (await self._begin("hello", ({},), timeout)).result())
+
+    async def nodes(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> list[dict[Any, Any]]:
+        """Return the nodes of the cluster as the node sees them, in the order of their ids.
+
+        Of each its id, name, address, port, workers, steering and tokens.
+        """
+        pages = Pages()
+        deadline = time.monotonic() + timeout
+        while pages.question is not None:
+            left = deadline - time.monotonic()
+            if left < 0 and pages.nodes:
+                raise TimedOut(f"the node did not tell all nodes within {timeout:g} s")
+            pages.add(await (await self._begin("nodes", pages.question, max(0.0, left))).result())
+        return pages.nodes
 
     # Life.
 

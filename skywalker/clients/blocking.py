@@ -13,7 +13,8 @@ import threading
 import time
 from typing import Any, Final
 
-from skywalker.clients import backoff, process
+from skywalker import backoff
+from skywalker.clients import process
 from skywalker.clients.calls import Calls
 from skywalker.clients.connection import Connection, wait_for
 from skywalker.clients.dialer import Dialer, cause_of
@@ -31,7 +32,7 @@ DIAL_STEP_S: Final = 0.1
 
 
 def connect(
-    address: str = DEFAULT_ADDRESS,
+    where: str = DEFAULT_ADDRESS,
     *,
     dialect: Dialect = "current",
     timeout_value: Any = CLOJURE_KEYWORD,
@@ -42,15 +43,19 @@ def connect(
     max_frame: int = MAX_FRAME,
     direct: bool = True,
 ) -> Client:
-    """Connect to the node at `address`, "host:port", and return a client that threads may share.
+    """Connect to a node, or to a cluster, and return a client that threads may share.
+
+    `where` is "host:port", or for a cluster "host:port,host:port", "dns://name:3443",
+    "dns://_service._tcp.name" or "consul://host:8500/service".
 
     With `ack` the sender of a value hears True only when this client has it. `name` and `token`
     are told to the node. With dialect "first", `timeout_value` names a timed-out call on the wire.
     Frames over `max_frame` bytes are refused. Raises Unreachable if no node answers within
-    `connect_timeout` seconds, LocalProtocolError for an argument that is not allowed.
+    `connect_timeout` seconds, LocalProtocolError for an argument that is not allowed,
+    DiscoveryError if a library is missing that asks what `where` names.
     """
     settings = Settings.of(
-        address,
+        where,
         dialect=dialect,
         timeout_value=timeout_value,
         name=name,
@@ -70,7 +75,7 @@ def connect(
 
 
 class Client(LedJunction):
-    """A client of one node. Made by connect()."""
+    """A client of a node or a cluster. Made by connect()."""
 
     _core: Calls
 
@@ -81,7 +86,7 @@ class Client(LedJunction):
     def _become_new(self) -> None:
         super().__init__(Calls(self._settings))
         self._pid = process.pid()
-        self._dialer = Dialer(self._settings.address)
+        self._dialer = Dialer(self._settings, self._core.homes)
         self._main: Connection | None = None
         self._directs = Directs()
 
@@ -93,16 +98,17 @@ class Client(LedJunction):
             if self._main is not None:
                 break
             if time.monotonic() >= deadline:
-                raise self._core.unreachable()
+                raise self._core.unreachable(self._dialer.cause)
         if self._settings.hello is not None:
             try:
                 self.ping(max(0.0, deadline - time.monotonic()))
             except TimedOut:
-                raise Unreachable(f"the node at {self._settings.address} does not answer :hello") from None
+                raise Unreachable(f"the node at {self._dialer.address} does not answer :hello") from None
 
     def close(self) -> None:
         self._check_process()
         super().close()
+        self._dialer.interrupt()
         with self._lock:
             self._shut_all()  # which wakes the leader
             if self._leader is None:
@@ -139,8 +145,9 @@ class Client(LedJunction):
 
     def _time_to_read(self, until: float, now: float) -> float:
         wait = max(0.0, until - now)
-        # Direct lines have deadlines of their own until they are joined.
-        sooner = self._core.wait(now) if self._directs else self._core.main.wait_for_probe(now)
+        core = self._core
+        # What no caller waits for has deadlines of its own, and so has a direct line until it is joined.
+        sooner = core.wait(now) if self._directs or core.due_at < now + wait else core.main.wait_for_probe(now)
         return wait if sooner is None or sooner > wait else sooner
 
     def _read(self, wait: float) -> list[tuple[Connection, bytes]]:
@@ -183,10 +190,11 @@ class Client(LedJunction):
         turn = self._directs.wait(wait)
         if not turn.is_all_reading():
             with self._lock:
-                if turn.opened:
-                    self._directs.adopt(self._core.opened(time.monotonic()))
+                for attempt in turn.opened:
+                    self._directs.adopt(attempt, self._core.opened(attempt.wanted, time.monotonic()))
+                for wanted in turn.failed:
+                    self._core.not_opened(wanted, time.monotonic())
                 if turn.failed:
-                    self._core.not_opened(time.monotonic())
                     self._directs.rest(self._main)
                 for connection, error in turn.lost:
                     self._lose(connection, cause_of(error))
@@ -206,16 +214,15 @@ class Client(LedJunction):
             with self._lock:
                 self._main = Connection(sock, self._core.main)
                 self._directs.watch(self._main)
-                self._core.connected_to_node(time.monotonic())
+                self._core.connected_to_node(time.monotonic(), self._dialer.address)
                 self._act()
 
     def _dial_direct(self, now: float) -> None:
-        wanted = self._core.dial(now) if self._main is not None else None
-        if wanted is not None and self._main is not None:
+        while self._main is not None and (wanted := self._core.dial(now)) is not None:
             try:
                 self._directs.dial(self._main, wanted)
             except OSError:
-                self._core.not_opened(now)
+                self._core.not_opened(wanted, now)
 
     def _without_main(self, cause: str) -> None:
         self._core.disconnected(cause, time.monotonic())

@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from skywalker import junction
+from skywalker.address import Address
 from skywalker.clients.call import Call
 from skywalker.clients.requests import Kind, Requests, elements_of
 from skywalker.deadlines import Deadlines
 from skywalker.errors import BadFrame, BadTopic, Cancelled, RemoteProtocolError, SkywalkerError
+from skywalker.members import Member
 from skywalker.ring import random_tokens
 from skywalker.wire import values
 from skywalker.wire.junction import topic_info
@@ -85,6 +87,9 @@ class Bus:
                     self.end(call, [*self._tokens])
                 case "hello":
                     self.end(call, {"name": NAME, "worker": 0, "workers": 1, "tokens": {0: [*self._tokens]}})
+                case "nodes":
+                    itself = Member(NAME, NAME, Address("", 0), 1, False, tuple(self._tokens))
+                    self.end(call, {"version": "", "nodes": [itself.as_map()], "more": False})
                 case _:
                     self.end(call, True)
         except (BadFrame, BadTopic) as error:

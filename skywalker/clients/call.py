@@ -13,6 +13,8 @@ from skywalker.errors import SkywalkerError, TimedOut
 
 if TYPE_CHECKING:
     from skywalker.clients.line import Line
+    from skywalker.clients.stays import Stay
+    from skywalker.members import Place
 
 GRACE_S = 0.5
 """Seconds after its deadline at which a call ends without the node's word, which normally decides: a round trip
@@ -27,7 +29,7 @@ class Call:
 
     __slots__ = (
         "cancelling", "deadline", "ended", "error", "expires", "frame", "id", "joins", "kind", "line", "owner",
-        "target", "timeout", "value", "waiters",
+        "stay", "target", "timeout", "value", "waiters",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -36,8 +38,9 @@ class Call:
         self.error: Exception | None = None
         self.waiters: list[Any] | None = None
         self.line: Line | None = None  # the connection over which the node was given it
-        self.owner: int | None = None  # the worker that owns its topic, if that matters
-        self.joins: Line | None = None  # of a barrier of ours: the line that takes calls once this is answered
+        self.owner: Place | None = None  # the worker that owns its topic, if that matters
+        self.stay: Stay | None = None  # what binds its topic to a line, if anything does
+        self.joins: Line | Stay | None = None  # of a barrier of ours: what goes on once this is answered
         self.cancelling = False  # whether its caller has asked the node to cancel it
         self.target: Call | None = None  # of a cancel: which call, if the node decides
 

@@ -1,163 +1,122 @@
-"""The calls of one client and its connections to a node, one after another and side by side.
+"""The calls of one client and its connections to nodes, one after another and side by side.
 
 Knows no socket, no clock and no thread: `now` is an argument, in seconds on any one clock.
 A shell reports what happens to the connections, and does what the lines in `touched` want.
 Calls outlive connections: a new main one gets all that have not ended and that no other has, in
 the order they were begun, with the time that is left.
-
-Calls on one topic take effect in the order made, also when a direct line takes over from the main
-one. First a *barrier* is answered: a question about a topic of the new line's worker, asked over the
-main line after all earlier calls. Until then new calls for that worker are kept back.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from skywalker.clients.call import GRACE_S, Call
-from skywalker.clients.exchange import Exchange
+from skywalker.address import Address
+from skywalker.clients.call import Call
+from skywalker.clients.homes import Homes
 from skywalker.clients.line import HELLO_S, Line
-from skywalker.clients.requests import MEETINGS, Kind, renewed, topic_in
-from skywalker.clients.routes import DIRECT_AFTER_CALLS, Dial, Routes, barrier_topic
+from skywalker.clients.order import Ordered
+from skywalker.clients.routes import DIRECT_AFTER_CALLS
 from skywalker.clients.settings import Settings
-from skywalker.errors import Unreachable
-from skywalker.wire import values
+from skywalker.clients.survey import Survey
+from skywalker.clients.view import Greeting, View
+from skywalker.clients.way import Dial
+from skywalker.errors import RemoteProtocolError, TimedOut, Unreachable
+from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 
-BARRIER_S: Final = 0.4
-"""Seconds for a barrier, which takes less than a thousandth of one unless a worker hangs: a call that it keeps back
-has more time than that, whatever its timeout."""
+ELSEWHERE_S: Final = 2.0
+"""Seconds that a node has to answer the :hello of the main line where others may be asked instead."""
 
-TOPICAL: Final[frozenset[Kind]] = MEETINGS | {"topic"}
-"""The calls about a topic, which is their first argument."""
+MUTE_TRIES: Final = 2
+"""Main connections in a row that end before their :hello is answered, after which a cluster is not greeted any more:
+its nodes are original ones."""
 
 
-class Calls(Exchange):
-    """The calls of one client, and its connections to the node."""
+class Calls(Ordered):
+    """The calls of one client, and its connections."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.routes = Routes(self.main, settings.direct)
-        self._address = str(settings.address)
+        self.homes = Homes()
+        self._home: Address | None = None  # that the main line was dialled at
+        self._survey = Survey()
+        self._unanswered = 0  # main connections in a row that were lost before their :hello was answered
         self._cause = "no connection yet"
 
-    def unreachable(self) -> Unreachable:
-        return Unreachable(f"no node reachable at {self._address}: {self._cause}")
-
-    def _lines(self) -> list[Line]:
-        return [self.main, *self.routes.direct().values()]
-
-    def _followers(self, line: Line) -> list[Line]:
-        if line is not self.main:
-            return []
-        # From before the direct line took over; if one is waiting to take over, the barrier is among them.
-        owners = {call.owner for call in self._calls.values() if call.line is line}
-        return [
-            direct for worker, direct in self.routes.direct().items() if worker in owners and direct.leaving is None
-        ]
-
-    def _line_for(self, call: Call, arguments: tuple[Any, ...]) -> Line:
-        if not self.routes.known:
-            return self.main
-        if call.kind in TOPICAL:
-            call.owner = self.routes.owner(values.pack(arguments[0]))
-        return self.routes.line(call.owner)
+    def unreachable(self, cause: str = "") -> Unreachable:
+        return Unreachable(f"no node reachable at {self._settings.where}: {cause or self._cause}")
 
     # The main connection.
 
-    def connected_to_node(self, now: float) -> None:
+    def connected_to_node(self, now: float, address: Address | None = None) -> None:
         """A new main connection is there: it gets the :hello, if any, and the calls that have not ended."""
+        self._home = address
+        self.homes.settle()
         self.main.takes_calls = True
         self.main.heard(now)
-        if self._settings.hello is not None or self.routes.known:
+        is_cluster = not self._settings.is_plain and self._unanswered < MUTE_TRIES
+        if self._settings.hello is not None or self._version is not None or is_cluster:
             self._greet(self.main, now)
         self._issue_what_waits(now)
 
     def disconnected(self, cause: str, now: float) -> None:
         """The main connection, or an attempt to make one, is lost."""
-        for line in self._followers(self.main):
-            self.routes.release(line)
-            line.end("the main connection is lost, which has older calls for the same worker")
+        self._end_followers(self.main)
         lost, self.main = self.main, Line(self.touched)
+        lost.takes_calls = False
         self.failures += 1
         self._cause = cause
-        if self._settings.hello is None and lost.hello is not None and not lost.hello.ended:
-            self.routes.forget()
+        self._avoid_home()
+        if lost.hello is not None and not lost.hello.ended:
+            self._unanswered += 1
+            if self._settings.hello is None and (not self.routes.is_cluster or self._unanswered >= MUTE_TRIES):
+                self._adopt(None, now)
         self.routes.main_changed(self.main, now)
         self._strand(lost)
+        self._issue_what_waits(now)
+
+    def _avoid_home(self) -> None:
+        self.homes.avoid(self._home)
+        self.homes.avoid(self.routes.home_address())
 
     # Direct connections.
 
     def dial(self, now: float) -> Dial | None:
-        """Return the direct connection that is wanted now, if any; then opened() or not_opened() must follow."""
+        """Return a direct connection that is wanted now, if any; then opened() or not_opened() must follow."""
         if self._last_id < DIRECT_AFTER_CALLS or not self.main.takes_calls:
             return None
+        if self._version is None and self.main.hello is not None:
+            return None  # it will soon be known what there is
         return self.routes.dial(now)
 
-    def opened(self, now: float) -> Line:
-        """The connection that dial() wanted is there: its line."""
-        line = self.routes.candidate = Line(self.touched)
+    def opened(self, wanted: Dial, now: float) -> Line:
+        """A connection that dial() wanted is there: its line."""
+        line = Line(self.touched)
+        self.routes.opened(wanted, line)
         self._greet(line, now)
         return line
 
-    def not_opened(self, now: float) -> None:
-        """The connection that dial() wanted cannot be had."""
-        self.routes.failed(now)
+    def not_opened(self, wanted: Dial, now: float) -> None:
+        """A connection that dial() wanted cannot be had."""
+        self.routes.failed(wanted.node, now)
 
     def lost(self, line: Line, now: float) -> None:
-        """A direct connection is lost: its calls go over the main one."""
+        """A direct connection is lost: its calls go over others."""
+        self._end_followers(line)
         self.routes.lost(line, now)
+        self._left.pop(line, None)
         line.takes_calls = False
         self._strand(line)
         self._issue_what_waits(now)
 
-    def _join(self, line: Line, worker: int, now: float) -> None:
-        """Let a line take the calls for its worker, once all earlier ones have got there."""
-        barrier = Call()
-        barrier.joins, barrier.owner = line, worker
-        self._start(barrier, "topic", (barrier_topic(self.routes, worker),), BARRIER_S - GRACE_S, now)
-        self.main.put(barrier, now)
-
-    def _crossed(self, line: Line, answered: bool, now: float) -> None:
-        """The barrier has ended."""
-        if line.hang_up:
-            return
-        if answered:
-            line.takes_calls = True
-        else:
-            self.routes.lost(line, now)
-            line.end("the worker cannot be reached by way of the main connection")
-        self._issue_what_waits(now)
-
-    # What lines get.
+    # What nodes say of themselves.
 
     def _greet(self, line: Line, now: float) -> None:
         line.hello = Call()
-        self._start(line.hello, "hello", (dict(self._settings.hello or {}),), HELLO_S, now)
-        line.put(line.hello, now)
-
-    def _issue_what_waits(self, now: float) -> None:
-        """Issue the calls that no line has, in the order they were begun, where there is one that takes them."""
-        for call in self._calls.values():
-            if call.line is None:
-                line = self.routes.line(call.owner)
-                if line.takes_calls:
-                    if call.kind in MEETINGS:
-                        call.frame = renewed(call.frame, max(0.0, call.deadline - now))
-                    line.put(call, now)
-
-    def _strand(self, line: Line) -> None:
-        """Take every call off a line that is lost."""
-        for call in [*self._calls.values()]:
-            if call.line is line:
-                line.take_off(call)
-                # What was to be cancelled went with the connection, and is not issued again.
-                if call.cancelling:
-                    self._end_cancelled(call)
-                elif call.kind == "cancel":
-                    self._end(call, True)
-                elif call is line.hello or call.joins is not None:
-                    self._drop(call)
-                    call.end()
+        options = {**(self._settings.hello or {}), "ring": True}
+        elsewhere = self.homes.has_members or not self._settings.is_plain
+        patience = ELSEWHERE_S if line is self.main and elsewhere else HELLO_S
+        question = self._requests.encode(self._last_id + 1, "hello", (options,), 0)
+        self._begin_own(line.hello, "hello", question, patience, now, line)
 
     def _greeted(self, line: Line, call: Call, greeting: Any, now: float) -> None:
         """The node answered a :hello; one that does not know the method may have answered anything."""
@@ -166,26 +125,101 @@ class Calls(Exchange):
             if call is line.hello:
                 line.acks = self._settings.acks
         if line is self.main:
-            for useless in self.routes.main_greeted(greeting, now):
-                useless.end("it is to another node than the main connection")
-            self._find_owners()
-        elif line is not self.routes.candidate:
+            self._main_greeted(Greeting.parse(greeting), call is line.hello, now)
+        elif line not in self.routes.candidates:
             return
-        elif not self.routes.known:
+        elif self._version is None:
             line.end("its only purpose was to see whether the node knows :hello")
-            if self.routes.scouted(greeting, now) and self.main.takes_calls and self.main.hello is None:
+            if self.routes.scouted(line, greeting, now) and self.main.takes_calls and self.main.hello is None:
                 self._greet(self.main, now)
         else:
-            worker = self.routes.greeted(line, greeting, now)
-            if worker is None:
+            place = self.routes.greeted(line, greeting, now)
+            if place is None:
                 line.end("its worker has been met")
-            elif not self.main.takes_calls:
+            elif not self.main.takes_calls or self._survey.call is not None:
                 self.routes.release(line)
-                line.end("the main connection is lost")
+                line.end("the main connection is lost, or the ring changes")
             else:
-                self._join(line, worker, now)
+                self._join(line, place, now)
 
-    def _find_owners(self) -> None:
-        for call in self._calls.values():
-            if call.kind in TOPICAL and call.joins is None:
-                call.owner = self.routes.owner(topic_in(call.frame)) if self.routes.known else None
+    def _main_greeted(self, greeting: Greeting | None, is_ours: bool, now: float) -> None:
+        if not is_ours:
+            if greeting is not None and self.main.hello is None and self.main.takes_calls:
+                self._greet(self.main, now)  # it is known now that the node knows :hello
+            return
+        self._unanswered = 0
+        if greeting is None:
+            self._adopt(None, now)
+            return
+        self.main.version = greeting.version
+        if greeting.version == "":
+            self._adopt(View.alone(greeting), now)
+        self.routes.main_greeted(greeting.place, now)
+        if greeting.version not in ("", self._version):
+            self._ask_who_is_there(now)
+
+    def _pushed(self, line: Line, version: str, leaving: bool, now: float) -> None:
+        """A node says which ring it uses from now on, or that it is going away."""
+        line.version = version
+        if leaving:
+            if line is self.main:
+                self._avoid_home()
+            if line.leaving is None and line.takes_calls:
+                self._leave(line)
+        elif version == self._version:
+            return
+        elif line is not self.main:
+            # If the main line's node is the one that the ring has lost, it can't tell us.
+            if self.main.takes_calls and self._survey.call is None:
+                self._check(self.main, ELSEWHERE_S, now)
+        elif self._survey.call is None:
+            self._ask_who_is_there(now)
+        else:
+            self._survey.told_of(version)
+
+    # Who is there.
+
+    def _ask_who_is_there(self, now: float) -> None:
+        self._release_unjoined()
+        self._survey.begin()
+        self._ask_page((), now)
+        self._issue_what_waits(now)
+
+    def _ask_page(self, question: tuple[str, ...], now: float) -> None:
+        call = self._survey.call = Call()
+        frame = self._requests.encode(self._last_id + 1, "nodes", question, 0)
+        self._begin_own(call, "nodes", frame, DEFAULT_CONTROL_TIMEOUT_S, now, self.main)
+
+    def _told(self, call: Call, answer: Any, now: float) -> None:
+        """A question for the nodes was answered, or refused, or not answered in its time."""
+        if call is not self._survey.call:
+            return
+        self._survey.call = None
+        if isinstance(call.error, TimedOut):
+            self._ask_who_is_there(now)
+            return
+        try:
+            self._survey.add(answer)
+        except RemoteProtocolError:
+            # The node says which ring it uses and not what that is: so we use what we know, until it says so again.
+            greeting = Greeting.parse(self.main.greeting)
+            if greeting is not None and not self.routes.has_node(greeting.node):
+                self._adopt(View.alone(greeting), now)
+            return
+        if self._survey.question is not None:
+            self._ask_page(self._survey.question, now)
+            return
+        snapshot = self._survey.snapshot()
+        if snapshot is not None:
+            self.homes.learn([member.address for member in snapshot] if len(snapshot) > 1 else [])
+            self._adopt(View.of(snapshot, self._survey.version), now)
+        if self._survey.is_outdated:
+            self._ask_who_is_there(now)
+
+    def _strand(self, line: Line) -> None:
+        super()._strand(line)
+        if self._survey.call is not None and self._survey.call.ended:
+            self._survey.call = None
+
+    def _is_ours(self, call: Call, line: Line) -> bool:
+        return call is self._survey.call or super()._is_ours(call, line)

@@ -11,13 +11,18 @@ import time
 from typing import Any, Final
 
 from skywalker.address import Address
-from skywalker.clients.routes import Dial, source_port
+from skywalker.clients.homes import Homes, Round
+from skywalker.clients.settings import Settings
+from skywalker.clients.way import Dial
+from skywalker.discovery.source import Source
+from skywalker.errors import DiscoveryError
+from skywalker.steering import PORTS_TRIED, source_port
 
 ATTEMPT_S: Final = 5.0
 """Seconds for one address to accept: three lost packets at the usual one second, then two."""
 
-_PORTS_TRIED: Final = 8
-"""Source ports that are tried, since some are in use."""
+HASTY_S: Final = 1.5
+"""The same while there are other addresses to try: one lost packet."""
 
 _IDLE_S, _INTERVAL_S, _COUNT = 15, 5, 3
 _UNACKNOWLEDGED_MS: Final = 30_000
@@ -48,12 +53,19 @@ def is_own_echo(sock: socket.socket) -> bool:
 def cause_of(error: Exception) -> str:
     """Return in a few words why a connection was lost or not made."""
     if isinstance(error, TimeoutError):
-        return str(error) or f"no answer within {ATTEMPT_S:g} s"
+        return "no answer in time"
     if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror):
         return os.strerror(error.errno).lower()  # asyncio words it otherwise
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return str(error) or type(error).__name__
+
+
+def numeric(address: Address) -> tuple[int, Any]:
+    """Return the family and the form that sockets want of a numeric address. Raises OSError for any other."""
+    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    family, _, _, _, form = found[0]
+    return family, form
 
 
 def direct_socket(family: int, dial: Dial) -> socket.socket:
@@ -66,31 +78,36 @@ def direct_socket(family: int, dial: Dial) -> socket.socket:
         sock.setblocking(False)
         tune(sock)
         if dial.worker is not None:
-            _bind_to_steer(sock, dial)
+            _bind_to_steer(sock, dial.worker, dial.workers)
     except BaseException:
         sock.close()
         raise
     return sock
 
 
-def _bind_to_steer(sock: socket.socket, dial: Dial) -> None:
-    for attempt in range(_PORTS_TRIED):
+def _bind_to_steer(sock: socket.socket, worker: int, workers: int) -> None:
+    for attempt in range(PORTS_TRIED):
         try:
-            sock.bind(("", source_port(dial, random.random())))
+            sock.bind(("", source_port(worker, workers, random.random())))
         except OSError as error:
-            if error.errno != errno.EADDRINUSE or attempt == _PORTS_TRIED - 1:
+            if error.errno != errno.EADDRINUSE or attempt == PORTS_TRIED - 1:
                 raise
         else:
             return
 
 
 class Dialer:
-    """Dials one address, over and over. Not for use by two threads at a time."""
+    """Dials the addresses at which there may be a node, over and over. Not for use by two threads at a time."""
 
-    def __init__(self, address: Address) -> None:
-        self._address = address
+    def __init__(self, settings: Settings, homes: Homes) -> None:
+        self._settings = settings
+        self._homes = homes
+        self._source: Source | None = None
+        self._round: Round | None = None
+        self.address: Address | None = None
+        """The one that is dialled, or was last."""
         self._not_before = 0.0
-        self._candidates: list[tuple[int, Any]] = []  # families and addresses still to be tried
+        self._candidates: list[tuple[int, Any]] = []  # what its host's name stands for, still to be tried
         self._socket: socket.socket | None = None  # the attempt under way
         self._give_up_at = 0.0
 
@@ -98,39 +115,67 @@ class Dialer:
         """Let this much time pass before the next attempt."""
         self._not_before = time.monotonic() + seconds
 
+    def interrupt(self) -> None:
+        """Have whoever dials, in another thread, not wait for the source any more; nothing can be asked of it then."""
+        if self._source is not None:
+            self._source.close()
+
+    @property
+    def cause(self) -> str:
+        """Why there is no connection so far, empty if nothing was tried."""
+        return "" if self._round is None else self._round.cause(self._settings.where)
+
     def close(self) -> None:
         """Give up the attempt under way, if any."""
+        self._round = None
         self._candidates.clear()
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        self._drop_attempt()
 
     def advance(self, until: float) -> socket.socket | None:
         """Go on dialling, to `until` at most; return the connection once there is one.
 
-        Raises OSError when every address that the host has was tried in vain.
+        Raises OSError when every address that there is was tried in vain. What looks addresses up may take longer.
         """
         now = time.monotonic()
         if now < self._not_before:
             time.sleep(max(0.0, min(until, self._not_before) - now))
             if time.monotonic() < self._not_before:
                 return None
+        if self._round is None:
+            self._round = Round(self._homes, random.random)
+            self._go_on(self._round)
         while True:
             try:
-                return self._attempt(until)
-            except OSError:
+                return self._attempt(self._round, until)
+            except OSError as error:
                 self._drop_attempt()
                 if not self._candidates:
-                    raise
+                    assert self.address is not None
+                    self._round.failed(self.address, cause_of(error))
+                    self._go_on(self._round)
 
-    def _attempt(self, until: float) -> socket.socket | None:
+    def _go_on(self, round: Round) -> None:
+        """Turn to the next address. Raises OSError if there is none."""
+        self.address = round.next()
+        if self.address is None and not round.is_complete:
+            try:
+                self._source = self._source or self._settings.source()
+                round.found(self._source.addresses())
+            except DiscoveryError as error:
+                round.trouble(str(error))
+            self.address = round.next()
+        if self.address is None:
+            self._round = None
+            raise ConnectionError(round.cause(self._settings.where))
+
+    def _attempt(self, round: Round, until: float) -> socket.socket | None:
         if self._socket is None:
-            self._socket = self._begin()
+            self._socket = self._begin(round)
         poller = select.poll()
         poller.register(self._socket, select.POLLOUT)
         if not poller.poll(max(0.0, min(until, self._give_up_at) - time.monotonic()) * 1000):
             if time.monotonic() >= self._give_up_at:
-                raise TimeoutError(f"no answer within {ATTEMPT_S:g} s")
+                raise TimeoutError
             return None
         error = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if error:
@@ -138,27 +183,29 @@ class Dialer:
         if is_own_echo(self._socket):
             raise ConnectionRefusedError("connection refused")
         sock, self._socket = self._socket, None
+        self._round = None
         self._candidates.clear()
         sock.setblocking(True)
         return sock
 
-    def _begin(self) -> socket.socket:
+    def _begin(self, round: Round) -> socket.socket:
         if not self._candidates:
+            assert self.address is not None
             try:
-                found = socket.getaddrinfo(self._address.host, self._address.port, type=socket.SOCK_STREAM)
+                found = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
             except UnicodeError as error:
-                raise OSError(f"{self._address.host!r} cannot be a host name") from error
-            self._candidates = [(family, address) for family, _, _, _, address in found]
-        family, address = self._candidates.pop(0)
+                raise OSError(f"{self.address.host!r} cannot be a host name") from error
+            self._candidates = [(family, form) for family, _, _, _, form in found]
+        family, form = self._candidates.pop(0)
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
             sock.setblocking(False)
             tune(sock)
-            sock.connect_ex(address)  # how it went is asked of the socket later
+            sock.connect_ex(form)  # how it went is asked of the socket later
         except OSError:
             sock.close()
             raise
-        self._give_up_at = time.monotonic() + ATTEMPT_S
+        self._give_up_at = time.monotonic() + (ATTEMPT_S if round.is_last else HASTY_S)
         return sock
 
     def _drop_attempt(self) -> None:

@@ -14,11 +14,20 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from skywalker.clients.connection import Connection
-from skywalker.clients.dialer import ATTEMPT_S, direct_socket
+from skywalker.clients.dialer import ATTEMPT_S, direct_socket, is_own_echo, numeric
 from skywalker.clients.line import Line
-from skywalker.clients.routes import Dial
+from skywalker.clients.way import Dial
 
 _GONE: Final = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
+
+
+@dataclass(eq=False, slots=True)
+class Attempt:
+    """A connection that is being made."""
+
+    wanted: Dial
+    socket: socket.socket
+    give_up_at: float
 
 
 @dataclass(slots=True)
@@ -28,8 +37,8 @@ class Turn:
     read: list[tuple[Connection, bytes]] = field(default_factory=list)
     lost: list[tuple[Connection, OSError]] = field(default_factory=list)
     writable: bool = False  # a connection with something unsent has room
-    opened: bool = False  # the connection that was being made is there, to be adopted
-    failed: bool = False  # or it cannot be made
+    opened: list[Attempt] = field(default_factory=list)  # connections that are there, to be adopted
+    failed: list[Dial] = field(default_factory=list)  # those that cannot be made
 
     def is_all_reading(self) -> bool:
         """Whether nothing has happened but what `read` tells."""
@@ -42,8 +51,7 @@ class Directs:
     def __init__(self) -> None:
         self._poller: select.epoll | None = None
         self._connections: dict[int, Connection] = {}  # by descriptor; the main one too
-        self._attempt: socket.socket | None = None
-        self._give_up_at = 0.0
+        self._attempts: dict[int, Attempt] = {}  # by descriptor
 
     def __bool__(self) -> bool:
         return self._poller is not None
@@ -53,24 +61,28 @@ class Directs:
         if self._poller is None:
             self._poller = select.epoll()
             self.watch(main)
-        self._give_up_at = time.monotonic() + ATTEMPT_S
         try:
-            self._attempt = direct_socket(main.socket.family, wanted)
-            self._poller.register(self._attempt, select.EPOLLOUT)
-            self._attempt.connect_ex(main.socket.getpeername())
+            peer = (main.socket.family, main.socket.getpeername())
+            family, form = peer if wanted.address is None else numeric(wanted.address)
+            sock = direct_socket(family, wanted)
+            attempt = self._attempts[sock.fileno()] = Attempt(wanted, sock, time.monotonic() + ATTEMPT_S)
+            try:
+                self._poller.register(sock, select.EPOLLOUT)
+                sock.connect_ex(form)
+            except OSError:
+                self._drop(attempt)
+                raise
         except OSError:
-            self._drop_attempt()
             self.rest(main)
             raise
 
-    def adopt(self, line: Line) -> None:
-        """Let the connection that was opened be that of a line."""
-        assert self._attempt is not None
+    def adopt(self, attempt: Attempt, line: Line) -> None:
+        """Let a connection that was opened be that of a line."""
         assert self._poller is not None
-        self._attempt.setblocking(True)
-        connection = Connection(self._attempt, line)
+        attempt.socket.setblocking(True)
+        connection = Connection(attempt.socket, line)
+        del self._attempts[connection.fd]
         self._connections[connection.fd] = connection
-        self._attempt = None
         self._poller.modify(connection.fd, select.EPOLLIN)
 
     def watch(self, connection: Connection) -> None:
@@ -97,14 +109,16 @@ class Directs:
         """Return what happens within so many seconds."""
         assert self._poller is not None
         turn = Turn()
-        if self._attempt is not None:
-            seconds = min(seconds, max(0.0, self._give_up_at - time.monotonic()))
+        if self._attempts:
+            soonest = min(attempt.give_up_at for attempt in self._attempts.values())
+            seconds = min(seconds, max(0.0, soonest - time.monotonic()))
         for fd, events in self._poller.poll(seconds):
             connection = self._connections.get(fd)
             if connection is None:
-                assert self._attempt is not None
-                turn.failed = self._attempt.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
-                turn.opened = not turn.failed
+                if (attempt := self._attempts.get(fd)) is not None:
+                    self._settle(attempt, turn)
+                else:
+                    self._poller.unregister(fd)  # an exception came just when it was to be adopted
                 continue
             if events & select.EPOLLOUT:
                 turn.writable = True
@@ -116,23 +130,32 @@ class Directs:
                 else:
                     if data is not None:
                         turn.read.append((connection, data))
-        if self._attempt is not None and not turn.opened and time.monotonic() >= self._give_up_at:
-            turn.failed = True
-        if turn.failed:
-            self._drop_attempt()
+        if self._attempts:
+            now = time.monotonic()
+            for attempt in [each for each in self._attempts.values() if each.give_up_at <= now]:
+                if attempt not in turn.opened:
+                    self._drop(attempt)
+                    turn.failed.append(attempt.wanted)
         return turn
 
-    def _drop_attempt(self) -> None:
-        if self._attempt is not None:
-            if self._poller is not None:
-                with contextlib.suppress(FileNotFoundError):  # an exception may have come before it was registered
-                    self._poller.unregister(self._attempt)
-            self._attempt.close()
-            self._attempt = None
+    def _settle(self, attempt: Attempt, turn: Turn) -> None:
+        """Take in how an attempt has ended."""
+        if attempt.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0 and not is_own_echo(attempt.socket):
+            turn.opened.append(attempt)
+        else:
+            self._drop(attempt)
+            turn.failed.append(attempt.wanted)
+
+    def _drop(self, attempt: Attempt) -> None:
+        if self._poller is not None:
+            with contextlib.suppress(FileNotFoundError):  # an exception may have come before it was registered
+                self._poller.unregister(attempt.socket)
+        del self._attempts[attempt.socket.fileno()]
+        attempt.socket.close()
 
     def rest(self, main: Connection | None) -> None:
         """Stop if there is nothing here to wait for besides the main connection."""
-        if self._attempt is None and not self._connections.keys() - {main.fd if main else -1}:
+        if not self._attempts and not self._connections.keys() - {main.fd if main else -1}:
             self._stop()
 
     def shut_all(self) -> None:
@@ -142,9 +165,9 @@ class Directs:
 
     def close(self) -> None:
         """Close all; in the child of a fork that closes copies only, and the parent's registrations stay."""
-        if self._attempt is not None:
-            self._attempt.close()
-            self._attempt = None
+        for attempt in self._attempts.values():
+            attempt.socket.close()
+        self._attempts.clear()
         for connection in self._connections.values():
             connection.close()
         self._stop()

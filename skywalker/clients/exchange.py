@@ -7,18 +7,23 @@ lines there are, and which of them a call goes over, is decided by `calls.Calls`
 from __future__ import annotations
 
 import abc
-from typing import Any
+import math
+from typing import Any, Final
 
 import msgpack
 
 from skywalker.clients.call import Call
-from skywalker.clients.line import HELLO_S, Line
+from skywalker.clients.line import Line
 from skywalker.clients.requests import MEETINGS, Kind, elements_of, id_in
 from skywalker.clients.settings import Settings
+from skywalker.clients.stays import Stay
 from skywalker.deadlines import Deadlines
 from skywalker.errors import Cancelled, Draining, RemoteProtocolError, RequestError, SkywalkerError, Unreachable
 from skywalker.wire import values
 from skywalker.wire.junction import ACK, CANCEL, PING, TRUE, frame, is_timeout, refusal
+
+_OWN: Final[frozenset[Kind]] = frozenset(("hello", "nodes", "ping"))
+"""What a client asks of itself too."""
 
 
 class Exchange(abc.ABC):
@@ -28,6 +33,7 @@ class Exchange(abc.ABC):
         self.ended: list[Call] = []
         self.touched: list[Line] = []  # that have output, or are to be closed, since the shell last emptied this
         self.main = Line(self.touched)
+        self.due_at = math.inf  # when something is due that no caller waits for; it calls for a tick
         self.failures = 0  # main connections and attempts lost in a row, for the back-off
         self._settings = settings
         self._requests = settings.requests()
@@ -48,7 +54,7 @@ class Exchange(abc.ABC):
         """Return the lines on which an answer may be owed."""
 
     @abc.abstractmethod
-    def _line_for(self, call: Call, arguments: tuple[Any, ...]) -> Line:
+    def _line_for(self, call: Call, arguments: tuple[Any, ...], now: float) -> Line:
         """Return the line for a new call."""
 
     @abc.abstractmethod
@@ -60,26 +66,41 @@ class Exchange(abc.ABC):
         """A :hello was answered."""
 
     @abc.abstractmethod
-    def _crossed(self, line: Line, answered: bool, now: float) -> None:
-        """The barrier before a line has ended."""
+    def _crossed(self, joins: Line | Stay, answered: bool, now: float) -> None:
+        """The barrier before a line, or that keeps a topic where it was, has ended."""
 
     @abc.abstractmethod
-    def unreachable(self) -> Unreachable:
-        """Return the error that says where no node answered, and why the last attempt failed."""
+    def _pushed(self, line: Line, version: str, leaving: bool, now: float) -> None:
+        """A node said which ring it uses from now on, and whether it is going away."""
+
+    @abc.abstractmethod
+    def _told(self, call: Call, answer: Any, now: float) -> None:
+        """A :nodes was answered, or with None: was not."""
+
+    @abc.abstractmethod
+    def _unbind(self, call: Call) -> None:
+        """A call whose topic is bound to a line has ended."""
+
+    @abc.abstractmethod
+    def unreachable(self, cause: str = "") -> Unreachable:
+        """Return the error that says where no node answered, and why: the last attempt failed, or what is said here."""
 
     # The caller's side.
 
     def begin(self, call: Call, kind: Kind, arguments: tuple[Any, ...], timeout: float, now: float) -> None:
         """Start a call. Raises LocalProtocolError or TooLarge, and then nothing was started."""
-        self._start(call, kind, arguments, timeout, now)
-        line = self._line_for(call, arguments)
+        self._enter(call, kind, self._requests.encode(self._last_id + 1, kind, arguments, timeout), timeout, now)
+        line = self._line_for(call, arguments, now)
         if line.takes_calls:
             line.put(call, now)
 
     def _start(self, call: Call, kind: Kind, arguments: tuple[Any, ...], timeout: float, now: float) -> None:
-        id = self._last_id + 1
-        call.start(id, kind, self._requests.encode(id, kind, arguments, timeout), timeout, now)
-        self._last_id = id
+        self._enter(call, kind, self._requests.encode(self._last_id + 1, kind, arguments, timeout), timeout, now)
+
+    def _enter(self, call: Call, kind: Kind, frame: bytes, timeout: float, now: float) -> None:
+        """Start a call whose frame bears the next id."""
+        id = self._last_id = self._last_id + 1
+        call.start(id, kind, frame, timeout, now)
         self._calls[id] = call
         self._deadlines.add(call, call.expires)
 
@@ -136,11 +157,11 @@ class Exchange(abc.ABC):
         if type(reply) is not list or len(reply) != 3:
             self._not_a_reply(line, reply)
             return
-        _, id, result = reply
+        method, id, result = reply
         # An id of another type may equal one of ours, as true equals 1.
         call = self._calls.get(id) if type(id) is int else None
         if call is None or call.line is not line:
-            self._not_an_answer(line, id, result)
+            self._not_an_answer(line, method, id, result, now)
             return
         if type(result) is msgpack.ExtType and self._node_said(line, call, result, now):
             return
@@ -162,6 +183,8 @@ class Exchange(abc.ABC):
         self._end(call, result)
         if call.joins is not None:
             self._crossed(call.joins, True, now)
+        elif call.kind == "nodes":
+            self._told(call, result, now)
 
     def _node_said(self, line: Line, call: Call, result: msgpack.ExtType, now: float) -> bool:
         """Whether an extension value is the node's own word on the call; then that is its outcome."""
@@ -192,6 +215,8 @@ class Exchange(abc.ABC):
         else:
             self.failures = 0
             self._end(call, error=error)
+            if call.kind == "nodes":
+                self._told(call, None, now)
 
     def _leave(self, line: Line) -> None:
         """Take every call back from a worker that drains, to issue it again on another connection.
@@ -219,11 +244,15 @@ class Exchange(abc.ABC):
         target.cancelling = False
         return isinstance(target.error, Cancelled)
 
-    def _not_an_answer(self, line: Line, id: Any, result: Any) -> None:
-        """A reply to no call that waits: late, or about the connection itself."""
-        error = refusal(result) if id is None else None
-        if error is not None:
-            line.end(f"the node said: {error}")
+    def _not_an_answer(self, line: Line, method: Any, id: Any, result: Any, now: float) -> None:
+        """A reply to no call that waits: late, about the connection itself, or news."""
+        match method, id, result:
+            case ":ring", None, {"version": str(version), "leaving": bool(leaving)}:
+                self._pushed(line, version, leaving, now)
+            case _, None, _:
+                error = refusal(result)
+                if error is not None:
+                    line.end(f"the node said: {error}")
 
     def _not_a_reply(self, line: Line, message: Any) -> None:
         match message:
@@ -248,19 +277,25 @@ class Exchange(abc.ABC):
         """End the calls whose time is over; ping a node that is silent although it owes an answer."""
         for call in self._deadlines.due(now):
             line = call.line
-            if line is not None and call is line.hello:
-                line.end(f"the node did not answer :hello within {HELLO_S:g} s")
+            if line is not None and call in (line.hello, line.check):
+                line.end(f"the node did not answer :{call.kind} in time")
             elif line is not None:
                 self._withdraw(call)
                 self._end(call, error=call.timed_out())
                 if call.joins is not None:
                     self._crossed(call.joins, False, now)
+                elif call.kind == "nodes":
+                    self._told(call, None, now)
             else:
                 self._end(call, error=self.unreachable())
         for line in self._lines():
             if line.wait_for_probe(now) == 0:
                 self._last_id += 1
                 line.probe(self._last_id, now)
+        if now >= self.due_at:
+            own = [call.expires for call in self._calls.values() if call.joins is not None or call.kind in _OWN]
+            silence = self.wait_for_probe(now)
+            self.due_at = min([*own, math.inf if silence is None else now + silence], default=math.inf)
 
     def wait(self, now: float) -> float | None:
         """Return the seconds until the next tick, None if there is nothing to wait for."""
@@ -294,6 +329,8 @@ class Exchange(abc.ABC):
             line.waiting -= 1
             if line.leaving is not None:
                 line.left(call)
+        if call.stay is not None:
+            self._unbind(call)
 
     def _withdraw(self, call: Call) -> None:
         """Have the node forget a call; what it answers finds no call any more."""

@@ -27,6 +27,7 @@ class Line:
         "_silence",
         "_touched",
         "acks",
+        "check",
         "greeting",
         "hang_up",
         "hello",
@@ -35,6 +36,7 @@ class Line:
         "shell",
         "tail",
         "takes_calls",
+        "version",
         "waiting",
     )  # fmt: skip
 
@@ -44,6 +46,8 @@ class Line:
         self.hang_up = ""  # why the shell must close it, once it must
         self.greeting: dict[Any, Any] | None = None  # what the node said of itself, if it knows :hello
         self.hello: Call | None = None  # ours, that opened the connection
+        self.check: Call | None = None  # ours, that asks whether the node lives, where that is in doubt
+        self.version = ""  # of the ring that the node uses, as far as it said
         self.acks = False
         self.leaving: set[int] | None = None  # once the node drains: ids of the calls that it still holds
         self.waiting = 0  # calls that this connection was given and that have not ended
@@ -107,6 +111,10 @@ class Line:
         if self.greeting is None or not self.waiting or self.hang_up:
             return None
         return self._silence.wait(now)
+
+    def is_idle(self, now: float, seconds: float) -> bool:
+        """Whether no call is under way, and the node has not written for so long."""
+        return not self.waiting and self._silence.has_lasted(now, seconds)
 
     def probe(self, id: int, now: float) -> None:
         """Ping a node that has been silent, or give it up if it was pinged before."""

@@ -18,7 +18,7 @@ from skywalker.wire.frames import BadFrame, split
 from skywalker.wire.junction import ERROR_TYPE, RECV, TOPIC, frame, is_timeout
 
 MeetingKind = Literal["send", "recv", "take"]
-Kind = Literal["send", "recv", "take", "tokens", "topic", "hello", "ping", "cancel"]
+Kind = Literal["send", "recv", "take", "tokens", "topic", "hello", "ping", "cancel", "nodes"]
 
 MAX_TIMEOUT_S: Final = MAX_TIMEOUT_MS // 1000
 MEETINGS: Final[frozenset[Kind]] = frozenset(("send", "recv", "take"))
@@ -33,6 +33,7 @@ _METHODS: Final[dict[Kind, str]] = {
     "hello": ":hello",
     "ping": ":ping",
     "cancel": ":cancel",
+    "nodes": ":nodes",
 }
 _TIMEOUT_POSITION: Final = 2
 _UNENCODABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)

@@ -1,4 +1,4 @@
-"""What connect() was asked for, checked once: where the node is and how to speak with it."""
+"""What connect() was asked for, checked once: where the nodes are and how to speak with them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import msgpack
 
 from skywalker.address import Address
 from skywalker.clients.requests import Requests
+from skywalker.discovery.source import Source
+from skywalker.discovery.static import StaticSource
+from skywalker.discovery.url import source_of
 from skywalker.errors import LocalProtocolError
 from skywalker.limits import MAX_FRAME
 from skywalker.wire import values
@@ -27,23 +30,34 @@ CLOJURE_KEYWORD: Final[Any] = msgpack.unpackb(CLOJURE_TIMED_OUT)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settings:
-    """How to speak with a node."""
+    """Where the nodes are, and how to speak with them."""
 
-    address: Address
+    where: str  # as it may be shown: no secret is in it
+    url: str = dataclasses.field(repr=False)  # as it was given
+    addresses: frozenset[Address] = frozenset()  # those that were given; none where a source is to be asked
     timeout_value: bytes = b""  # canonical; empty in the current dialect, where the node chooses it
     hello: Mapping[str, Any] | None = None  # the options of the :hello that opens every connection, if one does
     max_frame: int = MAX_FRAME
-    direct: bool = True  # whether to have a connection to each of the node's workers
+    direct: bool = True  # whether to have connections to the workers that own the topics
 
     @property
     def acks(self) -> bool:
         """Whether received values are to be confirmed."""
         return bool(self.hello and self.hello.get("ack"))
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is one address, at which any node may be, an original one too."""
+        return len(self.addresses) == 1
+
+    def source(self) -> Source:
+        """Return a new source of addresses. Raises DiscoveryError if a library is missing."""
+        return StaticSource(self.addresses) if self.addresses else source_of(self.url)
+
     @classmethod
     def of(
         cls,
-        address: str,
+        where: str,
         *,
         dialect: Dialect,
         timeout_value: Any,
@@ -53,7 +67,10 @@ class Settings:
         max_frame: int,
         direct: bool,
     ) -> Settings:
-        """Check what connect() was given. Raises LocalProtocolError or TooLarge, naming what is allowed."""
+        """Check what connect() was given. Raises LocalProtocolError or TooLarge, naming what is allowed.
+
+        Raises DiscoveryError if a library is missing.
+        """
         if dialect not in ("current", "first"):
             raise LocalProtocolError(f"dialect {dialect!r} is neither 'current' nor 'first'")
         if not MIN_FRAME <= max_frame <= MAX_FRAME:
@@ -61,14 +78,18 @@ class Settings:
         # An original node does not know :hello, so it is said only if there is something to say.
         options = {"name": name, "token": token, "ack": ack or None}
         hello = {option: value for option, value in options.items() if value is not None}
+        # Nothing is a way to say "the default", but not within a list.
+        source = source_of(where) if where.strip() else StaticSource(frozenset({Address.parse("")}))
         settings = cls(
-            address=Address.parse(address),
+            where=str(source),
+            url=where,
+            addresses=source.look().addresses if isinstance(source, StaticSource) else frozenset(),
             timeout_value=values.canonical(values.pack(timeout_value)) if dialect == "first" else b"",
             hello=hello or None,
             max_frame=max_frame,
             direct=direct,
         )
-        settings.requests().encode(0, "hello", (hello,), 0)  # raises if that could not be said
+        settings.requests().encode(0, "hello", ({**hello, "ring": True},), 0)  # raises if that could not be said
         return settings
 
     def requests(self) -> Requests:

@@ -27,6 +27,10 @@ class Silence:
         self._since = now
         self._pinged = True
 
+    def has_lasted(self, now: float, seconds: float) -> bool:
+        """Whether the node has said nothing for so many seconds."""
+        return now - self._since >= seconds
+
     @property
     def means_death(self) -> bool:
         """Whether the end of the present silence is the end of the node, and not the time for a ping."""

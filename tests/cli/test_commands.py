@@ -12,13 +12,26 @@ import pytest
 import skywalker
 from tests.cli.running import run, started
 
-COMMANDS = ["serve", "send", "recv", "take", "ping", "hello", "tokens", "topic", "demo"]
+COMMANDS = [
+    "serve",
+    "send",
+    "recv",
+    "take",
+    "ping",
+    "hello",
+    "tokens",
+    "topic",
+    "ring",
+    "route",
+    "demo",
+    "demo-cluster",
+]
 
 
 def test_help_lists_every_command() -> None:
     ran = run("--help")
     assert ran.returncode == 0
-    listed = re.findall(r"^  ([a-z]+)  ", ran.stdout.decode().partition("Commands:")[2], re.MULTILINE)
+    listed = re.findall(r"^  ([a-z-]+)  ", ran.stdout.decode().partition("Commands:")[2], re.MULTILINE)
     assert listed == COMMANDS
 
 

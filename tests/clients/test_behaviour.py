@@ -312,6 +312,13 @@ def test_a_node_has_sorted_tokens_and_answers_ping_and_hello(one: Driver) -> Non
     assert 0 <= greeting["worker"] < greeting["workers"]
 
 
+def test_a_node_that_is_in_no_cluster_tells_of_itself(one: Driver) -> None:
+    [node] = one.nodes()
+    assert node["tokens"] == one.tokens()
+    assert node["workers"] == one.hello()["workers"]
+    assert node.keys() == {"id", "name", "address", "port", "workers", "steering", "tokens"}
+
+
 def test_topic_counts_who_waits_and_for_how_long(one: Driver, other: Driver, topic: str) -> None:
     nobody = other.topic(topic)
     assert nobody == {"receivers": 0, "takers": {}, "senders": 0, "subscribers": 0, "age": 0}

@@ -24,13 +24,13 @@ from tests.wire.streams import cut, decode_pieces
 T0 = 1000.0
 
 
-def settings(**changes: Any) -> Settings:
+def settings(where: str = "node:1234", **changes: Any) -> Settings:
     """Return what connect() makes of these arguments."""
     arguments = {
         "dialect": "current", "timeout_value": CLOJURE_KEYWORD, "name": None, "ack": False, "token": None,
         "max_frame": 65535, "direct": True,
     }  # fmt: skip
-    return Settings.of("node:1234", **{**arguments, **changes})
+    return Settings.of(where, **{**arguments, **changes})
 
 
 def make(connected: bool = True, **changes: Any) -> Calls:
@@ -524,7 +524,7 @@ def test_a_greeting_opens_every_connection_ahead_of_the_calls() -> None:
         calls.connected_to_node(T0)
         hello, recv = written(calls)
         assert hello[0] == ":hello"
-        assert hello[2] == {"name": "me", "token": "secret", "ack": True}
+        assert hello[2] == {"name": "me", "token": "secret", "ack": True, "ring": True}
         assert recv[0] == ":recv!"
         calls.disconnected("cut", T0)
 

@@ -43,7 +43,7 @@ class Spy:
 
         def seen(line: Line, call: Call, now: float) -> None:
             if call.kind in MEETINGS and call.owner is not None and line.greeting is not None:
-                if line.greeting["worker"] == call.owner:
+                if (line.greeting["node"], line.greeting["worker"]) == call.owner:
                     self.right += 1
                 else:
                     self.forwarded += 1

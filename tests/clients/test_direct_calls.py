@@ -8,9 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skywalker.clients.call import GRACE_S, Call
-from skywalker.clients.calls import BARRIER_S, Calls
+from skywalker.clients.calls import Calls
 from skywalker.clients.line import Line
-from skywalker.clients.routes import DIRECT_AFTER_CALLS, REDIAL_S, RETRY_S
+from skywalker.clients.order import BARRIER_S
+from skywalker.clients.routes import DIRECT_AFTER_CALLS
+from skywalker.clients.way import REDIAL_S, RETRY_S
+from skywalker.members import Place
 from skywalker.ring import token_of
 from tests.clients.model_node import ModelNode
 from tests.clients.scripted import error, framed
@@ -52,7 +55,7 @@ class Client:
     def lines(self) -> list[Line]:
         """Return the lines that have a connection."""
         routes = self.calls.routes
-        found = [self.calls.main, *routes.direct().values(), *([routes.candidate] if routes.candidate else [])]
+        found = [self.calls.main, *routes.direct().values(), *routes.candidates]
         return [line for line in found if line.shell is not None]
 
     def begin(self, topic: str, kind: Any = "recv") -> Call:
@@ -81,9 +84,10 @@ class Client:
 
     def dial(self, worker: int) -> bool:
         """Have the next direct connection, if one is wanted, meet a worker."""
-        if self.calls.dial(self.now) is None:
+        wanted = self.calls.dial(self.now)
+        if wanted is None:
             return False
-        self.node.connect(self.calls.opened(self.now), worker)
+        self.node.connect(self.calls.opened(wanted, self.now), worker)
         self.settle()
         return True
 
@@ -105,6 +109,11 @@ class Client:
                 return
 
 
+def at(worker: int) -> Place:
+    """Return a worker of the model."""
+    return Place("model", worker)
+
+
 def is_in_order(node: ModelNode) -> bool:
     """Whether the calls on each topic wait in the order in which they were begun."""
     return all(
@@ -116,7 +125,7 @@ def is_in_order(node: ModelNode) -> bool:
 def test_once_all_workers_are_met_nothing_is_forwarded() -> None:
     client = Client(workers=4)
     client.run()
-    assert sorted(client.calls.routes.direct()) == [1, 2, 3]
+    assert sorted(client.calls.routes.direct()) == [at(1), at(2), at(3)]
     for topic in TOPICS * 5:
         client.begin(topic)
     client.run()
@@ -125,9 +134,9 @@ def test_once_all_workers_are_met_nothing_is_forwarded() -> None:
 
 
 def test_a_client_that_asks_little_makes_one_connection() -> None:
-    calls = Calls(connect_settings(name="me"))
+    calls = Calls(connect_settings())
     calls.connected_to_node(T0)
-    for _ in range(DIRECT_AFTER_CALLS - 2):
+    for _ in range(DIRECT_AFTER_CALLS - 1):
         begin(calls, "ping")
     assert calls.dial(T0) is None
     begin(calls, "ping")
@@ -137,8 +146,7 @@ def test_a_client_that_asks_little_makes_one_connection() -> None:
 def test_a_node_that_was_not_greeted_is_first_greeted_on_a_connection_of_its_own() -> None:
     client = Client(workers=2)
     assert client.dial(worker=1)
-    scout = client.calls.routes.candidate
-    assert scout is not None
+    [scout] = client.calls.routes.candidates
     assert not client.calls.main.shell.up
     # An original node closes it: nothing else happened, and nothing more will for long.
     client.cut(scout)
@@ -226,7 +234,7 @@ def test_the_calls_of_a_direct_line_that_is_lost_go_over_the_main_one_with_the_t
     begun = [client.begin(topic) for _ in range(3)]
     client.run()
     client.now += 1
-    client.cut(client.calls.routes.direct()[1])
+    client.cut(client.calls.routes.direct()[at(1)])
     messages = [message for message in client.calls.main.shell.up if message[0] == ":recv!"]
     assert [message[1:3] for message in messages] == [[call.id, 79_999_000] for call in begun]
 
@@ -235,7 +243,7 @@ def test_a_worker_that_drains_gives_back_its_calls_only() -> None:
     client = joined()
     here, there = client.begin(topic_of(client, 0)), client.begin(topic_of(client, 1))
     client.run()
-    line = client.calls.routes.direct()[1]
+    line = client.calls.routes.direct()[at(1)]
     refused = client.begin(topic_of(client, 1))
     client.calls.receive(line, framed([":recv!", refused.id, error("draining")]), client.now)
     client.settle()
@@ -261,7 +269,7 @@ def test_a_barrier_that_is_not_answered_leaves_all_with_the_main_line_and_delays
                 client.node.read(line.shell)
                 client.calls.receive(line, client.node.reply(line.shell), client.now)
                 client.settle()  # and whoever is of no use is cut
-    line = client.calls.routes.direct()[1]
+    line = client.calls.routes.direct()[at(1)]
     call = begin(client.calls, "recv", topic_of(client, 1), timeout=0, now=client.now)
     client.settle()
     assert call.line is None, "it is kept back"
@@ -276,7 +284,7 @@ def test_a_barrier_that_is_not_answered_leaves_all_with_the_main_line_and_delays
 def test_cancelling_and_acknowledging_go_where_their_call_went() -> None:
     client = Client(workers=2, ack=True)
     client.run()
-    line = client.calls.routes.direct()[1]
+    line = client.calls.routes.direct()[at(1)]
     got, cancelled = client.begin(topic_of(client, 1)), client.begin(topic_of(client, 1))
     client.run()
     client.calls.receive(line, framed([":recv!", got.id, "v"]), client.now)
@@ -317,7 +325,7 @@ def test_when_the_main_line_is_lost_its_older_calls_keep_their_place_ahead_of_th
 
 def test_when_the_main_line_drains_its_older_calls_keep_their_place_too() -> None:
     client, begun = overtaken()
-    main, direct = client.calls.main, client.calls.routes.direct()[1]
+    main, direct = client.calls.main, client.calls.routes.direct()[at(1)]
     refused = begin(client.calls, "recv", topic_of(client, 0), timeout=10, now=client.now)
     client.calls.receive(main, framed([":recv!", refused.id, error("draining")]), client.now)
     client.settle()
@@ -338,7 +346,7 @@ def test_a_direct_line_without_older_calls_on_the_main_one_outlives_it() -> None
     client = joined()
     call = client.begin(topic_of(client, 1))
     client.run()
-    line = client.calls.routes.direct()[1]
+    line = client.calls.routes.direct()[at(1)]
     client.cut(client.calls.main)
     assert call.line is line
     meanwhile = client.begin(topic_of(client, 1))
@@ -347,4 +355,4 @@ def test_a_direct_line_without_older_calls_on_the_main_one_outlives_it() -> None
     client.connect(worker=1)
     client.run()
     assert client.node.forwarded == 0
-    assert sorted(client.calls.routes.direct()) == [0, 1]
+    assert sorted(client.calls.routes.direct()) == [at(0), at(1)]

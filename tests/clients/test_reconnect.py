@@ -187,7 +187,7 @@ def test_every_connection_is_opened_with_the_greeting(make_place: MakePlace, scr
     first = scripted.next_connection()
     hello = first.read()
     assert hello[0] == ":hello"
-    assert hello[2] == {"name": "me", "ack": True}
+    assert hello[2] == {"name": "me", "ack": True, "ring": True}
     ping = first.read()
     first.write([":hello", hello[1], {}], [":ping", ping[1], True])
     junction = joining.result(SOON * time_factor())

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skywalker.address import Address
 from skywalker.clients.line import Line
-from skywalker.clients.routes import DRAINED_S, REDIAL_S, RETRY_S, Dial, Greeting, Routes, source_port
+from skywalker.clients.routes import LATELY_S, MAX_DIRECT, WANTED_AFTER_CALLS, Routes
+from skywalker.clients.view import Greeting, Node, View
+from skywalker.clients.way import DRAINED_S, REDIAL_S, RETRY_S, Dial
+from skywalker.members import Member, Place, Snapshot
 from skywalker.ring import Ring, random_tokens, slices, token_of
+from skywalker.steering import source_port
+from skywalker.wire import values
 
 T0 = 1000.0
 TOKENS = random_tokens()
@@ -35,16 +42,41 @@ def taking() -> Line:
 
 def greeted(worker: int = 0, **changes: Any) -> Routes:
     routes = Routes(taking(), direct=True)
-    routes.main_greeted(answer(worker, **changes), T0)
+    greet(routes, answer(worker, **changes))
     return routes
+
+
+def greet(routes: Routes, told: dict[str, Any]) -> list[Line]:
+    """Have the main line be greeted by a node that is in no cluster; return the lines that are of no use any more."""
+    greeting = Greeting.parse(told)
+    gone = routes.adopt(None if greeting is None else View.alone(greeting), T0)
+    if greeting is not None:
+        routes.main_greeted(greeting.place, T0)
+    return gone
+
+
+def at(worker: int) -> Place:
+    return Place("n", worker)
+
+
+def wanted(worker: int | None, workers: int = 4) -> Dial:
+    """Return the connection to a worker of the node that is wanted."""
+    return Dial(worker, workers, "n")
+
+
+def answered(routes: Routes, dial: Dial, told: Any, now: float) -> tuple[Line, Place | None]:
+    """Have a connection that was wanted be made and greeted; return its line and what it is kept for."""
+    made = line()
+    routes.opened(dial, made)
+    return made, routes.greeted(made, told, now)
 
 
 def meet(routes: Routes, worker: int, now: float = T0) -> Line | None:
     """Have the connection that is wanted meet this worker; return its line if it is kept."""
-    assert routes.dial(now) is not None
-    made = line()
-    routes.candidate = made
-    if routes.greeted(made, answer(worker), now) is None:
+    dial = routes.dial(now)
+    assert dial is not None
+    made, place = answered(routes, dial, answer(worker), now)
+    if place is None:
         return None
     made.takes_calls = True
     return made
@@ -55,22 +87,22 @@ def test_a_source_port_is_one_that_steers_and_that_connect_does_not_prefer(
     workers: int, data: st.DataObject, luck: float
 ) -> None:
     worker = data.draw(st.integers(0, workers - 1))
-    port = source_port(Dial(worker, workers), luck)
+    port = source_port(worker, workers, luck)
     assert (port >> 1) % workers == worker
     assert 32_768 < port < 61_000
     assert port % 2 == 1
 
 
 def test_source_ports_are_many() -> None:
-    assert len({source_port(Dial(3, 4), luck / 10_000) for luck in range(10_000)}) > 3_000
+    assert len({source_port(3, 4, luck / 10_000) for luck in range(10_000)}) > 3_000
 
 
 def test_with_steering_each_worker_that_is_missing_is_dialled_once() -> None:
     routes = greeted(worker=2)
     for worker in (0, 1, 3):
-        assert routes.dial(T0) == Dial(worker, 4)
+        assert routes.dial(T0) == wanted(worker)
         assert routes.dial(T0) is None, "one attempt at a time"
-        routes.greeted(line(), answer(worker), T0)
+        answered(routes, wanted(worker), answer(worker), T0)
     assert routes.dial(T0) is None
     assert routes.dial_at == math.inf
 
@@ -78,10 +110,10 @@ def test_with_steering_each_worker_that_is_missing_is_dialled_once() -> None:
 def test_without_steering_we_dial_until_all_are_met_with_a_limit() -> None:
     routes = greeted(steering=False)
     dials = 0
-    while wanted := routes.dial(T0):
-        assert wanted.worker is None
+    while dial := routes.dial(T0):
+        assert dial.worker is None
         dials += 1
-        routes.greeted(line(), answer(0), T0)
+        answered(routes, dial, answer(0), T0)
     assert dials == 2 * 4 + 8
     assert routes.dial_at == T0 + RETRY_S
     assert meet(routes, 1, T0 + RETRY_S) is not None
@@ -90,7 +122,7 @@ def test_without_steering_we_dial_until_all_are_met_with_a_limit() -> None:
 def test_a_router_between_that_changes_ports_is_noticed() -> None:
     routes = greeted()
     assert meet(routes, 0) is None
-    assert routes.dial(T0) == Dial(None, 4)
+    assert routes.dial(T0) == wanted(None)
 
 
 def test_what_was_met_is_kept_when_the_rest_cannot_be_had() -> None:
@@ -98,18 +130,18 @@ def test_what_was_met_is_kept_when_the_rest_cannot_be_had() -> None:
     second = meet(routes, 1)
     assert second is not None
     assert routes.dial(T0) is not None
-    routes.failed(T0)
+    routes.failed("n", T0)
     assert routes.dial(T0 + RETRY_S - 1) is None
-    assert routes.line(1) is second
-    assert routes.line(2) is routes.line(None)
-    assert routes.dial(T0 + RETRY_S) == Dial(2, 4)
+    assert routes.line(at(1)) is second
+    assert routes.line(at(2)) is routes.line(None)
+    assert routes.dial(T0 + RETRY_S) == wanted(2)
 
 
 def test_topics_are_routed_as_the_node_routes_them() -> None:
     routes = greeted()
     ring = Ring(slices(TOKENS, 4))
     for topic in (b"\x01", b"\xa3foo", b"\xc0"):
-        assert routes.owner(topic) == ring.owner(token_of(topic))
+        assert routes.owner(topic) == at(ring.owner(token_of(topic)))
 
 
 def test_a_node_with_one_worker_has_nobody_to_be_dialled() -> None:
@@ -121,7 +153,7 @@ def test_a_node_with_one_worker_has_nobody_to_be_dialled() -> None:
 def test_a_client_that_wants_no_direct_lines_gets_none() -> None:
     routes = Routes(taking(), direct=False)
     assert routes.dial(T0) is None
-    routes.main_greeted(answer(0), T0)
+    greet(routes, answer(0))
     assert routes.dial(T0) is None
     assert routes.owner(b"\x01") is None
 
@@ -129,8 +161,8 @@ def test_a_client_that_wants_no_direct_lines_gets_none() -> None:
 def test_a_worker_without_tokens_is_not_dialled() -> None:
     tokens = {0: TOKENS[:10], 1: [], 2: TOKENS[10:]}
     routes = greeted(workers=3, tokens=tokens)
-    assert routes.dial(T0) == Dial(2, 3)
-    routes.greeted(line(), answer(2, workers=3, tokens=tokens), T0)
+    assert routes.dial(T0) == wanted(2, 3)
+    answered(routes, wanted(2, 3), answer(2, workers=3, tokens=tokens), T0)
     assert routes.dial(T0) is None
 
 
@@ -139,14 +171,15 @@ def test_a_lost_line_is_made_anew_soon_but_not_again_and_again() -> None:
     now = T0
 
     def rejoin() -> Line:
-        assert routes.dial(now) == Dial(1, 2)
-        made = taking()
-        assert routes.greeted(made, answer(1, 2), now) == 1
+        assert routes.dial(now) == wanted(1, 2)
+        made, place = answered(routes, wanted(1, 2), answer(1, 2), now)
+        assert place == at(1)
+        made.takes_calls = True
         return made
 
     first = rejoin()
     routes.lost(first, now)
-    assert routes.line(1) is routes.line(None)
+    assert routes.line(at(1)) is routes.line(None)
     assert routes.dial_at == now + REDIAL_S
     now += REDIAL_S
     second = rejoin()
@@ -180,17 +213,138 @@ def test_another_node_behind_the_main_line_makes_the_direct_ones_useless() -> No
     lines = [meet(routes, worker) for worker in (1, 2, 3)]
     new = taking()
     routes.main_changed(new, T0)
-    assert routes.main_greeted(answer(2), T0) == [], "the same node"
-    assert routes.dial(T0) == Dial(0, 4)
-    assert routes.main_greeted(answer(0, node="another"), T0) == lines
-    assert routes.line(1) is new
+    assert greet(routes, answer(2)) == [], "the same node"
+    assert routes.dial(T0) == wanted(0)
+    assert greet(routes, answer(0, node="another")) == lines
+    assert routes.line(at(1)) is new
 
 
 def test_a_direct_line_to_another_node_is_not_kept() -> None:
     routes = greeted()
-    assert routes.dial(T0) is not None
-    assert routes.greeted(line(), answer(1, node="another"), T0) is None
+    dial = routes.dial(T0)
+    assert dial is not None
+    _, place = answered(routes, dial, answer(1, node="another"), T0)
+    assert place is None
     assert routes.dial_at == T0 + RETRY_S
+
+
+# In a cluster.
+
+
+def cluster(nodes: int, workers: int) -> View:
+    members = [
+        Member(f"m{number}", "", Address(f"10.0.0.{number}", 1), workers, True, tuple(random_tokens()))
+        for number in range(nodes)
+    ]
+    return View.of(Snapshot(members), "v")
+
+
+def in_cluster(nodes: int = 3, workers: int = 4) -> tuple[Routes, View]:
+    """Return the routes of a client whose main line ends at m0."""
+    routes = Routes(taking(), direct=True)
+    view = cluster(nodes, workers)
+    routes.adopt(view, T0)
+    routes.main_greeted(Place("m0", 0), T0)
+    return routes, view
+
+
+def call(routes: Routes, place: Place, count: int = WANTED_AFTER_CALLS, now: float = T0) -> None:
+    """Have the main line take calls for a place."""
+    for _ in range(count):
+        routes.called(place, b"\x01", now)
+
+
+def join(routes: Routes, view: View, place: Place, now: float = T0) -> Line:
+    """Have a place called until there is a line to it; return that."""
+    call(routes, place, now=now)
+    dial = routes.dial(now)
+    assert dial is not None
+    made = line()
+    routes.opened(dial, made)
+    tokens = {worker: [worker] for worker in range(view.nodes[place.node].workers)}
+    told = {"node": place.node, "worker": place.worker, "workers": len(tokens), "tokens": tokens, "ring": "v"}
+    assert routes.greeted(made, told, now) == place
+    made.takes_calls = True
+    return made
+
+
+def test_in_a_cluster_only_what_is_called_lately_and_often_is_dialled_at_its_own_address() -> None:
+    routes, _ = in_cluster()
+    assert routes.dial(T0) is None
+    call(routes, Place("m1", 2), WANTED_AFTER_CALLS - 1)
+    assert routes.dial(T0) is None
+    call(routes, Place("m1", 2), WANTED_AFTER_CALLS - 1, now=T0 + LATELY_S + 1)
+    assert routes.dial(T0 + LATELY_S + 1) is None
+    call(routes, Place("m1", 2), 1, now=T0 + LATELY_S + 1)
+    assert routes.dial(T0 + LATELY_S + 1) == Dial(2, 4, "m1", Address("10.0.0.1", 1))
+
+
+def test_a_place_of_the_main_lines_node_is_dialled_where_that_was_met() -> None:
+    routes, _ = in_cluster()
+    call(routes, Place("m0", 0))
+    assert routes.dial(T0) is None, "the main line is there"
+    call(routes, Place("m0", 3))
+    assert routes.dial(T0) == Dial(3, 4, "m0", None)
+
+
+def test_there_are_never_more_lines_than_allowed_and_an_idle_one_makes_room() -> None:
+    workers = 16
+    routes, view = in_cluster(nodes=MAX_DIRECT // workers + 2, workers=workers)
+    places = sorted(place for place in view.owners if place.node != "m0")
+    lines = {place: join(routes, view, place) for place in places[:MAX_DIRECT]}
+    for each in lines.values():
+        each.heard(T0)
+    late = places[MAX_DIRECT]
+    call(routes, late)
+    assert routes.dial(T0) is None
+    now = routes.dial_at
+    assert now > T0
+    for place in places[1:MAX_DIRECT]:
+        lines[place].heard(now)
+    call(routes, late, now=now)
+    dial = routes.dial(now)
+    assert dial is not None
+    assert dial.node == late.node
+    assert "another is wanted" in lines[places[0]].hang_up
+    assert not any(lines[place].hang_up for place in places[1:MAX_DIRECT])
+
+
+def test_a_line_that_is_lost_is_wanted_anew_without_further_calls() -> None:
+    routes, view = in_cluster()
+    place = Place("m1", 1)
+    routes.lost(join(routes, view, place), T0)
+    assert routes.dial(T0) is None
+    assert routes.dial(T0 + REDIAL_S) == Dial(1, 4, "m1", Address("10.0.0.1", 1))
+
+
+def test_lines_to_nodes_that_left_or_came_back_as_others_are_of_no_use() -> None:
+    routes, view = in_cluster()
+    lines = {node: join(routes, view, Place(node, 1)) for node in ("m0", "m1", "m2")}
+    nodes = {"m0": view.nodes["m0"], "m1": replace(view.nodes["m1"], workers=5)}
+    gone = routes.adopt(replace(view, nodes=nodes), T0)
+    assert gone == [lines["m1"], lines["m2"]]
+    assert [*routes.direct()] == [Place("m0", 1)]
+
+
+def test_a_barrier_is_about_a_topic_that_was_called_if_its_owner_did_not_change() -> None:
+    routes, _ = in_cluster()
+    topics = (values.pack(number) for number in range(10_000))
+    topic = next(topic for topic in topics if routes.owner(topic) == Place("m1", 1))
+    for _ in range(WANTED_AFTER_CALLS):
+        routes.called(Place("m1", 1), topic, T0)
+    assert routes.barrier_topic(Place("m1", 1)) == topic
+    found = routes.barrier_topic(Place("m2", 1))
+    assert found is not None
+    assert routes.owner(found) == Place("m2", 1)
+
+
+def test_who_owns_next_to_nothing_is_not_searched_for_long() -> None:
+    routes = Routes(taking(), direct=True)
+    tokens = {Place("m0", 0): [0], Place("m1", 0): [-(2**63)], Place("m1", 1): [-(2**63) + 1]}
+    ring = Ring(tokens)
+    nodes = {"m0": Node(1, False), "m1": Node(2, False)}
+    routes.adopt(View("v", nodes, ring, frozenset(tokens)), T0)
+    assert routes.barrier_topic(Place("m1", 0)) is None
 
 
 @pytest.mark.parametrize(
@@ -206,6 +360,6 @@ def test_a_direct_line_to_another_node_is_not_kept() -> None:
 def test_an_answer_of_something_else_leaves_all_with_the_main_line(told: Any) -> None:
     assert Greeting.parse(told) is None
     routes = Routes(taking(), direct=True)
-    routes.main_greeted(told, T0)
+    greet(routes, told)
     assert routes.dial(T0) is None
     assert routes.owner(b"\x01") is None

@@ -40,22 +40,28 @@ def demo(file: Path | None, seconds: float) -> int:
     The lines go through topics to a pool of takers in other processes. In the end, what arrived is compared with what
     was sent; a line that was lost makes the exit status 1. Without FILE, some text is found on this machine.
     """
-    file = file or next(path for path in map(Path, FILES) if path.is_file())
-    if not file.stat().st_size:
-        raise click.UsageError(f"{file} is empty; the demo needs lines to send")
+    file = text(file)
     screen = Screen()
     with _node(screen) as node:
         return _demonstrate(node, file, seconds, screen)
+
+
+def text(file: Path | None) -> Path:
+    """Return the file whose lines are sent: the one that was named, or one that is there. Raises UsageError."""
+    file = file or next(path for path in map(Path, FILES) if path.is_file())
+    if not file.stat().st_size:
+        raise click.UsageError(f"{file} is empty; the demo needs lines to send")
+    return file
 
 
 @contextlib.contextmanager
 def _node(screen: Screen) -> Iterator[Node]:
     from skywalker.embedding import StartError, start
 
-    screen.title()
+    screen.title("skywalker demo")
     with contextlib.ExitStack() as stack:
         # A node uses its state directory only as it starts; gone by then, none outlives a demo that is killed later.
-        with _ctrl_c_waits(), tempfile.TemporaryDirectory(prefix="skywalker-demo-") as state_dir:
+        with ctrl_c_waits(), tempfile.TemporaryDirectory(prefix="skywalker-demo-") as state_dir:
             note = ""
             try:
                 node = start(port=DEFAULT_PORT, workers=0, state_dir=state_dir)
@@ -69,12 +75,12 @@ def _node(screen: Screen) -> Iterator[Node]:
             screen.node(node.address, len(node.worker_pids()), note)
             yield node
         finally:
-            with _ctrl_c_waits():
+            with ctrl_c_waits():
                 stack.close()
 
 
 @contextlib.contextmanager
-def _ctrl_c_waits() -> Iterator[None]:
+def ctrl_c_waits() -> Iterator[None]:
     """Raise KeyboardInterrupt only after the block, in which things are made or cleared away that must not remain."""
     pressed: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))

@@ -7,23 +7,21 @@ the nanoseconds are when it left. Whoever runs it sees the counts grow in Progre
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import sys
 import time
 from array import array
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import skywalker
+from skywalker.cli.demo.pool import Pool
 from skywalker.cli.demo.receipts import Receipts, digest
-from skywalker.cli.demo.taker import READY, topic
+from skywalker.cli.demo.taker import topic
 
 TOPICS: Final = 8
 IN_FLIGHT: Final = 32
 SEND_S: Final = 10.0
-START_S: Final = 30.0
 PIECE: Final = 16_384
 """Bytes at which a longer line is cut."""
 
@@ -119,19 +117,12 @@ def run(
 
 async def _run(address: str, file: Path, takers: int, progress: Progress) -> Receipts:
     takes = max(1, IN_FLIGHT // TOPICS // takers)
-    receipts = Receipts()
-    async with contextlib.AsyncExitStack() as stack:
-        pool = [await stack.enter_async_context(_taker(address, takes)) for _ in range(takers)]
-        for taker in pool:
-            await asyncio.wait_for(_output(taker).readexactly(len(READY)), START_S)
-        junction = await stack.enter_async_context(await skywalker.aio.connect(address))
+    async with (
+        Pool.started(address, TOPICS, takers, takes, ack=False) as pool,
+        await skywalker.aio.connect(address) as junction,
+    ):
         await _send(junction, file, progress)
-        for _ in range(takes * takers):
-            for number in range(TOPICS):
-                await junction.send(topic(number), None, SEND_S)
-        for taker in pool:
-            receipts.extend(await asyncio.wait_for(_output(taker).read(), START_S))
-    return receipts
+        return await pool.collect(junction)
 
 
 async def _send(junction: skywalker.aio.Junction, file: Path, progress: Progress) -> None:
@@ -153,25 +144,3 @@ async def _send(junction: skywalker.aio.Junction, file: Path, progress: Progress
         for _ in range(IN_FLIGHT):
             tasks.create_task(send_some())
     progress.elapsed = progress.now()
-
-
-@contextlib.asynccontextmanager
-async def _taker(address: str, takes: int) -> AsyncIterator[asyncio.subprocess.Process]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "skywalker.cli.demo.taker", address, str(TOPICS), str(takes)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        limit=2**26,
-    )
-    try:
-        yield process
-    finally:
-        # It ends with its input. To kill one that may just have ended could reap it, and asyncio then complains.
-        assert process.stdin is not None  # it was asked for
-        process.stdin.close()
-        await process.wait()
-
-
-def _output(taker: asyncio.subprocess.Process) -> asyncio.StreamReader:
-    assert taker.stdout is not None  # it was asked for
-    return taker.stdout

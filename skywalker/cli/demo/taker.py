@@ -1,16 +1,15 @@
 """One process of the demo's pool: takes lines until it is told that there are no more, then tells what it got.
 
-    python -m skywalker.cli.demo.taker ADDRESS TOPICS TAKES
+    python -m skywalker.cli.demo.taker ADDRESS TOPICS TAKES [ack]
 
 It writes a line once it listens and, at the end, its Receipts. It ends at once when standard
-input does, which is the demo's other end.
+input does, which is the demo's other end. With `ack` it confirms each line.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import Callable
 from typing import Final
@@ -28,7 +27,9 @@ def topic(number: int) -> str:
     return f"demo/{number}"
 
 
-async def take_all(address: str, topics: int, takes: int, listening: Callable[[], None]) -> Receipts:
+async def take_all(
+    address: str, topics: int, takes: int, listening: Callable[[], None], *, ack: bool = False
+) -> Receipts:
     """Take lines, `takes` at a time from each topic, until each of these takes got an end mark."""
     receipts = Receipts()
 
@@ -38,7 +39,7 @@ async def take_all(address: str, topics: int, takes: int, listening: Callable[[]
                 return
             receipts.add(*value)
 
-    async with await skywalker.aio.connect(address) as junction, asyncio.TaskGroup() as tasks:
+    async with await skywalker.aio.connect(address, ack=ack) as junction, asyncio.TaskGroup() as tasks:
         for number in range(topics):
             for _ in range(takes):
                 tasks.create_task(take_from(junction, topic(number)))
@@ -47,10 +48,10 @@ async def take_all(address: str, topics: int, takes: int, listening: Callable[[]
     return receipts
 
 
-async def main(address: str, topics: int, takes: int) -> None:
+async def main(address: str, topics: int, takes: int, *, ack: bool) -> None:
     """Take until the end, and write what arrived to standard output."""
     asyncio.get_running_loop().add_reader(0, os._exit, 1)  # nothing is ever written there: this is its end
-    receipts = await take_all(address, topics, takes, lambda: _write(READY))
+    receipts = await take_all(address, topics, takes, lambda: _write(READY), ack=ack)
     _write(receipts.to_bytes())
 
 
@@ -60,5 +61,4 @@ def _write(data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the demo hears a Ctrl-C too, and ends us
-    asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), ack=sys.argv[4:] == ["ack"]))

@@ -1,0 +1,184 @@
+"""How evenly random tokens share out all topics, and what moves when a node comes or goes: `python -m bench.balance`.
+
+Nothing is started and nothing is timed: rings are made of random tokens and measured exactly, arc by arc. What is
+random depends on the seed alone, so that the same figures come out again, on any machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+import numpy as np
+
+from bench import pages
+from bench.errors import BenchError
+from bench.progress import show_progress
+from skywalker.ring import TOKENS, TOKENS_PER_NODE, Ring
+
+NODES: Final = (3, 10, 100, 1000)
+TOKENS_OF_A_NODE: Final = (32, 64, 128, 256, 512)
+_TOKENS_HEAD: Final = (
+    f"| | {' | '.join(f'{tokens} tokens' for tokens in TOKENS_OF_A_NODE)} |",
+    f"|---|{'---:|' * len(TOKENS_OF_A_NODE)}",
+)
+WORKERS: Final = (2, 4, 8, 16)
+RINGS: Final = 100
+SEED: Final = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Move:
+    """What is different between a ring and the same with one node more; parts of all topics."""
+
+    newcomers: float  # what the newcomer owns that others owned before
+    others: float  # what moved between nodes that are in both
+    heaviest: float  # the most that one of the others owns less
+
+
+def shares(nodes: int, tokens: int, seed: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return which part of all topics each node of a random ring owns: what Ring.shares() would, only quicker."""
+    numbers = _numbers(nodes * tokens, seed)
+    order = np.argsort(numbers)
+    ascending = numbers[order].astype(np.uint64)
+    # Unsigned differences wrap as the ring does: the last arc goes around the end.
+    lengths = np.diff(ascending, append=ascending[:1]).astype(np.float64)
+    return np.bincount(order // tokens, weights=lengths, minlength=nodes) / TOKENS
+
+
+def busiest(nodes: int, tokens: int, rings: int, seed: int) -> list[float]:
+    """Return the biggest share of each of many random rings, as multiples of a fair one, in ascending order."""
+    return sorted(
+        float(shares(nodes, tokens, f"{seed} {nodes} {tokens} {ring}").max()) * nodes for ring in range(rings)
+    )
+
+
+def move(nodes: int, tokens: int, seed: str) -> Move:
+    """Return what moves when one node joins a random ring of `nodes`; the same moves back when it leaves."""
+    numbers = [int(number) for number in _numbers((nodes + 1) * tokens, seed)]
+    owned = {node: numbers[node * tokens : (node + 1) * tokens] for node in range(nodes + 1)}
+    after = Ring(owned)
+    before = Ring({node: own for node, own in owned.items() if node != nodes})
+    numbers.sort()
+    lost: Counter[int] = Counter()
+    newcomers = others = 0
+    for at, end in enumerate(numbers):
+        length = (end - numbers[at - 1]) % TOKENS
+        old, new = before.owner(end), after.owner(end)
+        if old != new:
+            lost[old] += length
+            if new == nodes:
+                newcomers += length
+            else:
+                others += length
+    return Move(newcomers / TOKENS, others / TOKENS, max(lost.values()) / TOKENS)
+
+
+def _numbers(count: int, seed: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.frombuffer(random.Random(seed).randbytes(8 * count), dtype="<i8")
+
+
+def busiest_row(nodes: int, rings: int, seed: int) -> str:
+    """Return the row of the first table for so many nodes."""
+    return _row(f"{nodes:,} nodes", [busiest(nodes, tokens, rings, seed) for tokens in TOKENS_OF_A_NODE])
+
+
+def workers_row(workers: int, rings: int, seed: int) -> str:
+    """Return the row of the third table for a node of so many workers, which have its tokens in turns."""
+    return _row(f"{workers} workers", [busiest(workers, each // workers, rings, seed) for each in TOKENS_OF_A_NODE])
+
+
+def _row(name: str, found: Iterable[Sequence[float]]) -> str:
+    cells = (f"{statistics.median(ascending):.2f} / {ascending[-1]:.2f}" for ascending in found)
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def move_row(nodes: int, rings: int, seed: int) -> str:
+    """Return the row of the second table for so many nodes and one more. Raises BenchError if others move."""
+    moves = [move(nodes, TOKENS_PER_NODE, f"{seed} {nodes} {ring}") for ring in range(rings)]
+    if any(each.others for each in moves):
+        raise BenchError(f"topics moved between nodes that stay, on a ring of {nodes} nodes")
+    moved = [each.newcomers for each in moves]
+    heaviest = statistics.median(each.heaviest / each.newcomers for each in moves)
+    return (
+        f"| {nodes:,} and one more | {_percent(1 / (nodes + 1))} | {_percent(statistics.median(moved))} "
+        f"| {_percent(max(moved))} | {_percent(heaviest)} |"
+    )
+
+
+def busiest_table(rings: int, seed: int, progress: Callable[[str], None]) -> Iterator[str]:
+    """Yield the lines of the first table."""
+    yield from _TOKENS_HEAD
+    for nodes in NODES:
+        progress(f"shares of {nodes} nodes")
+        yield busiest_row(nodes, rings, seed)
+    yield from _foot(rings, seed)
+
+
+def workers_table(rings: int, seed: int, progress: Callable[[str], None]) -> Iterator[str]:
+    """Yield the lines of the third table."""
+    yield from _TOKENS_HEAD
+    for workers in WORKERS:
+        progress(f"shares of {workers} workers")
+        yield workers_row(workers, rings, seed)
+    yield from _foot(rings, seed)
+
+
+def _foot(rings: int, seed: int) -> Iterator[str]:
+    yield ""
+    yield f"Median / worst of {rings} random rings (seed {seed}), in fair shares."
+
+
+def move_table(rings: int, seed: int, progress: Callable[[str], None]) -> Iterator[str]:
+    """Yield the lines of the second table."""
+    yield "| | a fair share | moves, median | moves, worst | of that, the largest part of one other node |"
+    yield "|---|---:|---:|---:|---:|"
+    for nodes in NODES:
+        progress(f"{nodes} nodes and one more")
+        yield move_row(nodes, rings, seed)
+    yield ""
+    yield f"{TOKENS_PER_NODE} tokens a node, {rings} random rings (seed {seed})."
+
+
+def _percent(part: float) -> str:
+    return f"{part:.2%}" if part < 0.1 else f"{part:.1%}"
+
+
+TABLES: Final = {"balance": busiest_table, "moves": move_table, "balance of workers": workers_table}
+"""By the name of their place in a page."""
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.option("--rings", type=click.IntRange(1, 100_000), default=RINGS, help="Random rings of each kind.")
+@click.option("--seed", type=click.IntRange(0), default=SEED, help="What all randomness is made of.")
+@click.option(
+    "--markdown",
+    "page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also put the tables into a page, between marks.",
+)
+def main(rings: int, seed: int, page: Path | None) -> None:
+    """Measure how much the busiest node of random rings owns, and what moves when one node joins or leaves."""
+    try:
+        for name in TABLES:
+            if page is not None:
+                pages.split(page, name)  # before the work, not after it
+        for name, table in TABLES.items():
+            lines = list(table(rings, seed, show_progress))
+            show_progress("")
+            click.echo("\n".join(lines) + "\n")
+            if page is not None:
+                pages.put(page, name, lines)
+    except BenchError as error:
+        raise click.ClickException(str(error)) from error
+
+
+if __name__ == "__main__":
+    main()

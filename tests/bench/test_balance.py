@@ -1,0 +1,123 @@
+"""The tables of the page come out of the command again, and the figures are those that theory has."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import pages
+from bench.balance import (
+    NODES,
+    RINGS,
+    SEED,
+    TOKENS_OF_A_NODE,
+    WORKERS,
+    busiest,
+    busiest_row,
+    move,
+    move_row,
+    shares,
+    workers_row,
+)
+from skywalker.ring import TOKENS_PER_NODE, Ring
+
+COMMAND = [sys.executable, "-m", "bench.balance"]
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "cluster.md"
+MARKS = "# ours\n" + "".join(
+    f"<!-- begin {name} -->\nold\n<!-- end {name} -->\nmore\n" for name in ("balance", "moves", "balance of workers")
+)
+
+
+def lines_of(page: Path, name: str) -> list[str]:
+    before, after = pages.split(page, name)
+    text = page.read_text()
+    return text[len(before) : len(text) - len(after)].splitlines()[1:-1]
+
+
+@pytest.mark.parametrize("nodes", NODES[:-1])
+def test_the_page_has_what_the_command_measures(nodes: int) -> None:
+    assert busiest_row(nodes, RINGS, SEED) in lines_of(PAGE, "balance")
+    assert move_row(nodes, RINGS, SEED) in lines_of(PAGE, "moves")
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_the_page_has_the_balance_of_workers(workers: int) -> None:
+    assert workers_row(workers, RINGS, SEED) in lines_of(PAGE, "balance of workers")
+
+
+def test_the_command_writes_the_tables_of_the_page_and_nothing_else(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(MARKS)
+    ran = subprocess.run(
+        [*COMMAND, "--rings=2", f"--markdown={page}"], check=False, capture_output=True, text=True, timeout=100
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    for name in ("balance", "moves", "balance of workers"):
+        lines, published = lines_of(page, name), lines_of(PAGE, name)
+        assert "\n".join(lines) in ran.stdout
+        # Other figures, of fewer rings, in the same rows and columns.
+        assert [line.split("|")[1] for line in lines if "|" in line] == [
+            line.split("|")[1] for line in published if "|" in line
+        ]
+        assert [line.count("|") for line in lines] == [line.count("|") for line in published]
+        assert lines[0] == published[0]
+    assert page.read_text().startswith("# ours\n")
+    assert page.read_text().endswith("-->\nmore\n")
+
+
+def test_a_page_without_marks_is_refused_before_the_work(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("mine\n")
+    ran = subprocess.run(
+        [*COMMAND, "--rings=100000", f"--markdown={page}"], check=False, capture_output=True, text=True, timeout=30
+    )
+    assert ran.returncode == 1
+    assert "<!-- begin balance -->" in ran.stderr
+    assert page.read_text() == "mine\n"
+
+
+@pytest.mark.parametrize(("nodes", "tokens"), [(1, 2), (2, 1), (3, 32), (20, 7)])
+def test_shares_are_those_of_the_ring_that_routes(nodes: int, tokens: int) -> None:
+    numbers = random.Random("a seed").randbytes(8 * nodes * tokens)
+    each = [int.from_bytes(numbers[at : at + 8], "little", signed=True) for at in range(0, len(numbers), 8)]
+    owned = {node: each[node * tokens : (node + 1) * tokens] for node in range(nodes)}
+    expected = Ring(owned).shares()
+    assert list(shares(nodes, tokens, "a seed")) == pytest.approx([expected[node] for node in range(nodes)])
+
+
+@pytest.mark.parametrize(("nodes", "tokens"), [(10, 32), (100, 32), (100, 512)])
+def test_shares_spread_as_those_of_random_arcs_must(nodes: int, tokens: int) -> None:
+    """Arcs between random points are exchangeable, so the shares follow a Dirichlet distribution."""
+    found = [share * nodes for ring in range(60) for share in shares(nodes, tokens, f"spread {ring}")]
+    assert statistics.mean(found) == pytest.approx(1.0)
+    assert statistics.pstdev(found) == pytest.approx(math.sqrt((nodes - 1) / (nodes * tokens + 1)), rel=0.12)
+
+
+@pytest.mark.parametrize("tokens", TOKENS_OF_A_NODE[::2])
+def test_the_busiest_of_many_nodes_is_as_busy_as_theory_has_it(tokens: int) -> None:
+    nodes = 100
+    # Of many, each share is nearly a gamma variable by itself; its quantile by Wilson and Hilferty.
+    z = statistics.NormalDist().inv_cdf(0.5 ** (1 / nodes))
+    expected = (1 - 1 / (9 * tokens) + z * math.sqrt(1 / (9 * tokens))) ** 3
+    assert statistics.median(busiest(nodes, tokens, 60, SEED)) == pytest.approx(expected, rel=0.03)
+
+
+def test_a_newcomer_takes_a_fair_share_and_moves_nothing_else() -> None:
+    moves = [move(10, TOKENS_PER_NODE, f"moves {ring}") for ring in range(60)]
+    assert all(each.others == 0 for each in moves)
+    assert statistics.mean(each.newcomers for each in moves) == pytest.approx(1 / 11, rel=0.1)
+    assert all(each.newcomers / 10 <= each.heaviest < each.newcomers for each in moves)
+
+
+def test_the_seed_alone_decides() -> None:
+    assert busiest(3, 32, 5, seed=7) == busiest(3, 32, 5, seed=7) != busiest(3, 32, 5, seed=8)
+
+
+def test_workers_have_equally_many_tokens() -> None:
+    assert not [(workers, tokens) for workers in WORKERS for tokens in TOKENS_OF_A_NODE if tokens % workers]

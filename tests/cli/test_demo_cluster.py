@@ -1,0 +1,277 @@
+"""The demo of a cluster: what it shows and counts as nodes come and go, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import socket
+from array import array
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+
+from skywalker import aio
+from skywalker.cli.demo.receipts import Receipts, digest
+from skywalker.cli.demo.run import Progress
+from skywalker.cli.demo_cluster.outcome import Outcome
+from skywalker.cli.demo_cluster.ports import HOST, free_ports
+from skywalker.cli.demo_cluster.traffic import Traffic
+from tests.cli.running import end, run, started
+from tests.cli.terminal import on_terminal
+from tests.discovery import consul_agent
+from tests.helpers import eventually
+
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+QUICKLY = ("--seconds", "4", "--rate", "400")
+SLOWLY = ("--seconds", "600", "--rate", "400")
+
+
+def path_with(*programs: Path) -> str:
+    return os.pathsep.join([*map(str, programs), os.environ.get("PATH", "")])
+
+
+@pytest.fixture
+def consul_path() -> str:
+    """A PATH with a real Consul in it."""
+    consul_agent.require()
+    return path_with(Path(consul_agent.program() or "").parent)
+
+
+def number(screen: str, label: str) -> float:
+    found = re.search(rf"^  {label} +([0-9,.]+)  ", screen, re.MULTILINE)
+    assert found, screen
+    return float(found[1].replace(",", ""))
+
+
+def assert_told_in_order(screen: str, events: Sequence[str]) -> None:
+    at = 0
+    for event in events:
+        found = re.compile(rf"^ +[0-9.]+ s   {event}", re.MULTILINE).search(screen, at)
+        assert found, f"{event!r} is not told, or not in its place:\n{screen}"
+        at = found.end()
+
+
+def assert_all_went_well(screen: str) -> None:
+    assert_told_in_order(
+        screen,
+        [
+            "red, green, blue are one ring",
+            "green is killed",
+            r"ring: green \(.*\) left",
+            "yellow is started",
+            r"ring: yellow \(.*\) joined",
+            "red is told to end",
+            r"ring: red \(.*\) left",
+        ],
+    )
+    assert number(screen, "lost") == 0
+    assert number(screen, "received") == number(screen, "sent") + number(screen, "doubled")
+    assert number(screen, "sent") > 1000
+    assert "nothing was lost" in screen
+
+
+def test_nothing_is_lost_of_a_cluster_in_consul_whose_nodes_come_and_go(consul_path: str) -> None:
+    ran = run("demo-cluster", *QUICKLY, PATH=consul_path)
+    screen = ran.stdout.decode()
+    assert ran.returncode == 0, screen + ran.stderr.decode()
+    assert ran.stderr == b""
+    assert re.search(r"in a Consul at 127\.0\.0\.1:[0-9]+$", screen, re.MULTILINE)
+    assert_all_went_well(screen)
+    assert "\x1b" not in screen
+    # A line for each second, whatever happens.
+    seconds = [float(text) for text in re.findall(r"^ +([0-9.]+) s +[0-9,]+ lines/s", screen, re.MULTILINE)]
+    assert seconds == pytest.approx([1, 2, 3, 4][: len(seconds)], abs=0.9)
+    assert len(seconds) >= 3
+
+
+def test_without_consul_the_nodes_find_each_other_by_a_list(tmp_path: Path) -> None:
+    ran = run("demo-cluster", *QUICKLY, PATH=str(tmp_path))
+    screen = ran.stdout.decode()
+    assert ran.returncode == 0, screen + ran.stderr.decode()
+    assert "without Consul: there is no program named consul here" in screen
+    assert "by a list" in screen
+    assert_all_went_well(screen)
+
+
+def test_a_consul_that_does_not_start_is_told_in_its_own_words_and_done_without(tmp_path: Path) -> None:
+    program = tmp_path / "consul"
+    program.write_text("#!/bin/sh\necho 'no, thank you' >&2\nexit 3\n")
+    program.chmod(0o755)
+    with started("demo-cluster", *SLOWLY, PATH=path_with(tmp_path)) as process:
+        screen = read_until(process.stdout, b"lines/s   ").decode()
+        assert "without Consul: Consul ended with exit status 3: no, thank you" in screen
+        assert "by a list" in screen
+
+
+def read_until(stream: object, text: bytes) -> bytes:
+    shown = b""
+    while text not in shown:
+        data = os.read(stream.fileno(), 65536)  # type: ignore[attr-defined]
+        assert data, shown
+        shown += data
+    return shown
+
+
+def test_lines_that_a_taker_takes_to_its_grave_are_told_and_make_the_status_1() -> None:
+    with started("demo-cluster", "--static", *QUICKLY) as process:
+        read_until(process.stdout, b"lines/s   ")
+        # Those of green may be ending just now.
+        family = psutil.Process(process.pid).children(recursive=True)
+        takers = [
+            each
+            for each in family
+            if each.status() != psutil.STATUS_ZOMBIE and "skywalker.cli.demo.taker" in each.cmdline()
+        ]
+        assert len(takers) == 2
+        takers[0].kill()
+        screen = read_until(process.stdout, b" lost\n\n").decode()
+        assert end(process) == 1
+    lost = number(screen, "lost")
+    assert lost > 50
+    assert f"{lost:,.0f} lost" in screen
+    assert number(screen, "received") == number(screen, "sent") - lost + number(screen, "doubled")
+
+
+def test_on_a_terminal_all_is_drawn_over_itself_and_stays_within_its_lines(consul_path: str) -> None:
+    with on_terminal("demo-cluster", *QUICKLY, columns=54, PATH=consul_path) as (terminal, process):
+        shown = terminal.read_to_the_end().decode()
+        assert end(process) == 0, shown
+    # Each picture begins with going up to where the one before began, and ends with the time.
+    pictures = [ESCAPES.sub("", picture).replace("\r", "") for picture in re.split(r"\x1b\[[0-9]+F", shown)[1:]]
+    live = [picture.partition(" of 4 s")[0] for picture in pictures if " of 4 s" in picture]
+    assert len(live) > 20
+    block = [line for picture in live for line in picture.split("\n") if not re.match(r" +[0-9.]+ s   ", line)]
+    assert max(map(len, block)) < 54
+    assert any(re.search(r"^  ring +[RGB]{40,}$", picture, re.MULTILINE) for picture in live)
+    assert any(re.search(r"^  G green .* killed *$", picture, re.MULTILINE) for picture in live)
+    assert any(re.search(r"^  Y yellow .* starting *$", picture, re.MULTILINE) for picture in live)
+    assert any(re.search(r"^  Y yellow .* serving +[0-9.]+%  Y+$", picture, re.MULTILINE) for picture in live)
+    assert any(re.search(r"^  R red .* left *$", picture, re.MULTILINE) for picture in live)
+    # However often it is drawn, what happened is said once.
+    assert shown.count("green is killed") == 1
+    assert_all_went_well(ESCAPES.sub("", shown).replace("\r", ""))
+
+
+def test_a_terminal_that_is_too_narrow_is_told_line_by_line() -> None:
+    with on_terminal("demo-cluster", "--static", *SLOWLY, columns=40) as (terminal, process):
+        terminal.shows(b"on their way", within=20.0)
+        process.send_signal(signal.SIGINT)
+        shown = terminal.read_to_the_end()
+        assert end(process) == 130
+    assert not re.search(rb"\x1b\[[0-9]*[FJK]", shown)
+
+
+@pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_color_and_a_dumb_terminal_are_respected(variables: dict[str, str]) -> None:
+    with on_terminal("demo-cluster", "--static", *SLOWLY, **variables) as (terminal, process):
+        terminal.shows(b"on their way", within=20.0)
+        process.send_signal(signal.SIGINT)
+        shown = terminal.read_to_the_end()
+        assert end(process) == 130
+    assert not re.search(rb"\x1b\[[0-9;]*m", shown)
+    assert (b"\x1b" in shown) is ("TERM" not in variables)
+
+
+@pytest.mark.parametrize("moment", [b"skywalker demo-cluster", b"nodes ", b"on their way", b"yellow is started"])
+def test_ctrl_c_at_any_moment_leaves_nothing_behind(moment: bytes, tmp_path: Path, consul_path: str) -> None:
+    variables = {"TMPDIR": str(tmp_path), "PATH": consul_path}
+    with on_terminal("demo-cluster", "--seconds", "6", **variables) as (terminal, process):
+        terminal.shows(moment, within=20.0)
+        family = psutil.Process(process.pid).children(recursive=True)
+        terminal.press(b"\x03")
+        shown = terminal.read_to_the_end()
+        assert end(process) == 130, shown.decode()
+        assert b"Traceback" not in shown, shown.decode()
+        eventually(lambda: not any(child.is_running() for child in family), within=10.0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_demo_leaves_no_process_and_no_file_behind(tmp_path: Path, consul_path: str) -> None:
+    with started("demo-cluster", *SLOWLY, TMPDIR=str(tmp_path), PATH=consul_path) as process:
+        read_until(process.stdout, b"lines/s   ")
+        family = psutil.Process(process.pid).children(recursive=True)
+        assert {"consul"} <= {child.name() for child in family}
+        process.send_signal(signal.SIGKILL)
+        eventually(lambda: not any(child.is_running() for child in family), within=10.0)
+    assert list(tmp_path.iterdir()) == []
+
+
+# The parts.
+
+
+def outcome_of(
+    sent: Sequence[str], arrived: Sequence[tuple[int, str]], failed: frozenset[int] = frozenset()
+) -> Outcome:
+    receipts = Receipts()
+    for position, line in arrived:
+        receipts.add(position, 0, line)
+    return Outcome.of(Progress(1.0, digests=array("Q", map(digest, sent)), timed_out=set(failed)), receipts)
+
+
+@pytest.mark.parametrize(
+    ("arrived", "failed", "expected", "good"),
+    [
+        ([(1, "b"), (0, "a")], {}, (2, 2, 0, 0, 0, 0), True),
+        ([(0, "a"), (1, "b"), (1, "b"), (1, "b")], {}, (2, 4, 0, 2, 0, 0), True),
+        ([(0, "a")], {}, (2, 1, 1, 0, 0, 0), False),
+        ([(0, "a"), (0, "a")], {}, (2, 2, 1, 1, 0, 0), False),
+        ([(0, "a"), (1, "a")], {}, (2, 2, 0, 0, 1, 0), False),
+        ([(0, "a")], {1}, (2, 1, 0, 0, 0, 1), False),
+    ],
+)
+def test_what_is_doubled_may_be_and_what_is_lost_may_not(
+    arrived: list[tuple[int, str]], failed: set[int], expected: tuple[int, ...], good: bool
+) -> None:
+    found = outcome_of("ab", arrived, frozenset(failed))
+    assert (found.sent, found.received, found.lost, found.doubled, found.changed, found.failed) == expected
+    assert found.good is good
+
+
+def with_traffic(file: Path, watch: Callable[[Traffic, aio.LocalJunction], object], rate: float = 1000.0) -> Traffic:
+    """Send lines to a junction until `watch` has returned something true, then take the rest."""
+
+    async def main() -> Traffic:
+        traffic, over = Traffic(), asyncio.Event()
+        async with aio.LocalJunction() as junction, asyncio.TaskGroup() as tasks:
+            traffic.begin()
+            sending = tasks.create_task(traffic.run(junction, file, rate, over))
+            async with asyncio.timeout(10):
+                while not watch(traffic, junction):
+                    await asyncio.sleep(0.01)
+            over.set()
+            while not sending.done():
+                for number in range(64):
+                    await junction.take(f"demo/{number}", "demo", 0, None)
+                await asyncio.sleep(0.001)
+        return traffic
+
+    return asyncio.run(main())
+
+
+def test_a_line_that_still_waits_counts_for_the_longest_wait_of_now(tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_text("one\ntwo\n")
+
+    def has_waited(traffic: Traffic, junction: aio.LocalJunction) -> bool:
+        return traffic.longest_wait(traffic.progress.now()) > 0.3
+
+    traffic = with_traffic(file, has_waited)
+    # Nobody took any line, and yet they went on leaving at their times.
+    assert len(traffic.progress.digests) > 200
+    assert traffic.longest_during(0, 10) >= 0.3
+    assert traffic.longest_apart_from([(0, 10)]) == 0
+    assert traffic.longest_apart_from([(100, 110)]) == traffic.longest_during(0, 10)
+    assert traffic.progress.delivered == len(traffic.progress.digests)
+    assert traffic.under_way == 0
+
+
+def test_free_ports_are_free_and_different() -> None:
+    ports = free_ports(5)
+    assert len(set(ports)) == 5
+    for port in ports:
+        with socket.socket() as stream:
+            stream.bind((HOST, port))

@@ -1,0 +1,522 @@
+"""The pure core in a cluster: against a model of nodes whose ring changes at every moment that a test can think of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skywalker.clients.call import GRACE_S, Call
+from skywalker.clients.calls import ELSEWHERE_S, Calls
+from skywalker.clients.line import Line
+from skywalker.clients.order import GONE_S
+from skywalker.clients.routes import DIRECT_AFTER_CALLS, WANTED_AFTER_CALLS
+from skywalker.clients.way import REDIAL_S, RETRY_S, Dial
+from skywalker.deadlines import PRECISION_S
+from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
+from skywalker.members import Place
+from tests.clients.model_cluster import Held, ModelCluster, member
+from tests.clients.scripted import error, framed
+from tests.clients.test_calls import begin
+from tests.clients.test_calls import settings as connect_settings
+
+T0 = 1000.0
+TOPICS = [f"topic-{number}" for number in range(8)]
+
+
+class Client:
+    """A core with a shell that does what is told, at a model of a cluster."""
+
+    def __init__(self, nodes: int, workers: int = 2, **changes: Any) -> None:
+        self.calls = Calls(connect_settings(where="a:1,b:1", **changes))
+        self.cluster = ModelCluster(member(number, workers) for number in range(nodes))
+        self.now = T0
+        self.begun: list[Call] = []
+        self.dials: list[Dial] = []  # attempts that are under way
+        self._met = 0
+        self.connect(Place("n0", 0))
+        for _ in range(DIRECT_AFTER_CALLS):
+            call = begin(self.calls, "ping")
+            self.calls.receive(self.calls.main, framed([":ping", call.id, True]), self.now)
+        self.settle()
+        self.calls.main.shell.up = type(self.calls.main.shell.up)(
+            message for message in self.calls.main.shell.up if message[0] != ":ping"
+        )
+        self.calls.ended.clear()
+
+    def connect(self, place: Place) -> None:
+        """Make a main connection."""
+        self.cluster.connect(self.calls.main, place)
+        self.calls.connected_to_node(self.now, self.cluster.nodes[place.node].member.address)
+        self.settle()
+
+    def lines(self) -> list[Line]:
+        """Return the lines that have a connection."""
+        found = [*self.calls._lines(), *self.calls.routes.candidates]
+        return [line for line in dict.fromkeys(found) if line.shell is not None]
+
+    def begin(self, topic: str, kind: Any = "recv") -> Call:
+        """Begin a call that waits."""
+        call = begin(self.calls, kind, topic, *(["v"] if kind == "send" else []), timeout=1e4 * 8, now=self.now)
+        self.begun.append(call)
+        return call
+
+    def settle(self) -> None:
+        """Do what the core wants done."""
+        for line in [line for line in self.calls.touched if line.hang_up and line.shell is not None]:
+            self.cut(line)
+        self.cluster.write(self.calls)
+
+    def cut(self, line: Line) -> None:
+        """Lose a connection."""
+        if line.shell is None:
+            return
+        self.cluster.cut(line)
+        line.shell = None
+        if line is self.calls.main:
+            self.calls.disconnected("cut", self.now)
+        else:
+            self.calls.lost(line, self.now)
+        self.settle()
+
+    def ask_for_dials(self) -> None:
+        """Begin the attempts that are wanted."""
+        while (wanted := self.calls.dial(self.now)) is not None:
+            assert wanted.node not in [dial.node for dial in self.dials], "one attempt at a time for each node"
+            self.dials.append(wanted)
+
+    def finish_dial(self, dial: Dial, worker: int) -> None:
+        """Have an attempt meet a worker, or nobody if its node is dead."""
+        self.dials.remove(dial)
+        node = self.cluster.nodes[dial.node or self.home()]
+        if node.alive:
+            place = Place(node.member.id, worker % node.member.workers)
+            self.cluster.connect(self.calls.opened(dial, self.now), place)
+        else:
+            self.calls.not_opened(dial, self.now)
+        self.settle()
+
+    def home(self) -> str:
+        return self.calls.main.shell.place.node if self.calls.main.shell else "n0"
+
+    def kill(self, id: str) -> None:
+        """Kill a node."""
+        self.cluster.nodes[id].alive = False
+        for line in self.lines():
+            if line.shell is not None and line.shell.place.node == id:
+                self.cut(line)
+
+    def step(self, reconnect: bool = True) -> bool:
+        """Have one thing happen, if anything is about to. Nothing that waits for a partner is answered."""
+        self.settle()
+        lines = self.lines()
+        if self.calls.main.shell is None:
+            if not reconnect:
+                return False
+            self.connect(next(each for each in self.cluster.places() if not self.cluster.nodes[each.node].leaving))
+        elif up := [line for line in lines if line.shell.up]:
+            self.cluster.read(up[0].shell)
+        elif hops := self.cluster.busy_hops():
+            self.cluster.forward(hops[0])
+        elif down := [line for line in lines if line.shell.down]:
+            self.calls.receive(down[0], self.cluster.reply(down[0].shell), self.now)
+        else:
+            self.ask_for_dials()
+            if not self.dials:
+                return False
+            self._met += 1
+            self.finish_dial(self.dials[0], self._met // (len(self.cluster.nodes) + 1))
+        return True
+
+    def run(self, reconnect: bool = True) -> None:
+        """Go on until nothing happens any more, or the main connection is lost and that is not to be made anew."""
+        while self.step(reconnect):
+            pass
+
+    def everybody_sees(self) -> None:
+        """Have every node use the ring as it is."""
+        for id, node in self.cluster.nodes.items():
+            if node.alive and not node.leaving:
+                self.cluster.see(id, self.cluster.truth())
+
+    def meet_all(self, topics: list[str]) -> None:
+        """Call all topics until the client has had a chance to go directly."""
+        for _ in range(WANTED_AFTER_CALLS + 1):
+            for topic in topics:
+                self.begin(topic)
+            self.run()
+            self.answer_all()
+            self.run()
+
+    def answer_all(self) -> None:
+        for call in [*self.cluster.calls]:
+            if isinstance(call.at, Place):
+                self.cluster.answer(call)
+
+
+def held(client: Client, topic: str) -> list[Held]:
+    """Return the calls that wait on a topic, at whatever one place."""
+    found = [calls for (_, each), calls in client.cluster.waiting.items() if each == topic and calls]
+    assert len(found) <= 1, "they are at one place"
+    return found[0] if found else []
+
+
+def owner(client: Client, topic: str) -> Place:
+    return client.cluster.owner(Place(client.home(), 0), topic)
+
+
+def topics_of(client: Client, node: str, count: int = 1) -> list[str]:
+    """Return topics that a node owns."""
+    found = (topic for n in range(10_000) if owner(client, topic := f"t{n}").node == node)
+    return [next(found) for _ in range(count)]
+
+
+def test_topics_that_are_called_often_are_called_directly_at_whatever_node_owns_them() -> None:
+    client = Client(nodes=4)
+    client.meet_all(TOPICS)
+    client.cluster.forwarded = 0
+    for topic in TOPICS:
+        client.begin(topic)
+    client.run()
+    assert client.cluster.forwarded == 0
+    owners = {owner(client, topic) for topic in TOPICS}
+    assert owners - {Place("n0", 0)} <= client.calls.routes.direct().keys()
+
+
+def test_what_is_called_once_in_a_while_is_forwarded_and_costs_no_connection() -> None:
+    client = Client(nodes=20)
+    client.run()
+    topics = [topic for number in range(1, 20) for topic in topics_of(client, f"n{number}")]
+    for _ in range(WANTED_AFTER_CALLS - 1):
+        for topic in topics:
+            client.begin(topic)
+        client.run()
+    assert client.calls.routes.direct() == {}
+    client.begin(topics[0])
+    client.run()
+    assert {place.node for place in client.calls.routes.direct()} == {"n1"}
+
+
+def test_a_node_that_does_not_answer_holds_up_no_other() -> None:
+    client = Client(nodes=4)
+    client.run()
+    topics = [topics_of(client, f"n{number}")[0] for number in (1, 2, 3)]
+    client.cluster.nodes["n1"].alive = False
+    for topic in topics * WANTED_AFTER_CALLS:
+        client.begin(topic)
+    client.ask_for_dials()
+    assert sorted(dial.node for dial in client.dials) == ["n1", "n2", "n3"]
+    for dial in [*client.dials]:
+        if dial.node != "n1":
+            client.dials.remove(dial)
+            node = client.cluster.nodes[dial.node]
+            assert dial.address == node.member.address
+            place = owner(client, topics[int(dial.node[1]) - 1])
+            client.cluster.connect(client.calls.opened(dial, client.now), place)
+    stuck, client.dials = client.dials, []
+    client.run()
+    assert {place.node for place in client.calls.routes.direct()} == {"n2", "n3"}
+    # And what failed is tried less and less often.
+    waits = []
+    for _ in range(4):
+        client.calls.not_opened(stuck[0], client.now)
+        waits.append(client.calls.routes.dial_at - client.now)
+        for topic in topics[:1] * WANTED_AFTER_CALLS:
+            client.begin(topic)
+        client.now += waits[-1]
+        for topic in topics[:1] * WANTED_AFTER_CALLS:
+            client.begin(topic)
+        client.ask_for_dials()
+        assert [dial.node for dial in client.dials] == ["n1"]
+        client.dials.clear()
+    assert waits == [REDIAL_S, 8 * REDIAL_S, 64 * REDIAL_S, 512 * REDIAL_S]
+
+
+def test_direct_connections_to_other_nodes_outlive_the_main_one() -> None:
+    client = Client(nodes=3)
+    client.run()
+    [topic] = topics_of(client, "n2")
+    client.meet_all([topic])
+    call = client.begin(topic)
+    client.run()
+    line = call.line
+    assert line is client.calls.routes.direct()[owner(client, topic)]
+    client.cut(client.calls.main)
+    meanwhile = client.begin(topic)
+    assert meanwhile.line is line
+    client.connect(Place("n1", 0))
+    client.run()
+    assert call.line is meanwhile.line is line
+    assert [each.id for each in held(client, topic)] == [call.id, meanwhile.id]
+
+
+def test_younger_calls_follow_the_older_ones_of_their_topic_until_those_have_been_moved() -> None:
+    client = Client(nodes=2)
+    client.run()
+    new = member(7)
+    after = ModelCluster([*(node.member for node in client.cluster.nodes.values()), new])
+    moving = next(
+        topic for n in range(10_000)
+        if owner(client, topic := f"t{n}").node == "n1" and after.owner(Place("n0", 0), topic).node == "n7"
+    )  # fmt: skip
+    client.meet_all([moving])
+    older = client.begin(moving)
+    client.run()
+    line = older.line
+    assert line is client.calls.routes.direct()[owner(client, moving)]
+    client.cluster.add(new)
+    client.cluster.see("n0", client.cluster.truth())
+    client.run()
+    younger = client.begin(moving)
+    assert younger.line is line, "its node does not yet know the new ring"
+    client.cluster.see("n1", client.cluster.truth())
+    client.run()
+    assert [each.id for each in held(client, moving)] == [older.id, younger.id]
+    youngest = client.begin(moving)
+    assert youngest.line is None, "it waits for the node's word that all were moved"
+    client.run()
+    assert youngest.line is client.calls.main
+    assert [each.id for each in held(client, moving)] == [older.id, younger.id, youngest.id]
+    assert client.cluster.overtaken == []
+
+
+def test_a_node_that_drains_gives_back_its_calls_and_they_wait_elsewhere_in_order() -> None:
+    client = Client(nodes=3)
+    client.run()
+    topics = topics_of(client, "n2", 3)
+    client.meet_all(topics)
+    begun = {topic: [client.begin(topic).id for _ in range(3)] for topic in topics}
+    client.run()
+    client.cluster.drain("n2")
+    client.everybody_sees()
+    for topic in topics:
+        begun[topic].append(client.begin(topic).id)
+    client.run()
+    assert {topic: [each.id for each in held(client, topic)] for topic in topics} == begun
+    assert "n2" not in {place.node for place in client.calls.routes.direct()}
+    assert all(line.shell.place.node != "n2" for line in client.lines())
+
+
+def test_a_home_that_drains_is_left_for_another() -> None:
+    client = Client(nodes=3)
+    client.run()
+    call = client.begin(topics_of(client, "n0")[0])
+    client.run()
+    client.cluster.drain("n0")
+    client.run(reconnect=False)
+    assert call.line is None
+    address = client.cluster.nodes["n0"].member.address
+    others = [client.calls.homes.some_members(lambda: 0.5) for _ in range(5)]
+    assert all(len(each) == 2 and address not in each for each in others)
+    client.everybody_sees()
+    client.run()
+    assert client.home() != "n0"
+    assert [each.id for each in client.cluster.calls] == [call.id]
+
+
+def test_a_node_that_is_gone_without_a_word_keeps_no_call_for_long() -> None:
+    client = Client(nodes=3)
+    client.run()
+    [topic] = topics_of(client, "n2")
+    client.meet_all([topic])
+    call = client.begin(topic)
+    client.run()
+    line = call.line
+    assert line is not None
+    # It is cut off: nobody closes the connection.
+    client.cluster.nodes["n2"].alive = False
+    link = line.shell
+    client.everybody_sees()
+    while client.calls.main.shell.up or client.calls.main.shell.down:
+        if client.calls.main.shell.up:
+            client.cluster.read(client.calls.main.shell)
+        else:
+            client.calls.receive(client.calls.main, client.cluster.reply(client.calls.main.shell), client.now)
+        client.settle()
+    assert [message[0] for message in link.up] == [":cancel", ":ping"]
+    wait = client.calls.wait(client.now)
+    assert wait is not None
+    assert wait <= GONE_S + PRECISION_S
+    client.now += wait
+    client.calls.tick(client.now)
+    assert ":ping" in line.hang_up
+    client.settle()
+    client.run()
+    assert [each.id for each in held(client, topic)] == [call.id]
+
+
+def news(client: Client, line: Line, version: str, leaving: bool = False) -> None:
+    """Have a node push what it says of its ring."""
+    client.calls.receive(line, framed([":ring", None, {"version": version, "leaving": leaving}]), client.now)
+    client.settle()
+
+
+def test_a_main_line_whose_node_hangs_is_left_once_others_know_another_ring() -> None:
+    client = Client(nodes=3)
+    client.run()
+    [topic] = topics_of(client, "n2")
+    client.meet_all([topic])
+    main = client.calls.main
+    call = client.begin("anything")
+    client.settle()
+    main.shell.up.clear()
+    news(client, client.calls.routes.direct()[owner(client, topic)], "newer")
+    assert [message[0] for message in main.shell.up] == [":ping"]
+    news(client, client.calls.routes.direct()[owner(client, topic)], "newest")
+    assert [message[0] for message in main.shell.up] == [":ping"], "it is asked once"
+    client.now += ELSEWHERE_S + PRECISION_S
+    client.calls.tick(client.now)
+    assert ":ping" in main.hang_up
+    client.settle()
+    client.connect(Place("n1", 0))
+    assert call.line is client.calls.main
+
+
+def test_a_main_line_whose_node_lives_is_kept_whatever_others_say() -> None:
+    client = Client(nodes=3)
+    client.run()
+    [topic] = topics_of(client, "n2")
+    client.meet_all([topic])
+    main = client.calls.main
+    news(client, client.calls.routes.direct()[owner(client, topic)], "newer")
+    client.run()
+    client.now += 2 * ELSEWHERE_S
+    client.calls.tick(client.now)
+    assert not main.hang_up
+
+
+def test_who_is_there_is_asked_again_if_that_changed_meanwhile() -> None:
+    client = Client(nodes=3)
+    client.run()
+    new = member(7)
+    client.cluster.add(new)
+    truth = client.cluster.truth()
+    client.calls.receive(
+        client.calls.main, framed([":ring", None, {"version": "between", "leaving": False}]), client.now
+    )
+    client.settle()
+    client.cluster.see("n0", truth)
+    client.run()
+    assert client.calls._version == truth.version
+    asked = client.calls._last_id
+    news(client, client.calls.main, truth.version)
+    assert client.calls._last_id == asked, "it is known"
+
+
+def test_a_node_that_does_not_tell_who_is_there_is_asked_again_and_one_that_refuses_is_not() -> None:
+    client = Client(nodes=3)
+    client.run()
+    before = client.calls._version
+    for _ in range(2):
+        news(client, client.calls.main, "newer")
+        assert [message[0] for message in client.calls.main.shell.up] == [":nodes"]
+        client.calls.main.shell.up.clear()
+        client.now += DEFAULT_CONTROL_TIMEOUT_S + GRACE_S + PRECISION_S
+        client.calls.tick(client.now)
+        client.settle()
+        [asked] = client.calls.main.shell.up
+        client.calls.main.shell.up.clear()
+        refused = framed([":nodes", asked[1], error("unknown-method")])
+        client.calls.receive(client.calls.main, refused, client.now)
+        client.settle()
+        assert not client.calls.main.shell.up
+    assert client.calls._version == before, "the last good view is used"
+
+
+def test_what_answers_nodes_with_nonsense_leaves_the_node_by_itself() -> None:
+    client = Client(nodes=1)
+    main = client.calls.main
+    client.cluster.read(main.shell)
+    client.calls.receive(main, client.cluster.reply(main.shell), client.now)
+    client.settle()
+    method, id = main.shell.up.popleft()
+    client.calls.receive(main, framed([method, id, {"nodes": "many"}]), client.now)
+    client.run()
+    client.meet_all(TOPICS)
+    assert [*client.calls.routes.direct()] == [Place("n0", 1)]
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_whatever_becomes_of_the_ring_calls_take_effect_in_order_and_end_once(data: st.DataObject) -> None:
+    client = Client(nodes=data.draw(st.integers(2, 3)), workers=data.draw(st.integers(1, 2)))
+    cluster, calls = client.cluster, client.calls
+    if data.draw(st.booleans()):
+        client.meet_all(TOPICS[:4])
+    spare = [member(number, 2) for number in (7, 8)]
+    for _ in range(data.draw(st.integers(1, 150))):
+        lines = client.lines()
+        steps: list[tuple[str, Any]] = [("begin", None)] * 3 + [("dials", None)]
+        steps += [("dial", dial) for dial in client.dials]
+        steps += [("read", line.shell) for line in lines if line.shell.up]
+        steps += [("forward", hop) for hop in cluster.busy_hops()]
+        steps += [("reply", line) for line in lines if line.shell.down] * 2
+        steps += [("answer", call) for call in cluster.calls if isinstance(call.at, Place)]
+        serving = [id for id, node in cluster.nodes.items() if node.alive and not node.leaving]
+        truth = cluster.truth() if serving else None
+        if truth is not None:
+            steps += [("see", id) for id in serving if cluster.nodes[id].view.version != truth.version] * 2
+        if calls.main.shell is None:
+            steps += [("connect", None)] * 3
+        if data.draw(st.integers(0, 10)) == 0:
+            steps += [("cut", line) for line in lines] + [("later", None)]
+            steps += [("join", None)] * len(spare)
+            if len(serving) > 1:
+                steps += [(how, id) for how in ("drain", "kill") for id in serving]
+        step, what = data.draw(st.sampled_from(steps))
+        if step == "begin":
+            client.begin(data.draw(st.sampled_from(TOPICS[:4])), data.draw(st.sampled_from(["recv", "send"])))
+        elif step == "dials":
+            client.ask_for_dials()
+        elif step == "dial":
+            client.finish_dial(what, data.draw(st.integers(0, 1)))
+        elif step == "read":
+            cluster.read(what)
+        elif step == "forward":
+            cluster.forward(what)
+        elif step == "reply":
+            calls.receive(what, cluster.reply(what.shell), client.now)
+        elif step == "answer":
+            cluster.answer(what)
+        elif step == "see":
+            cluster.see(what, cluster.truth())
+        elif step == "connect":
+            client.connect(data.draw(st.sampled_from(cluster.places())))
+        elif step == "cut":
+            client.cut(what)
+        elif step == "later":
+            client.now += data.draw(st.sampled_from([GRACE_S, REDIAL_S, RETRY_S]))
+            calls.tick(client.now)
+        elif step == "join":
+            cluster.add(spare.pop())
+        elif step == "drain":
+            cluster.drain(what)
+        elif step == "kill":
+            client.kill(what)
+        client.settle()
+        assert cluster.overtaken == []
+    # Whatever state that was: once the ring has settled everything ends, each with its own value.
+    for id, node in cluster.nodes.items():
+        if node.leaving and node.alive:
+            client.kill(id)
+    for _ in range(4):
+        client.everybody_sees()
+        client.run()
+        client.now += RETRY_S  # for what failed before
+        calls.tick(client.now)
+        client.run()
+        assert cluster.overtaken == []
+        client.answer_all()
+        client.run()
+    assert not calls.busy
+    assert [call.value for call in client.begun] == [call.id for call in client.begun]
+    assert len(calls.ended) == len({call.id for call in calls.ended})
+    # And in the end the direct lines are there.
+    client.meet_all(TOPICS)
+    cluster.forwarded = 0
+    for topic in TOPICS:
+        client.begin(topic)
+    client.run()
+    assert cluster.forwarded == 0
+    assert not calls._stays.by_topic
