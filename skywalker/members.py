@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -20,7 +21,7 @@ MAX_TOKENS: Final = 4096
 """Tokens of one node; more than a frame can tell would be of no use."""
 
 MAX_NAME: Final = 255
-"""Characters of a node's id, name or host."""
+"""Characters of a node's id or name."""
 
 
 class Place(NamedTuple):
@@ -56,7 +57,7 @@ class Member:
             } if (
                 0 < len(id) <= MAX_NAME
                 and len(name) <= MAX_NAME
-                and 0 < len(host) <= MAX_NAME
+                and _is_numeric(host)
                 and 0 < port < 65536
                 and 0 < workers <= MAX_WORKERS
                 and 0 < len(tokens) <= MAX_TOKENS
@@ -79,6 +80,15 @@ class Member:
 
     def __str__(self) -> str:
         return f"{self.name} ({self.address})"
+
+
+def _is_numeric(host: str) -> bool:
+    # A worker dials it, and must not ask a name server.
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class Snapshot:

@@ -196,9 +196,7 @@ class Agent:
             at = health.open()
         except OSError as error:
             if is_first:
-                self._log.error(
-                    "cannot-serve-health", address=health.bind, reason=error.strerror, retry_s=BIND_AGAIN_S
-                )
+                self._log.error("cannot-serve-health", address=health.bind, reason=error.strerror, retry_s=BIND_AGAIN_S)
             self._loop.call_later(BIND_AGAIN_S, lambda: self._open(health, is_first=False))
             return
         self._log.info("serving-health", address=at)

@@ -44,7 +44,7 @@ cdef class Carrier:
 
 cdef class NodeCall(Call):
     cdef public bint abandoned
-    cdef public list abroad
+    cdef public list given_to
     cdef public NodeCall given
 
     @cython.locals(value=bytes)

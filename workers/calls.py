@@ -11,7 +11,7 @@ its owner's word decides.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from skywalker.errors import Busy, Cancelled, RequestError, TooLarge
 from skywalker.junction import Call, Junction
@@ -85,6 +85,19 @@ class Caller:
         raise NotImplementedError
 
 
+class Question(Protocol):
+    """A question about a topic that another worker owns."""
+
+    carrier: Carrier | None
+    number: bytes
+
+    def answer(self, info: bytes) -> None:
+        """This is what the owner counted."""
+
+    def end(self) -> None:
+        """The owner will not answer."""
+
+
 class Carrier:
     """Where calls wait whose topic another worker owns: forwarded.py has what there is to it while that can be asked.
 
@@ -113,11 +126,11 @@ class Carrier:
         """Take a call back, whatever the owner may say of it from now on."""
         raise NotImplementedError
 
-    def ask_census(self, call: CensusCall, topic: bytes) -> None:
+    def ask_census(self, call: Question, topic: bytes) -> None:
         """Ask who waits on a topic."""
         raise NotImplementedError
 
-    def forget_census(self, call: CensusCall) -> None:
+    def forget_census(self, call: Question) -> None:
         """Do not wait for that any more."""
         raise NotImplementedError
 
@@ -125,14 +138,14 @@ class Carrier:
 class NodeCall(Call):
     """A call as the connections of a node see it."""
 
-    __slots__ = ("abandoned", "abroad", "given")
+    __slots__ = ("abandoned", "given", "given_to")
 
     def begin(self, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
         Call.begin(self, topic, since, value, group)
         # Of a send: whether its caller was told that nobody came, so that nobody may have the value any
-        # more; and the listeners of siblings' clients that may have it, which must be told then.
+        # more; and the listeners of other workers' clients that may have it, which must be told then.
         self.abandoned = False
-        self.abroad: list[HeldCall] | None = None
+        self.given_to: list[HeldCall] | None = None
         self.given: NodeCall | None = None  # of a listener: whose value it was given, until that has its outcome
 
     def cost(self) -> int:
@@ -163,8 +176,8 @@ class NodeCall(Call):
         self.answered = self.abandoned = True
         if self.value is not None:
             self.value = b""  # who has been given it may refer to this call for long
-        if self.abroad is not None:
-            for listener in self.abroad:
+        if self.given_to is not None:
+            for listener in self.given_to:
                 listener.recall()
 
 
@@ -268,7 +281,7 @@ class ClientCall(NodeCall):
         if carrier is not None and (self.value is not None or ending == TIME_IS_UP):
             grace = carrier.grace_s
             carrier.ask_back(self)
-        elif self.withdraw() or (ending == TIME_IS_UP and self.abroad is None):
+        elif self.withdraw() or (ending == TIME_IS_UP and self.given_to is None):
             # Times run out as a turn begins: who was given the value here has it, or is choked and must not get it.
             # A :cancel comes in the middle of a turn, and the end of that turn decides.
             self.over()
@@ -325,9 +338,10 @@ def client_call(
 class CensusCall:
     """A :topic about a topic that another worker owns."""
 
-    __slots__ = ("caller", "carrier", "due", "id", "number")
+    __slots__ = ("_answered", "caller", "carrier", "due", "id", "number")
 
     def __init__(self, caller: Caller, id: bytes, due: float) -> None:
+        self._answered = False
         self.caller = caller
         self.id = id
         self.due = due
@@ -336,11 +350,20 @@ class CensusCall:
 
     def answer(self, info: bytes) -> None:
         """Pass on what the owner counted."""
+        self._answered = True
         self.caller.router.turn.deadlines.discard(self, self.due)
         self.caller.reply(wire.TOPIC, self.id, info)
 
+    def end(self) -> None:
+        """The owner will not answer."""
+        self.caller.router.turn.deadlines.discard(self, self.due)
+        self.expired()
+
     def expired(self) -> None:
-        """The owner does not answer."""
+        """The owner has not answered, or its link ended in the very turn in which this is due."""
+        if self._answered:
+            return
+        self._answered = True
         if self.carrier is not None:
             self.carrier.forget_census(self)
         self.caller.reply_error(wire.TOPIC, self.id, Busy("the worker that owns the topic does not answer"))

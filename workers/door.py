@@ -71,7 +71,7 @@ class Door:
         connection = self._dialect(sock, f"{address[0]}:{address[1]}", router)
         router.opened(connection)
         limit = router.limits.max_connections
-        if len(router.connections) > limit:
+        if len(router.connections) + len(router.peers.guests) > limit:
             busy = Busy(f"this worker has {limit} connections", {"limit": "max_connections", "value": limit})
             connection.last_words(wire.error_frame(wire.ERROR, wire.NIL, busy), "too many connections")
         return True

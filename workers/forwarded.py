@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from skywalker.errors import Busy
 from skywalker.wire import values
 from skywalker.wire.junction import FALSE, NIL, TRUE
-from workers.calls import GRACE_S, Carrier, CensusCall, ClientCall, NodeCall
+from workers.calls import GRACE_S, Carrier, ClientCall, NodeCall, Question
 from workers.messages import (
     ALSO,
     BUSY,
@@ -63,7 +63,7 @@ class Forwarded(Carrier):
         self._router = router
         # By our number, those that wait, and listeners that were given a value which has no outcome yet.
         self._calls: dict[bytes, ClientCall] = {}
-        self._censuses: dict[bytes, CensusCall] = {}
+        self._censuses: dict[bytes, Question] = {}
         self._value = b""  # what was given last
         self._next = 0
         self._number_head = b""
@@ -107,14 +107,14 @@ class Forwarded(Carrier):
         call.carrier = None
         self._messages.tell(WITHDRAW, call.number, TRUE)
 
-    def ask_census(self, call: CensusCall, topic: bytes) -> None:
+    def ask_census(self, call: Question, topic: bytes) -> None:
         call.carrier = self
         call.number = self._number()
         self._censuses[call.number] = call
         self._messages.tell(CENSUS, call.number, topic)
 
-    def forget_census(self, call: CensusCall) -> None:
-        del self._censuses[call.number]
+    def forget_census(self, call: Question) -> None:
+        self._censuses.pop(call.number, None)
 
     def decided(self, number: bytes, outcome: int) -> None:
         """Say what became of a value that came for one of our clients: TOOK or LOST."""
@@ -178,10 +178,8 @@ class Forwarded(Carrier):
 
     def close(self) -> None:
         """The link has ended: issue its calls again."""
-        router = self._router
         for census in [*self._censuses.values()]:
-            router.turn.deadlines.discard(census, census.due)
-            census.expired()
+            census.end()
         calls, self._calls = self._calls, {}
         for call in calls.values():
             if call.carrier is None:

@@ -148,9 +148,9 @@ class Held:
         router.bytes_held -= listener.cost()
         listener.given = send
         send.hold()
-        if send.abroad is None:
-            send.abroad = []
-        send.abroad.append(listener)
+        if send.given_to is None:
+            send.given_to = []
+        send.given_to.append(listener)
         # A value that many get at once crosses once.
         if send is self._giving:
             messages.tell(ALSO, listener.number)

@@ -7,6 +7,7 @@ is issued again.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -92,7 +93,9 @@ class Link:
         try:
             self._hear(messages)
         except (IndexError, KeyError, TypeError, ValueError) as error:
-            self.close(f"the other end sent a message that makes no sense: {error!r}")
+            # Where, because it might be a mistake of ours.
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            self.close(f"the other end sent what makes no sense: {error!r} at {where.name}, line {where.lineno}")
             return False
         return True
 

@@ -41,10 +41,6 @@ class Loop:
         self._epoll.unregister(fd)
         del self._handlers[fd]
 
-    def has(self, fd: int) -> bool:
-        """Return whether a descriptor was added, and not removed since."""
-        return fd in self._handlers
-
     def turn(self, turn: Turn, patient: bool = True) -> int:
         """Wait until something is ready or due, deal with it, and write what came of it; return how many were ready.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from skywalker import errors
 from skywalker.address import Address
 from skywalker.limits import MAX_ID
+from skywalker.members import Place
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame
@@ -161,15 +162,15 @@ def peer(session: Session, frame: Arguments) -> None:
     match _options(packed):
         case {"version": int(version)} if version != PEER_VERSION:
             raise errors.BadFrame(f"nodes speak version {PEER_VERSION} here, not {version}")
-        case {"from": str(), "node": str(wanted), "worker": int(worker), "version": int()}:
+        case {"from": str(whose), "by": int(by), "node": str(wanted), "worker": int(worker), "version": int()}:
             pass
         case _:
-            raise errors.BadFrame("the options of :peer are from, node, worker and version")
+            raise errors.BadFrame("the options of :peer are from, by, node, worker and version")
     if not session.is_idle():
         raise errors.BadFrame("a connection with calls is no node's")
     session.reply(wire.PEER, id, values.pack({"node": node.id, "worker": node.slot}))
     if (wanted, worker) == (node.id, node.slot):
-        session.router.peers.welcome(session)
+        session.router.peers.welcome(session, Place(whose, by))
 
 
 METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skywalker.errors import Busy
-from skywalker.wire import junction as wire
-from workers.calls import GRACE_S, TIME_IS_UP, Carrier, CensusCall, ClientCall
+from workers.calls import GRACE_S, TIME_IS_UP, Carrier, ClientCall, Question
 
 if TYPE_CHECKING:
     from skywalker.members import Place
@@ -39,15 +37,16 @@ class Owner:
 class Absent(Carrier):
     """Where calls wait for an owner that cannot be asked now."""
 
-    __slots__ = ("_calls", "_owner")
+    __slots__ = ("_calls", "_censuses", "_owner")
 
     def __init__(self, owner: Owner) -> None:
         Carrier.__init__(self, owner, GRACE_S)
         self._owner = owner
         self._calls: dict[ClientCall, None] = {}
+        self._censuses: dict[Question, bytes] = {}  # with their topics
 
     def __len__(self) -> int:
-        return len(self._calls)
+        return len(self._calls) + len(self._censuses)
 
     def congested(self) -> bool:
         return False
@@ -68,12 +67,13 @@ class Absent(Carrier):
         del self._calls[call]
         call.carrier = None
 
-    def ask_census(self, call: CensusCall, topic: bytes) -> None:
-        call.caller.router.turn.deadlines.discard(call, call.due)
-        call.caller.reply_error(wire.TOPIC, call.id, Busy("the worker that owns the topic cannot be reached now"))
+    def ask_census(self, call: Question, topic: bytes) -> None:
+        call.carrier = self
+        self._censuses[call] = topic
+        self._owner.wanted()
 
-    def forget_census(self, call: CensusCall) -> None:
-        raise AssertionError("it answers at once")
+    def forget_census(self, call: Question) -> None:
+        self._censuses.pop(call, None)
 
     def release(self, carrier: Carrier) -> None:
         """Have another carrier take all calls that wait here."""
@@ -82,3 +82,7 @@ class Absent(Carrier):
             carrier.forward(call)
             if call.ending is not None:
                 carrier.ask_back(call)
+                call.caller.postpone(call, carrier.grace_s)
+        censuses, self._censuses = self._censuses, {}
+        for census, topic in censuses.items():
+            carrier.ask_census(census, topic)

@@ -1,7 +1,7 @@
 """One worker of another node: the connection that we make to it, once calls are for it, and keep.
 
     dial, from a source port that steers to the worker
-      -> [":peer", id, {"from": our node, "node": its node, "worker": w, "version": 1}]
+      -> [":peer", id, {"from": our node, "by": our worker, "node": its node, "worker": its worker, "version": 1}]
       <- [":peer", id, {"node": its node, "worker": the one that was met}]
 
 If that is who was wanted, both go on with messages.py on this connection. If the dial met
@@ -16,6 +16,7 @@ import random
 import socket
 from typing import TYPE_CHECKING, Final
 
+from skywalker.backoff import delay
 from skywalker.members import Member, Place
 from skywalker.steering import PORTS_TRIED, source_port
 from skywalker.wire import junction as wire
@@ -38,9 +39,14 @@ VERSION: Final = 1
 ATTEMPT_S: Final = 1.0
 """Seconds for a node to accept a connection and say who it is."""
 
-PAUSE_S: Final = 0.05
 MAX_PAUSE_S: Final = 1.0
-"""Seconds between attempts that fail: doubled from the one to the other, and jittered."""
+"""Seconds between attempts, at most: as soon as it is back it is wanted."""
+
+LASTING_S: Final = 1.0
+"""Seconds that a connection must have lasted to be made anew at once when it is lost."""
+
+DIAL_GRACE_S: Final = 0.1
+"""Seconds for a last word of one that is not connected yet: a connection takes three round trips."""
 
 PATIENCE: Final = 8
 """Dials for each of a node's workers that may meet another one than was wanted, before they count as failed."""
@@ -58,18 +64,21 @@ class Peer(Owner):
     """A worker of another node as an owner of topics."""
 
     __slots__ = (
-        "_alarm", "_answer", "_asked_at", "_failures", "_link", "_member", "_retired", "_router", "_socket", "_strays",
+        "_alarm", "_answer", "_asked_at", "_failures", "_link", "_member", "_opened_at", "_retired", "_router",
+        "_socket", "_strays",
     )  # fmt: skip
 
     def __init__(self, place: Place, member: Member, router: Router) -> None:
         Owner.__init__(self, place)
+        self.absent.grace_s = DIAL_GRACE_S
         self._member = member
         self._router = router
         self._link: Link | None = None
         self._socket: socket.socket | None = None  # while it is being made
         self._answer: bytes | None = None  # to :peer, as far as it is here; None before it is asked
         self._asked_at = 0.0
-        self._failures = 0  # in a row
+        self._failures = 0  # in a row, of attempts and of connections that did not last
+        self._opened_at = 0.0
         self._strays = 0  # dials in a row that met another worker
         self._retired = False
         self._alarm = Alarm(self._ring)  # limits an attempt, or puts off the next, or ends what is retired
@@ -83,14 +92,16 @@ class Peer(Owner):
         if self._socket is None and self._alarm.at is None and not self._retired:
             self._dial()
 
-    def retire(self) -> bool:
-        """It owns nothing any more: be done with it, once calls had time to move. Returns whether they still have."""
-        if not self._retired:
-            self._retired = True
-            self._drop()
-            if self._link is not None:
-                self._alarm.set(self._router.turn, self._router.turn.now + RETIRE_S)
-        return self._link is not None
+    def retire(self) -> None:
+        """It owns nothing any more: be done with it, once calls had time to move."""
+        self._retired = True
+        self._drop()
+        if self._link is not None:
+            self._alarm.set(self._router.turn, self._router.turn.now + RETIRE_S)
+
+    def is_done(self) -> bool:
+        """Whether nothing is left of it."""
+        return self._link is None
 
     def stop(self) -> None:
         """Close the connection, after what was written over it."""
@@ -116,6 +127,7 @@ class Peer(Owner):
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         try:
             self._socket = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+            self._router.loop.add(self._socket.fileno(), self, WRITE)
             sockets.tune(self._socket)
             if self._member.steering:
                 self._steer(self._socket)
@@ -125,7 +137,6 @@ class Peer(Owner):
         except OSError as error:
             self._failed(error.strerror or str(error))
             return
-        self._router.loop.add(self._socket.fileno(), self, WRITE)
         self._alarm.set(turn, turn.now + ATTEMPT_S)
 
     def _steer(self, sock: socket.socket) -> None:
@@ -155,12 +166,18 @@ class Peer(Owner):
         error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if error:
             raise OSError(error, os.strerror(error))
-        if sock.getsockname() == sock.getpeername():
-            raise ValueError("it is connected to itself")
+        try:
+            if sock.getsockname() == sock.getpeername():
+                raise ValueError("it is connected to itself")
+        except OSError as refusal:
+            if refusal.errno == errno.ENOTCONN:
+                return  # an event of a connection that had this descriptor before
+            raise
         question = {
             "from": self._router.node.id,
             "node": self.place.node,
             "worker": self.place.worker,
+            "by": self._router.node.slot,
             "version": VERSION,
         }
         sock.send(wire.frame(wire.PEER, values.pack(0), values.pack(question)))
@@ -205,7 +222,8 @@ class Peer(Owner):
         router.loop.remove(sock.fileno())
         self._alarm.off(router.turn)
         self._socket = None
-        self._failures = self._strays = 0
+        self._strays = 0
+        self._opened_at = router.turn.now
         messages = Stream(sock, router.limits.mesh_bytes, router.turn)
         self._link = Link(messages, router, self, self._ended)
         self._link.forwarded.grace_s = min(MAX_GRACE_S, GRACE_S + router.turn.now - self._asked_at)
@@ -215,25 +233,29 @@ class Peer(Owner):
     def _drop(self) -> None:
         self._alarm.off(self._router.turn)
         if self._socket is not None:
-            if self._router.loop.has(self._socket.fileno()):
-                self._router.loop.remove(self._socket.fileno())
+            self._router.loop.remove(self._socket.fileno())
             self._socket.close()
             self._socket = None
 
     def _failed(self, reason: str) -> None:
         router = self._router
         self._drop()
-        if not self._failures:
+        if self._failures == 0:
             router.log.warning("peer-unreachable", peer=str(self._member), its_worker=self.place.worker, reason=reason)
         self._failures += 1
-        pause = min(MAX_PAUSE_S, PAUSE_S * 2 ** min(self._failures, 10)) * (0.5 + random.random() / 2)
-        self._alarm.set(router.turn, router.turn.now + pause)
+        self._alarm.set(router.turn, router.turn.now + delay(self._failures, random.random(), cap_s=MAX_PAUSE_S))
 
     # The end.
 
     def _ended(self, link: Link, reason: str) -> None:
+        router = self._router
         self._link = None
-        self._alarm.off(self._router.turn)
+        self._alarm.off(router.turn)
         self.lost(link.forwarded)
-        if not self._retired:
-            self._router.log.warning("peer-lost", peer=str(self._member), its_worker=self.place.worker, reason=reason)
+        if self._retired:
+            return
+        router.log.warning("peer-lost", peer=str(self._member), its_worker=self.place.worker, reason=reason)
+        if router.turn.now - self._opened_at >= LASTING_S:
+            self._failures = 0
+        else:
+            self._failed(reason)

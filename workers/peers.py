@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from skywalker.members import Place, Snapshot
-from workers.link import Link
+from workers.guest import Guest
 from workers.owner import Owner
 from workers.peer import Peer
-from workers.stream import Stream
 
 if TYPE_CHECKING:
     from workers.connection import Connection
@@ -22,7 +21,7 @@ class Peers:
         self._router = router
         self._peers: dict[Place, Peer] = {}
         self._retired: list[Peer] = []  # own nothing any more, but may hold calls of ours
-        self.guests: dict[Link, None] = {}  # links that others made, to ask us
+        self.guests: dict[Place, Guest] = {}  # workers that have made links to ask us
 
     def follow(self, snapshot: Snapshot) -> dict[Place, Owner]:
         """Return the owners that are workers of other nodes; let go of those that are not in the ring any more."""
@@ -36,25 +35,27 @@ class Peers:
                 if old is not None and old.is_at(member):
                     del before[place]
                 self._peers[place] = old if old is not None and old.is_at(member) else Peer(place, member, self._router)
-        self._retired = [peer for peer in (*self._retired, *before.values()) if peer.retire()]
+        for gone in before.values():
+            gone.retire()
+        self._retired = [peer for peer in (*self._retired, *before.values()) if not peer.is_done()]
+        for guest in self.guests.values():
+            guest.ring_changed()
         return dict(self._peers)
 
-    def welcome(self, connection: Connection) -> None:
-        """Let a worker of another node, which has said who it is over `connection`, ask us for calls."""
-        router = self._router
-        sock, unwritten = connection.detach()
-        messages = Stream(sock, router.limits.mesh_bytes, router.turn, unwritten)
-        guest = Link(messages, router, None, lambda link, reason: self._gone(link, connection.peer, reason))
-        self.guests[guest] = None
-        guest.open()
+    def welcome(self, connection: Connection, place: Place) -> None:
+        """Let the worker in `place`, which has said so over `connection`, ask us for calls."""
+        old = self.guests.get(place)
+        if old is not None:
+            old.close("it has made another link")
+        self.guests[place] = Guest(connection, place, self._router, self._gone)
 
-    def _gone(self, guest: Link, name: str, reason: str) -> None:
-        del self.guests[guest]
-        self._router.log.info("guest-left", peer=name, reason=reason)
+    def _gone(self, guest: Guest) -> None:
+        if self.guests.get(guest.place) is guest:
+            del self.guests[guest.place]
 
     def stop(self) -> None:
         """Close every link, after what was written over it."""
-        for guest in [*self.guests]:
+        for guest in [*self.guests.values()]:
             guest.close("this node ends")
         for peer in (*self._peers.values(), *self._retired):
             peer.stop()

@@ -233,7 +233,8 @@ class Router:
 
     def is_decided(self) -> bool:
         """Return whether every value that was given to a client of another worker has its outcome."""
-        return all(link.held.is_decided() for link in (*self._links.values(), *self.peers.guests))
+        links = [*self._links.values(), *(guest.link for guest in self.peers.guests.values())]
+        return all(link.held.is_decided() for link in links)
 
     # Connections.
 

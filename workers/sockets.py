@@ -3,7 +3,7 @@
     what                made by      kept open by                       closed by
     address lock        supervisor   supervisor                         its end
     listener, 1/worker  supervisor   supervisor and the slot's worker   both, when the node drains
-    channel             supervisor   supervisor one end, worker other   whoever dies first
+    channel             supervisor   supervisor one end, child other    whoever dies first
     link                supervisor   the two workers, one end each      whoever dies first
 
 The supervisor keeps its copy of each listener, so that connections in the accept queue of a

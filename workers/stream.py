@@ -23,14 +23,16 @@ PATIENCE: Final = 4
 class Stream(Messages):
     """Our end of it."""
 
-    __slots__ = ("_socket", "_tail")
+    __slots__ = ("_most_unsent", "_socket", "_tail")
 
-    def __init__(self, sock: socket.socket, limit: int, turn: Turn, first: bytes = b"") -> None:
-        """Take over a connection on which `first` is still to be written."""
+    def __init__(self, sock: socket.socket, limit: int, turn: Turn, first: bytes | None = None) -> None:
+        """Take over a connection; that of one that asks us if there is a `first` that is still to be written."""
         Messages.__init__(self, limit, turn, True)
         self._socket = sock
         self._tail = b""
-        if first:
+        self._most_unsent = 0
+        if first is not None:
+            self._most_unsent = PATIENCE * limit  # of what we ask, the calls themselves are limited
             self._sealed.append(first)
             self.unsent = len(first)
 
@@ -70,7 +72,7 @@ class Stream(Messages):
             self.unsent = 0
 
     def read(self) -> list[Any]:
-        if self.unsent > PATIENCE * self._limit:
+        if self._most_unsent and self.unsent > self._most_unsent:
             raise EOFError("the other end asks, and does not read the answers")
         try:
             data = self._socket.recv(READ_BYTES)

@@ -54,8 +54,8 @@ class SeveralNodes:
         self._dead.append(node)
         node.shut()
         for fd in node.loop._handlers:
-            with socket.socket(fileno=os.dup(fd)) as copy:
-                copy.shutdown(socket.SHUT_RDWR)
+            with socket.socket(fileno=os.dup(fd)) as copy, contextlib.suppress(OSError):
+                copy.shutdown(socket.SHUT_RDWR)  # unless it is just being connected
 
     def turn(self, seconds: float = 0.02) -> None:
         """Let all nodes do what there is to do for a while."""
