@@ -75,6 +75,10 @@ class Forwarded(Carrier):
     def congested(self) -> bool:
         return self._messages.congested()
 
+    def is_idle(self) -> bool:
+        """Return whether nothing waits there, and every value that was given is decided."""
+        return not self._calls
+
     def forward(self, call: ClientCall) -> None:
         since = call.since
         if self._messages.abroad:

@@ -25,6 +25,7 @@ from skywalker.wire.frames import BadFrame, split
 from workers import sockets
 from workers.alarm import Alarm
 from workers.calls import GRACE_S
+from workers.doubt import Doubt
 from workers.link import Link
 from workers.loop import READ, WRITE
 from workers.owner import Owner
@@ -54,9 +55,6 @@ PATIENCE: Final = 8
 MAX_GRACE_S: Final = 0.3
 """Seconds for a last word from far away, at most."""
 
-RETIRE_S: Final = 0.5
-"""Seconds for a worker that owns nothing any more to let go what waits there: then it is taken for dead."""
-
 MAX_ANSWER: Final = 4096
 
 
@@ -64,8 +62,8 @@ class Peer(Owner):
     """A worker of another node as an owner of topics."""
 
     __slots__ = (
-        "_alarm", "_answer", "_asked_at", "_failures", "_link", "_member", "_opened_at", "_retired", "_router",
-        "_socket", "_strays",
+        "_alarm", "_answer", "_asked_at", "_doubt", "_failures", "_link", "_member", "_opened_at", "_retired",
+        "_router", "_socket", "_strays", "_was_idle",
     )  # fmt: skip
 
     def __init__(self, place: Place, member: Member, router: Router) -> None:
@@ -74,6 +72,8 @@ class Peer(Owner):
         self._member = member
         self._router = router
         self._link: Link | None = None
+        self._doubt: Doubt | None = None  # about that link, once it owns nothing any more
+        self._was_idle = False
         self._socket: socket.socket | None = None  # while it is being made
         self._answer: bytes | None = None  # to :peer, as far as it is here; None before it is asked
         self._asked_at = 0.0
@@ -81,7 +81,7 @@ class Peer(Owner):
         self._opened_at = 0.0
         self._strays = 0  # dials in a row that met another worker
         self._retired = False
-        self._alarm = Alarm(self._ring)  # limits an attempt, or puts off the next, or ends what is retired
+        self._alarm = Alarm(self._ring)  # limits an attempt, or puts off the next
 
     def is_at(self, member: Member) -> bool:
         """Whether `member`, of the same id, still is where this one is reached."""
@@ -93,11 +93,11 @@ class Peer(Owner):
             self._dial()
 
     def retire(self) -> None:
-        """It owns nothing any more: be done with it, once calls had time to move."""
+        """It owns nothing any more: be done with it, once it has let go of what waits there."""
         self._retired = True
         self._drop()
-        if self._link is not None:
-            self._alarm.set(self._router.turn, self._router.turn.now + RETIRE_S)
+        if self._doubt is not None:
+            self._doubt.look()
 
     def is_done(self) -> bool:
         """Whether nothing is left of it."""
@@ -111,10 +111,7 @@ class Peer(Owner):
             self._link.close("this node ends")
 
     def _ring(self) -> None:
-        if self._retired:
-            if self._link is not None:
-                self._link.close("it owns nothing any more")
-        elif self._socket is not None:
+        if self._socket is not None:
             self._failed(f"no answer within {ATTEMPT_S:g} s")
         elif len(self.absent):
             self._dial()
@@ -227,8 +224,17 @@ class Peer(Owner):
         messages = Stream(sock, router.limits.mesh_bytes, router.turn)
         self._link = Link(messages, router, self, self._ended)
         self._link.forwarded.grace_s = min(MAX_GRACE_S, GRACE_S + router.turn.now - self._asked_at)
+        self._doubt = Doubt(self._link, router, self._is_needed)
         self._link.open()
         self.met(self._link.forwarded)
+
+    def _is_needed(self) -> bool:
+        """Whether one that owns nothing any more still has to say something; if not, its link is done with."""
+        if self._retired and self._link is not None and self._link.forwarded.is_idle() and self._was_idle:
+            self._link.close("it owns nothing any more")
+            return False
+        self._was_idle = self._link is not None and self._link.forwarded.is_idle()  # what was said last is on its way
+        return self._retired
 
     def _drop(self) -> None:
         self._alarm.off(self._router.turn)
@@ -250,7 +256,9 @@ class Peer(Owner):
     def _ended(self, link: Link, reason: str) -> None:
         router = self._router
         self._link = None
-        self._alarm.off(router.turn)
+        if self._doubt is not None:
+            self._doubt.end()
+            self._doubt = None
         self.lost(link.forwarded)
         if self._retired:
             return

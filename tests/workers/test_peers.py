@@ -113,7 +113,9 @@ def test_senders_are_served_in_the_order_they_came_whatever_node_they_came_throu
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_once_the_ring_has_settled_no_pair_has_missed_each_other(seed: int) -> None:
+def test_once_the_ring_has_settled_no_pair_has_missed_each_other(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nodes have their turns when the test says so, which on a busy machine may be too late for one that is doubted.
+    monkeypatch.setattr("workers.doubt.ANSWER_S", 60.0)
     luck = random.Random(seed)
     with several("a", "b", "c", "d") as nodes:
         rings = ["ab", "abc", "abcd", "bcd", "cd", "d", "acd"]
@@ -137,19 +139,22 @@ def test_once_the_ring_has_settled_no_pair_has_missed_each_other(seed: int) -> N
             if luck.random() < 0.3:
                 luck.choice(list(nodes.nodes.values())).turn()
         nodes.follow("abcd")
-        nodes.turn(0.15)
-        for client in (client for of_one in clients.values() for client in of_one):
-            while client.has_input():
-                answers.append(client.reply())
+        for _ in range(40):  # until the last answers are here, on a machine that has other things to do
+            nodes.turn(0.05)
+            for client in (client for of_one in clients.values() for client in of_one):
+                while client.has_input():
+                    answers.append(client.reply())
+            sent = {id for method, id, _ in answers if method == ":send!"}
+            got = [result for method, _, result in answers if method == ":recv!"]
+            if sent == set(got):
+                break
         assert len({id for _, id, _ in answers}) == len(answers), "no call is answered twice"
-        sent = {id for method, id, _ in answers if method == ":send!"}
         for method, id, result in answers:
             del waiting[id]
             if method == ":recv!":
                 assert result in sent, "a value is true for its sender, and was sent"
             else:
                 assert result is True
-        got = [result for method, _, result in answers if method == ":recv!"]
         assert sent <= set(got), "true means that somebody has it"
         for topic in topics:
             kinds = {kind for kind, on in waiting.values() if on == topic}
