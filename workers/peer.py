@@ -62,8 +62,8 @@ class Peer(Owner):
     """A worker of another node as an owner of topics."""
 
     __slots__ = (
-        "_alarm", "_answer", "_asked_at", "_doubt", "_failures", "_link", "_member", "_opened_at", "_retired",
-        "_router", "_socket", "_strays", "_was_idle",
+        "_alarm", "_answer", "_asked_at", "_doubt", "_failures", "_link", "_member", "_opened_at",
+        "_router", "_socket", "_strays", "_was_idle", "owns",
     )  # fmt: skip
 
     def __init__(self, place: Place, member: Member, router: Router) -> None:
@@ -80,7 +80,7 @@ class Peer(Owner):
         self._failures = 0  # in a row, of attempts and of connections that did not last
         self._opened_at = 0.0
         self._strays = 0  # dials in a row that met another worker
-        self._retired = False
+        self.owns = True  # some part of the ring
         self._alarm = Alarm(self._ring)  # limits an attempt, or puts off the next
 
     def is_at(self, member: Member) -> bool:
@@ -89,23 +89,23 @@ class Peer(Owner):
         return (ours.address, ours.workers, ours.steering) == (member.address, member.workers, member.steering)
 
     def wanted(self) -> None:
-        if self._socket is None and self._alarm.at is None and not self._retired:
+        if self._socket is None and self._alarm.at is None and self.owns:
             self._dial()
 
     def retire(self) -> None:
         """It owns nothing any more: be done with it, once it has let go of what waits there."""
-        self._retired = True
+        self.owns = False
         self._drop()
         if self._doubt is not None:
             self._doubt.look()
 
     def is_done(self) -> bool:
-        """Whether nothing is left of it."""
-        return self._link is None
+        """Whether it owns nothing any more, and nothing is left of it."""
+        return not self.owns and self._link is None
 
     def stop(self) -> None:
         """Close the connection, after what was written over it."""
-        self._retired = True
+        self.owns = False
         self._drop()
         if self._link is not None:
             self._link.close("this node ends")
@@ -230,11 +230,11 @@ class Peer(Owner):
 
     def _is_needed(self) -> bool:
         """Whether one that owns nothing any more still has to say something; if not, its link is done with."""
-        if self._retired and self._link is not None and self._link.forwarded.is_idle() and self._was_idle:
+        if not self.owns and self._link is not None and self._link.forwarded.is_idle() and self._was_idle:
             self._link.close("it owns nothing any more")
             return False
         self._was_idle = self._link is not None and self._link.forwarded.is_idle()  # what was said last is on its way
-        return self._retired
+        return not self.owns
 
     def _drop(self) -> None:
         self._alarm.off(self._router.turn)
@@ -260,7 +260,7 @@ class Peer(Owner):
             self._doubt.end()
             self._doubt = None
         self.lost(link.forwarded)
-        if self._retired:
+        if not self.owns:
             return
         router.log.warning("peer-lost", peer=str(self._member), its_worker=self.place.worker, reason=reason)
         if router.turn.now - self._opened_at >= LASTING_S:

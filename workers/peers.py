@@ -25,19 +25,23 @@ class Peers:
 
     def follow(self, snapshot: Snapshot) -> dict[Place, Owner]:
         """Return the owners that are workers of other nodes; let go of those that are not in the ring any more."""
-        before, self._peers = self._peers, {}
+        # One that comes back while it is let go of keeps its link: another would cut off what is still said over it.
+        known = [*self._retired, *self._peers.values()]
+        before = {peer.place: peer for peer in known}
+        self._peers = {}
         for member in snapshot:
             if member.id == self._router.node.id:
                 continue
             for worker in range(member.workers):
                 place = Place(member.id, worker)
-                old = before.get(place)
-                if old is not None and old.is_at(member):
-                    del before[place]
-                self._peers[place] = old if old is not None and old.is_at(member) else Peer(place, member, self._router)
-        for gone in before.values():
-            gone.retire()
-        self._retired = [peer for peer in (*self._retired, *before.values()) if not peer.is_done()]
+                peer = before.get(place)
+                if peer is None or not peer.is_at(member):
+                    peer = Peer(place, member, self._router)
+                peer.owns = True
+                self._peers[place] = peer
+        self._retired = [peer for peer in known if peer is not self._peers.get(peer.place) and not peer.is_done()]
+        for peer in self._retired:
+            peer.retire()
         for guest in self.guests.values():
             guest.ring_changed()
         return dict(self._peers)
