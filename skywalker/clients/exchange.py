@@ -253,6 +253,8 @@ class Exchange(abc.ABC):
                 error = refusal(result)
                 if error is not None:
                     line.end(f"the node said: {error}")
+            case ":recv!" | ":take!", int(), _ if line.acks and not (is_timeout(result) or refusal(result)):
+                line.write(self._cancel_frame(id))  # gives the value back, which nobody waits for here any more
 
     def _not_a_reply(self, line: Line, message: Any) -> None:
         match message:

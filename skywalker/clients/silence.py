@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-PROBE_S: Final = 15.0
+PROBE_S: Final = 5.0
 """Seconds of silence after which a node that owes an answer is pinged, and then again until it is taken for dead."""
 
 

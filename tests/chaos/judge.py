@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.chaos.crowd import Call, Connection
+from tests.chaos.client import Call, Connection
 from tests.chaos.disturbance import Death, Disturbance, Excuses
 from tests.history import History
 from workers.calls import GRACE_S

@@ -545,7 +545,7 @@ def test_values_are_acknowledged_once_that_is_agreed() -> None:
     assert written(calls) == [[":ack", begun[0].id], [":ack", begun[1].id]]
 
 
-def test_timeouts_and_late_values_are_not_acknowledged() -> None:
+def test_timeouts_are_not_acknowledged_and_late_values_are_given_back() -> None:
     calls = make(ack=True)
     hello = written(calls)[0]
     calls.receive(calls.main, framed([":hello", hello[1], {}]), T0)
@@ -553,7 +553,10 @@ def test_timeouts_and_late_values_are_not_acknowledged() -> None:
     calls.abandon(abandoned, T0)
     calls.main.output()
     calls.receive(calls.main, framed([":recv!", timed_out.id, TIMED_OUT]) + framed([":recv!", abandoned.id, 1]), T0)
-    assert calls.main.output() == b""
+    [[method, _, given_back]] = written(calls)
+    assert (method, given_back) == (":cancel", abandoned.id)
+    calls.receive(calls.main, framed([":recv!", timed_out.id, TIMED_OUT]) + framed([":send!", abandoned.id, True]), T0)
+    assert calls.main.output() == b"", "what is no value needs no giving back"
 
 
 def test_a_node_that_answers_a_greeting_with_nothing_gets_no_acknowledgements() -> None:
