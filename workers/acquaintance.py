@@ -116,7 +116,8 @@ class Acquaintance(asyncio.Protocol):
         assert self._transport is not None
         self._transport.write(wire.frame(*elements))
         if self._transport.get_write_buffer_size() > MAX_UNREAD:
-            self._end("it does not read what we say")
+            # Not within the call that has us write, which is that of somebody in the midst of something.
+            self._loop.call_soon(self._end, "it does not read what we say")
 
     def _end(self, reason: str) -> None:
         """Close and report it, once."""
@@ -203,7 +204,7 @@ class Acquaintance(asyncio.Protocol):
                 raise ValueError("a :ring that holds no version")
 
     def _page(self, page: Any) -> None:
-        """Take in some members of a ring; one that has changed since the first page will be told, and read, anew."""
+        """Take in some members of a ring; one that has changed since the first page is read anew."""
         if self._listed_by is None:
             return
         match page:
@@ -212,10 +213,12 @@ class Acquaintance(asyncio.Protocol):
                 members = [member for member in map(Member.parse, nodes) if member is not None]
                 self._pages += members
                 self._version = self._version or version
-                if more and members and members[-1].id > before and len(self._pages) < MAX_CONTACTS:
+                if not more or len(self._pages) >= MAX_CONTACTS:
+                    self._listed(version if version == self._version else "")
+                elif members and members[-1].id > before:
                     self._write(wire.NODES, _NODES_ID, values.pack(members[-1].id))
                 else:
-                    self._listed()
+                    self._listed()  # it does not know how to go on
             case _:
                 self._listed()  # it does not know :nodes, or is of a later kind
 
@@ -234,9 +237,10 @@ class Acquaintance(asyncio.Protocol):
         wire.ERROR: _failed,
     }
 
-    def _listed(self) -> None:
+    def _listed(self, version: str = "") -> None:
+        """Report who is in the ring; all of them, if it is that of a version."""
         self._no_more_pages()
-        self._membership.listed(self._address, self._version, self._pages, self._loop.time())
+        self._membership.listed(self._address, version, self._pages, self._loop.time())
         self._pages = []
         self._act()
 

@@ -25,12 +25,12 @@ from skywalker.members import Member, Snapshot
 from workers import exits, snapshots
 from workers.acquaintance import Introduction
 from workers.circle import Circle
-from workers.control import Channel, Drain, Heard, Left, Message, Ring, Serving, Stop
+from workers.control import Channel, Drain, Heard, Left, Message, Ring, Serving
 from workers.health import Health
 from workers.log import Log
 
 NOT_OURS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
-"""Signals go to the whole process group, but are for the supervisor; it tells the agent when to end."""
+"""Signals go to the whole process group, but are for the supervisor, whose end is the agent's too."""
 
 TELL_AGAIN_S: Final = 0.1
 """Seconds until a supervisor that had no room for a snapshot is told again."""
@@ -43,7 +43,8 @@ class Agent:
     """The agent of the node `me`, from its fork to its end.
 
     `source` lists addresses of the cluster. With `learning` others are learned from the nodes there, and they learn
-    ours. `health` is where the health server listens. `last` is the snapshot that an agent before this one made last.
+    ours. `health` answers for the node; once it is known where, `registration` is made. `last` is the snapshot that an
+    agent before this one made last.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Agent:
         source: Source | None,
         *,
         learning: bool,
-        registration: Registration | None,
+        registration: Callable[[Address], Registration] | None,
         health: Health | None,
         channel: Channel,
         log: Log,
@@ -63,17 +64,19 @@ class Agent:
         self._learning = learning
         self._registration = registration
         self._health = health
+        self._health_at: Address | None = None  # where it answers
         self._channel = channel
         self._log = log
         self._last = last
         self._unsaid: Snapshot | None = None  # the supervisor had no room for it
+        self._serving = False
         self._registered: threading.Thread | None = None
         self._stopped = threading.Event()
         self._draining = threading.Event()
         self._status = exits.OK
 
     def run(self) -> int:
-        """Run until told to stop, or until the supervisor is gone; return the exit status."""
+        """Run until the supervisor is gone; return the exit status."""
         signal.set_wakeup_fd(-1)
         for number in NOT_OURS:
             signal.signal(number, signal.SIG_IGN)
@@ -139,6 +142,7 @@ class Agent:
     def _obey(self, message: Message) -> None:
         match message:
             case Serving():
+                self._serving = True
                 self._announce()
             case Heard(address=text):
                 try:
@@ -147,8 +151,6 @@ class Agent:
                     self._log.warning("bad-hint", reason=error)
             case Drain():
                 self._drain()
-            case Stop():
-                self._finish(exits.OK)
             case _:
                 raise ValueError(f"the supervisor cannot say {message!r}")
 
@@ -167,13 +169,14 @@ class Agent:
     # Being found.
 
     def _announce(self) -> None:
-        if self._draining.is_set():
+        if not self._serving or self._draining.is_set():
             return
         if self._health is not None:
             self._health.ready = True
-        if self._registration is not None and self._registered is None:
+        if self._registration is not None and self._health_at is not None and self._registered is None:
+            registration = self._registration(self._health_at)
             self._registered = threading.Thread(
-                target=self._register, args=(self._registration,), name="register", daemon=True
+                target=self._register, args=(registration,), name="register", daemon=True
             )
             self._registered.start()
 
@@ -200,6 +203,8 @@ class Agent:
             self._loop.call_later(BIND_AGAIN_S, lambda: self._open(health, is_first=False))
             return
         self._log.info("serving-health", address=at)
+        self._health_at = at
+        self._announce()
 
     # In threads of their own.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from skywalker.address import Address
@@ -31,17 +32,20 @@ def hears_of_nodes(config: Cluster) -> bool:
 
 
 def check(config: Cluster) -> None:
-    """Raise ConfigError for settings that are wrong, or wrong together. Nothing is asked over a network."""
+    """Raise ConfigError for settings that are wrong, or wrong together. No node and no Consul is asked anything."""
     chosen = {"--join": config.join, "--dns": config.dns, "--consul": config.consul}
     ways = [flag for flag, value in chosen.items() if value]
     if len(ways) > 1:
         raise ConfigError(f"{' and '.join(ways)}: a cluster is found in one way, so give one of them")
-    try:
-        _source(config)
-        if config.register:
-            _access(config)
-    except SkywalkerError as error:
-        raise ConfigError(f"{ways[0] if ways else '--register'}: {error}") from error
+    if config.consul or config.register:
+        _check_consul(config)
+    if config.dns_server:
+        _check_dns_server(config)
+    for way in ways:
+        with _blaming(way):
+            _source(config)
+    if config.register or config.health_port:
+        _check_health(config.health_bind)
 
 
 def be_agent(config: Cluster, member: Member, near: Address, last: Iterable[Member], channel: Channel, log: Log) -> int:
@@ -53,14 +57,13 @@ def be_agent(config: Cluster, member: Member, near: Address, last: Iterable[Memb
     from workers.agent import Agent
     from workers.health import Health
 
-    port = config.health_port or (_free_port(config.health_bind) if config.register else 0)
-    health = Address(config.health_bind, port)
+    answers = config.register or config.health_port
     return Agent(
         member,
         _source(config),
         learning=bool(config.join),
-        registration=_registration(config, member, health) if config.register else None,
-        health=Health(health, near) if port else None,
+        registration=(lambda health: _registration(config, member, health)) if config.register else None,
+        health=Health(Address(config.health_bind, config.health_port), near) if answers else None,
         channel=channel,
         log=log,
         last=last,
@@ -72,11 +75,15 @@ def _source(config: Cluster) -> Source | None:
         from skywalker.discovery.consul import ConsulSource
 
         return ConsulSource(_access(config), config.service)
-    if config.join or config.dns:
+    if config.join:
+        from skywalker.discovery.static import StaticSource
+
+        return StaticSource.parse(config.join)
+    if config.dns:
         from skywalker.discovery.url import source_of
 
         server = f"?server={config.dns_server}" if config.dns_server else ""
-        return source_of(config.join or f"dns://{config.dns}{server}")
+        return source_of(f"dns://{config.dns}{server}")
     return None
 
 
@@ -95,7 +102,7 @@ def _access(config: Cluster) -> ConsulAccess:
 def _registration(config: Cluster, member: Member, health: Address) -> Registration:
     from skywalker.discovery.registration import Registration, Service
 
-    host = member.address.host if config.health_bind in sockets.WILDCARDS else health.host
+    host = member.address.host if health.host in sockets.WILDCARDS else health.host
     service = Service(
         name=config.service,
         node_id=member.id,
@@ -107,6 +114,43 @@ def _registration(config: Cluster, member: Member, health: Address) -> Registrat
     return Registration(_access(config), service)
 
 
-def _free_port(host: str) -> int:
-    with socket.create_server((host, 0)) as probe:
-        return int(probe.getsockname()[1])
+@contextlib.contextmanager
+def _blaming(flag: str) -> Iterator[None]:
+    try:
+        yield
+    except SkywalkerError as error:
+        raise ConfigError(f"{flag}: {error}") from error
+
+
+def _check_consul(config: Cluster) -> None:
+    from skywalker.discovery.consul_api import ConsulApi
+
+    with _blaming("--consul-url"):
+        access = _access(config)
+    if config.consul_key and not config.consul_cert:
+        raise ConfigError("--consul-key: a key is of use with its certificate only: give --consul-cert too")
+    for flag, file in {"--consul-ca": config.consul_ca, "--consul-cert": config.consul_cert}.items():
+        if file and not access.tls:
+            raise ConfigError(f"{flag}: {access} is spoken to without TLS: give --consul-url=https://...")
+    with _blaming("--consul" if config.consul else "--register"):
+        ConsulApi(access)
+
+
+def _check_dns_server(config: Cluster) -> None:
+    from skywalker.discovery.url import dns_server
+
+    if not config.dns:
+        raise ConfigError("--dns-server: there is nothing to ask it: give --dns too, the name of the cluster")
+    with _blaming("--dns-server"):
+        dns_server(config.dns_server)
+
+
+def _check_health(host: str) -> None:
+    # At any port: one that another has now the agent waits for.
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind(address)
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"--health-bind: {host} is no address of this machine: {reason}") from error

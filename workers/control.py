@@ -2,7 +2,7 @@
 
     to a worker      Link(slot) with a socket, Ring with a file, Drain, Stop
     from a worker    Ready, Heard(address), Idle
-    to the agent     Serving, Heard(address), Drain, Stop
+    to the agent     Serving, Heard(address), Drain
     from the agent   Ring with a file, Left
 
 It lives exactly as long as both ends: who reads an end, because the supervisor is gone, leaves.

@@ -75,9 +75,10 @@ class _Server(socketserver.ThreadingMixIn, HTTPServer):
 
     def __init__(self, bind: Address, health: Health) -> None:
         self.health = health
-        self.address_family = socket.AF_INET6 if ":" in bind.host else socket.AF_INET
+        found = socket.getaddrinfo(bind.host, bind.port, type=socket.SOCK_STREAM)
+        self.address_family, _, _, _, address = found[0]
         self._room = threading.Semaphore(MAX_REQUESTS)
-        super().__init__((bind.host, bind.port), _Request)
+        super().__init__((str(address[0]), bind.port), _Request)
 
     def server_bind(self) -> None:
         # HTTPServer's own asks a name server for a name that nobody needs, for as long as that takes.

@@ -36,6 +36,7 @@ class Keeper:
         self._started_at = 0.0
         self._deaths = 0  # in a row
         self._draining = False
+        self._lossy_pid = 0  # the last agent that had no room for a hint
         self.snapshot: BinaryIO | None = None  # the latest
         self.pid = 0
         self.restart_at: float | None = None
@@ -52,13 +53,19 @@ class Keeper:
             self._put_off()
             return
         self._selector.register(self._channel, selectors.EVENT_READ, self._hear)
-        self.tell(control.Drain() if self._draining else control.Serving())
+        self.tell(control.Serving())
 
     def tell(self, message: control.Message) -> None:
-        """Say something to the agent, if there is one. It may be slow, but never for long."""
-        if self._channel is not None and not self._channel.send(message):
+        """Say something to the agent, if there is one. It may be slow: only hints are lost by that, or it is killed."""
+        if self._channel is None or self._channel.send(message):
+            return
+        if not isinstance(message, control.Heard):
             self._log.error("agent-deaf", pid=self.pid)
             self.kill()
+        elif self._lossy_pid != self.pid:
+            # Anybody can say much; and a node that joins says so to each that it meets.
+            self._lossy_pid = self.pid
+            self._log.warning("hints-lost", pid=self.pid)
 
     def drain(self) -> None:
         """Have the node announced nowhere any more."""
@@ -116,7 +123,6 @@ class Keeper:
 
     def end(self) -> None:
         """Kill the agent, if it is still there, and forget it."""
-        self._draining = True
         if self.pid:
             self.kill()
             os.waitpid(self.pid, 0)

@@ -24,7 +24,7 @@ class Ping:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask for the ring that the node uses; report listed(), even if it is with nothing."""
+    """Ask for the ring that the node uses; report listed(), whatever comes of it."""
 
     address: Address
 

@@ -51,7 +51,8 @@ class Membership:
         self._actions: list[Action] = []
         self._publish_at: float | None = now + pace.TOGETHER_S
         for member in last:
-            if member.id != me.id and (contact := self._meet(member.address, now)):
+            # Of two at one address no more than one can live.
+            if member.id != me.id and (contact := self._meet(member.address, now)) and contact.greeting is None:
                 contact.greeting = Greeting(member, stated=True, version="")
                 self._homes[member.id] = contact
 
@@ -131,6 +132,7 @@ class Membership:
         contact = self._contacts.get(address)
         if contact is not None and contact.state is State.PINGED:
             contact.noticed = ""
+            self._rumours.lives(address, now)
             self._ping_later(contact, now)
         self._settle(now)
 
@@ -147,10 +149,9 @@ class Membership:
         self._settle(now)
 
     def listed(self, address: Address, version: str, members: Iterable[Member], now: float) -> None:
-        """A node that was asked says who is in its ring; one that does not say gives no version."""
-        self._rumours.answered(address)
-        if self._learning and version:
-            self._rumours.read(version)
+        """A node that was asked says who is in its ring; of no version are those that are not all of it."""
+        self._rumours.answered(address, version, now)
+        if self._learning:
             for member in members:
                 if member.id != self._me.id and member.id not in self._homes:
                     self._learn(member.address, now)

@@ -34,6 +34,9 @@ DROPPED_S: Final = 30.0
 """Seconds that a node counts on which its source lists no more, while it answers: a Consul that was restarted lists
 nobody until all have registered again, and checked."""
 
+ASK_AGAIN_S: Final = 5.0
+"""Seconds until a node that has not said all of its ring is asked again."""
+
 FORGET_S: Final = 600.0
 """Seconds after which an address learned from others, where nobody lives, is forgotten."""
 

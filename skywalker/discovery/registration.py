@@ -93,10 +93,6 @@ class Registration:
             # What is not there it answers with 404, which the library does not take for an error, and rightly.
             self._api.agent.service.deregister(self._service.id)
 
-    def close(self) -> None:
-        """End what is under way with an error, from any thread. Nothing may be asked afterwards."""
-        self._api.close()
-
 
 def _duration(seconds: float) -> str:
     return f"{round(seconds * 1000)}ms"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from skywalker.address import Address
+from skywalker.discovery import pace
 
 MAX_REMEMBERED: Final = 256
 """Versions known to be read. One that is forgotten is at most read again."""
@@ -22,6 +23,7 @@ class Rumours:
         self._unread: dict[Address, None] = {}  # in the order of telling
         self._read: dict[str, None] = {}
         self._asked: Address | None = None
+        self._put_off: dict[Address, float] = {}  # when one that did not say all may be asked again
 
     def told(self, address: Address, version: str) -> None:
         """The node at `address` uses the ring of this version."""
@@ -45,16 +47,29 @@ class Rumours:
                 return address
         return None
 
-    def answered(self, address: Address) -> None:
-        """The node at `address` has said all that it will."""
+    def answered(self, address: Address, version: str, now: float) -> None:
+        """The node at `address` has said all that it will; of no version means that it was not all there is."""
+        if version:
+            self.read(version)
         if self._asked == address:
             self._asked = None
+            if not version:
+                self._put_off[address] = now + pace.ASK_AGAIN_S
+
+    def lives(self, address: Address, now: float) -> None:
+        """The node at `address` is there, so it can be asked again if it is time."""
+        again_at = self._put_off.get(address)
+        if again_at is not None and again_at <= now:
+            del self._put_off[address]
+            self._unread[address] = None
 
     def gone(self, address: Address) -> None:
         """The node at `address` is not connected any more."""
         self._told.pop(address, None)
         self._unread.pop(address, None)
-        self.answered(address)
+        self._put_off.pop(address, None)
+        if self._asked == address:
+            self._asked = None
 
     def again(self) -> None:
         """Something that had been learned was forgotten: what is still told of it is to be read again."""

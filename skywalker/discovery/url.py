@@ -60,7 +60,7 @@ def _dns(parts: SplitResult, name: str, port: int | None) -> Source:
         raise LocalProtocolError(f"{_shown(parts)} has a path, and DNS knows none: {_allowed()}")
     if _is_numeric(name):
         raise LocalProtocolError(f"{_shown(parts)} is an address already: write it without dns://")
-    server = _server(options["server"]) if "server" in options else None
+    server = dns_server(options["server"]) if "server" in options else None
     if name.startswith("_"):
         if port is not None:
             raise LocalProtocolError(f"{_shown(parts)} has a port, and its SRV records have ports of their own")
@@ -68,10 +68,11 @@ def _dns(parts: SplitResult, name: str, port: int | None) -> Source:
     return DnsSource(name, port or DEFAULT_PORT, server)
 
 
-def _server(text: str) -> Address:
+def dns_server(text: str) -> Address:
+    """Read "127.0.0.1:53", the numeric address of a DNS server. Raises LocalProtocolError."""
     server = Address(text, _DNS_PORT) if _is_numeric(text) else Address.parse(text)
     if not _is_numeric(server.host):
-        raise LocalProtocolError(f"server={text} is no numeric address of a DNS server, such as 127.0.0.1:{_DNS_PORT}")
+        raise LocalProtocolError(f"{text} is no numeric address of a DNS server, such as 127.0.0.1:{_DNS_PORT}")
     return server
 
 

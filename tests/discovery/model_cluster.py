@@ -40,6 +40,7 @@ class Host:
     leaves: bool = False
     ring: tuple[Member, ...] = ()  # what it tells when it is asked
     version: str = ""
+    is_cut_short: bool = False  # it does not tell its ring to the end
 
 
 class World:
@@ -194,4 +195,4 @@ class World:
 
     def _list(self, at: Address) -> None:
         host = self.hosts[at]
-        self.membership.listed(at, host.version, host.ring, self.now)
+        self.membership.listed(at, "" if host.is_cut_short else host.version, host.ring, self.now)

@@ -315,6 +315,16 @@ def test_members_of_an_earlier_life_stay_until_they_turn_out_to_be_gone() -> Non
     assert world.ids == ids(0)
 
 
+def test_of_two_that_were_last_at_one_address_neither_is_lost_where_it_is_now() -> None:
+    world = World(last=[ME, member_of(1), member_of(2, host=address_of(1).host)])
+    world.serve(member_of(2, host=address_of(1).host))
+    world.serve(member_of(1, host="10.0.9.9"))
+    world.find(1, Address("10.0.9.9", 3443))
+    world.pass_time(5.0)
+    assert world.ids == ids(0, 1, 2)
+    assert len(world.connections) == 2
+
+
 # Learning from others.
 
 
@@ -345,6 +355,37 @@ def test_each_ring_is_read_once_from_one_node_at_a_time() -> None:
     world.push(address_of(3), "newest")
     world.pass_time(10.0)
     assert world.asked[1:] == [address_of(2), address_of(3)]
+
+
+def test_a_ring_that_is_not_told_to_its_end_is_asked_for_again_and_not_without_pause() -> None:
+    world = settled(1, learning=True)
+    host = world.hosts[address_of(1)]
+    host.ring, host.is_cut_short = (member_of(2),), True
+    world.serve(member_of(2))
+    world.serve(member_of(3))
+    world.push(address_of(1), "with 3")
+    world.pass_time(1.0)
+    assert world.ids == ids(0, 1, 2), "what it told is believed"
+    world.pass_time(59.0)
+    assert 8 <= len(world.asked) <= 12
+    host.ring, host.is_cut_short = (member_of(2), member_of(3)), False
+    world.pass_time(pace.ASK_AGAIN_S + 2.0)
+    assert world.ids == ids(0, 1, 2, 3)
+    asked = len(world.asked)
+    world.pass_time(60.0)
+    assert len(world.asked) == asked
+
+
+def test_one_that_tells_its_ring_to_the_end_is_asked_after_one_that_does_not() -> None:
+    world = settled(1, 2, learning=True)
+    for number in (1, 2):
+        host = world.hosts[address_of(number)]
+        host.ring, host.is_cut_short = (member_of(3),) if number == 2 else (), number == 1
+        world.push(address_of(number), "with 3")
+    world.serve(member_of(3))
+    world.pass_time(60.0)
+    assert world.asked == [address_of(1), address_of(2)]
+    assert world.ids == ids(0, 1, 2, 3)
 
 
 def test_a_ring_that_we_have_ourselves_is_not_read() -> None:

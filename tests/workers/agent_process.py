@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -104,7 +105,12 @@ def agent(
     registration: str = "",
     small_channel: bool = False,
 ) -> Iterator[AgentProcess]:
-    """Run an agent; `listed` is a source that source_of() knows, or "blocked". It must not meet a bug."""
+    """Run an agent; `listed` is a source that source_of() knows, or "blocked". It must not meet a bug.
+
+    With a `registration` it serves health, if not told otherwise, at any free port.
+    """
+    if registration and health is None:
+        health = Address("127.0.0.1", 0)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if small_channel:
         theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
@@ -112,7 +118,7 @@ def agent(
         "me": me.as_map(),
         "source": listed if isinstance(listed, str) else ",".join(map(str, listed)),
         "learning": learning,
-        "health": health and str(health),
+        "health": health and [health.host, health.port],
         "last": [member.as_map() for member in last],
         "registration": registration,
         "fd": theirs.fileno(),
@@ -155,19 +161,17 @@ class Blocked(Source):
 class Registered:
     """Takes the place of a registration, and says what it does on standard error."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, health: Address) -> None:
         self._kind = kind
+        self._health = health
 
     def keep(self, trouble: Callable[[str | None], None], stopped: threading.Event) -> None:
-        print("registers", file=sys.stderr, flush=True)
+        print(f"registers {self._health}", file=sys.stderr, flush=True)
         if self._kind == "blocked":
             threading.Event().wait()
         stopped.wait()
         print("deregisters", file=sys.stderr, flush=True)
         trouble("it was not quick")
-
-    def close(self) -> None:
-        pass
 
 
 def _run(settings: dict[str, Any]) -> int:
@@ -180,13 +184,13 @@ def _run(settings: dict[str, Any]) -> int:
     source: Source | None = None
     if settings["source"]:
         source = Blocked() if settings["source"] == "blocked" else source_of(settings["source"])
-    registration: Any = Registered(settings["registration"]) if settings["registration"] else None
+    registration: Any = functools.partial(Registered, settings["registration"]) if settings["registration"] else None
     return Agent(
         me,
         source,
         learning=settings["learning"],
         registration=registration,
-        health=Health(Address.parse(settings["health"]), me.address) if settings["health"] else None,
+        health=Health(Address(*settings["health"]), me.address) if settings["health"] else None,
         channel=Channel(socket.socket(fileno=settings["fd"])),
         log=Log(),
         last=[member for member in map(Member.parse, settings["last"]) if member is not None],

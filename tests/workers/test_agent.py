@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 
@@ -19,7 +20,7 @@ from tests.workers.agent_process import AgentProcess, agent
 from tests.workers.processes import open_files
 from tests.workers.told_node import HOST, ToldNode, framed
 from workers import exits
-from workers.control import Drain, Heard, Left, Serving, Stop
+from workers.control import Drain, Heard, Left, Serving
 
 ME = Member("id-me", "me", Address(HOST, 1), 1, False, tuple(random_tokens(4)))
 
@@ -49,7 +50,7 @@ def test_an_agent_hands_over_who_lives_and_how_others_see_them(nodes: list[ToldN
         assert nodes[0].options == [{"name": "me", "ring": True}]
         eventually(lambda: all(node.pings > 1 for node in nodes))
         assert [node.joined for node in nodes] == [[], [], []], "nobody here learns from others"
-        found.say(Stop())
+        found.channel.close()
         assert found.wait(2.0) == exits.OK
     assert [node.asked for node in nodes] == [0, 0, 0]
 
@@ -109,6 +110,17 @@ def test_one_address_leads_to_a_whole_cluster_and_each_node_is_told_where_we_are
         with ToldNode("e") as hinted:
             found.hint(hinted.address)
             found.wait_for(ME, *others, hinted.member)
+
+
+def test_a_ring_that_was_not_read_to_its_end_is_asked_for_again(nodes: list[ToldNode]) -> None:
+    a, b, c = nodes
+    a.version, a.ring, a.page, a.further = "all", [b.member, c.member], 1, framed([":nodes", 3, 7])
+    with agent(ME, [a.address], learning=True) as found:
+        found.wait_for(ME, a.member, b.member)
+        assert a.asked == 2
+        a.further = None
+        found.wait_for(ME, a.member, b.member, c.member, within=10.0)
+        assert a.asked == 4
 
 
 @pytest.mark.parametrize("hint", ["\0:1", "nowhere.invalid:1", "x" * 300 + ":1", "no address: at all", "[::ffff]:9"])
@@ -225,7 +237,7 @@ def test_names_that_lead_nowhere_hold_up_nobody(nodes: list[ToldNode]) -> None:
     nowhere = [Address(f"nowhere-{number}.invalid", 3443) for number in range(20)]
     with agent(ME, [*nowhere, nodes[0].address]) as found:
         found.wait_for(ME, nodes[0].member)
-        found.say(Stop())
+        found.channel.close()
         assert found.wait(2.0) == exits.OK
 
 
@@ -271,6 +283,27 @@ def test_an_agent_is_registered_from_when_its_node_serves_until_it_drains() -> N
         assert found.events("registration-failed")
 
 
+def test_an_agent_whose_health_nobody_could_ask_for_is_not_registered_until_they_can() -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        at = Address(*taken.getsockname())
+        with agent(ME, registration="prompt", health=at) as found:
+            found.say(Serving())
+            found.wait_for(ME)
+            eventually(lambda: found.events("cannot-serve-health"))
+            assert "registers" not in found.log()
+            taken.close()
+            eventually(lambda: f"registers {at}" in found.log(), within=10.0)
+
+
+def test_a_health_address_that_the_machine_has_no_more_ends_no_agent() -> None:
+    with agent(ME, registration="prompt", health=Address("203.0.113.9", 0)) as found:
+        found.say(Serving())
+        eventually(lambda: found.events("cannot-serve-health"))
+        found.say(Drain())
+        eventually(lambda: found.listen().heard == [Left()])
+        assert "registers" not in found.log()
+
+
 def test_one_that_never_served_is_not_registered() -> None:
     with agent(ME, registration="prompt") as found:
         found.say(Drain())
@@ -286,9 +319,9 @@ def test_a_blocked_source_and_a_blocked_registration_hold_up_nothing(nodes: list
         found.wait_for(ME, nodes[0].member)
         found.say(Drain())
         found.wait_for(nodes[0].member)
-        found.say(Stop())
-        assert found.wait(2.0) == exits.OK
         assert found.listen().heard == []
+        found.channel.close()
+        assert found.wait(2.0) == exits.OK
 
 
 def test_an_agent_ends_with_its_supervisor_and_not_by_signals(nodes: list[ToldNode]) -> None:
@@ -323,5 +356,5 @@ def test_an_agent_that_takes_the_place_of_one_begins_with_its_last_ring(nodes: l
 def test_an_agent_without_a_source_is_alone() -> None:
     with agent(ME) as found:
         found.wait_for(ME)
-        found.say(Stop())
+        found.channel.close()
         assert found.wait(2.0) == exits.OK

@@ -17,7 +17,7 @@ import pytest
 from tests.discovery import consul_agent
 from tests.discovery.consul_agent import ConsulAgent, free_ports
 from tests.helpers import eventually, time_factor
-from tests.workers.processes import Node, node
+from tests.workers.processes import Node, Refused, node
 
 Start = Callable[..., Node]
 
@@ -114,6 +114,25 @@ def test_a_killed_agent_is_replaced_and_its_node_keeps_the_ring(start: Start, tm
     assert "left" not in changes(nodes[1])
 
 
+def test_whoever_says_much_to_an_agent_that_is_slow_does_it_no_harm(start: Start) -> None:
+    a = start("a", "--join=127.0.0.1:1")
+    agent = eventually(lambda: agent_of(a))
+    os.kill(agent, signal.SIGSTOP)
+    for client in [a.connect() for _ in range(4)]:
+        with client.in_one_write():
+            joins = [client.begin(":join", f"127.7.{number % 8}.{1 + number // 8}:1") for number in range(1000)]
+        for join in joins:
+            with contextlib.suppress(Refused):  # busy, some of them
+                client.result(join)
+    eventually(lambda: a.events("hints-lost"))
+    os.kill(agent, signal.SIGCONT)
+    b = start("b", f"--join=127.0.0.1:{a.port}")
+    agree([a, b], "a", "b")
+    assert agent_of(a) == agent
+    assert len(a.events("hints-lost")) == 1
+    assert not a.events("agent-ended")
+
+
 def test_a_copied_state_directory_makes_no_second_node(start: Start, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     (port,) = free_ports(1)
@@ -147,6 +166,18 @@ def test_nodes_find_each_other_in_consul_and_go_on_without_it(start: Start, own_
     agree([a, b], "a", "b", within=30.0)
     d = start("d", *settings)
     agree([a, b, d], "a", "b", "d", within=30.0)
+
+
+@pytest.mark.parametrize("bind", ["::1", "localhost", "0.0.0.0"])
+def test_consul_asks_for_the_health_of_a_node_wherever_it_listens(
+    start: Start, own_consul: ConsulAgent, bind: str
+) -> None:
+    start("a", "--register", f"--consul-url=http://{own_consul.address}", f"--health-bind={bind}")
+
+    def is_well() -> bool:
+        return any("200 OK" in check["Output"] for check in own_consul.ask("/v1/agent/checks").values())
+
+    eventually(is_well, within=20.0)
 
 
 def test_a_killed_agent_keeps_its_node_in_consul(start: Start, own_consul: ConsulAgent) -> None:

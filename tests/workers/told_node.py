@@ -32,6 +32,7 @@ class ToldNode:
         self.version = ""
         self.ring: list[Member] = []
         self.page = 2  # members that fit in an answer
+        self.further: bytes | None = None  # said instead of any page of its ring but the first
         self.hangs = False
         self.greeting: Any = None  # instead of its own, an answer to :hello
         self.garbage = b""  # said right after the greeting
@@ -120,6 +121,8 @@ class ToldNode:
                 self.asked += 1
                 left = [each for each in sorted(self.ring, key=lambda each: each.id) if [each.id] > after]
                 page = {"version": self.version, "more": len(left) > self.page}
+                if after and self.further is not None:
+                    return self.further
                 return framed([":nodes", id, page | {"nodes": [each.as_map() for each in left[: self.page]]}])
             case [":join", id, address]:
                 self.joined.append(address)
