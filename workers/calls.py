@@ -11,7 +11,7 @@ its owner's word decides.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import Busy, Cancelled, RequestError, TooLarge
 from skywalker.junction import Call, Junction
@@ -20,6 +20,7 @@ from skywalker.wire import junction as wire
 from skywalker.wire.junction import RECV, SEND, TAKE, TRUE, reply
 
 if TYPE_CHECKING:
+    from workers.census import Question
     from workers.held import HeldCall
     from workers.owner import Owner
     from workers.router import Router
@@ -83,19 +84,6 @@ class Caller:
     def reply_error(self, method: bytes, id: bytes, error: RequestError) -> None:
         """Answer the call `id` with an error."""
         raise NotImplementedError
-
-
-class Question(Protocol):
-    """A question about a topic that another worker owns."""
-
-    carrier: Carrier | None
-    number: bytes
-
-    def answer(self, info: bytes) -> None:
-        """This is what the owner counted."""
-
-    def end(self) -> None:
-        """The owner will not answer."""
 
 
 class Carrier:
@@ -333,37 +321,3 @@ def client_call(
     call.begin(topic, since, value, group)
     call.begin_for(caller, id, timed_out, deadline)
     return call
-
-
-class CensusCall:
-    """A :topic about a topic that another worker owns."""
-
-    __slots__ = ("_answered", "caller", "carrier", "due", "id", "number")
-
-    def __init__(self, caller: Caller, id: bytes, due: float) -> None:
-        self._answered = False
-        self.caller = caller
-        self.id = id
-        self.due = due
-        self.carrier: Carrier | None = None  # where it was asked, with its number there
-        self.number = b""
-
-    def answer(self, info: bytes) -> None:
-        """Pass on what the owner counted."""
-        self._answered = True
-        self.caller.router.turn.deadlines.discard(self, self.due)
-        self.caller.reply(wire.TOPIC, self.id, info)
-
-    def end(self) -> None:
-        """The owner will not answer."""
-        self.caller.router.turn.deadlines.discard(self, self.due)
-        self.expired()
-
-    def expired(self) -> None:
-        """The owner has not answered, or its link ended in the very turn in which this is due."""
-        if self._answered:
-            return
-        self._answered = True
-        if self.carrier is not None:
-            self.carrier.forget_census(self)
-        self.caller.reply_error(wire.TOPIC, self.id, Busy("the worker that owns the topic does not answer"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from skywalker.errors import Busy
 from skywalker.wire import values
 from skywalker.wire.junction import FALSE, NIL, TRUE
-from workers.calls import GRACE_S, Carrier, ClientCall, NodeCall, Question
+from workers.calls import GRACE_S, Carrier, ClientCall, NodeCall
 from workers.messages import (
     ALSO,
     BUSY,
@@ -26,6 +26,7 @@ from workers.messages import (
 )
 
 if TYPE_CHECKING:
+    from workers.census import Question
     from workers.owner import Owner
     from workers.router import Router
 

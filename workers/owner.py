@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workers.calls import GRACE_S, TIME_IS_UP, Carrier, ClientCall, Question
+from workers.calls import GRACE_S, TIME_IS_UP, Carrier, ClientCall
 
 if TYPE_CHECKING:
     from skywalker.members import Place
+    from workers.census import Question
 
 
 class Owner:

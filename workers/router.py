@@ -15,7 +15,8 @@ from skywalker.members import Place, Snapshot
 from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
 from workers.alarm import Alarm
-from workers.calls import TIME_IS_UP, Caller, Carrier, CensusCall, ClientCall
+from workers.calls import TIME_IS_UP, Caller, Carrier, ClientCall
+from workers.census import CensusCall
 from workers.link import Link
 from workers.log import Log
 from workers.loop import Loop

@@ -1,0 +1,56 @@
+"""A question about a topic that another worker owns, on its way there and back."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from skywalker.errors import Busy
+from skywalker.wire import junction as wire
+from workers.calls import Caller, Carrier
+
+
+class Question(Protocol):
+    """A question about a topic that another worker owns."""
+
+    carrier: Carrier | None
+    number: bytes
+
+    def answer(self, info: bytes) -> None:
+        """This is what the owner counted."""
+
+    def end(self) -> None:
+        """The owner will not answer."""
+
+
+class CensusCall:
+    """A :topic about a topic that another worker owns."""
+
+    __slots__ = ("_answered", "caller", "carrier", "due", "id", "number")
+
+    def __init__(self, caller: Caller, id: bytes, due: float) -> None:
+        self._answered = False
+        self.caller = caller
+        self.id = id
+        self.due = due
+        self.carrier: Carrier | None = None  # where it was asked, with its number there
+        self.number = b""
+
+    def answer(self, info: bytes) -> None:
+        """Pass on what the owner counted."""
+        self._answered = True
+        self.caller.router.turn.deadlines.discard(self, self.due)
+        self.caller.reply(wire.TOPIC, self.id, info)
+
+    def end(self) -> None:
+        """The owner will not answer."""
+        self.caller.router.turn.deadlines.discard(self, self.due)
+        self.expired()
+
+    def expired(self) -> None:
+        """The owner has not answered, or its link ended in the very turn in which this is due."""
+        if self._answered:
+            return
+        self._answered = True
+        if self.carrier is not None:
+            self.carrier.forget_census(self)
+        self.caller.reply_error(wire.TOPIC, self.id, Busy("the worker that owns the topic does not answer"))
