@@ -13,8 +13,8 @@ import msgpack
 import pytest
 
 import skywalker
-from skywalker.clients.routes import Dial, source_port
 from skywalker.embedding import Node
+from skywalker.steering import source_port
 from workers import steering
 
 BINDS = ["127.0.0.1", "::1"]
@@ -53,7 +53,7 @@ def hello(sock: socket.socket) -> dict[str, object]:
 def connect_to_steer(node: Node, worker: int, workers: int) -> socket.socket:
     for _ in range(50):
         try:
-            return connect(node, source_port(Dial(worker, workers), random.random()))
+            return connect(node, source_port(worker, workers, random.random()))
         except OSError:  # the port is in use
             pass
     raise AssertionError("no source port is free")
