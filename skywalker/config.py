@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from skywalker.errors import ConfigError
 from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT, KIB, MIB, Limits, setting
-from skywalker.members import MAX_TOKENS
+from skywalker.members import MAX_NAME, MAX_TOKENS
 from skywalker.ring import TOKENS_PER_NODE
 from skywalker.units import duration, size
 
@@ -73,6 +73,7 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
 _ANY_DURATION: Final = (0.001, _DAY_S)
 _ANY_NUMBER: Final = (1, 2**40)
 _NEVER_EMPTY: Final = frozenset({"bind", "service", "consul_url", "health_bind"})
+_LONGEST: Final[Mapping[str, int]] = {"name": MAX_NAME}
 _TRUTHS: Final[Mapping[str, bool]] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _WHOLE: Final = re.compile(r"-?\d{1,15}", re.ASCII)
 
@@ -124,7 +125,8 @@ class Setting:
         if self.is_switch:
             return "true or false"
         if isinstance(self.default, str):
-            return "one line of text" + (" that is not empty" if self.key in _NEVER_EMPTY else "")
+            longest = f" of at most {_LONGEST[self.key]} characters" if self.key in _LONGEST else ""
+            return f"one line of text{longest}" + (" that is not empty" if self.key in _NEVER_EMPTY else "")
         least, most = self._range
         kind = "a number of seconds" if self._is_duration else "a whole number"
         written = ", also written as 500ms, 5s or 2m" if self._is_duration else ""
@@ -165,8 +167,9 @@ class Setting:
             except ValueError:
                 value = None
         if isinstance(self.default, str):
-            if isinstance(value, str) and value.isprintable() and (value.strip() or self.key not in _NEVER_EMPTY):
-                return value
+            is_line = isinstance(value, str) and value.isprintable()
+            if is_line and self._has_good_length(str(value)):
+                return str(value)
         elif self.is_switch:
             if isinstance(value, bool):
                 return value
@@ -179,6 +182,9 @@ class Setting:
                 if isinstance(value, int):
                     return value
         raise ConfigError(f"{where}: {given!r} is not {self.allowed}")
+
+    def _has_good_length(self, text: str) -> bool:
+        return bool(text.strip() or self.key not in _NEVER_EMPTY) and len(text) <= _LONGEST.get(self.key, len(text))
 
     @property
     def _is_duration(self) -> bool:

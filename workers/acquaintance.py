@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 from skywalker.address import Address
 from skywalker.discovery.greeting import Greeting
 from skywalker.discovery.membership import MAX_CONTACTS, Membership
-from skywalker.errors import BadArity, BadFrame, UnknownMethod
+from skywalker.errors import BadArity, BadFrame, Forbidden, UnknownMethod
 from skywalker.limits import KIB
 from skywalker.members import Member
 from skywalker.wire import frames, values
@@ -142,6 +142,9 @@ class Acquaintance(asyncio.Protocol):
             # A free port that the system hands out can be connected to itself.
             self._end("connection refused")
         else:
+            # Before the greeting, so that one who does not let us in is never counted in.
+            if self._ours.joins_at is not None:
+                self._write(wire.JOIN, _JOIN_ID, values.pack(str(self._ours.joins_at)))
             self._write(wire.HELLO, _HELLO_ID, values.pack({"name": self._ours.name, "ring": True}))
 
     def data_received(self, data: bytes) -> None:
@@ -192,8 +195,6 @@ class Acquaintance(asyncio.Protocol):
             return
         self._membership.greeted(self._address, greeting, self._loop.time())
         self._act()
-        if self._ours.joins_at is not None and not self._over:
-            self._write(wire.JOIN, _JOIN_ID, values.pack(str(self._ours.joins_at)))
 
     def _pushed(self, news: Any) -> None:
         match news:
@@ -223,7 +224,10 @@ class Acquaintance(asyncio.Protocol):
                 self._listed()  # it does not know :nodes, or is of a later kind
 
     def _joined(self, answer: Any) -> None:
-        if refused := wire.refusal(answer):
+        refused = wire.refusal(answer)
+        if isinstance(refused, Forbidden):
+            self._is_foreign(f"it lets nobody join: {refused}")
+        elif refused is not None and not isinstance(refused, UnknownMethod):
             self._log.warning("join-refused", address=self._address, code=refused.code, reason=refused)
 
     def _failed(self, error: Any) -> None:

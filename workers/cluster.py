@@ -33,6 +33,9 @@ def hears_of_nodes(config: Cluster) -> bool:
 
 def check(config: Cluster) -> None:
     """Raise ConfigError for settings that are wrong, or wrong together. No node and no Consul is asked anything."""
+    if config.advertise:
+        with _blaming("--advertise"):
+            Address.parse(config.advertise)
     chosen = {"--join": config.join, "--dns": config.dns, "--consul": config.consul}
     ways = [flag for flag, value in chosen.items() if value]
     if len(ways) > 1:

@@ -104,6 +104,8 @@ class Channel:
         One that is gone is not told, and need not be: its end says so too.
         """
         data = json.dumps([type(message).__name__, asdict(message)]).encode()
+        if len(data) > _MAX_BYTES:
+            raise ValueError(f"a message of {len(data)} bytes, the other end reads {_MAX_BYTES}")
         fds = [] if passed is None else [passed.fileno()]
         try:
             socket.send_fds(self._socket, [data], fds)

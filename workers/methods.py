@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 Arguments = list[bytes]
 """The whole frame: element zero is the method's own name."""
 
+MAX_ADDRESS: Final = 300
+"""Characters of the address of a node that joins: the longest host name, and a port."""
+
 MAX_ECHOED_METHOD: Final = 64
 """Bytes of an unknown method that its error reply repeats."""
 
@@ -147,6 +150,8 @@ def join(session: Session, frame: Arguments) -> None:
     if node.agent is None:
         raise errors.Forbidden("this node is in no cluster that others may join: start it with --join")
     try:
+        if len(address) > MAX_ADDRESS:
+            raise errors.LocalProtocolError(f"an address of {len(address)} characters, limit is {MAX_ADDRESS}")
         known = Address.parse(address)
     except errors.LocalProtocolError as error:
         raise errors.BadFrame(str(error)) from error

@@ -67,7 +67,8 @@ class Calls(Ordered):
         self._cause = cause
         self._avoid_home()
         if lost.hello is not None and not lost.hello.ended:
-            self._unanswered += 1
+            if not lost.hang_up:  # by the node, as one may that knows no :hello
+                self._unanswered += 1
             if self._settings.hello is None and (not self.routes.is_cluster or self._unanswered >= MUTE_TRIES):
                 self._adopt(None, now)
         self.routes.main_changed(self.main, now)

@@ -201,7 +201,9 @@ class Dialer:
         try:
             sock.setblocking(False)
             tune(sock)
-            sock.connect_ex(form)  # how it went is asked of the socket later
+            begun = sock.connect_ex(form)  # how it goes on is asked of the socket later
+            if begun not in (0, errno.EINPROGRESS):
+                raise OSError(begun, os.strerror(begun))
         except OSError:
             sock.close()
             raise

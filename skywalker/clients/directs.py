@@ -7,6 +7,8 @@ with its main connection alone needs one system call for a receive, and not two.
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import select
 import socket
 import time
@@ -68,7 +70,9 @@ class Directs:
             attempt = self._attempts[sock.fileno()] = Attempt(wanted, sock, time.monotonic() + ATTEMPT_S)
             try:
                 self._poller.register(sock, select.EPOLLOUT)
-                sock.connect_ex(form)
+                begun = sock.connect_ex(form)
+                if begun not in (0, errno.EINPROGRESS):
+                    raise OSError(begun, os.strerror(begun))
             except OSError:
                 self._drop(attempt)
                 raise

@@ -170,8 +170,7 @@ class Exchange(abc.ABC):
             if self._requests.says_timed_out(result_bytes):
                 self._end(call, error=call.timed_out())
                 return
-        if line is self.main:
-            self.failures = 0
+        self._answered_by(line)
         if call.kind == "hello":
             self._end(call, result)
             self._greeted(line, call, result, now)
@@ -186,10 +185,14 @@ class Exchange(abc.ABC):
         elif call.kind == "nodes":
             self._told(call, result, now)
 
+    def _answered_by(self, line: Line) -> None:
+        if line is self.main:
+            self.failures = 0
+
     def _node_said(self, line: Line, call: Call, result: msgpack.ExtType, now: float) -> bool:
         """Whether an extension value is the node's own word on the call; then that is its outcome."""
         if is_timeout(result) and (call.kind == "take" or not self._first_dialect):
-            self.failures = 0
+            self._answered_by(line)
             self._end(call, error=call.timed_out())
             return True
         error = refusal(result)
@@ -213,7 +216,7 @@ class Exchange(abc.ABC):
         elif isinstance(error, Cancelled) and line.leaving is not None and not call.cancelling:
             self._park(line, call)
         else:
-            self.failures = 0
+            self._answered_by(line)
             self._end(call, error=error)
             if call.kind == "nodes":
                 self._told(call, None, now)
@@ -223,10 +226,12 @@ class Exchange(abc.ABC):
 
         Each is cancelled there first, so that none of them meets somebody twice.
         """
-        for follower in self._followers(line):
-            self._leave(follower)
+        followers = self._followers(line)
         line.takes_calls = False
         line.leaving = {id for id, call in self._calls.items() if call.line is line}
+        for follower in followers:
+            if follower.leaving is None:  # two may have younger calls of each other's topics
+                self._leave(follower)
         for id in line.leaving:
             if self._calls[id].kind in MEETINGS:
                 line.write(self._cancel_frame(id))
