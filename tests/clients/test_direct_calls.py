@@ -55,7 +55,7 @@ class Client:
     def lines(self) -> list[Line]:
         """Return the lines that have a connection."""
         routes = self.calls.routes
-        found = [self.calls.main, *routes.direct().values(), *routes.candidates]
+        found = [self.calls.main, *routes.direct().values(), *routes.candidates, *self.calls._left]
         return [line for line in found if line.shell is not None]
 
     def begin(self, topic: str, kind: Any = "recv") -> Call:
