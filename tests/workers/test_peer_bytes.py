@@ -251,3 +251,14 @@ def test_a_guest_that_asks_and_never_reads_is_cut_off(node: Node, guest: Guest, 
     eventually(lambda: "does not read the answers" in node.log)
     assert client.ask(":ping", 1) is True
     assert guest.is_cut_off()
+
+
+@pytest.mark.parametrize("address", ["x" * 301, "x" * 4075, "host:0", "a b:c:d", ""], ids=len)
+def test_a_join_that_names_no_address_costs_its_sender_only(address: str) -> None:
+    with running(1, join="127.0.0.1:1") as node, WireClient.open(node.address) as client:
+        client.call(":join", 1, address)
+        if address:
+            assert client.refusal().code == "bad-frame"
+        else:
+            assert client.reply() == [":join", 1, True], "nothing stands for the usual host and port, as everywhere"
+        assert client.ask(":ping", 2) is True
