@@ -19,10 +19,10 @@ from typing import Any, Final, Protocol
 import psutil
 
 from skywalker import embedding
+from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.members import Member, Snapshot
 from skywalker.ring import token_of
 from tests.cluster.network import Loopback, Machine
-from tests.discovery.consul_agent import free_ports
 from tests.discovery.dns_server import DnsServer
 from tests.helpers import eventually, time_factor
 from tests.workers.wire_client import WireClient, packed

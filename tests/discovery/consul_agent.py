@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import urllib.request
@@ -19,11 +17,11 @@ from typing import Any
 import pytest
 
 from skywalker.address import Address
+from skywalker.cli.demo_cluster.ports import HOST, free_ports
 from skywalker.discovery.consul_access import ConsulAccess
 from tests.helpers import eventually, time_factor
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-HOST = "127.0.0.1"
 
 
 def program() -> str | None:
@@ -35,24 +33,6 @@ def require() -> None:
     """Skip the test where there is no Consul."""
     if program() is None:
         pytest.skip("there is no Consul here: make tools says why")
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that are free, for UDP too, and that the kernel gives to no client's connection meanwhile."""
-    with contextlib.ExitStack() as held:
-        ports: list[int] = []
-        for port in random.sample(range(20_000, 32_000), 1000):
-            with contextlib.ExitStack() as attempt:
-                try:
-                    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
-                        attempt.enter_context(socket.socket(socket.AF_INET, kind)).bind((HOST, port))
-                except OSError:
-                    continue
-                held.push(attempt.pop_all())
-            ports.append(port)
-            if len(ports) == count:
-                return ports
-    raise AssertionError(f"there are not {count} free ports")
 
 
 class ConsulAgent:

@@ -14,7 +14,7 @@ from pathlib import Path
 import dns.resolver
 import pytest
 
-from tests.discovery.consul_agent import HOST, free_ports
+from skywalker.cli.demo_cluster.ports import HOST, free_ports
 from tests.helpers import eventually, time_factor
 
 _READY = "ready.test"

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from skywalker.cli.demo_cluster.ports import free_ports
 from tests.discovery import consul_agent
-from tests.discovery.consul_agent import ConsulAgent, free_ports
+from tests.discovery.consul_agent import ConsulAgent
 from tests.helpers import eventually, time_factor
 from tests.workers.processes import Node, Refused, node
 
