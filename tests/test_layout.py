@@ -16,7 +16,7 @@ MAX_LINES = 350
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"plain", "errors", "limits"}),
     frozenset({"wire"}),
-    frozenset({"address", "backoff", "junction", "deadlines", "ring", "steering", "units"}),
+    frozenset({"address", "backoff", "dialling", "junction", "deadlines", "ring", "steering", "units"}),
     frozenset({"members"}),
     frozenset({"config"}),
     frozenset({"discovery"}),

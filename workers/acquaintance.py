@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import os
-import socket
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
 from skywalker.address import Address
+from skywalker.dialling import cause_of
 from skywalker.discovery.greeting import Greeting
 from skywalker.discovery.membership import MAX_CONTACTS, Membership
 from skywalker.errors import BadArity, BadFrame, Forbidden, UnknownMethod
@@ -108,7 +107,7 @@ class Acquaintance(asyncio.Protocol):
                 happy_eyeballs_delay=None if numeric else EYEBALLS_S,
             )
         except OSError as error:
-            self._end(_cause(error))
+            self._end(cause_of(error))
         except ValueError:
             self._end(f"{self._address.host!r} cannot be a host name")
 
@@ -161,7 +160,7 @@ class Acquaintance(asyncio.Protocol):
                 self._end(f"it sent what cannot be read: {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end("the node closed the connection" if exc is None else _cause(exc))
+        self._end("the node closed the connection" if exc is None else cause_of(exc))
 
     # What the node says.
 
@@ -252,9 +251,3 @@ class Acquaintance(asyncio.Protocol):
         if self._listed_by is not None:
             self._listed_by.cancel()
             self._listed_by = None
-
-
-def _cause(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror):
-        return os.strerror(error.errno).lower()  # asyncio words it at length
-    return str(error) or type(error).__name__

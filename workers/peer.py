@@ -17,8 +17,8 @@ import socket
 from typing import TYPE_CHECKING, Final
 
 from skywalker.backoff import delay
+from skywalker.dialling import begin, bind_to_steer, is_own_echo
 from skywalker.members import Member, Place
-from skywalker.steering import PORTS_TRIED, source_port
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, split
@@ -127,24 +127,12 @@ class Peer(Owner):
             self._router.loop.add(self._socket.fileno(), self, WRITE)
             sockets.tune(self._socket)
             if self._member.steering:
-                self._steer(self._socket)
-            error = self._socket.connect_ex((address.host, address.port))
-            if error not in (0, errno.EINPROGRESS):
-                raise OSError(error, os.strerror(error))
+                bind_to_steer(self._socket, self.place.worker, self._member.workers)
+            begin(self._socket, (address.host, address.port))
         except OSError as error:
             self._failed(error.strerror or str(error))
             return
         self._alarm.set(turn, turn.now + ATTEMPT_S)
-
-    def _steer(self, sock: socket.socket) -> None:
-        for attempt in range(PORTS_TRIED):
-            try:
-                sock.bind(("", source_port(self.place.worker, self._member.workers, random.random())))
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE or attempt == PORTS_TRIED - 1:
-                    raise
-            else:
-                return
 
     def ready(self, events: int) -> None:
         """Go on with the attempt."""
@@ -164,7 +152,7 @@ class Peer(Owner):
         if error:
             raise OSError(error, os.strerror(error))
         try:
-            if sock.getsockname() == sock.getpeername():
+            if is_own_echo(sock):
                 raise ValueError("it is connected to itself")
         except OSError as refusal:
             if refusal.errno == errno.ENOTCONN:

@@ -17,13 +17,14 @@ from skywalker.address import Address
 from skywalker.clients import process
 from skywalker.clients.aio_interface import Pending
 from skywalker.clients.calls import Calls
-from skywalker.clients.dialer import ATTEMPT_S, HASTY_S, cause_of, direct_socket, is_own_echo, numeric, tune
+from skywalker.clients.dialer import ATTEMPT_S, HASTY_S, direct_socket, numeric, tune
 from skywalker.clients.homes import Round
 from skywalker.clients.line import Line
 from skywalker.clients.requests import Kind, milliseconds
 from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, Dialect, Settings
 from skywalker.clients.tasks import TaskJunction
 from skywalker.clients.way import Dial
+from skywalker.dialling import cause_of, is_own_echo
 from skywalker.errors import Closed, DiscoveryError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, KIB, MAX_FRAME
 

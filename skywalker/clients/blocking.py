@@ -17,13 +17,14 @@ from skywalker import backoff
 from skywalker.clients import process
 from skywalker.clients.calls import Calls
 from skywalker.clients.connection import Connection, wait_for
-from skywalker.clients.dialer import Dialer, cause_of
+from skywalker.clients.dialer import Dialer
 from skywalker.clients.directs import Directs
 from skywalker.clients.interface import Pending
 from skywalker.clients.leading import LedJunction
 from skywalker.clients.requests import Kind, milliseconds
 from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, Dialect, Settings
 from skywalker.clients.threads import SLACK_S
+from skywalker.dialling import cause_of
 from skywalker.errors import SkywalkerError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, DEFAULT_CONTROL_TIMEOUT_S, MAX_FRAME
 

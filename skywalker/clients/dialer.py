@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import random
 import select
@@ -14,9 +13,9 @@ from skywalker.address import Address
 from skywalker.clients.homes import Homes, Round
 from skywalker.clients.settings import Settings
 from skywalker.clients.way import Dial
+from skywalker.dialling import begin, bind_to_steer, cause_of, is_own_echo
 from skywalker.discovery.source import Source
 from skywalker.errors import DiscoveryError
-from skywalker.steering import PORTS_TRIED, source_port
 
 ATTEMPT_S: Final = 5.0
 """Seconds for one address to accept: three lost packets at the usual one second, then two."""
@@ -45,22 +44,6 @@ def tune(sock: socket.socket) -> None:
             sock.setsockopt(getattr(socket, level), getattr(socket, option), value)
 
 
-def is_own_echo(sock: socket.socket) -> bool:
-    """Whether a socket was connected to itself, as can happen on a free port that the system hands out."""
-    return bool(sock.getsockname() == sock.getpeername())
-
-
-def cause_of(error: Exception) -> str:
-    """Return in a few words why a connection was lost or not made."""
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror):
-        return os.strerror(error.errno).lower()  # asyncio words it otherwise
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
-    return str(error) or type(error).__name__
-
-
 def numeric(address: Address) -> tuple[int, Any]:
     """Return the family and the form that sockets want of a numeric address. Raises OSError for any other."""
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
@@ -78,22 +61,11 @@ def direct_socket(family: int, dial: Dial) -> socket.socket:
         sock.setblocking(False)
         tune(sock)
         if dial.worker is not None:
-            _bind_to_steer(sock, dial.worker, dial.workers)
+            bind_to_steer(sock, dial.worker, dial.workers)
     except BaseException:
         sock.close()
         raise
     return sock
-
-
-def _bind_to_steer(sock: socket.socket, worker: int, workers: int) -> None:
-    for attempt in range(PORTS_TRIED):
-        try:
-            sock.bind(("", source_port(worker, workers, random.random())))
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE or attempt == PORTS_TRIED - 1:
-                raise
-        else:
-            return
 
 
 class Dialer:
@@ -201,9 +173,7 @@ class Dialer:
         try:
             sock.setblocking(False)
             tune(sock)
-            begun = sock.connect_ex(form)  # how it goes on is asked of the socket later
-            if begun not in (0, errno.EINPROGRESS):
-                raise OSError(begun, os.strerror(begun))
+            begin(sock, form)
         except OSError:
             sock.close()
             raise

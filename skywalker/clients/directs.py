@@ -7,8 +7,6 @@ with its main connection alone needs one system call for a receive, and not two.
 from __future__ import annotations
 
 import contextlib
-import errno
-import os
 import select
 import socket
 import time
@@ -16,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from skywalker.clients.connection import Connection
-from skywalker.clients.dialer import ATTEMPT_S, direct_socket, is_own_echo, numeric
+from skywalker.clients.dialer import ATTEMPT_S, direct_socket, numeric
 from skywalker.clients.line import Line
 from skywalker.clients.way import Dial
+from skywalker.dialling import begin, is_own_echo
 
 _GONE: Final = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
 
@@ -70,9 +69,7 @@ class Directs:
             attempt = self._attempts[sock.fileno()] = Attempt(wanted, sock, time.monotonic() + ATTEMPT_S)
             try:
                 self._poller.register(sock, select.EPOLLOUT)
-                begun = sock.connect_ex(form)
-                if begun not in (0, errno.EINPROGRESS):
-                    raise OSError(begun, os.strerror(begun))
+                begin(sock, form)
             except OSError:
                 self._drop(attempt)
                 raise

@@ -1,0 +1,52 @@
+"""Making a TCP connection without ever waiting for it: what clients and nodes have in common."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import socket
+from typing import Any
+
+from skywalker.steering import PORTS_TRIED, source_port
+
+
+def bind_to_steer(sock: socket.socket, worker: int, workers: int) -> None:
+    """Give a socket a source port from which it meets `worker` of `workers`, at a node that steers.
+
+    Raises OSError if there is none.
+    """
+    for attempt in range(PORTS_TRIED):
+        try:
+            sock.bind(("", source_port(worker, workers, random.random())))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or attempt == PORTS_TRIED - 1:
+                raise
+        else:
+            return
+
+
+def begin(sock: socket.socket, form: Any) -> None:
+    """Begin to connect a socket that does not block; how it goes on is asked of it once it can be written to.
+
+    Raises OSError if it fails at once, since then it would have nothing to say.
+    """
+    error = sock.connect_ex(form)
+    if error not in (0, errno.EINPROGRESS):
+        raise OSError(error, os.strerror(error))
+
+
+def is_own_echo(sock: socket.socket) -> bool:
+    """Whether a socket was connected to itself, as can happen on a free port that the system hands out."""
+    return bool(sock.getsockname() == sock.getpeername())
+
+
+def cause_of(error: Exception) -> str:
+    """Return in a few words why a connection was lost or not made."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror):
+        return os.strerror(error.errno).lower()  # asyncio words it otherwise
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error) or type(error).__name__
