@@ -106,6 +106,8 @@ def main(runs: int, seconds: float, quick: bool, markdown: tuple[Path, ...]) -> 
     if quick:
         runs, seconds = 1, 0.3
     try:
+        for page in markdown:
+            pages.split(page, "nodes")  # raises for one without a place for the table, before all the work
         samples = bench(runs, seconds, show_progress)
     except (BenchError, SkywalkerError) as error:
         raise click.ClickException(str(error)) from error

@@ -4,10 +4,13 @@ A test never sleeps for a fixed time. It says what it waits for and how long tha
 SKYWALKER_TEST_TIME_FACTOR=5 gives a slow or loaded machine five times as long.
 """
 
+import contextlib
 import os
+import signal
+import subprocess
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -49,3 +52,13 @@ def eventually(check: Callable[[], T], within: float = 5.0) -> T:
                 raise AssertionError(f"not within {limit:g} s; last value was {value!r}")
         time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
         pause = min(2 * pause, LONGEST_PAUSE_S)
+
+
+@contextlib.contextmanager
+def frozen(process: subprocess.Popen[Any]) -> Iterator[None]:
+    """Have a process hang for the length of a `with` block: the kernel takes its connections, it says nothing."""
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)

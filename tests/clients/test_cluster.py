@@ -10,21 +10,19 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import psutil
 import pytest
 
 import skywalker
 from skywalker.clients.routes import DIRECT_AFTER_CALLS
 from tests.clients.driving import Driver, Place, background
 from tests.clients.scripted import ScriptedNode
-from tests.clients.test_direct import Spy
+from tests.clients.spying import SOON, Spy, connections, meet, meet_until_direct
 from tests.cluster.clusters import Cluster, ClusterNode, Consul, Dns
 from tests.discovery import consul_agent, dns_server
 from tests.discovery.consul_agent import ConsulAgent
 from tests.discovery.dns_server import DnsServer
 from tests.helpers import eventually, time_factor
 
-SOON = 10.0
 WORKERS = 2
 
 MakePlace = Callable[[str | None], Place]
@@ -56,35 +54,14 @@ def all_of(cluster: Cluster) -> str:
     return ",".join(node.address for node in cluster.nodes)
 
 
-def connections(cluster: Cluster) -> int:
-    """Return how many connections this process has to the nodes."""
-    ports = {node.port for node in cluster.nodes}
-    mine = psutil.Process().net_connections("tcp")
-    return sum(bool(each.raddr) and each.raddr.port in ports and each.status == "ESTABLISHED" for each in mine)
+def ports_of(cluster: Cluster) -> list[int]:
+    return [node.port for node in cluster.nodes]
 
 
 def home_of(cluster: Cluster, junction: Driver) -> ClusterNode:
     """Return the node of the main connection."""
     name = junction.hello()["name"]
     return next(node for node in cluster.nodes if node.name == name)
-
-
-def meet(junction: Driver, topic: Any, value: Any = 1) -> None:
-    call = junction.begin("recv", topic, timeout=SOON)
-    assert junction.send(topic, value, timeout=SOON) is True
-    assert call.result() == value
-
-
-def meet_until_direct(junction: Driver, spy: Spy, topic: str) -> None:
-    """Meet on many topics until none of the calls is forwarded."""
-
-    def direct() -> bool:
-        spy.forget()
-        for number in range(24):
-            meet(junction, [topic, number])
-        return spy.right == 48 and spy.forwarded == 0
-
-    eventually(direct, within=SOON)
 
 
 def begin_many(junction: Driver, topic: str, count: int = 24) -> list[Any]:
@@ -110,10 +87,10 @@ def assert_all_meet(cluster: Cluster, calls: list[Any], topic: str) -> None:
 def test_every_call_goes_to_the_node_and_worker_that_own_its_topic(
     make_place: MakePlace, cluster: Cluster, spy: Spy, topic: str
 ) -> None:
-    before = connections(cluster)
+    before = connections(*ports_of(cluster))
     junction = make_place(all_of(cluster)).join()
     meet_until_direct(junction, spy, topic)
-    assert connections(cluster) <= before + 3 * WORKERS
+    assert connections(*ports_of(cluster)) <= before + 3 * WORKERS
     spy.forget()
     for number in range(24):
         meet(junction, [topic, number])
@@ -234,7 +211,7 @@ def test_a_home_that_is_killed_is_replaced_by_another_node(
     own_cluster.settle()
     assert_all_meet(own_cluster, waiting, topic)
     if options:
-        assert connections(own_cluster) == 1
+        assert connections(*ports_of(own_cluster)) == 1
 
 
 def test_a_client_that_was_told_one_address_survives_the_node_there(
@@ -244,7 +221,7 @@ def test_a_client_that_was_told_one_address_survives_the_node_there(
     junction = make_place(first.address).join()
     for number in range(DIRECT_AFTER_CALLS):
         meet(junction, [topic, number])
-    eventually(lambda: (meet(junction, topic), connections(own_cluster) > 1)[1], within=SOON)
+    eventually(lambda: (meet(junction, topic), connections(*ports_of(own_cluster)) > 1)[1], within=SOON)
     first.kill()
     for number in range(24):
         meet(junction, [topic, number])

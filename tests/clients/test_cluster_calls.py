@@ -7,39 +7,33 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skywalker.clients.call import GRACE_S, Call
+from skywalker.clients.call import GRACE_S
 from skywalker.clients.calls import ELSEWHERE_S, Calls
 from skywalker.clients.line import Line
 from skywalker.clients.order import GONE_S
-from skywalker.clients.routes import DIRECT_AFTER_CALLS, WANTED_AFTER_CALLS
+from skywalker.clients.routes import WANTED_AFTER_CALLS
 from skywalker.clients.way import REDIAL_S, RETRY_S, Dial
 from skywalker.deadlines import PRECISION_S
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 from skywalker.members import Place
+from tests.clients.model_client import ModelClient
 from tests.clients.model_cluster import Held, ModelCluster, member
 from tests.clients.scripted import error, framed
-from tests.clients.test_calls import begin
 from tests.clients.test_calls import settings as connect_settings
 
-T0 = 1000.0
 TOPICS = [f"topic-{number}" for number in range(8)]
 
 
-class Client:
-    """A core with a shell that does what is told, at a model of a cluster."""
+class Client(ModelClient):
+    """A client at a model of a cluster."""
 
     def __init__(self, nodes: int, workers: int = 2, **changes: Any) -> None:
-        self.calls = Calls(connect_settings(where="a:1,b:1", **changes))
         self.cluster = ModelCluster(member(number, workers) for number in range(nodes))
-        self.now = T0
-        self.begun: list[Call] = []
+        super().__init__(Calls(connect_settings(where="a:1,b:1", **changes)), self.cluster)
         self.dials: list[Dial] = []  # attempts that are under way
         self._met = 0
         self.connect(Place("n0", 0))
-        for _ in range(DIRECT_AFTER_CALLS):
-            call = begin(self.calls, "ping")
-            self.calls.receive(self.calls.main, framed([":ping", call.id, True]), self.now)
-        self.settle()
+        self.make_direct_lines_worth_it()
         self.calls.main.shell.up = type(self.calls.main.shell.up)(
             message for message in self.calls.main.shell.up if message[0] != ":ping"
         )
@@ -49,35 +43,6 @@ class Client:
         """Make a main connection."""
         self.cluster.connect(self.calls.main, place)
         self.calls.connected_to_node(self.now, self.cluster.nodes[place.node].member.address)
-        self.settle()
-
-    def lines(self) -> list[Line]:
-        """Return the lines that have a connection."""
-        found = [*self.calls._lines(), *self.calls.routes.candidates]
-        return [line for line in dict.fromkeys(found) if line.shell is not None]
-
-    def begin(self, topic: str, kind: Any = "recv") -> Call:
-        """Begin a call that waits."""
-        call = begin(self.calls, kind, topic, *(["v"] if kind == "send" else []), timeout=1e4 * 8, now=self.now)
-        self.begun.append(call)
-        return call
-
-    def settle(self) -> None:
-        """Do what the core wants done."""
-        for line in [line for line in self.calls.touched if line.hang_up and line.shell is not None]:
-            self.cut(line)
-        self.cluster.write(self.calls)
-
-    def cut(self, line: Line) -> None:
-        """Lose a connection."""
-        if line.shell is None:
-            return
-        self.cluster.cut(line)
-        line.shell = None
-        if line is self.calls.main:
-            self.calls.disconnected("cut", self.now)
-        else:
-            self.calls.lost(line, self.now)
         self.settle()
 
     def ask_for_dials(self) -> None:

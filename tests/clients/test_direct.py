@@ -11,48 +11,22 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import psutil
 import pytest
 
 import skywalker
-from skywalker.clients.call import Call
-from skywalker.clients.line import Line
-from skywalker.clients.requests import MEETINGS
 from skywalker.clients.routes import DIRECT_AFTER_CALLS
 from skywalker.embedding import Node
 from skywalker.ring import Ring, token_of
 from skywalker.wire import values
-from tests.clients.driving import Driver, Place, background
+from tests.clients.driving import Place, background
 from tests.clients.proxy import Proxy
 from tests.clients.scripted import ScriptedNode
+from tests.clients.spying import SOON, Spy, connections, meet, meet_until_direct
 from tests.helpers import eventually, time_factor
 
-SOON = 10.0
 WORKERS = 4
 
 MakePlace = Callable[[str | None], Place]
-
-
-class Spy:
-    """Sees which connection every call was put on."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.right = 0  # meetings that went to the worker that owns their topic
-        self.forwarded = 0
-        put = Line.put
-
-        def seen(line: Line, call: Call, now: float) -> None:
-            if call.kind in MEETINGS and call.owner is not None and line.greeting is not None:
-                if (line.greeting["node"], line.greeting["worker"]) == call.owner:
-                    self.right += 1
-                else:
-                    self.forwarded += 1
-            put(line, call, now)
-
-        monkeypatch.setattr(Line, "put", seen)
-
-    def forget(self) -> None:
-        self.right = self.forwarded = 0
 
 
 @pytest.fixture
@@ -65,31 +39,6 @@ def own_node() -> Iterator[Node]:
     """A node that a test may harm."""
     with skywalker.embedded(workers=WORKERS) as node:
         yield node
-
-
-def connections(port: int) -> int:
-    """Return how many connections this process has to a port of this machine."""
-    mine = psutil.Process().net_connections("tcp")
-    return sum(bool(each.raddr) and each.raddr.port == port and each.status == "ESTABLISHED" for each in mine)
-
-
-def meet(junction: Driver, topic: Any, value: Any = 1) -> None:
-    """Have one junction send and receive."""
-    call = junction.begin("recv", topic, timeout=SOON)
-    assert junction.send(topic, value, timeout=SOON) is True
-    assert call.result() == value
-
-
-def meet_until_direct(junction: Driver, spy: Spy, topic: str) -> None:
-    """Meet on many topics until none of the calls is forwarded."""
-
-    def direct() -> bool:
-        spy.forget()
-        for number in range(24):
-            meet(junction, [topic, number])
-        return spy.right == 48 and spy.forwarded == 0
-
-    eventually(direct, within=SOON)
 
 
 def test_with_four_workers_nothing_is_forwarded_once_the_workers_are_met(

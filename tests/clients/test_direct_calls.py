@@ -9,40 +9,33 @@ from hypothesis import strategies as st
 
 from skywalker.clients.call import GRACE_S, Call
 from skywalker.clients.calls import Calls
-from skywalker.clients.line import Line
 from skywalker.clients.order import BARRIER_S
 from skywalker.clients.routes import DIRECT_AFTER_CALLS
 from skywalker.clients.way import REDIAL_S, RETRY_S
 from skywalker.members import Place
 from skywalker.ring import token_of
+from tests.clients.model_client import T0, ModelClient
 from tests.clients.model_node import ModelNode
 from tests.clients.scripted import error, framed
 from tests.clients.test_calls import begin
 from tests.clients.test_calls import settings as connect_settings
 
-T0 = 1000.0
 TOKENS = [token_of(bytes([number])) for number in range(32)]
 TOPICS = [f"topic-{number}" for number in range(8)]
 
 
-class Client:
-    """A core with a shell that does what is drawn, at a model of a node."""
+class Client(ModelClient):
+    """A client at a model of a node."""
 
     def __init__(self, workers: int, **changes: Any) -> None:
-        self.calls = Calls(connect_settings(**changes))
         self.node = ModelNode(workers, TOKENS)
-        self.now = T0
-        self.begun: list[Call] = []
-        self.wanted = False  # a dial is under way
+        super().__init__(Calls(connect_settings(**changes)), self.node)
         self.warm_up()
 
     def warm_up(self) -> None:
         """Connect, and make the calls that make direct lines worth it."""
         self.connect(worker=0)
-        for _ in range(DIRECT_AFTER_CALLS):
-            call = begin(self.calls, "ping")
-            self.calls.receive(self.calls.main, framed([":ping", call.id, True]), self.now)
-        self.settle()
+        self.make_direct_lines_worth_it()
         while self.calls.main.shell.up:
             self.node.read(self.calls.main.shell)
         self.calls.ended.clear()
@@ -51,36 +44,6 @@ class Client:
         """Make a main connection."""
         self.node.connect(self.calls.main, worker)
         self.calls.connected_to_node(self.now)
-
-    def lines(self) -> list[Line]:
-        """Return the lines that have a connection."""
-        routes = self.calls.routes
-        found = [self.calls.main, *routes.direct().values(), *routes.candidates, *self.calls._left]
-        return [line for line in found if line.shell is not None]
-
-    def begin(self, topic: str, kind: Any = "recv") -> Call:
-        """Begin a call that waits."""
-        call = begin(self.calls, kind, topic, *(["v"] if kind == "send" else []), timeout=1e4 * 8, now=self.now)
-        self.begun.append(call)
-        return call
-
-    def settle(self) -> None:
-        """Do what the core wants done."""
-        for line in [line for line in self.calls.touched if line.hang_up and line.shell is not None]:
-            self.cut(line)
-        self.node.write(self.calls)
-
-    def cut(self, line: Line) -> None:
-        """Lose a connection."""
-        if line.shell is None:
-            return
-        self.node.cut(line)
-        line.shell = None
-        if line is self.calls.main:
-            self.calls.disconnected("cut", self.now)
-        else:
-            self.calls.lost(line, self.now)
-        self.settle()
 
     def dial(self, worker: int) -> bool:
         """Have the next direct connection, if one is wanted, meet a worker."""

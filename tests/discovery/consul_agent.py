@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pytest
 from skywalker.address import Address
 from skywalker.cli.demo_cluster.ports import HOST, free_ports
 from skywalker.discovery.consul_access import ConsulAccess
-from tests.helpers import eventually, time_factor
+from tests.helpers import eventually, frozen, time_factor
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -108,15 +108,10 @@ class ConsulAgent:
         """End it at once."""
         self._end(signal.SIGKILL)
 
-    @contextlib.contextmanager
-    def frozen(self) -> Iterator[None]:
+    def frozen(self) -> contextlib.AbstractContextManager[None]:
         """Have it hang for the length of a `with` block: it takes connections, and says nothing."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            self._process.send_signal(signal.SIGCONT)
+        return frozen(self._process)
 
     def ask(self, path: str, data: Any = None, *, method: str = "GET", token: str = "") -> Any:
         """Return its answer to a request, from JSON."""

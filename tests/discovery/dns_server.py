@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import dns.resolver
 import pytest
 
 from skywalker.cli.demo_cluster.ports import HOST, free_ports
-from tests.helpers import eventually, time_factor
+from tests.helpers import eventually, frozen, time_factor
 
 _READY = "ready.test"
 
@@ -95,12 +94,7 @@ class DnsServer:
             process.kill()
             process.wait(10 * time_factor())
 
-    @contextlib.contextmanager
-    def frozen(self) -> Iterator[None]:
+    def frozen(self) -> contextlib.AbstractContextManager[None]:
         """Have it hang for the length of a `with` block."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            self._process.send_signal(signal.SIGCONT)
+        return frozen(self._process)
