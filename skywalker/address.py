@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from skywalker.errors import LocalProtocolError
-from skywalker.limits import DEFAULT_ADDRESS, DEFAULT_HOST, DEFAULT_PORT
+from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT
 
 # A host in brackets, or one without a colon, then perhaps a port; or an IPv6 address by itself, perhaps with a zone.
 _ADDRESS: Final = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
@@ -22,14 +22,15 @@ class Address:
     port: int
 
     @classmethod
-    def parse(cls, text: str) -> Address:
+    def parse(cls, text: str, default_port: int = DEFAULT_PORT) -> Address:
         """Read "host:port", "host", "[::1]:port", "::1" or ":port". Raises LocalProtocolError for anything else."""
         if _BARE_IPV6.fullmatch(text):
-            return cls(text, DEFAULT_PORT)
+            return cls(text, default_port)
         match = _ADDRESS.fullmatch(text)
-        port = int(match["port"] or DEFAULT_PORT) if match else 0
+        port = int(match["port"] or default_port) if match else 0
         if match is None or not 0 < port < 65536:
-            raise LocalProtocolError(f"address {text!r} is not of the form host:port, such as {DEFAULT_ADDRESS}")
+            example = f"{DEFAULT_HOST}:{default_port}"
+            raise LocalProtocolError(f"address {text!r} is not of the form host:port, such as {example}")
         return cls(match["v6"] or match["name"] or DEFAULT_HOST, port)
 
     def __str__(self) -> str:

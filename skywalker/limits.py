@@ -40,6 +40,9 @@ DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 3443
 """The TCP port of the MessagePack dialect."""
 
+DEFAULT_PUBSUB_PORT: Final = 61_626
+"""The TCP port of the pub/sub dialect."""
+
 DEFAULT_ADDRESS: Final = f"{DEFAULT_HOST}:{DEFAULT_PORT}"
 
 DEFAULT_TIMEOUT_S: Final = 60.0

@@ -1,0 +1,183 @@
+"""The gobroker dialect, port 61626: its messages, to bytes and back, and what they mean on the one bus.
+
+    publish           1, uint8 n, topic[n], uint16 m little-endian, payload[m]
+    subscribe         2, uint8 n, topic[n]
+    unsubscribe       3, uint8 n, topic[n]
+    ack               4
+    subscribe-typed   5, uint8 n, topic[n]
+    publish-typed     6, uint8 n, topic[n], uint8 hint, uint8 flags, uint16 m little-endian, payload[m]
+
+Of the flags, bit 0 says that the payload is zlib-compressed; the hint is the programs' own business.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+import msgpack
+
+from skywalker.errors import LocalProtocolError
+from skywalker.wire import values
+
+PUBLISH: Final = 1
+SUBSCRIBE: Final = 2
+UNSUBSCRIBE: Final = 3
+ACK: Final = 4
+SUBSCRIBE_TYPED: Final = 5
+PUBLISH_TYPED: Final = 6
+
+ACKED: Final = b"\x04"
+"""The whole message."""
+
+COMPRESSED: Final = 1
+"""The flag of a payload that is zlib-compressed."""
+
+MAX_TOPIC: Final = 255
+"""Bytes of a topic."""
+
+MAX_PAYLOAD: Final = 65_535
+"""Bytes of a payload, also of one that was decompressed."""
+
+UNTYPED: Final = b"\0\0"
+"""Hint and flags of what was published without them."""
+
+Item = tuple[int, bytes, bytes, bytes, bytes]
+"""One message: its code, topic, hint and flags (empty where it has none), payload, and the whole of it as it came."""
+
+
+def split(data: bytes) -> tuple[list[Item], bytes]:
+    """Cut `data` into messages; return them and the rest that is not yet one. Never raises.
+
+    A code that is not known comes last, as a message without a topic: where it ends is unknown, so nothing
+    after it can be read.
+    """
+    view = data  # compiled, a pointer to its bytes
+    items: list[Item] = []
+    size = len(data)
+    start = 0
+    while start < size:
+        code = view[start]
+        if code == ACK:
+            items.append((code, b"", b"", b"", ACKED))
+            start += 1
+            continue
+        if not 0 < code <= PUBLISH_TYPED:
+            items.append((code, b"", b"", b"", b""))
+            start = size
+            break
+        topic = start + 2
+        if topic > size:
+            break
+        form = topic + view[start + 1]  # where the topic ends
+        end = payload = form
+        if code == PUBLISH or code == PUBLISH_TYPED:
+            payload = form + 2 if code == PUBLISH else form + 4
+            if payload > size:
+                break
+            end = payload + (view[payload - 2] | view[payload - 1] << 8)
+        if end > size:
+            break
+        typed = view[form : form + 2] if code == PUBLISH_TYPED else b""
+        items.append((code, view[topic:form], typed, view[payload:end], view[start:end]))
+        start = end
+    return items, view[start:size]
+
+
+def publish(topic: bytes, payload: bytes) -> bytes:
+    """Return the message that publishes `payload`, to a node or to a subscriber.
+
+    Raises LocalProtocolError if one of them is too long.
+    """
+    return _about(PUBLISH, topic) + _sized(payload)
+
+
+def publish_typed(topic: bytes, form: bytes, payload: bytes) -> bytes:
+    """Return the same with a hint and flags, the two bytes of `form`; the payload is as the flags say."""
+    return _about(PUBLISH_TYPED, topic) + form + _sized(payload)
+
+
+def subscribe(topic: bytes, typed: bool = False) -> bytes:
+    """Return the message that subscribes; a `typed` subscriber gets hints and flags too, a plain one does not."""
+    return _about(SUBSCRIBE_TYPED if typed else SUBSCRIBE, topic)
+
+
+def unsubscribe(topic: bytes) -> bytes:
+    """Return the message that ends a subscription of either kind."""
+    return _about(UNSUBSCRIBE, topic)
+
+
+def _about(code: int, topic: bytes) -> bytes:
+    if len(topic) > MAX_TOPIC:
+        raise LocalProtocolError(f"topic of {len(topic)} bytes, limit of pub/sub is {MAX_TOPIC}")
+    return bytes((code, len(topic))) + topic
+
+
+def _sized(payload: bytes) -> bytes:
+    if len(payload) > MAX_PAYLOAD:
+        raise LocalProtocolError(f"payload of {len(payload)} bytes, limit of pub/sub is {MAX_PAYLOAD}")
+    return len(payload).to_bytes(2, "little") + payload
+
+
+def deflate(payload: bytes) -> bytes:
+    """Return the payload compressed."""
+    return zlib.compress(payload)
+
+
+def inflate(payload: bytes) -> bytes:
+    """Return what a compressed payload holds. Raises ValueError if it is not zlib's, or holds over MAX_PAYLOAD bytes.
+
+    However much it claims to hold, no more than that is ever made of it.
+    """
+    inflater = zlib.decompressobj()
+    try:
+        data = inflater.decompress(payload, MAX_PAYLOAD + 1)
+    except zlib.error as error:
+        raise ValueError(f"the payload is not zlib-compressed: {error}") from error
+    if len(data) > MAX_PAYLOAD:
+        raise ValueError(f"the payload holds more than {MAX_PAYLOAD} bytes")
+    if not inflater.eof or inflater.unused_data:
+        raise ValueError("the payload is not one whole zlib stream")
+    return data
+
+
+# On the bus, topics and values are MessagePack.
+
+
+def bus_topic(topic: bytes) -> bytes:
+    """Return the bus's name of a topic: the string of these bytes, or the binary where they are not UTF-8."""
+    try:
+        return values.pack(str(topic, "utf-8"))
+    except UnicodeDecodeError:
+        return values.pack(topic)
+
+
+def topic_of(name: bytes) -> bytes | None:
+    """Return the topic that has this canonical name on the bus; None if no pub/sub client can name it."""
+    if name[0] not in _STRINGS and name[0] not in _BINARIES:
+        return None
+    text = values.unpack(name)
+    topic: bytes = text if isinstance(text, bytes) else text.encode(errors="surrogateescape")
+    return topic if len(topic) <= MAX_TOPIC and bus_topic(topic) == name else None
+
+
+def bus_value(payload: bytes) -> bytes:
+    """Return a payload as the bus has it, as binary."""
+    size = len(payload)
+    if size < 256:
+        return b"\xc4" + bytes((size,)) + payload
+    return b"\xc5" + size.to_bytes(2, "big") + payload
+
+
+def payload_of(value: bytes) -> bytes:
+    """Return an encoded value as a payload: of a string or binary what it holds, of anything else its very bytes."""
+    head = value[0]
+    if 0xA0 <= head < 0xC0:
+        return value[1:]
+    width = _STRINGS.get(head) or _BINARIES.get(head)
+    return value[1 + width :] if width else value
+
+
+_STRINGS: Final = {**{head: 0 for head in range(0xA0, 0xC0)}, 0xD9: 1, 0xDA: 2, 0xDB: 4}
+_BINARIES: Final = {0xC4: 1, 0xC5: 2, 0xC6: 4}
+"""First bytes of strings and of binaries, with the bytes of the length that follows."""
