@@ -15,8 +15,6 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-import msgpack
-
 from skywalker.errors import LocalProtocolError
 from skywalker.wire import values
 
@@ -71,7 +69,7 @@ def split(data: bytes) -> tuple[list[Item], bytes]:
             break
         form = topic + view[start + 1]  # where the topic ends
         end = payload = form
-        if code == PUBLISH or code == PUBLISH_TYPED:
+        if code in (PUBLISH, PUBLISH_TYPED):
             payload = form + 2 if code == PUBLISH else form + 4
             if payload > size:
                 break
@@ -154,10 +152,9 @@ def bus_topic(topic: bytes) -> bytes:
 
 def topic_of(name: bytes) -> bytes | None:
     """Return the topic that has this canonical name on the bus; None if no pub/sub client can name it."""
-    if name[0] not in _STRINGS and name[0] not in _BINARIES:
+    if not 0xA0 <= name[0] < 0xC0 and name[0] not in _WIDTHS:
         return None
-    text = values.unpack(name)
-    topic: bytes = text if isinstance(text, bytes) else text.encode(errors="surrogateescape")
+    topic = payload_of(name)
     return topic if len(topic) <= MAX_TOPIC and bus_topic(topic) == name else None
 
 
@@ -174,10 +171,9 @@ def payload_of(value: bytes) -> bytes:
     head = value[0]
     if 0xA0 <= head < 0xC0:
         return value[1:]
-    width = _STRINGS.get(head) or _BINARIES.get(head)
+    width = _WIDTHS.get(head)
     return value[1 + width :] if width else value
 
 
-_STRINGS: Final = {**{head: 0 for head in range(0xA0, 0xC0)}, 0xD9: 1, 0xDA: 2, 0xDB: 4}
-_BINARIES: Final = {0xC4: 1, 0xC5: 2, 0xC6: 4}
-"""First bytes of strings and of binaries, with the bytes of the length that follows."""
+_WIDTHS: Final = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
+"""First bytes of binaries and of strings that are not short, with the bytes of the length that follows."""
