@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from skywalker.errors import ConfigError
-from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT, KIB, MIB, Limits, setting
+from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT, DEFAULT_PUBSUB_PORT, KIB, MIB, Limits, setting
 from skywalker.members import MAX_NAME, MAX_TOKENS
 from skywalker.ring import TOKENS_PER_NODE
 from skywalker.units import duration, size
@@ -51,6 +51,9 @@ class Config:
 
     bind: str = setting(DEFAULT_HOST, "address to listen on")
     port: int = setting(DEFAULT_PORT, "TCP port to listen on; 0 takes any free one")
+    pubsub: bool = setting(False, "speak pub/sub too, at a port of its own; the next two ask for it as well")
+    pubsub_bind: str = setting(DEFAULT_HOST, "address to listen on for pub/sub, perhaps with its port, as :61626")
+    pubsub_port: int = setting(DEFAULT_PUBSUB_PORT, "TCP port for pub/sub; 0 takes any free one")
     workers: int = setting(0, "worker processes; 0 means one for each core")
     state_dir: str = setting("", "directory of what outlives the node, such as its tokens; empty means a usual place")
     backlog: int = setting(1024, "connections that may wait to be accepted, at each worker")
@@ -64,6 +67,7 @@ class Config:
 _DAY_S: Final = 86_400
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "port": (0, 65_535),
+    "pubsub_port": (0, 65_535),
     "workers": (0, 1024),
     "backlog": (1, 65_535),
     "drain_timeout_s": (0, _DAY_S),
@@ -72,7 +76,7 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
 }
 _ANY_DURATION: Final = (0.001, _DAY_S)
 _ANY_NUMBER: Final = (1, 2**40)
-_NEVER_EMPTY: Final = frozenset({"bind", "service", "consul_url", "health_bind"})
+_NEVER_EMPTY: Final = frozenset({"bind", "pubsub_bind", "service", "consul_url", "health_bind"})
 _LONGEST: Final[Mapping[str, int]] = {"name": MAX_NAME}
 _TRUTHS: Final[Mapping[str, bool]] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _WHOLE: Final = re.compile(r"-?\d{1,15}", re.ASCII)
@@ -192,7 +196,7 @@ class Setting:
 
     @property
     def _is_size(self) -> bool:
-        return self.key.endswith("_bytes")
+        return self.key.endswith(("_bytes", "_buffer"))
 
     @property
     def _range(self) -> tuple[float, float]:
@@ -248,6 +252,8 @@ def checked(settings: Mapping[str, object]) -> dict[str, Value]:
 
 def _config(values: Mapping[str, Value]) -> Config:
     tables: dict[str, dict[str, Any]] = {table: {} for table in ("", *TABLES)}
+    if values.keys() & {"pubsub_bind", "pubsub_port"}:
+        values = {"pubsub": True, **values}  # who says where wants it
     for key, value in values.items():
         tables[BY_KEY[key].table][key] = value
     return Config(**tables[""], cluster=Cluster(**tables["cluster"]), limits=Limits(**tables["limits"]))

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from skywalker import config
+from skywalker.address import Address
 from skywalker.clients import blocking
 from skywalker.errors import SkywalkerError
 
@@ -50,7 +51,8 @@ class StartError(SkywalkerError):
 class Node:
     """A node that runs until stop(). Made by start() or embedded().
 
-    `pid` is its supervisor's process; `host`, `port` and `address` ("127.0.0.1:PORT") are where it listens.
+    `pid` is its supervisor's process; `host`, `port` and `address` ("127.0.0.1:PORT") are where it listens, and
+    `pubsub_address` where it speaks pub/sub, empty if it does not.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], lifeline: socket.socket, log: IO[bytes], grace: float) -> None:
@@ -62,11 +64,12 @@ class Node:
         self.pid = process.pid
         self.host = ""
         self.port = 0
+        self.pubsub_address = ""
 
     @property
     def address(self) -> str:
         """Where it listens, as connect() takes it."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return str(Address(self.host, self.port))
 
     @property
     def log(self) -> str:
@@ -118,16 +121,20 @@ class Node:
             line += data
         ready = json.loads(line)
         self.host, self.port = ready["host"], ready["port"]
+        self.pubsub_address = ready.get("pubsub", "")
 
 
 def start(*, start_timeout: float = START_S, **settings: object) -> Node:
     """Start a node and return it once every worker serves; the caller stops it.
 
-    The settings are those of `skywalker serve`, named as in its configuration file. The node
-    listens on a free port unless `port` is given, and takes nothing from SKYWALKER_* variables.
+    The settings are those of `skywalker serve`, named as in its configuration file; `pubsub=True` opens
+    the pub/sub door. The node listens on free ports unless they are given, and takes nothing from
+    SKYWALKER_* variables.
     Raises ConfigError for a wrong setting, StartError with the node's own words if it does not start.
     """
     values = config.checked({"port": 0, "drain_timeout_s": DRAIN_S, **settings})
+    if values.get("pubsub"):
+        values.setdefault("pubsub_port", 0)
     flags = [flag for key, value in values.items() for flag in config.BY_KEY[key].flags(value)]
     ignored = {"SKYWALKER_CONFIG", *(setting.variable for setting in config.SETTINGS)}
     environ = {name: value for name, value in os.environ.items() if name not in ignored}

@@ -68,6 +68,7 @@ class Limits:
     waiting_bytes: int = setting(128 * MIB, "memory for calls that wait, in each worker")
     output_bytes: int = setting(256 * KIB, "values not yet read or acknowledged before a connection gets no more")
     mesh_bytes: int = setting(16 * MIB, "calls queued for one other worker")
+    subscriber_buffer: int = setting(8 * MIB, "values not yet read by a connection that subscribes, then it is closed")
     half_frame_s: float = setting(10.0, "seconds for a begun frame to arrive whole")
     unread_output_s: float = setting(30.0, "seconds in which a peer must read some of its replies")
     idle_probe_s: float = setting(60.0, "seconds of silence after which a peer that waits for a reply is probed")

@@ -255,6 +255,10 @@ class Connection(Caller):
 
     # The end.
 
+    def turn_away(self, error: RequestError, reason: str) -> None:
+        """Say why, in this dialect, and then close; nothing more is read or answered."""
+        raise NotImplementedError
+
     def last_words(self, chunk: bytes, reason: str) -> None:
         """Write `chunk` and then close; nothing more is read or answered."""
         self.gone = True

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Final
 
 from skywalker.errors import Busy
-from skywalker.wire import junction as wire
 from workers.alarm import Alarm
 from workers.connection import Connection
 from workers.router import Router
@@ -73,7 +72,7 @@ class Door:
         limit = router.limits.max_connections
         if len(router.connections) + len(router.peers.guests) > limit:
             busy = Busy(f"this worker has {limit} connections", {"limit": "max_connections", "value": limit})
-            connection.last_words(wire.error_frame(wire.ERROR, wire.NIL, busy), "too many connections")
+            connection.turn_away(busy, "too many connections")
         return True
 
     def _pause(self) -> None:

@@ -1,15 +1,22 @@
-"""What a node has before it has processes: its address for itself alone, listeners on it, and who it is."""
+"""What a node has before it has processes: its addresses for itself alone, listeners on them, and who it is."""
 
 from __future__ import annotations
 
 import os
 import socket
 from pathlib import Path
+from typing import Final
 
+from skywalker.address import Address
 from skywalker.config import Config
+from skywalker.errors import LocalProtocolError
 from skywalker.members import Member
 from workers import sockets
 from workers.identity import Identity, StateDirectory, default_path
+
+JUNCTION: Final = "junction"
+PUBSUB: Final = "pubsub"
+"""The doors of a node, by the dialect that is spoken there."""
 
 
 class Ground:
@@ -18,24 +25,42 @@ class Ground:
     def __init__(self, config: Config) -> None:
         """Raises AddressError or StateError where that cannot be had."""
         self._state: StateDirectory | None = None
-        self._lock = sockets.claim(config.bind, config.port)
+        self._locks: list[socket.socket] = []
+        self.listeners: list[dict[str, socket.socket]] = []  # for each worker, by door
         try:
+            wanted = {JUNCTION: (config.bind, config.port)}
+            if config.pubsub:
+                wanted[PUBSUB] = _pubsub_address(config)
+            for host, port in wanted.values():
+                self._locks.append(sockets.claim(host, port))
             identity = self._identify(config)
             count = config.workers or os.cpu_count() or 1
-            self.listeners, steering = sockets.listeners(config.bind, config.port, count, config.backlog)
-            self.port = int(self.listeners[0].getsockname()[1])
-            self.near = sockets.near(config.bind, self.port)
+            self.listeners = [{} for _ in range(count)]
+            self.addresses: dict[str, tuple[str, int]] = {}  # by door
+            self.steering = False
+            for door, (host, port) in wanted.items():
+                self._open(door, host, port, config.backlog)
+            port = self.addresses[JUNCTION][1]
+            self.near = sockets.near(config.bind, port)
             self.member = Member(
                 id=identity.id,
                 name=config.name or socket.gethostname(),
-                address=sockets.advertised(config.cluster.advertise, config.bind, self.port),
+                address=sockets.advertised(config.cluster.advertise, config.bind, port),
                 workers=count,
-                steering=steering,
+                steering=self.steering,
                 tokens=tuple(identity.tokens),
             )
         except BaseException:
             self.close()
             raise
+
+    def _open(self, door: str, host: str, port: int, backlog: int) -> None:
+        made, steering = sockets.listeners(host, port, len(self.listeners), backlog)
+        for of_worker, listener in zip(self.listeners, made, strict=True):
+            of_worker[door] = listener
+        self.addresses[door] = host, int(made[0].getsockname()[1])
+        if door == JUNCTION:
+            self.steering = steering
 
     def _identify(self, config: Config) -> Identity:
         path = Path(config.state_dir) if config.state_dir else default_path(config.port)
@@ -45,7 +70,21 @@ class Ground:
         return self._state.open(config.tokens)
 
     def close(self) -> None:
-        """Give up this process's copies of the claims to the address and to the state directory."""
-        self._lock.close()
+        """Give up this process's copies of the claims to the addresses and to the state directory."""
+        for lock in self._locks:
+            lock.close()
         if self._state is not None:
             self._state.close()
+
+
+def _pubsub_address(config: Config) -> tuple[str, int]:
+    """Return where pub/sub is spoken: its port may stand in the address, as in ":61626"."""
+    bind = config.pubsub_bind
+    is_bare_ipv6 = bind.count(":") > 1 and not bind.startswith("[")
+    if ":" not in bind or is_bare_ipv6 or bind.endswith("]"):
+        return bind.strip("[]"), config.pubsub_port
+    try:
+        address = Address.parse(bind)
+    except LocalProtocolError as error:
+        raise sockets.AddressError(f"cannot listen for pub/sub: {error}") from error
+    return address.host, address.port

@@ -98,7 +98,7 @@ class Session(Connection):
             self._watch_tail(fresh=True)
             return
         error = errors.BadFrame(f"the rest of a frame did not come within {self.router.limits.half_frame_s:g} s")
-        self.last_words(wire.error_frame(wire.ERROR, wire.NIL, error), "half a frame")
+        self.turn_away(error, "half a frame")
 
     def _refuse(self, frame: Frame, error: errors.RequestError) -> None:
         words = wire.error_frame(*echo(frame), error)
@@ -186,6 +186,9 @@ class Session(Connection):
         for call in self.waiting():
             call.withdraw()
             call.fail(error)
+
+    def turn_away(self, error: errors.RequestError, reason: str) -> None:
+        self.last_words(wire.error_frame(wire.ERROR, wire.NIL, error), reason)
 
     def forget(self) -> list[ClientCall]:
         for call in self.waiting():

@@ -11,15 +11,21 @@ from workers.lifecycle import Event, State, after
 class Slot:
     """One worker's place: what stays the same when a worker is replaced, and the one that has it now."""
 
-    def __init__(self, number: int, listener: socket.socket) -> None:
+    def __init__(self, number: int, listeners: dict[str, socket.socket]) -> None:
         self.number = number
-        self.listener: socket.socket | None = listener
+        self.listeners = listeners  # by door
         self.state = State.GONE
         self.pid = 0
         self.channel: control.Channel | None = None
         self.started_at = 0.0
         self.deaths = 0  # in a row
         self.restart_at: float | None = None
+
+    def close_listeners(self) -> None:
+        """Close this process's copies: nobody is let in here any more."""
+        for listener in self.listeners.values():
+            listener.close()
+        self.listeners = {}
 
     def happened(self, event: Event) -> None:
         """Change the state as the table says."""

@@ -18,10 +18,11 @@ import time
 from typing import BinaryIO, Final
 
 import skywalker
+from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.wire import frames
 from workers import birth, cluster, control, exits, snapshots, sockets
-from workers.ground import Ground
+from workers.ground import JUNCTION, PUBSUB, Ground
 from workers.identity import StateError
 from workers.keeper import Keeper
 from workers.lifecycle import Event, State
@@ -69,7 +70,7 @@ class Supervisor:
             return exits.ADDRESS if isinstance(error, sockets.AddressError) else exits.STATE
         with contextlib.closing(ground):
             sockets.allow_many_files()
-            self._slots = [Slot(number, listener) for number, listener in enumerate(ground.listeners)]
+            self._slots = [Slot(number, listeners) for number, listeners in enumerate(ground.listeners)]
             self._signals.open()
             self._selector = selectors.DefaultSelector()
             self._selector.register(self._signals, selectors.EVENT_READ, self._on_signals)
@@ -167,17 +168,23 @@ class Supervisor:
         self._log.info(
             "serving",
             node=self._ground.member.id,
-            host=self._config.bind,
-            port=self._ground.port,
+            **self._addresses(),
             workers=len(self._slots),
             steering=self._ground.member.steering,
             compiled=not str(frames.__file__).endswith(".py"),
         )
         if self._parent is not None:
             pids = [slot.pid for slot in self._slots]
-            ready = {"pid": os.getpid(), "host": self._config.bind, "port": self._ground.port, "workers": pids}
+            ready = {"pid": os.getpid(), "workers": pids, **self._addresses()}
             with contextlib.suppress(BrokenPipeError):  # its end says so too, and is dealt with there
                 self._parent.sendall(json.dumps(ready).encode() + b"\n")
+
+    def _addresses(self) -> dict[str, str | int]:
+        host, port = self._ground.addresses[JUNCTION]
+        addresses: dict[str, str | int] = {"host": host, "port": port}
+        if PUBSUB in self._ground.addresses:
+            addresses[PUBSUB] = str(Address(*self._ground.addresses[PUBSUB]))
+        return addresses
 
     # Birth.
 
@@ -235,7 +242,7 @@ class Supervisor:
         log = self._log.bind(process="worker", worker=slot.number, pid=os.getpid())
         heard = cluster.hears_of_nodes(self._config.cluster)
         node = Node(self._ground.member, skywalker.__version__, slot.number, channel if heard else None)
-        worker = Worker(node, self._config.limits, self._config.drain_timeout_s, slot.listener, channel, log)
+        worker = Worker(node, self._config.limits, self._config.drain_timeout_s, slot.listeners, channel, log)
         return worker.run()
 
     def _be_agent(self, channel: control.Channel) -> int:
@@ -246,7 +253,7 @@ class Supervisor:
         return cluster.be_agent(self._config.cluster, self._ground.member, self._ground.near, last, channel, log)
 
     def _close_what_is_ours(self, but: Slot | None) -> None:
-        """In a child, close what is not its own; the listener of one slot may be."""
+        """In a child, close what is not its own; the listeners of one slot may be."""
         self._selector.close()
         self._signals.close()
         self._ground.close()
@@ -257,8 +264,8 @@ class Supervisor:
         for slot in self._slots:
             if slot.channel is not None:
                 slot.channel.close()
-            if slot is not but and slot.listener is not None:
-                slot.listener.close()
+            if slot is not but:
+                slot.close_listeners()
 
     # Death.
 
@@ -306,9 +313,7 @@ class Supervisor:
         for slot in self._slots:
             if slot.state is not State.GONE:
                 self._tell(slot, control.Drain(), Event.DRAIN)
-            if slot.listener is not None:
-                slot.listener.close()
-                slot.listener = None
+            slot.close_listeners()
 
     def _nobody_waits(self) -> bool:
         """Whether, in a node that drains, no call waits any more, and nobody is sent here."""

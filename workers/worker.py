@@ -7,14 +7,16 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from skywalker.limits import Limits
 from workers import exits, snapshots
 from workers.alarm import Alarm
+from workers.connection import Connection
 from workers.control import Channel, Drain, Idle, Link, Message, Ready, Ring, Stop
 from workers.door import Door
+from workers.ground import JUNCTION
 from workers.heap import Heap
 from workers.log import Log
 from workers.loop import Loop
@@ -31,26 +33,29 @@ no collector; to look for it among a million calls that wait would stop them all
 DECIDED_WITHIN_S: Final = 0.5
 """Seconds for another worker to say whether its client has a value that it was given; it takes a round trip."""
 
+DIALECTS: Final[Mapping[str, type[Connection]]] = {JUNCTION: Session}
+"""What is spoken at each door."""
+
 NOT_OURS: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 """Signals of the terminal go to the whole process group, but are for the supervisor."""
 
 
 class Worker:
-    """One worker, from its fork to its end. `listener` is None for one that is forked into a node that drains."""
+    """One worker, from its fork to its end. It has no listeners if it is forked into a node that drains."""
 
     def __init__(
         self,
         node: Node,
         limits: Limits,
         drain_timeout_s: float,
-        listener: socket.socket | None,
+        listeners: Mapping[str, socket.socket],
         channel: Channel,
         log: Log,
     ) -> None:
         self._node = node
         self._limits = limits
         self._drain_timeout_s = drain_timeout_s
-        self._listener = listener
+        self._listeners = listeners
         self._channel = channel
         self._log = log
         self._ended = False
@@ -66,9 +71,9 @@ class Worker:
         self._router = router = Router(self._node, self._limits, loop, turn, self._log)
         self._alone = False  # drains by itself, while its node goes on
         self._said_idle = False
-        self._door = None if self._listener is None else Door(self._listener, Session, router)
-        if self._door is not None:
-            self._door.open()
+        self._doors = [Door(listener, DIALECTS[door], router) for door, listener in self._listeners.items()]
+        for door in self._doors:
+            door.open()
         loop.add(self._channel.fileno(), _Ready(self._hear))
         loop.add(self._signals.fileno(), _Ready(self._terminated))
         Heap(router).look()
@@ -105,9 +110,9 @@ class Worker:
             case Drain():
                 self._router.drain()
                 self._alone = False
-                if self._door is not None:
-                    self._door.close()
-                    self._door = None
+                for door in self._doors:
+                    door.close()
+                self._doors = []
             case Stop():
                 self._leave()
             case _:
