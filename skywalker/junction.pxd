@@ -29,10 +29,16 @@ cdef class Line:
 
     @cython.locals(first=Call, before=Call, after=Call)
     cpdef add(self, Call call)
+    @cython.locals(call=Call)
+    cpdef list calls(self)
     @cython.locals(after=Call)
     cdef Call _successor(self, Call call)
     @cython.locals(before=Call, after=Call)
     cpdef remove(self, Call call)
+
+
+cdef class Subscriber(Call):
+    cdef public Py_ssize_t audience
 
 
 cdef class Junction:
@@ -40,15 +46,23 @@ cdef class Junction:
     cdef readonly dict _senders
     cdef readonly dict _receivers
     cdef readonly dict _takers
+    cdef readonly dict _subscribers
 
     @cython.locals(topic=bytes)
     cpdef bint send(self, Call send) except -1
+    cpdef publish(self, Call send)
+    cpdef bint pass_on(self, Call send) except -1
+    @cython.locals(subscriber=Subscriber)
+    cdef _offer_to_subscribers(self, Call send)
     @cython.locals(topic=bytes, receivers=Line, receiver=Call)
     cdef _offer(self, Call send)
     @cython.locals(line=Line, taker=Call)
     cdef _send_to_group(self, Call send, bytes group)
     @cython.locals(line=Line, send=Call)
     cpdef bint listen(self, Call listener) except -1
+    @cython.locals(topic=bytes, line=Line, send=Call)
+    cpdef subscribe(self, Subscriber subscriber)
+    cpdef unsubscribe(self, Subscriber subscriber)
     cdef _arrived(self, Call call)
     @cython.locals(lines=dict, key=bytes, line=Line)
     cpdef wait(self, Call call)

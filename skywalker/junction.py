@@ -1,10 +1,11 @@
-"""Where calls meet: for each topic a line of waiting senders or lines of waiting listeners.
+"""Where calls meet: for each topic a line of waiting senders or lines of waiting listeners, and who subscribes.
 
-A send goes to every receiver that waits at that moment and to one taker of each group; with
-none it waits. A listener takes the oldest waiting send, and only that. Nothing here knows of
-connections, of bytes on a wire, or of time: whoever opens a door to the junction derives
-from Call what can answer its callers, has calls wait() where nobody is there to meet them,
-and withdraws them at their deadlines.
+A send goes to every receiver that waits at that moment, to one taker of each group, and to
+every subscriber; with none of them it waits. A listener takes the oldest waiting send, and only
+that; a subscriber takes all that wait, and stays. What is published goes to the same, and waits
+for nobody. Nothing here knows of connections, of bytes on a wire, or of time: whoever opens a
+door to the junction derives from Call what can answer its callers, has calls wait() where
+nobody is there to meet them, and withdraws them at their deadlines.
 
 A rendezvous has two steps, because a listener can be lost after it was given a value:
 
@@ -12,6 +13,8 @@ A rendezvous has two steps, because a listener can be lost after it was given a 
     outcome   junction.confirm(send): the value is surely the listener's, and send.met() tells
               the sender. Or junction.lost(send): unless another listener may still confirm,
               send.missed() decides; to resume(send) puts it back in its place in the line.
+
+What is published is answered from the beginning, so that neither has more to do.
 
 Every operation is O(1), but for the listeners it reaches and for putting a call back into
 the middle of a line. A topic that nobody waits on takes no memory.
@@ -101,6 +104,13 @@ class Line:
         call.previous, call.next = before, after
         before.next = after.previous = call
 
+    def calls(self) -> list[Call]:
+        """Return all, the first first."""
+        found = [] if self.first is None else [self.first]
+        while len(found) < self.size:
+            found.append(found[-1].next)
+        return found
+
     def _successor(self, call: Call) -> Call:
         """Return who stands behind the place of `call`, which is not the last place."""
         assert self.first is not None, "some call is behind it"
@@ -126,19 +136,35 @@ class Line:
         call.line = call.previous = call.next = None  # type: ignore[assignment]  # as begin() says
 
 
+class Subscriber(Call):
+    """A listener that stays, for an `audience` of so many. It is given every value, and each has its own outcome.
+
+    Its give() never answers True for what is answered already: that has no outcome.
+    """
+
+    __slots__ = ("audience",)
+
+    audience: int
+
+    def cut_off(self) -> None:
+        """Values were lost on their way here: see that whoever listens through this knows."""
+        raise NotImplementedError
+
+
 class Census(NamedTuple):
-    """Who waits on a topic; `oldest` is the `since` of the longest waiting of them, None if nobody waits."""
+    """Who is at a topic; `oldest` is the `since` of the longest waiting of them, None if nobody waits."""
 
     receivers: int
     takers: dict[bytes, int]
     senders: int
+    subscribers: int
     oldest: float | None
 
 
 class Junction:
     """The waiting calls of all topics. On one topic senders wait, or listeners, never both."""
 
-    __slots__ = ("_arrivals", "_receivers", "_senders", "_takers")
+    __slots__ = ("_arrivals", "_receivers", "_senders", "_subscribers", "_takers")
 
     def __init__(self) -> None:
         self._arrivals = 0
@@ -146,10 +172,11 @@ class Junction:
         self._senders: dict[bytes, Line] = {}
         self._receivers: dict[bytes, Line] = {}
         self._takers: dict[bytes, dict[bytes, Line]] = {}  # by topic, then by group
+        self._subscribers: dict[bytes, dict[Subscriber, None]] = {}
 
     def __len__(self) -> int:
-        """Return the number of topics that somebody waits on."""
-        return len(self._senders) + len(self._receivers.keys() | self._takers.keys())
+        """Return the number of topics that somebody is at."""
+        return len(self._senders.keys() | self._receivers.keys() | self._takers.keys() | self._subscribers.keys())
 
     def send(self, send: Call) -> bool:
         """Offer a value to all who listen. Returns False if nobody took it and its caller still hopes."""
@@ -157,12 +184,32 @@ class Junction:
         topic = send.topic
         # One offer more while there are listeners to ask: one that is lost meanwhile is not the last hope.
         send.offers += 1
+        if topic in self._subscribers:
+            self._offer_to_subscribers(send)
         while topic in self._receivers or topic in self._takers:
             self._offer(send)
             if send.offers > 1 or send.answered:
                 break
         send.offers -= 1
         return send.offers > 0 or send.answered
+
+    def publish(self, send: Call) -> None:
+        """Give a value to all who listen, whether anybody does or not."""
+        send.answered = True
+        self.send(send)
+
+    def pass_on(self, send: Call) -> bool:
+        """Offer a value to the subscribers alone. Returns False if nobody took it, or it is answered already."""
+        send.offers += 1
+        self._offer_to_subscribers(send)
+        send.offers -= 1
+        return send.offers > 0
+
+    def _offer_to_subscribers(self, send: Call) -> None:
+        # A copy, since one that is given a value may leave, or have others leave.
+        for subscriber in list(self._subscribers.get(send.topic, ())):
+            if subscriber.give(send):
+                send.offers += 1
 
     def _offer(self, send: Call) -> None:
         topic = send.topic
@@ -203,6 +250,30 @@ class Junction:
         elif not send.answered:
             self.wait(send)
         return True
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Give all values that wait to `subscriber`, and every one that comes from now on."""
+        topic = subscriber.topic
+        self._subscribers.setdefault(topic, {})[subscriber] = None
+        line: Line | None = self._senders.get(topic)
+        for send in line.calls() if line is not None else ():
+            if not self.withdraw(send):
+                continue  # whoever got the one before it had it leave
+            if subscriber.give(send):
+                send.offers += 1
+            elif not send.answered:
+                self.wait(send)
+
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        """Give `subscriber` nothing more; without effect for one that does not subscribe."""
+        subscribers = self._subscribers.get(subscriber.topic, {})
+        subscribers.pop(subscriber, None)
+        if not subscribers:
+            self._subscribers.pop(subscriber.topic, None)
+
+    def subscribers(self, topic: bytes) -> list[Subscriber]:
+        """Return who subscribes to `topic`."""
+        return list(self._subscribers.get(topic, ()))
 
     def _arrived(self, call: Call) -> None:
         if not call.arrival:
@@ -266,7 +337,7 @@ class Junction:
             self.wait(send)
 
     def census(self, topic: bytes) -> Census:
-        """Count who waits on `topic`."""
+        """Count who is at `topic`."""
         receivers, senders = self._receivers.get(topic), self._senders.get(topic)
         groups = self._takers.get(topic, {})
         lines = [line for line in (receivers, senders, *groups.values()) if line is not None]
@@ -274,5 +345,6 @@ class Junction:
             receivers=receivers.size if receivers is not None else 0,
             takers={group: line.size for group, line in groups.items()},
             senders=senders.size if senders is not None else 0,
+            subscribers=sum(subscriber.audience for subscriber in self._subscribers.get(topic, ())),
             oldest=min((line.first.since for line in lines if line.first is not None), default=None),
         )

@@ -1,10 +1,10 @@
 cimport cython
 
-from skywalker.junction cimport Call, Junction
+from skywalker.junction cimport Call
 from skywalker.wire.junction cimport reply
+from workers.node_call cimport NodeCall
 
 
-cdef Py_ssize_t WAITING_CALL_BYTES
 cdef bytes RECV
 cdef bytes SEND
 cdef bytes TAKE
@@ -42,20 +42,6 @@ cdef class Carrier:
     cpdef withdraw(self, ClientCall call)
 
 
-cdef class NodeCall(Call):
-    cdef public bint abandoned
-    cdef public list given_to
-    cdef public NodeCall given
-
-    @cython.locals(value=bytes)
-    cpdef Py_ssize_t cost(self)
-    cpdef bint meet(self, Junction junction) except -1
-    cpdef hold(self)
-    cpdef NodeCall sender(self)
-    cpdef NodeCall decided(self)
-    cpdef abandon(self)
-
-
 cdef class ClientCall(NodeCall):
     cdef public Caller caller
     cdef public bytes id
@@ -71,6 +57,7 @@ cdef class ClientCall(NodeCall):
     cpdef begin_for(self, Caller caller, bytes id, bytes timed_out, double deadline)
     @cython.locals(caller=Caller)
     cpdef bint give(self, Call send) except -1
+    cpdef taken_back(self)
     cpdef met(self)
     cpdef expired(self)
     cpdef end(self, bytes ending)

@@ -14,15 +14,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import Busy, Cancelled, RequestError, TooLarge
-from skywalker.junction import Call, Junction
-from skywalker.limits import WAITING_CALL_BYTES
+from skywalker.junction import Call
 from skywalker.wire import junction as wire
 from skywalker.wire.junction import RECV, SEND, TAKE, TRUE, reply
+from workers.node_call import NodeCall
 
 if TYPE_CHECKING:
     from workers.census import Question
-    from workers.held import HeldCall
+    from workers.feeds import Feed
     from workers.owner import Owner
+    from workers.publication import Publication
     from workers.router import Router
 
 GRACE_S: Final = 0.03
@@ -77,6 +78,10 @@ class Caller:
         """Do not write that value, if it is not too late, because its sender was told that nobody came."""
         raise NotImplementedError
 
+    def published(self, publication: Publication) -> None:
+        """It is in effect."""
+        raise NotImplementedError
+
     def reply(self, method: bytes, id: bytes, result: bytes) -> None:
         """Answer the call `id`."""
         raise NotImplementedError
@@ -114,6 +119,18 @@ class Carrier:
         """Take a call back, whatever the owner may say of it from now on."""
         raise NotImplementedError
 
+    def subscribe(self, feed: Feed) -> None:
+        """Ask for the values of a topic, for as many as the feed says; its answered() tells that this is in effect."""
+        raise NotImplementedError
+
+    def unsubscribe(self, feed: Feed) -> None:
+        """Ask for no more of them; answered() tells that none comes any more."""
+        raise NotImplementedError
+
+    def forget_feed(self, feed: Feed) -> None:
+        """Tell it nothing more."""
+        raise NotImplementedError
+
     def ask_census(self, call: Question, topic: bytes) -> None:
         """Ask who waits on a topic."""
         raise NotImplementedError
@@ -121,52 +138,6 @@ class Carrier:
     def forget_census(self, call: Question) -> None:
         """Do not wait for that any more."""
         raise NotImplementedError
-
-
-class NodeCall(Call):
-    """A call as the connections of a node see it."""
-
-    __slots__ = ("abandoned", "given", "given_to")
-
-    def begin(self, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
-        Call.begin(self, topic, since, value, group)
-        # Of a send: whether its caller was told that nobody came, so that nobody may have the value any
-        # more; and the listeners of other workers' clients that may have it, which must be told then.
-        self.abandoned = False
-        self.given_to: list[HeldCall] | None = None
-        self.given: NodeCall | None = None  # of a listener: whose value it was given, until that has its outcome
-
-    def cost(self) -> int:
-        """Return the bytes of memory that are counted for it while it waits."""
-        value = self.value if self.value is not None else self.group
-        return WAITING_CALL_BYTES + len(self.topic) + (0 if value is None else len(value))
-
-    def meet(self, junction: Junction) -> bool:
-        """Meet whoever is in the junction; return False if nobody is."""
-        return junction.listen(self) if self.value is None else junction.send(self)
-
-    def hold(self) -> None:
-        """Run the caller's clock from now on, if it does not yet: this turn will not bring the outcome."""
-
-    def sender(self) -> NodeCall:
-        """Return the send whose value this listener was given."""
-        assert self.given is not None, "it was given a value"
-        return self.given
-
-    def decided(self) -> NodeCall:
-        """Return the same, and forget it: the outcome is known."""
-        send = self.sender()
-        self.given = None
-        return send
-
-    def abandon(self) -> None:
-        """Its caller expects nothing more of it: take the value back from where it is not written yet."""
-        self.answered = self.abandoned = True
-        if self.value is not None:
-            self.value = b""  # who has been given it may refer to this call for long
-        if self.given_to is not None:
-            for listener in self.given_to:
-                listener.recall()
 
 
 class ClientCall(NodeCall):
@@ -223,6 +194,10 @@ class ClientCall(NodeCall):
         caller.release(self)
         caller.push_value(self)
         return True
+
+    def taken_back(self) -> None:
+        """The value that it was given is another's again: listen on."""
+        self.caller.router.listen_again(self)
 
     def _wait_for_room(self) -> None:
         try:

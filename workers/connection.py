@@ -1,60 +1,37 @@
-"""A client's socket: what is to be written to it, and what a written value is worth.
-
-A sender may be told `true` only once the kernel has taken the value for a listener. So a
-connection remembers which of the chunks in its output are values. One write a turn usually
-takes all, and every value in it is confirmed. If it does not, the connection is *choked*:
-nothing is read from it and no value is given to it until the rest is written, what has not
-been begun can still be taken back, and a peer that reads nothing for too long is cut off.
-"""
+"""A client's connection: what comes in, and how it ends. How it is written to, outlet.py has."""
 
 from __future__ import annotations
 
 import socket
-from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import RequestError
 from workers.alarm import Alarm
-from workers.calls import Caller, ClientCall
-from workers.loop import READ, WRITE
+from workers.calls import ClientCall
+from workers.loop import BROKEN
+from workers.node_call import NodeCall
+from workers.outlet import Outlet
 
 if TYPE_CHECKING:
     from workers.router import Router
+    from workers.subscription import Ending, Subscription
 
 READ_BYTES: Final = 64 * 1024
 """Bytes read from one connection in a turn: enough for many calls, not so much that others wait."""
-
-WRITE_BYTES: Final = 256 * 1024
-"""Bytes offered to the kernel at once for a choked connection."""
 
 LINGER_S: Final = 2.0
 """Seconds for a peer to read the last words to it. A close with unread input would destroy them."""
 
 
-class Connection(Caller):
+class Connection(Outlet):
     """One accepted socket. A dialect derives from it and says what bytes from the peer mean."""
 
-    __slots__ = (
-        "_alarm", "_backlog", "_begun", "_max_out_bytes", "_out", "_out_bytes", "_parked", "_recv", "_socket",
-        "_values", "_write", "closed", "peer", "turn",
-    )  # fmt: skip
+    __slots__ = ("_recv",)
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
-        Caller.__init__(self, router)
-        self.turn = router.turn
-        self.peer = peer
-        self.closed = False  # one that is gone and not yet closed has its last words written
-        self._socket = sock
-        self._recv, self._write = sock.recv, sock.send
-        self._out: list[bytes] = []
-        self._out_bytes = 0
-        self._max_out_bytes = router.limits.output_bytes
-        self._values: list[ClientCall] = []  # those whose value is in `_out`, in the same order
-        self._backlog: deque[tuple[bytes, ClientCall | None]] | None = None  # what is unwritten, while choked
-        self._begun = False  # whether part of its first chunk is written
-        self._parked: dict[ClientCall, None] = {}  # those that a value came for while there was no room
-        self._alarm: Alarm | None = None  # for a peer that does not read
+        Outlet.__init__(self, sock, peer, router)
+        self._recv = sock.recv
 
     def open(self) -> None:
         """Read from now on."""
@@ -65,11 +42,6 @@ class Connection(Caller):
     def received(self, data: bytes) -> None:
         """Deal with bytes from the peer."""
         raise NotImplementedError
-
-    def delivered(self, listener: ClientCall) -> None:
-        """The kernel has taken the whole value that was given to `listener`."""
-        router = self.router
-        router.junction.confirm(listener.decided())
 
     def forget(self) -> list[ClientCall]:
         """The peer expects nothing more: give up its calls; return those whose value was written, not yet confirmed."""
@@ -83,6 +55,22 @@ class Connection(Caller):
         """Return the calls that are held."""
         raise NotImplementedError
 
+    def worded(self, subscription: Subscription, send: NodeCall) -> bytes:
+        """Return the message that gives a value to a subscription; empty if it cannot be given."""
+        raise NotImplementedError
+
+    def subscribed(self, subscription: Subscription) -> None:
+        """It is in effect."""
+        raise NotImplementedError
+
+    def unsubscribed(self, ending: Ending) -> None:
+        """A subscription has ended."""
+        raise NotImplementedError
+
+    def hung_up(self) -> None:
+        """The peer sends nothing more."""
+        self.close("the peer closed it")
+
     def ring_changed(self) -> None:
         """Tell the peer, if it wants to know, that the ring is another, or that this node is leaving it."""
         raise NotImplementedError
@@ -91,10 +79,12 @@ class Connection(Caller):
 
     def ready(self, events: int) -> None:
         """Read or write: the socket says it can."""
-        if self._backlog is None:
-            self._read()
-        else:
+        if self._backlog is not None:
             self._drain()
+        elif not self.paused:
+            self._read()
+        elif events & BROKEN:
+            self.close("the connection is broken")
 
     def _read(self) -> None:
         try:
@@ -105,153 +95,11 @@ class Connection(Caller):
             self.close(f"cannot read: {error.strerror}")
             return
         if not data:
-            self.close("the peer closed it")
+            self.hung_up()
         elif not self.gone:
             # A turn may take long, and what arrives in its middle has all its time before it.
             self.turn.now = monotonic()
             self.received(data)
-
-    # Output.
-
-    def push(self, chunk: bytes) -> None:
-        """Write `chunk` at the end of this turn."""
-        if not self._out:
-            self.turn.replies.append(self)
-        self._out.append(chunk)
-        self._out_bytes += len(chunk)
-
-    def push_value(self, listener: ClientCall) -> None:
-        if not self._values:
-            self.turn.values.append(self)
-        self._values.append(listener)
-        self.push(listener.chunk)
-
-    def congested(self) -> bool:
-        return self._backlog is not None or self._out_bytes > self._max_out_bytes
-
-    def park(self, listener: ClientCall) -> None:
-        self._parked[listener] = None
-
-    def unpark(self, listener: ClientCall) -> bool:
-        if listener not in self._parked:
-            return False
-        del self._parked[listener]
-        return True
-
-    def take_back(self, listener: ClientCall) -> None:
-        # Of what is choked, _drain() takes back the same, and more cheaply for many.
-        if listener in self._values:
-            self._values.remove(listener)
-            self._out = [chunk for chunk in self._out if chunk is not listener.chunk]
-            self._out_bytes -= len(listener.chunk)
-            self.router.junction.lost(listener.decided())
-            self.router.listen_again(listener)
-
-    def flush(self) -> None:
-        """Write what there is to write; never waits."""
-        if self.closed or self._backlog is not None or not self._out:
-            return
-        out, values = self._out, self._values
-        sent = self._send(out[0] if len(out) == 1 else b"".join(out))
-        if sent is None:
-            return
-        complete = sent == self._out_bytes
-        self._out, self._values, self._out_bytes = [], [], 0
-        if complete:
-            for listener in values:
-                self.delivered(listener)
-            self._roomy()
-        else:
-            self._choke(out, values, sent)
-
-    def _send(self, data: bytes) -> int | None:
-        """Return how many bytes the kernel took; None if that closed the connection."""
-        try:
-            return self._write(data)
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            self.close(f"cannot write: {error.strerror}")
-            return None
-
-    def _choke(self, out: list[bytes], values: list[ClientCall], sent: int) -> None:
-        listeners = iter(values)
-        listener = next(listeners, None)
-        self._backlog = deque()
-        self._begun = False
-        for chunk in out:
-            if listener is not None and listener.chunk is chunk:
-                listener.sender().hold()
-                self._backlog.append((chunk, listener))
-                listener = next(listeners, None)
-            else:
-                self._backlog.append((chunk, None))
-        self.router.bytes_held += sum(map(len, out))
-        self.router.loop.change(self._socket.fileno(), WRITE)
-        self._alarm = Alarm(self._unread)
-        self._expect_reading(self._alarm)
-        self._written(self._backlog, sent)
-
-    def _drain(self) -> None:
-        """Write more of the backlog, except values whose sender was told meanwhile that nobody came."""
-        assert self._backlog is not None
-        first = self._backlog[0]
-        backlog: deque[tuple[bytes, ClientCall | None]] = deque()
-        withdrawn: list[ClientCall] = []
-        for item in self._backlog:
-            listener = item[1]
-            if listener is None or not listener.sender().abandoned or (item is first and self._begun):
-                backlog.append(item)
-            else:
-                withdrawn.append(listener)
-        self._backlog = backlog
-        for listener in withdrawn:
-            self.router.bytes_held -= len(listener.chunk)
-            self.router.junction.lost(listener.decided())
-            self.router.listen_again(listener)
-        batch: list[bytes] = []
-        size = 0
-        for chunk, _ in backlog:
-            batch.append(chunk)
-            size += len(chunk)
-            if size >= WRITE_BYTES:
-                break
-        sent = self._send(b"".join(batch))
-        if sent is not None:
-            self._written(backlog, sent)
-
-    def _written(self, backlog: deque[tuple[bytes, ClientCall | None]], sent: int) -> None:
-        """Take written bytes off the backlog; confirm the values among them; go back to normal when it is empty."""
-        if sent and self._alarm:
-            self._expect_reading(self._alarm)
-        self.router.bytes_held -= sent
-        while sent:
-            chunk, listener = backlog.popleft()
-            if sent < len(chunk):
-                backlog.appendleft((chunk[sent:], listener))
-                self._begun = True
-                return
-            self._begun = False
-            sent -= len(chunk)
-            if listener is not None:
-                self.delivered(listener)
-        if not backlog and not self.closed:
-            self._backlog = None
-            self.router.loop.change(self._socket.fileno(), READ)
-            if self._alarm:
-                self._alarm.off(self.turn)
-            if self._out:
-                self.turn.replies.append(self)
-            self._roomy()
-
-    def _roomy(self) -> None:
-        if self.gone:
-            if not self._out:
-                self._half_close()
-        elif self._parked and not self.congested():
-            parked, self._parked = self._parked, {}
-            for listener in parked:
-                self.router.listen_again(listener)
 
     # The end.
 
@@ -267,7 +115,7 @@ class Connection(Caller):
         self.push(chunk)
         self.router.log.info("connection-refused", peer=self.peer, reason=reason)
 
-    def _half_close(self) -> None:
+    def drained(self) -> None:
         # A full close with unread input would have the kernel destroy the last words on their way.
         try:
             self._socket.shutdown(socket.SHUT_WR)
@@ -276,18 +124,6 @@ class Connection(Caller):
             return
         self._alarm = Alarm(lambda: self.close("it has had its last words"))
         self._alarm.set(self.turn, self.turn.now + LINGER_S)
-
-    def _expect_reading(self, alarm: Alarm) -> None:
-        alarm.set(self.turn, self.turn.now + self.router.limits.unread_output_s)
-
-    def _unread(self) -> None:
-        # The socket is said to be writable only once a third of its buffer is free: a slow reader may have made
-        # some room nevertheless, and then gets its time again.
-        self._drain()
-        if self._backlog is None or (self._alarm and self._alarm.at is not None):
-            return
-        self.router.log.info("connection-closed", peer=self.peer, reason="the peer does not read its replies")
-        self.close("the peer does not read its replies")
 
     def goodbye(self) -> None:
         """Close without destroying what was just written: first take in whatever the peer has sent."""
@@ -320,9 +156,8 @@ class Connection(Caller):
             self._alarm = None  # the two refer to each other
         unwritten = [*self._values]
         if self._backlog is not None:
-            unwritten += [listener for _, listener in self._backlog if listener is not None]
-            self.router.bytes_held -= sum(len(chunk) for chunk, _ in self._backlog)
-            self._backlog = None
+            unwritten += self._backlog.listeners()
+            self._not_choked()
         self._values, self._parked = [], {}
         self._lost([*self.forget(), *unwritten])
         self.router.closed(self)

@@ -1,7 +1,9 @@
 cimport cython
 
-from workers.calls cimport Carrier, ClientCall, NodeCall
-from workers.messages cimport Messages
+from workers.calls cimport Carrier, ClientCall
+from workers.node_call cimport NodeCall
+from workers.messages cimport Messages, unwrapped, wrapped
+from workers.publication cimport Publication
 from workers.router cimport Router
 
 
@@ -10,11 +12,16 @@ cdef int BUSY
 cdef int CENSUS
 cdef int COUNTED
 cdef int GIVE
+cdef int LAGGED
 cdef int LISTEN
 cdef int LOST
 cdef int MET
+cdef int OFFER
+cdef int PUBLISH
 cdef int RECALL
 cdef int SEND
+cdef int SUBSCRIBE
+cdef int SUBSCRIBED
 cdef int TOOK
 cdef int WITHDRAW
 cdef int WITHDRAWN
@@ -34,11 +41,17 @@ cdef class Offer(NodeCall):
     cpdef begin_for(self, Forwarded forwarded, bytes number)
 
 
+cdef class Passing(Offer):
+    pass
+
+
 cdef class Forwarded(Carrier):
     cdef Messages _messages
     cdef Router _router
     cdef readonly dict _calls
     cdef readonly dict _censuses
+    cdef readonly dict _feeds
+    cdef readonly dict _passing
     cdef bytes _value
     cdef long long _next
     cdef bytes _number_head
@@ -57,5 +70,8 @@ cdef class Forwarded(Carrier):
     cdef ClientCall _no_longer_waiting(self, bytes number)
     @cython.locals(call=ClientCall, offer=Offer)
     cdef _give(self, bytes number)
-    @cython.locals(call=ClientCall)
+    @cython.locals(passing=Passing, router=Router)
+    cdef _pass_on(self, bytes topic, bytes number, bytes value, bytes form)
+    cpdef passed(self, bytes number, int outcome)
+    @cython.locals(call=ClientCall, passing=Passing)
     cdef _recall(self, bytes number)

@@ -7,28 +7,40 @@ from typing import TYPE_CHECKING, Final
 from skywalker.errors import Busy
 from skywalker.wire import values
 from skywalker.wire.junction import FALSE, NIL, TRUE
-from workers.calls import GRACE_S, Carrier, ClientCall, NodeCall
+from workers.calls import GRACE_S, Carrier, ClientCall
 from workers.messages import (
     ALSO,
     BUSY,
     CENSUS,
     COUNTED,
     GIVE,
+    LAGGED,
     LISTEN,
     LOST,
     MET,
+    OFFER,
+    PUBLISH,
     RECALL,
     SEND,
+    SUBSCRIBE,
+    SUBSCRIBED,
     TOOK,
     WITHDRAW,
     WITHDRAWN,
     Messages,
+    unwrapped,
+    wrapped,
 )
+from workers.node_call import NodeCall
+from workers.publication import Publication
 
 if TYPE_CHECKING:
     from workers.census import Question
+    from workers.feeds import Feed
     from workers.owner import Owner
     from workers.router import Router
+
+NONE: Final = values.pack(0)
 
 _BYTES: Final = [bytes((low,)) for low in range(256)]
 
@@ -51,11 +63,33 @@ class Offer(NodeCall):
         self.forwarded.decided(self.number, LOST)
 
 
+class Passing(Offer):
+    """A value that the owner of its topic offers to all who subscribe here, and through here."""
+
+    __slots__ = ()
+
+    def was_passed_on(self) -> bool:
+        return True
+
+    def given_here(self, listener: NodeCall) -> None:
+        if self.given_to is None:
+            self.given_to = []
+        self.given_to.append(listener)
+
+    def met(self) -> None:
+        self.forwarded.passed(self.number, TOOK)
+
+    def missed(self) -> None:
+        self.answered = True
+        self.forwarded.passed(self.number, LOST)
+
+
 class Forwarded(Carrier):
     """The calls of our clients that wait at one other worker, and the values that it offers to them."""
 
     __slots__ = (
-        "_calls", "_censuses", "_messages", "_next", "_number_head", "_router", "_since", "_since_bytes", "_value",
+        "_calls", "_censuses", "_feeds", "_messages", "_next", "_number_head", "_passing", "_router", "_since",
+        "_since_bytes", "_value",
     )  # fmt: skip
 
     def __init__(self, messages: Messages, router: Router, owner: Owner | None) -> None:
@@ -65,6 +99,8 @@ class Forwarded(Carrier):
         # By our number, those that wait, and listeners that were given a value which has no outcome yet.
         self._calls: dict[bytes, ClientCall] = {}
         self._censuses: dict[bytes, Question] = {}
+        self._feeds: dict[bytes, Feed] = {}  # by topic
+        self._passing: dict[bytes, Passing] = {}  # by the owner's number
         self._value = b""  # what was given last
         self._next = 0
         self._number_head = b""
@@ -78,7 +114,7 @@ class Forwarded(Carrier):
 
     def is_idle(self) -> bool:
         """Return whether nothing waits there, and every value that was given is decided."""
-        return not self._calls
+        return not (self._calls or self._feeds)
 
     def forward(self, call: ClientCall) -> None:
         since = call.since
@@ -90,7 +126,11 @@ class Forwarded(Carrier):
         call.carrier = self
         call.number = number
         self._calls[number] = call
-        if call.value is None:
+        if isinstance(call, Publication):
+            assert call.value is not None, "it has one to publish"
+            value, form = wrapped(call.value, call.form)
+            self._messages.tell(PUBLISH, number, call.topic, value, form)
+        elif call.value is None:
             group = NIL if call.group is None else call.group
             self._messages.tell(LISTEN, number, self._since_bytes, call.topic, group)
         else:
@@ -120,6 +160,16 @@ class Forwarded(Carrier):
 
     def forget_census(self, call: Question) -> None:
         self._censuses.pop(call.number, None)
+
+    def subscribe(self, feed: Feed) -> None:
+        self._feeds[feed.topic] = feed
+        self._messages.tell(SUBSCRIBE, feed.topic, values.pack(feed.audience))
+
+    def unsubscribe(self, feed: Feed) -> None:
+        self._messages.tell(SUBSCRIBE, feed.topic, NONE)
+
+    def forget_feed(self, feed: Feed) -> None:
+        self._feeds.pop(feed.topic, None)
 
     def decided(self, number: bytes, outcome: int) -> None:
         """Say what became of a value that came for one of our clients: TOOK or LOST."""
@@ -152,6 +202,15 @@ class Forwarded(Carrier):
             census = self._censuses.pop(message[1], None)
             if census is not None:
                 census.answer(values.unpack(message[2]))
+        elif kind == OFFER:
+            self._pass_on(message[1], message[2], message[3], message[4])
+        elif kind == SUBSCRIBED:
+            feed = self._feeds.get(message[1])
+            if feed is not None:
+                feed.answered()
+        elif kind == LAGGED:
+            for subscriber in self._router.junction.subscribers(message[1]):
+                subscriber.cut_off()
         elif kind == RECALL:
             self._recall(message[1])
 
@@ -175,7 +234,31 @@ class Forwarded(Carrier):
             del self._calls[number]
         self._messages.tell(LOST, number)
 
+    def _pass_on(self, topic: bytes, number: bytes, value: bytes, form: bytes) -> None:
+        """Give a value to all who subscribe here; of one with a number, say whether anybody got it."""
+        passing = Passing.__new__(Passing)
+        value, form = unwrapped(value, form)
+        passing.begin(topic, self._router.turn.now, value, None)
+        passing.form = form
+        passing.begin_for(self, number)
+        if number == NIL:
+            passing.answered = True
+            self._router.junction.pass_on(passing)
+        else:
+            self._passing[number] = passing
+            if not self._router.junction.pass_on(passing):
+                passing.missed()
+
+    def passed(self, number: bytes, outcome: int) -> None:
+        """Say what became of a value for those who subscribe here: TOOK or LOST."""
+        if self._passing.pop(number, None) is not None:
+            self._messages.tell(outcome, number)
+
     def _recall(self, number: bytes) -> None:
+        passing = self._passing.get(number)
+        if passing is not None:
+            passing.abandon()
+            return
         call = self._calls.get(number)
         if call is not None and call.given is not None:
             call.given.abandoned = True
@@ -191,3 +274,6 @@ class Forwarded(Carrier):
                 continue  # it has a value already
             call.carrier = None
             call.left()
+        self._passing = {}
+        for feed in [*self._feeds.values()]:
+            feed.lost()

@@ -1,7 +1,8 @@
 cimport cython
 
-from workers.calls cimport NodeCall
-from workers.messages cimport Messages
+from workers.node_call cimport NodeCall
+from workers.messages cimport Messages, unwrapped
+from workers.publication cimport Publication
 from workers.router cimport Router
 
 
@@ -13,6 +14,8 @@ cdef int GIVE
 cdef int LISTEN
 cdef int LOST
 cdef int MET
+cdef int PUBLISH
+cdef int SUBSCRIBE
 cdef int RECALL
 cdef int SEND
 cdef int TOOK
@@ -35,6 +38,10 @@ cdef class HeldCall(NodeCall):
     cpdef missed(self)
 
 
+cdef class HeldPublication(Publication):
+    cdef public Messages messages
+
+
 cdef class Held:
     cdef readonly Messages messages
     cdef readonly Router router
@@ -43,6 +50,8 @@ cdef class Held:
     cdef NodeCall _giving
     cdef bytes _since_bytes
     cdef double _since
+    cdef readonly object audiences
+    cdef Py_ssize_t _expected
 
     @cython.locals(group=bytes)
     cpdef hear(self, int kind, list message)
@@ -50,10 +59,15 @@ cdef class Held:
     cdef _issue(self, bytes number, bytes since, bytes topic, bytes value, bytes group)
     @cython.locals(router=Router)
     cdef _meet(self, HeldCall call)
+    @cython.locals(router=Router, publication=HeldPublication)
+    cdef _publish(self, bytes number, bytes topic, bytes value, bytes form)
+    @cython.locals(delivery=HeldCall)
+    cpdef bytes expect(self, bytes topic, NodeCall send)
     @cython.locals(router=Router)
     cpdef let_go(self, HeldCall call)
     @cython.locals(router=Router, messages=Messages)
     cpdef bint give(self, HeldCall listener, NodeCall send) except -1
+    cdef _give(self, HeldCall listener, NodeCall send)
     @cython.locals(router=Router, send=NodeCall, listener=HeldCall)
     cdef _decided(self, bytes number, bint took)
     @cython.locals(call=HeldCall)

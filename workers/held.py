@@ -9,7 +9,7 @@ from skywalker.junction import Call
 from skywalker.limits import MAX_FRAME, MAX_TIMEOUT_MS
 from skywalker.wire import values
 from skywalker.wire.junction import NIL, TRUE
-from workers.calls import NodeCall
+from workers.audience import Audiences, count_of
 from workers.messages import (
     ALSO,
     BUSY,
@@ -19,17 +19,25 @@ from workers.messages import (
     LISTEN,
     LOST,
     MET,
+    PUBLISH,
     RECALL,
     SEND,
+    SUBSCRIBE,
     TOOK,
     WITHDRAW,
     WITHDRAWN,
     Messages,
+    unwrapped,
 )
+from workers.node_call import NodeCall
+from workers.publication import Publication
 
 if TYPE_CHECKING:
     from workers.router import Router
 
+
+OURS: Final = b"\xd3"
+"""What our own numbers begin with; those of the other worker begin otherwise."""
 
 MAX_TIMEOUT_S: Final = MAX_TIMEOUT_MS / 1000
 
@@ -71,10 +79,24 @@ class HeldCall(NodeCall):
             self.held.messages.tell(RECALL, self.number)
 
 
+class HeldPublication(Publication):
+    """What another worker's client publishes, where its topic is owned."""
+
+    __slots__ = ("messages",)
+
+    messages: Messages
+
+    def met(self) -> None:
+        self.done = True
+        self.messages.tell(MET, self.number)
+
+
 class Held:
     """The calls of one worker's clients that wait here, and the values that were given to its listeners."""
 
-    __slots__ = ("_calls", "_giving", "_parked", "_since", "_since_bytes", "messages", "router")
+    __slots__ = (
+        "_calls", "_expected", "_giving", "_parked", "_since", "_since_bytes", "audiences", "messages", "router",
+    )  # fmt: skip
 
     def __init__(self, messages: Messages, router: Router) -> None:
         self.messages = messages
@@ -85,6 +107,8 @@ class Held:
         self._giving: NodeCall | None = None  # whose value was given last in this turn
         self._since_bytes = b""  # calls that were read at once have one time, which is decoded once
         self._since = 0.0
+        self._expected = 0  # of the values for subscribers: how many had a number
+        self.audiences = Audiences(self, messages, router)
 
     def hear(self, kind: int, message: list[bytes]) -> None:
         """Deal with a message to the owner of a topic."""
@@ -99,6 +123,10 @@ class Held:
             self._decided(message[1], False)
         elif kind == WITHDRAW:
             self._withdraw(message[1], message[2] == TRUE)
+        elif kind == PUBLISH:
+            self._publish(message[1], message[2], message[3], message[4])
+        elif kind == SUBSCRIBE:
+            self.audiences.ask(message[1], count_of(message[2]))
         elif kind == CENSUS:
             info = self.router.info(message[2])[: MAX_FRAME + 1]  # enough to refuse it: a packet takes no length
             self.messages.tell(COUNTED, message[1], values.pack(info))
@@ -108,7 +136,7 @@ class Held:
             self._since, self._since_bytes = values.unpack(since), since
         came = self._since
         if self.messages.abroad:
-            if number in self._calls:
+            if number in self._calls or number[:1] == OURS:
                 raise ValueError("the number of another call")
             came = self.router.turn.now + max(-MAX_TIMEOUT_S, min(0.0, came))
         call = HeldCall.__new__(HeldCall)
@@ -130,6 +158,30 @@ class Held:
         if not router.leaving and not call.meet(router.junction):
             router.junction.wait(call)
 
+    def _publish(self, number: bytes, topic: bytes, value: bytes, form: bytes) -> None:
+        router = self.router
+        if router.leaving:
+            return  # our successor will hand it out
+        publication = HeldPublication.__new__(HeldPublication)
+        value, form = unwrapped(value, form)
+        publication.begin(topic, router.turn.now, value, None)
+        publication.form = form
+        publication.begin_as(0)
+        publication.messages = self.messages
+        publication.number = number
+        if publication.hand_out(router):
+            publication.met()
+
+    def expect(self, topic: bytes, send: NodeCall) -> bytes:
+        """Return a number for a value that subscribers are given; the other worker says later whether one got it."""
+        self._expected += 1
+        delivery = HeldCall.__new__(HeldCall)
+        delivery.begin(topic, send.since, None, None)
+        delivery.begin_for(self, OURS + self._expected.to_bytes(8, "big"))
+        self._calls[delivery.number] = delivery
+        self._give(delivery, send)
+        return delivery.number
+
     def let_go(self, call: HeldCall) -> None:
         """Forget a call that was answered."""
         del self._calls[call.number]
@@ -146,11 +198,7 @@ class Held:
             self._parked[listener] = None
             return False
         router.bytes_held -= listener.cost()
-        listener.given = send
-        send.hold()
-        if send.given_to is None:
-            send.given_to = []
-        send.given_to.append(listener)
+        self._give(listener, send)
         # A value that many get at once crosses once.
         if send is self._giving:
             messages.tell(ALSO, listener.number)
@@ -158,6 +206,13 @@ class Held:
             self._giving = send
             messages.tell(GIVE, listener.number, send.value)
         return True
+
+    def _give(self, listener: HeldCall, send: NodeCall) -> None:
+        listener.given = send
+        send.hold()
+        if send.given_to is None:
+            send.given_to = []
+        send.given_to.append(listener)
 
     def _decided(self, number: bytes, took: bool) -> None:
         listener = self._calls.get(number)
@@ -192,6 +247,7 @@ class Held:
     def flushed(self) -> None:
         """All that was said is written, or queued: have those meet somebody that there was no room for."""
         self._giving = None
+        self.audiences.flushed()
         if self._parked and not self.messages.congested():
             parked, self._parked = self._parked, {}
             for listener in parked:
@@ -200,6 +256,7 @@ class Held:
     def close(self) -> None:
         """The link has ended: those calls will be issued again, or their clients are gone."""
         router = self.router
+        self.audiences.close()
         calls, self._calls = self._calls, {}
         self._parked.clear()
         for call in calls.values():

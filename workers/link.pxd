@@ -3,6 +3,7 @@ cimport cython
 from workers.forwarded cimport Forwarded
 from workers.held cimport Held
 from workers.messages cimport Messages
+from workers.turn cimport Turn
 
 
 cdef int CENSUS
@@ -20,5 +21,5 @@ cdef class Link:
     cpdef ready(self, int events)
     @cython.locals(messages=list)
     cdef bint _read(self) except -1
-    @cython.locals(message=list, kind=int)
+    @cython.locals(message=list, kind=int, turn=Turn)
     cdef _hear(self, list messages)

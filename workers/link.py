@@ -100,13 +100,15 @@ class Link:
         return True
 
     def _hear(self, messages: list[list[bytes]]) -> None:
-        forwarded, held = self.forwarded, self.held
+        forwarded, held, turn = self.forwarded, self.held, self._router.turn
         for message in messages:
             kind = message[0][0]
             if kind <= CENSUS:
                 held.hear(kind, message)
             else:
                 forwarded.hear(kind, message)
+            if turn.full:
+                turn.relieve()
 
     def close(self, reason: str) -> None:
         """Close this end: what it held is gone, and what waits at the other end is issued again."""

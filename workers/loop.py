@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 READ: Final = select.EPOLLIN
 WRITE: Final = select.EPOLLOUT
+BROKEN: Final = select.EPOLLERR | select.EPOLLHUP
 
 
 class Handler(Protocol):
@@ -53,5 +54,7 @@ class Loop:
             handler = self._handlers.get(fd)
             if handler is not None:
                 handler.ready(mask)
+                if turn.full:
+                    turn.relieve()
         turn.end()
         return len(events)

@@ -5,8 +5,13 @@ from workers.turn cimport Turn
 
 
 cdef list _HEADS
+cdef bytes NIL
 cdef Py_ssize_t LENGTH_BYTES
 cdef Py_ssize_t BATCH_BYTES
+
+
+cpdef tuple wrapped(bytes value, bytes form)
+cpdef tuple unwrapped(bytes value, bytes form)
 
 
 cdef class Messages:

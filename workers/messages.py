@@ -8,11 +8,19 @@ nodes it counts from now, and is never above 0.
     to the owner of the topic                       to the worker of the caller
       SEND no since topic value                       GIVE no value       for this listener
       LISTEN no since topic group-or-nil              ALSO no             the value given last, for this one too
-      WITHDRAW no final unless it met somebody        MET no              a send has been taken
+      WITHDRAW no final unless it met somebody        MET no              a send has been taken, a publish handed out
       TOOK no           the listener has its value    WITHDRAWN no        it had met nobody, if that was not final
       LOST no           the listener is gone          BUSY no             no room for it to wait
       CENSUS no topic                                 COUNTED no info
                                                       RECALL no           unless its client has the value
+      PUBLISH no topic value form-or-nil
+      SUBSCRIBE topic count                           SUBSCRIBED topic    so many subscribe now
+                                                      OFFER topic no-or-nil value form-or-nil
+                                                      LAGGED topic        some values were too many, and are lost
+
+The values that subscribers get are OFFERs; one whose sender waits for an outcome has a number, of
+ours, and TOOK or LOST answer it. `form` is the hint and the flags that something was published
+with, and the payload if that is compressed; the value is nil then.
 """
 
 from __future__ import annotations
@@ -20,7 +28,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from skywalker.wire import pubsub
 from skywalker.wire.frames import split
+from skywalker.wire.junction import NIL
 
 if TYPE_CHECKING:
     from workers.turn import Output, Turn
@@ -35,16 +45,23 @@ LISTEN: Final = 2
 WITHDRAW: Final = 3
 TOOK: Final = 4
 LOST: Final = 5
-CENSUS: Final = 6
-GIVE: Final = 7
-ALSO: Final = 8
-MET: Final = 9
-WITHDRAWN: Final = 10
-BUSY: Final = 11
-COUNTED: Final = 12
-RECALL: Final = 13
+PUBLISH: Final = 6
+SUBSCRIBE: Final = 7
+CENSUS: Final = 8
+GIVE: Final = 9
+ALSO: Final = 10
+MET: Final = 11
+WITHDRAWN: Final = 12
+BUSY: Final = 13
+COUNTED: Final = 14
+RECALL: Final = 15
+OFFER: Final = 16
+SUBSCRIBED: Final = 17
+LAGGED: Final = 18
 
-_ELEMENTS: Final = {SEND: 5, LISTEN: 5, WITHDRAW: 3, CENSUS: 3, GIVE: 3, COUNTED: 3}
+_ELEMENTS: Final = {
+    SEND: 5, LISTEN: 5, WITHDRAW: 3, PUBLISH: 5, SUBSCRIBE: 3, CENSUS: 3, GIVE: 3, COUNTED: 3, OFFER: 5,
+}  # fmt: skip
 """Elements of the messages that have more than a kind and a number."""
 
 
@@ -54,7 +71,24 @@ def _head(kind: int, size: int) -> bytes:
 
 
 # By kind and size, since nearly all messages are short.
-_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(RECALL + 1)]
+_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(LAGGED + 1)]
+
+
+def wrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:
+    """Return a value, and the form in which it was published if there is one, as messages have them."""
+    if not form:
+        return value, NIL
+    return NIL if len(form) > pubsub.FORM else value, pubsub.bus_value(form)
+
+
+def unwrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:
+    """Return what wrapped() was given. Raises ValueError for what no node says."""
+    if form == NIL:
+        return value, b""
+    form = pubsub.payload_of(form)
+    if len(form) > pubsub.FORM:
+        value = pubsub.bus_value(pubsub.inflate(form[pubsub.FORM :]))
+    return value, form
 
 
 class Messages:

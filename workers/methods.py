@@ -96,6 +96,20 @@ def cancel(session: Session, frame: Arguments) -> None:
         call.end(id)
 
 
+def subscribe(session: Session, frame: Arguments) -> None:
+    """`[":subscribe", id, topic]`: true, and from then on `[":message", id, value]` for each value."""
+    _, id, name = _arguments(frame, 3)
+    if session.router.draining:
+        raise errors.Draining("this node is going away")
+    session.subscribe(id, topic_bytes(name))
+
+
+def unsubscribe(session: Session, frame: Arguments) -> None:
+    """`[":unsubscribe", id, subscription-id]`: true if there was such a subscription."""
+    _, id, subscription_id = _arguments(frame, 3)
+    session.unsubscribe(id, subscription_id)
+
+
 def ack(session: Session, frame: Arguments) -> None:
     """`[":ack", call-id]`: the client has the value. Nothing is answered."""
     if len(frame) != 2:
@@ -184,6 +198,8 @@ METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {
     wire.TAKE: take,
     wire.CANCEL: cancel,
     wire.ACK: ack,
+    wire.SUBSCRIBE: subscribe,
+    wire.UNSUBSCRIBE: unsubscribe,
     wire.TOKENS: tokens,
     wire.TOPIC: topic,
     wire.PING: ping,

@@ -11,7 +11,7 @@ from skywalker.ring import slices
 from skywalker.wire import values
 from workers.control import Channel
 
-EXTENSIONS: Final = ("hello", "ping", "cancel", "take", "topic", "ack", "nodes")
+EXTENSIONS: Final = ("hello", "ping", "cancel", "take", "topic", "ack", "nodes", "subscribe")
 """Methods beyond the published dialects, as :hello lists them."""
 
 _ENVELOPE: Final = MAX_ID + 256
@@ -47,6 +47,7 @@ class Node:
             },
             "extensions": EXTENSIONS,
         }
+        self.alone = Snapshot([member]).ring  # as if there were no other node
         self.follow(Snapshot([member]))
 
     def follow(self, snapshot: Snapshot) -> None:

@@ -17,6 +17,7 @@ cdef class Owner:
 cdef class Absent(Carrier):
     cdef readonly dict _calls
     cdef dict _censuses
+    cdef dict _feeds
     cdef Owner _owner
 
     cpdef bint congested(self) except -1

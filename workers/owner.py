@@ -9,6 +9,7 @@ from workers.calls import GRACE_S, TIME_IS_UP, Carrier, ClientCall
 if TYPE_CHECKING:
     from skywalker.members import Place
     from workers.census import Question
+    from workers.feeds import Feed
 
 
 class Owner:
@@ -38,16 +39,17 @@ class Owner:
 class Absent(Carrier):
     """Where calls wait for an owner that cannot be asked now."""
 
-    __slots__ = ("_calls", "_censuses", "_owner")
+    __slots__ = ("_calls", "_censuses", "_feeds", "_owner")
 
     def __init__(self, owner: Owner) -> None:
         Carrier.__init__(self, owner, GRACE_S)
         self._owner = owner
         self._calls: dict[ClientCall, None] = {}
         self._censuses: dict[Question, bytes] = {}  # with their topics
+        self._feeds: dict[Feed, None] = {}
 
     def __len__(self) -> int:
-        return len(self._calls) + len(self._censuses)
+        return len(self._calls) + len(self._censuses) + len(self._feeds)
 
     def congested(self) -> bool:
         return False
@@ -76,6 +78,16 @@ class Absent(Carrier):
     def forget_census(self, call: Question) -> None:
         self._censuses.pop(call, None)
 
+    def subscribe(self, feed: Feed) -> None:
+        self._feeds[feed] = None
+        self._owner.wanted()
+
+    def unsubscribe(self, feed: Feed) -> None:
+        feed.lost()  # it was never asked for
+
+    def forget_feed(self, feed: Feed) -> None:
+        self._feeds.pop(feed, None)
+
     def release(self, carrier: Carrier) -> None:
         """Have another carrier take all calls that wait here."""
         calls, self._calls = self._calls, {}
@@ -87,3 +99,5 @@ class Absent(Carrier):
         censuses, self._censuses = self._censuses, {}
         for census, topic in censuses.items():
             carrier.ask_census(census, topic)
+        for feed in [*self._feeds]:
+            feed.lost()

@@ -1,7 +1,7 @@
 """One worker of another node: the connection that we make to it, once calls are for it, and keep.
 
     dial, from a source port that steers to the worker
-      -> [":peer", id, {"from": our node, "by": our worker, "node": its node, "worker": its worker, "version": 1}]
+      -> [":peer", id, {"from": our node, "by": our worker, "node": its node, "worker": its worker, "version": 2}]
       <- [":peer", id, {"node": its node, "worker": the one that was met}]
 
 If that is who was wanted, both go on with messages.py on this connection. If the dial met
@@ -34,7 +34,7 @@ from workers.stream import Stream
 if TYPE_CHECKING:
     from workers.router import Router
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of what nodes say to each other. A node refuses one that it does not know."""
 
 ATTEMPT_S: Final = 1.0

@@ -4,6 +4,7 @@ from skywalker.junction cimport Junction
 from workers.calls cimport Carrier, ClientCall
 from workers.owner cimport Owner
 from workers.turn cimport Turn
+from workers.wording cimport Wording
 
 
 cdef class Router:
@@ -29,14 +30,20 @@ cdef class Router:
     cdef readonly dict _links
     cdef list _to_move
     cdef object _mover
+    cdef readonly object feeds
+    cdef readonly Wording wording
+    cdef public Py_ssize_t subscribers_cut_off
+    cdef list _feeds_to_move
 
+    @cython.locals(carrier=Carrier)
+    cpdef bint publish(self, ClientCall publication) except -1
     @cython.locals(carrier=Carrier)
     cpdef issue(self, ClientCall call)
     @cython.locals(carrier=Carrier)
     cpdef resume(self, ClientCall call)
     cpdef bint withdraw(self, ClientCall call) except -1
     @cython.locals(owner=Owner)
-    cdef Owner _owner(self, bytes topic)
+    cpdef Owner owner(self, bytes topic)
     cpdef _wait(self, ClientCall call)
     cdef _forward(self, ClientCall call, Carrier carrier)
     @cython.locals(owner=Owner)

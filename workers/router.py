@@ -17,6 +17,7 @@ from skywalker.wire import junction as wire
 from workers.alarm import Alarm
 from workers.calls import TIME_IS_UP, Caller, Carrier, ClientCall
 from workers.census import CensusCall
+from workers.feeds import Feed, Feeds
 from workers.link import Link
 from workers.log import Log
 from workers.loop import Loop
@@ -24,7 +25,9 @@ from workers.node import Node
 from workers.owner import Owner
 from workers.packets import Packets
 from workers.peers import Peers
+from workers.publication import Publication
 from workers.turn import Turn
+from workers.wording import Wording
 
 if TYPE_CHECKING:
     from workers.connection import Connection
@@ -63,6 +66,10 @@ class Router:
         ]  # of this node
         self._links: dict[int, Link] = {}  # to them
         self.peers = Peers(self)
+        self.feeds = Feeds(self, node.alone.mapped(lambda place: self._workers[place.worker]))
+        self.wording = Wording()
+        self.subscribers_cut_off = 0
+        self._feeds_to_move: list[Feed] = []
         self._to_move: list[Connection] = []
         self._mover = Alarm(self._move)
         self.follow(node.snapshot)
@@ -71,11 +78,19 @@ class Router:
 
     def issue(self, call: ClientCall) -> None:
         """Have a call meet somebody, or wait where its topic is owned. Raises Busy if a new one has no room."""
-        carrier = self._owner(call.topic).carrier
+        carrier = self.owner(call.topic).carrier
         if carrier is not None:
             self._forward(call, carrier)
         elif not call.meet(self.junction):
             self._wait(call)
+
+    def publish(self, publication: Publication) -> bool:
+        """Have a value handed out where its topic is owned; return whether that is done, else its met() is called."""
+        carrier = self.owner(publication.topic).carrier
+        if carrier is None:
+            return publication.hand_out(self)
+        carrier.forward(publication)
+        return False
 
     def listen_again(self, call: ClientCall) -> None:
         """Have a call that was given a value which it couldn't get listen again, if its time is not over."""
@@ -85,7 +100,7 @@ class Router:
 
     def resume(self, call: ClientCall) -> None:
         """Have a send that is held, and whose listeners here are all lost, go on waiting."""
-        carrier = self._owner(call.topic).carrier
+        carrier = self.owner(call.topic).carrier
         if carrier is not None:
             self._forward(call, carrier)
         else:
@@ -100,7 +115,7 @@ class Router:
 
     def census(self, caller: Caller, id: bytes, topic: bytes) -> None:
         """Answer a :topic. Raises Busy if the owner does not keep up."""
-        carrier = self._owner(topic).carrier
+        carrier = self.owner(topic).carrier
         if carrier is None:
             caller.reply(wire.TOPIC, id, self.info(topic))
             return
@@ -114,9 +129,12 @@ class Router:
         """Return the result of a :topic about one of our own topics."""
         count = self.junction.census(topic)
         age = 0.0 if count.oldest is None else self.turn.now - count.oldest
-        return wire.topic_info(count.receivers, count.takers, count.senders, 0, max(0, round(age * 1000)))
+        return wire.topic_info(
+            count.receivers, count.takers, count.senders, count.subscribers, max(0, round(age * 1000))
+        )
 
-    def _owner(self, topic: bytes) -> Owner:
+    def owner(self, topic: bytes) -> Owner:
+        """Return the worker that owns a topic."""
         if self._only is not None:
             return self._only
         owner = self._owned.get(topic)
@@ -151,6 +169,7 @@ class Router:
         self._only = next(iter(owners.values())) if len(owners) == 1 else None
         self._owned.clear()
         self._to_move = [*self.connections]
+        self._feeds_to_move = self.feeds.all()
         self._move()
         self._tell_of_the_ring()
 
@@ -169,11 +188,14 @@ class Router:
             for call in self._to_move.pop().waiting():
                 looked_at += 1
                 self._move_one(call)
-        if self._to_move:
+        while self._feeds_to_move and looked_at < MOVES_PER_TURN:
+            self._feeds_to_move.pop().ring_changed()
+            looked_at += 1
+        if self._to_move or self._feeds_to_move:
             self._mover.set(self.turn, self.turn.now)
 
     def _move_one(self, call: ClientCall) -> None:
-        owner = self._owner(call.topic)
+        owner = self.owner(call.topic)
         if call.carrier is not None:
             if call.carrier.owner is not owner:
                 call.carrier.ask_back(call)

@@ -1,15 +1,19 @@
 cimport cython
 
+from skywalker.junction cimport Subscriber
 from workers.calls cimport ClientCall
+from workers.node_call cimport NodeCall
 from skywalker.wire.frames cimport split
 from skywalker.wire.junction cimport reply
 from workers.connection cimport Connection
 from workers.methods cimport recv, send
 from workers.router cimport Router
+from workers.subscription cimport Delivery, Subscription
 
 
 cdef bytes RECV
 cdef bytes SEND
+cdef bytes MESSAGE
 
 
 cdef class Session(Connection):
@@ -22,14 +26,17 @@ cdef class Session(Connection):
     cdef readonly dict _unacked
     cdef double _heard_at
     cdef Py_ssize_t _unacked_bytes
-    cdef object _half_frame
+    cdef object _unfinished
     cdef object _probe
+    cdef object _subscriptions
     cdef public bint acks
     cdef public bint follows_ring
     cdef public str name
 
     @cython.locals(frames=list)
     cpdef received(self, bytes data)
+    @cython.locals(own=Subscription)
+    cpdef bytes worded(self, Subscriber subscription, NodeCall send)
     @cython.locals(router=Router)
     cpdef keep(self, ClientCall call)
     @cython.locals(router=Router)

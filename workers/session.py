@@ -14,11 +14,14 @@ from skywalker import errors
 from skywalker.limits import MAX_UNREADABLE
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame, split
-from skywalker.wire.junction import RECV, SEND, reply
+from skywalker.wire.junction import MESSAGE, RECV, SEND, reply
 from workers.alarm import Alarm
 from workers.calls import ClientCall
 from workers.connection import Connection
 from workers.methods import METHODS, echo, recv, send, unusual
+from workers.node_call import NodeCall
+from workers.subscription import Delivery, Ending, Subscription, Subscriptions
+from workers.unfinished import Unfinished
 
 if TYPE_CHECKING:
     from workers.router import Router
@@ -32,8 +35,8 @@ class Session(Connection):
     """A client's connection and the calls that wait on it."""
 
     __slots__ = (
-        "_calls", "_half_frame", "_heard_at", "_in_flight", "_max_calls", "_probe", "_tail", "_twins", "_unacked",
-        "_unacked_bytes", "_unreadable", "acks", "follows_ring", "name",
+        "_calls", "_heard_at", "_in_flight", "_max_calls", "_probe", "_subscriptions", "_tail", "_twins", "_unacked",
+        "_unacked_bytes", "_unfinished", "_unreadable", "acks", "follows_ring", "name",
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
@@ -50,7 +53,8 @@ class Session(Connection):
         self._unacked: dict[bytes, ClientCall] = {}  # by id, those whose value waits for its :ack
         self._unacked_bytes = 0
         self._heard_at = 0.0
-        self._half_frame: Alarm | None = None
+        self._unfinished: Unfinished | None = None
+        self._subscriptions: Subscriptions | None = None
         self._probe: Alarm | None = None  # set once the client has greeted, for only then it knows :ping
 
     # Input.
@@ -83,17 +87,12 @@ class Session(Connection):
             self._watch_tail(fresh=bool(frames))
 
     def _watch_tail(self, *, fresh: bool) -> None:
-        """See that a frame that has begun goes on; `fresh` says that an earlier one was completed."""
-        alarm = self._half_frame
-        if alarm is None:
-            alarm = self._half_frame = Alarm(self._half_frame_is_old)
-        if not self._tail:
-            alarm.off(self.turn)
-        elif fresh or alarm.at is None:
-            alarm.set(self.turn, self.turn.now + self.router.limits.half_frame_s)
+        if self._unfinished is None:
+            self._unfinished = Unfinished(self.turn, self.router.limits.half_frame_s, self._half_frame_is_old)
+        self._unfinished.watch(self._tail, fresh=fresh)
 
     def _half_frame_is_old(self) -> None:
-        if self._backlog is not None:
+        if not self.is_read:
             # It is us who do not read: the rest may long be there.
             self._watch_tail(fresh=True)
             return
@@ -124,7 +123,9 @@ class Session(Connection):
             self.push(wire.error_frame(method, id, error))
 
     def delivered(self, listener: ClientCall) -> None:
-        if self.acks and listener.given is not None and not listener.given.abandoned:
+        if isinstance(listener, Delivery):
+            Connection.delivered(self, listener)  # its client may have many under one id
+        elif self.acks and listener.given is not None and not listener.given.abandoned:
             listener.given.hold()
             # An id that is used twice at a time can be acknowledged but once: the older one gives way.
             self.acknowledged(listener.id)
@@ -195,14 +196,49 @@ class Session(Connection):
             call.withdraw()
             self.release(call)
             call.abandon()
-        for alarm in (self._half_frame, self._probe):
-            if alarm is not None:
-                alarm.off(self.turn)
+        if self._unfinished is not None:
+            self._unfinished.off()
+        if self._probe is not None:
+            self._probe.off(self.turn)
         # They refer to this session: together they would stay in memory until the collector comes by.
-        self._half_frame = self._probe = None
+        self._unfinished = self._probe = None
+        if self._subscriptions is not None:
+            self._subscriptions.end_all()
         unacked = [*self._unacked.values()]
         self._unacked.clear()
         return unacked
+
+    # Subscriptions.
+
+    def subscribe(self, id: bytes, topic: bytes) -> None:
+        """Have values of a topic pushed under this id. Raises BadId if one of that id is on, Busy for too many."""
+        if self._subscriptions is None:
+            self._subscriptions = Subscriptions(self)
+        if self._subscriptions.get(id) is not None:
+            raise errors.BadId("this connection has a subscription of that id")
+        self._subscriptions.add(id, topic, False).ask()
+
+    def unsubscribe(self, id: bytes, subscription_id: bytes) -> None:
+        """Have no more of them pushed."""
+        if self._subscriptions is None or self._subscriptions.get(subscription_id) is None:
+            self.reply(wire.UNSUBSCRIBE, id, wire.FALSE)
+        else:
+            self._subscriptions.end(subscription_id, Ending(self, id))
+
+    def subscribed(self, subscription: Subscription) -> None:
+        self.reply(wire.SUBSCRIBE, subscription.key, wire.TRUE)
+
+    def unsubscribed(self, ending: Ending) -> None:
+        self.reply(wire.UNSUBSCRIBE, ending.key, wire.TRUE)
+
+    def worded(self, subscription: Subscription, send: NodeCall) -> bytes:
+        own = subscription  # compiled, of this very class
+        assert send.value is not None, "it is a send"
+        try:
+            return reply(MESSAGE, own.key, send.value)
+        except errors.TooLarge as error:
+            self.reply_error(MESSAGE, own.key, error)
+            return b""
 
     # What a method may ask of its session.
 
@@ -238,7 +274,9 @@ class Session(Connection):
 
     def is_idle(self) -> bool:
         """Whether no call is under way, and nothing is half read or half written."""
-        return not (self._in_flight or self._unacked or self._tail or self._backlog or self._values)
+        return not (
+            self._in_flight or self._unacked or self._tail or self._backlog or self._values or self._subscriptions
+        )
 
     def greeted(self, name: str, acks: bool, follows_ring: bool) -> None:
         """The client said who it is, and what it wants. It knows :ping, so it can be probed."""

@@ -7,6 +7,8 @@ cdef class Turn:
     cdef public list values
     cdef public list replies
     cdef public list batches
+    cdef public list full
 
     cpdef begin(self, double now)
+    cpdef relieve(self)
     cpdef end(self)

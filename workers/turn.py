@@ -19,10 +19,17 @@ class Output(Protocol):
         """Write it."""
 
 
+class Reservoir(Protocol):
+    """Who may get more to write in one turn than is to be kept."""
+
+    def relieve(self) -> None:
+        """Write it now, as far as the kernel takes it."""
+
+
 class Turn:
     """The turn that is on, for all that one worker has."""
 
-    __slots__ = ("batches", "deadlines", "now", "replies", "values")
+    __slots__ = ("batches", "deadlines", "full", "now", "replies", "values")
 
     def __init__(self, now: float) -> None:
         self.now = now  # when it began, or later: when the calls that it now deals with were read
@@ -30,12 +37,19 @@ class Turn:
         self.values: list[Output] = []  # connections that have values to write, and perhaps replies
         self.replies: list[Output] = []  # connections that have something to write
         self.batches: list[Output] = []  # links that have something to say
+        self.full: list[Reservoir] = []  # connections that have so much to write that they cannot wait for the end
 
     def begin(self, now: float) -> None:
         """End what is due, before anything new may meet it."""
         self.now = now
         for item in self.deadlines.due(now):
             item.expired()
+
+    def relieve(self) -> None:
+        """Have those write that have much."""
+        full, self.full = self.full, []
+        for each in full:
+            each.relieve()
 
     def end(self) -> None:
         """Write everything out. What was met in this turn is confirmed by these very writes."""

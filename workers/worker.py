@@ -16,11 +16,12 @@ from workers.alarm import Alarm
 from workers.connection import Connection
 from workers.control import Channel, Drain, Idle, Link, Message, Ready, Ring, Stop
 from workers.door import Door
-from workers.ground import JUNCTION
+from workers.ground import JUNCTION, PUBSUB
 from workers.heap import Heap
 from workers.log import Log
 from workers.loop import Loop
 from workers.node import Node
+from workers.pubsub import PubSub
 from workers.router import Router
 from workers.session import Session
 from workers.signals import Signals
@@ -33,7 +34,7 @@ no collector; to look for it among a million calls that wait would stop them all
 DECIDED_WITHIN_S: Final = 0.5
 """Seconds for another worker to say whether its client has a value that it was given; it takes a round trip."""
 
-DIALECTS: Final[Mapping[str, type[Connection]]] = {JUNCTION: Session}
+DIALECTS: Final[Mapping[str, type[Connection]]] = {JUNCTION: Session, PUBSUB: PubSub}
 """What is spoken at each door."""
 
 NOT_OURS: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)

@@ -28,6 +28,9 @@ NODES: Final = values.pack(":nodes")
 JOIN: Final = values.pack(":join")
 RING: Final = values.pack(":ring")
 PEER: Final = values.pack(":peer")
+SUBSCRIBE: Final = values.pack(":subscribe")
+UNSUBSCRIBE: Final = values.pack(":unsubscribe")
+MESSAGE: Final = values.pack(":message")
 ERROR: Final = values.pack(":error")
 
 NIL: Final = b"\xc0"
@@ -55,7 +58,8 @@ def frame(*elements: bytes) -> bytes:
 
 # What short replies begin with, by method and size, since nearly all are short.
 _HEADS: Final = {
-    method: [size.to_bytes(2, "big") + b"\x93" + method for size in range(256)] for method in (RECV, SEND, TAKE)
+    method: [size.to_bytes(2, "big") + b"\x93" + method for size in range(256)]
+    for method in (RECV, SEND, TAKE, MESSAGE)
 }
 
 

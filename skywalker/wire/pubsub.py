@@ -37,8 +37,11 @@ MAX_TOPIC: Final = 255
 MAX_PAYLOAD: Final = 65_535
 """Bytes of a payload, also of one that was decompressed."""
 
-UNTYPED: Final = b"\0\0"
-"""Hint and flags of what was published without them."""
+FORM: Final = 2
+"""Bytes of a hint and of flags."""
+
+UNTYPED: Final = bytes(FORM)
+"""Those of what was published without them."""
 
 Item = tuple[int, bytes, bytes, bytes, bytes]
 """One message: its code, topic, hint and flags (empty where it has none), payload, and the whole of it as it came."""
@@ -51,16 +54,17 @@ def split(data: bytes) -> tuple[list[Item], bytes]:
     after it can be read.
     """
     view = data  # compiled, a pointer to its bytes
+    ack, plain, with_form = ACK, PUBLISH, PUBLISH_TYPED  # compiled, C's integers
     items: list[Item] = []
     size = len(data)
     start = 0
     while start < size:
         code = view[start]
-        if code == ACK:
+        if code == ack:
             items.append((code, b"", b"", b"", ACKED))
             start += 1
             continue
-        if not 0 < code <= PUBLISH_TYPED:
+        if not 0 < code <= with_form:
             items.append((code, b"", b"", b"", b""))
             start = size
             break
@@ -69,14 +73,14 @@ def split(data: bytes) -> tuple[list[Item], bytes]:
             break
         form = topic + view[start + 1]  # where the topic ends
         end = payload = form
-        if code in (PUBLISH, PUBLISH_TYPED):
-            payload = form + 2 if code == PUBLISH else form + 4
+        if code in (plain, with_form):
+            payload = form + 2 if code == plain else form + FORM + 2
             if payload > size:
                 break
             end = payload + (view[payload - 2] | view[payload - 1] << 8)
         if end > size:
             break
-        typed = view[form : form + 2] if code == PUBLISH_TYPED else b""
+        typed = view[form : form + FORM] if code == with_form else b""
         items.append((code, view[topic:form], typed, view[payload:end], view[start:end]))
         start = end
     return items, view[start:size]

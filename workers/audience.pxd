@@ -1,0 +1,36 @@
+cimport cython
+
+from skywalker.junction cimport Call, Subscriber
+from workers.node_call cimport NodeCall
+from workers.messages cimport Messages, wrapped
+from workers.publication cimport Publication
+
+
+cdef int LAGGED
+cdef int OFFER
+cdef int SUBSCRIBED
+cdef bytes NIL
+cdef Py_ssize_t BEHIND_BYTES
+
+
+cdef class Audiences
+
+
+cdef class Audience(Subscriber):
+    cdef public Py_ssize_t asked
+    cdef public bint stands
+    cdef Audiences _audiences
+
+    cpdef begin_for(self, Audiences audiences)
+
+
+cdef class Audiences:
+    cdef object _held
+    cdef object _router
+    cdef Messages _messages
+    cdef dict _by_topic
+    cdef list _delayed
+    cdef object _stuck
+
+    @cython.locals(messages=Messages, form=bytes, value=bytes)
+    cpdef bint give(self, Audience audience, NodeCall send) except -1

@@ -1,0 +1,163 @@
+"""The subscribers at one other worker, to topics whose values it asks of us."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from skywalker.junction import Call, Subscriber
+from skywalker.wire import values
+from skywalker.wire.junction import NIL
+from workers.alarm import Alarm
+from workers.messages import LAGGED, OFFER, SUBSCRIBED, Messages, wrapped
+from workers.node_call import NodeCall
+from workers.publication import Publication
+
+if TYPE_CHECKING:
+    from workers.held import Held
+    from workers.router import Router
+
+BEHIND_BYTES: Final = 512 * 1024
+"""Bytes queued for a worker, besides what the kernel holds for it, from which on what is published waits for it."""
+
+STUCK_S: Final = 1.0
+"""Seconds for it to catch up. Then it gets no more, and closes the connections that therefore miss something."""
+
+
+class Audience(Subscriber):
+    """Those of one topic, as one subscriber."""
+
+    __slots__ = ("_audiences", "asked", "stands")
+
+    def begin_for(self, audiences: Audiences) -> None:
+        """Set up what it has besides begin()."""
+        self.audience = 0
+        self.asked = 0  # what it will be once all that was asked is in effect
+        self.stands = False  # in the junction
+        self._audiences = audiences
+
+    def give(self, send: Call) -> bool:
+        assert isinstance(send, NodeCall)
+        return self._audiences.give(self, send)
+
+    def cut_off(self) -> None:
+        """Values for it were dropped on their way here."""
+        self._audiences.drop(self)
+
+
+class _Change:
+    """An audience that is to be `count` strong, until that is in effect."""
+
+    __slots__ = ("_audience", "_audiences", "_count")
+
+    def __init__(self, audiences: Audiences, audience: Audience, count: int) -> None:
+        self._audiences = audiences
+        self._audience = audience
+        self._count = count
+
+    def in_effect(self) -> None:
+        self._audiences.settle(self._audience, self._count)
+
+
+class Audiences:
+    """All of one worker."""
+
+    def __init__(self, held: Held, messages: Messages, router: Router) -> None:
+        self._held = held
+        self._messages = messages
+        self._router = router
+        self._by_topic: dict[bytes, Audience] = {}
+        self._delayed: list[Publication] = []
+        self._stuck = Alarm(self._is_stuck)
+
+    def ask(self, topic: bytes, count: int) -> None:
+        """The other worker has `count` subscribers to a topic, and wants to know when that is in effect."""
+        audience = self._by_topic.get(topic)
+        if audience is None:
+            audience = self._by_topic[topic] = Audience.__new__(Audience)
+            audience.begin(topic, self._router.turn.now, None, None)
+            audience.begin_for(self)
+        by, audience.asked = count - audience.asked, count
+        change = _Change(self, audience, count)
+        if self._messages.abroad:
+            change.in_effect()  # what another node asks stays here, whatever our ring says
+        else:
+            self._router.feeds.change(topic, by, change)
+
+    def settle(self, audience: Audience, count: int) -> None:
+        """Have an audience be that strong, and say so."""
+        if self._messages.closed:
+            return
+        audience.audience = count
+        self._messages.tell(SUBSCRIBED, audience.topic)
+        if not count:
+            self._leave(audience)
+            if not audience.asked:
+                self._by_topic.pop(audience.topic, None)
+        elif not audience.stands:
+            audience.stands = True
+            self._router.junction.subscribe(audience)
+
+    def _leave(self, audience: Audience) -> None:
+        audience.stands = False
+        self._router.junction.unsubscribe(audience)
+
+    def give(self, audience: Audience, send: NodeCall) -> bool:
+        """Pass a value on; what became of one whose sender waits for that, the other worker says later."""
+        messages = self._messages
+        if messages.closed or (messages.abroad and send.was_passed_on()):
+            return False
+        if messages.congested():
+            self.drop(audience)
+            return False
+        assert send.value is not None, "it is a send"
+        value, form = wrapped(send.value, send.form)
+        if not send.answered:
+            messages.tell(OFFER, audience.topic, self._held.expect(audience.topic, send), value, form)
+            return True
+        messages.tell(OFFER, audience.topic, NIL, value, form)
+        if messages.unsent > BEHIND_BYTES and isinstance(send, Publication):
+            send.delays += 1
+            self._delayed.append(send)
+            if self._stuck.at is None:
+                self._stuck.set(self._router.turn, self._router.turn.now + STUCK_S)
+        return False
+
+    def drop(self, audience: Audience) -> None:
+        """Give it nothing more until it asks anew, and have it know."""
+        if audience.stands:
+            self._leave(audience)
+            self._messages.tell(LAGGED, audience.topic)
+
+    def flushed(self) -> None:
+        """Some of what was said is written."""
+        if self._delayed and self._messages.unsent <= BEHIND_BYTES:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self._stuck.off(self._router.turn)
+        delayed, self._delayed = self._delayed, []
+        for publication in delayed:
+            publication.delayed_no_more()
+
+    def _is_stuck(self) -> None:
+        self._router.log.warning("worker-behind", unsent=self._messages.unsent, seconds=STUCK_S)
+        for audience in [*self._by_topic.values()]:
+            self.drop(audience)
+        self._go_on()
+
+    def close(self) -> None:
+        """The link has ended: its subscribers are gone, or ask anew."""
+        for audience in self._by_topic.values():
+            self._leave(audience)
+            if not self._messages.abroad:
+                self._router.feeds.change(audience.topic, -audience.asked, None)
+        self._by_topic = {}
+        self._go_on()
+
+
+def count_of(packed: bytes) -> int:
+    """Return what the other worker says is its number of subscribers. Raises ValueError if it is none."""
+    count = values.unpack(packed)
+    if not isinstance(count, int) or count < 0:
+        raise ValueError("no number of subscribers")
+    return count

@@ -1,0 +1,25 @@
+cimport cython
+
+from workers.calls cimport ClientCall
+
+
+cdef Py_ssize_t JOINED_BYTES
+cdef Py_ssize_t WRITE_BYTES
+
+
+cdef class Backlog:
+    cdef object _chunks
+    cdef list _loose
+    cdef Py_ssize_t _loose_bytes
+    cdef bint _begun
+    cdef readonly Py_ssize_t size
+
+    cpdef add(self, bytes chunk)
+    cpdef add_value(self, ClientCall listener)
+    cdef _join(self)
+    @cython.locals(chunk=bytes, listener=ClientCall, item=tuple)
+    cpdef list withdraw(self)
+    @cython.locals(chunk=bytes, batch=list, size=Py_ssize_t)
+    cpdef bytes batch(self)
+    @cython.locals(chunk=bytes, listener=ClientCall, done=list)
+    cpdef list written(self, Py_ssize_t sent)

@@ -1,0 +1,141 @@
+"""The topics that somebody here subscribes to, and where their values come from.
+
+Within a node, a topic has its home at the worker that would own it if the node were alone. All
+workers of the node that have subscribers ask their topic's home for its values; the home asks its
+owner, if that is another node. So a value crosses once to each node, and once to each worker.
+
+When the ring changes, a home first has the old owner say that it sends nothing more, and only then
+asks the new one: no value comes twice, or after one that was published later.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from skywalker.ring import Ring, token_of
+
+if TYPE_CHECKING:
+    from workers.calls import Carrier
+    from workers.owner import Owner
+    from workers.router import Router
+
+
+class Waiter(Protocol):
+    """Who waits for a change of a topic's audience."""
+
+    def in_effect(self) -> None:
+        """The owner of the topic knows of it."""
+
+
+class Feed:
+    """The values of one topic, for all who subscribe to it here or through here."""
+
+    __slots__ = ("_asked", "_carrier", "_feeds", "_parting", "_pending", "_source", "audience", "topic")
+
+    def __init__(self, topic: bytes, feeds: Feeds) -> None:
+        self.topic = topic
+        self.audience = 0  # how many they are
+        self._feeds = feeds
+        self._source = feeds.source(topic)
+        self._carrier: Carrier | None = self._source.carrier  # by which it is asked for; None where values meet here
+        self._asked: deque[list[Waiter]] = deque()  # who waits for each answer, in the order of what was asked
+        self._pending: list[Waiter] = []  # who waits until the new source can be asked
+        self._parting = False  # from the old one
+
+    def change(self, by: int, waiter: Waiter | None) -> None:
+        """Have so many more subscribe; the waiter is told once that is in effect."""
+        self.audience += by
+        waiters = [] if waiter is None else [waiter]
+        if self._parting:
+            self._pending += waiters
+        elif self._carrier is None:
+            self._effected(waiters)
+        else:
+            self._asked.append(waiters)
+            self._carrier.subscribe(self)
+
+    def answered(self) -> None:
+        """What was asked longest ago is in effect at the source."""
+        waiters = self._asked.popleft()
+        if self._asked or not self._parting:
+            self._effected(waiters)
+        else:
+            self._begin()
+
+    def lost(self) -> None:
+        """The source cannot be asked any more the way it was, or now can be."""
+        self._pending += [waiter for waiters in self._asked for waiter in waiters]
+        self._begin()
+
+    def ring_changed(self) -> None:
+        """Part from the source if it is another's turn."""
+        if self._parting or self._feeds.source(self.topic) is self._source:
+            return
+        if self._carrier is None:
+            self._begin()
+            return
+        self._parting = True
+        self._pending = [waiter for waiters in self._asked for waiter in waiters]
+        self._asked = deque([] for _ in self._asked)
+        self._asked.append([])
+        self._carrier.unsubscribe(self)
+
+    def _begin(self) -> None:
+        """Ask whoever is the source now."""
+        if self._carrier is not None:
+            self._carrier.forget_feed(self)
+        self._parting = False
+        self._source = self._feeds.source(self.topic)
+        self._carrier = self._source.carrier
+        waiters, self._pending = self._pending, []
+        self._asked = deque()
+        if self._carrier is None or not self.audience:
+            self._carrier = None
+            self._effected(waiters)
+        else:
+            self._asked.append(waiters)
+            self._carrier.subscribe(self)
+
+    def _effected(self, waiters: list[Waiter]) -> None:
+        for waiter in waiters:
+            waiter.in_effect()
+        if not self.audience and not self._asked:
+            if self._carrier is not None:
+                self._carrier.forget_feed(self)
+            self._feeds.forget(self)
+
+
+class Feeds:
+    """All of one worker."""
+
+    def __init__(self, router: Router, homes: Ring[Owner]) -> None:
+        """`homes` is the ring of this node alone."""
+        self._router = router
+        self._homes = homes
+        self._feeds: dict[bytes, Feed] = {}
+
+    def __len__(self) -> int:
+        """Return the number of topics."""
+        return len(self._feeds)
+
+    def change(self, topic: bytes, by: int, waiter: Waiter | None) -> None:
+        """Have so many more subscribe to a topic, here or through here; the waiter is told once that is in effect."""
+        feed = self._feeds.get(topic)
+        if feed is None:
+            feed = self._feeds[topic] = Feed(topic, self)
+        feed.change(by, waiter)
+
+    def source(self, topic: bytes) -> Owner:
+        """Return whom a topic's values come from."""
+        home = self._homes.owner(token_of(topic))
+        return home if home.carrier is not None else self._router.owner(topic)
+
+    def forget(self, feed: Feed) -> None:
+        """Nobody subscribes to that topic any more."""
+        if self._feeds.get(feed.topic) is feed:
+            del self._feeds[feed.topic]
+
+    def all(self) -> list[Feed]:
+        """Return those there are."""
+        return list(self._feeds.values())

@@ -1,0 +1,23 @@
+cimport cython
+
+from skywalker.junction cimport Call, Junction
+
+
+cdef Py_ssize_t WAITING_CALL_BYTES
+
+
+cdef class NodeCall(Call):
+    cdef public bint abandoned
+    cdef public list given_to
+    cdef public NodeCall given
+    cdef public bytes form
+
+    @cython.locals(value=bytes)
+    cpdef Py_ssize_t cost(self)
+    cpdef bint meet(self, Junction junction) except -1
+    cpdef hold(self)
+    cpdef NodeCall sender(self)
+    cpdef NodeCall decided(self)
+    cpdef bint was_passed_on(self) except -1
+    cpdef given_here(self, NodeCall listener)
+    cpdef abandon(self)

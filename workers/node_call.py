@@ -1,0 +1,63 @@
+"""A call as the connections of a node see it, whichever of its workers has the caller."""
+
+from __future__ import annotations
+
+from skywalker.junction import Call, Junction
+from skywalker.limits import WAITING_CALL_BYTES
+
+
+class NodeCall(Call):
+    """One of them: a client's of ours, of another worker, or what one offers to ours."""
+
+    __slots__ = ("abandoned", "form", "given", "given_to")
+
+    def begin(self, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
+        Call.begin(self, topic, since, value, group)
+        # Of a send: whether its caller was told that nobody came, so that nobody may have the value any
+        # more; and the listeners of other workers' clients that may have it, which must be told then.
+        self.abandoned = False
+        self.given_to: list[NodeCall] | None = None
+        self.form = b""  # of what was published with them: hint and flags, and the payload if that is compressed
+        self.given: NodeCall | None = None  # of a listener: whose value it was given, until that has its outcome
+
+    def cost(self) -> int:
+        """Return the bytes of memory that are counted for it while it waits."""
+        value = self.value if self.value is not None else self.group
+        return WAITING_CALL_BYTES + len(self.topic) + (0 if value is None else len(value))
+
+    def meet(self, junction: Junction) -> bool:
+        """Meet whoever is in the junction; return False if nobody is."""
+        return junction.listen(self) if self.value is None else junction.send(self)
+
+    def hold(self) -> None:
+        """Run the caller's clock from now on, if it does not yet: this turn will not bring the outcome."""
+
+    def sender(self) -> NodeCall:
+        """Return the send whose value this listener was given."""
+        assert self.given is not None, "it was given a value"
+        return self.given
+
+    def decided(self) -> NodeCall:
+        """Return the same, and forget it: the outcome is known."""
+        send = self.sender()
+        self.given = None
+        return send
+
+    def recall(self) -> None:
+        """Take back the value that this listener was given, if it is not too late."""
+
+    def was_passed_on(self) -> bool:
+        """Return whether another worker has handed it out, and this one only passes it on."""
+        return False
+
+    def given_here(self, listener: NodeCall) -> None:
+        """A subscriber of this worker has been given the value, and will have it unless it is recalled."""
+
+    def abandon(self) -> None:
+        """Its caller expects nothing more of it: take the value back from where it is not written yet."""
+        self.answered = self.abandoned = True
+        if self.value is not None:
+            self.value = b""  # who has been given it may refer to this call for long
+        if self.given_to is not None:
+            for listener in self.given_to:
+                listener.recall()

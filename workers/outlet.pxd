@@ -1,0 +1,38 @@
+cimport cython
+
+from workers.backlog cimport Backlog
+from workers.calls cimport Caller, ClientCall
+from workers.router cimport Router
+from workers.turn cimport Turn
+
+
+cdef class Outlet(Caller):
+    cdef Py_ssize_t _max_out_bytes
+    cdef Py_ssize_t _max_unread
+    cdef Py_ssize_t _counted
+    cdef bint _is_full
+    cdef public bint paused
+    cdef readonly Turn turn
+    cdef public str peer
+    cdef public bint closed
+    cdef object _socket
+    cdef object _write
+    cdef list _out
+    cdef Py_ssize_t _out_bytes
+    cdef list _values
+    cdef Backlog _backlog
+    cdef dict _parked
+    cdef object _alarm
+
+    cdef _send(self, bytes data)
+    cdef _roomy(self)
+    cdef _drain(self)
+    cdef _wait(self)
+    @cython.locals(router=Router)
+    cpdef delivered(self, ClientCall listener)
+    cpdef push(self, bytes chunk)
+    cpdef push_message(self, bytes chunk)
+    cpdef push_delivery(self, delivery)
+    cdef _see_that_it_is_read(self)
+    @cython.locals(out=list, values=list, listener=ClientCall)
+    cpdef flush(self)

@@ -1,0 +1,254 @@
+"""The writing half of a client's socket, and what a written value is worth.
+
+A sender may be told `true` only once the kernel has taken the value for a listener. So a
+connection remembers which of the chunks in its output are values. One write a turn usually
+takes all, and every value in it is confirmed. If it does not, the connection is *choked*:
+nothing is read from it and no value is given to it until the rest is written, what has not
+been begun can still be taken back, and a peer that reads nothing for too long is cut off.
+
+A subscriber gets its values nevertheless, up to a limit. Past that it is cut off as well.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from workers.alarm import Alarm
+from workers.backlog import Backlog
+from workers.calls import Caller, ClientCall
+from workers.loop import READ, WRITE
+
+if TYPE_CHECKING:
+    from workers.router import Router
+    from workers.subscription import Delivery
+
+
+class Outlet(Caller):
+    """What is to be written to one client."""
+
+    __slots__ = (
+        "_alarm", "_backlog", "_counted", "_is_full", "_max_out_bytes", "_max_unread", "_out", "_out_bytes", "_parked",
+        "_socket", "_values", "_write", "closed", "paused", "peer", "turn",
+    )  # fmt: skip
+
+    def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
+        Caller.__init__(self, router)
+        self.turn = router.turn
+        self.peer = peer
+        self.closed = False  # one that is gone and not yet closed has its last words written
+        self.paused = False  # nothing is read for now
+        self._socket = sock
+        self._write = sock.send
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._max_out_bytes = router.limits.output_bytes
+        self._values: list[ClientCall] = []  # those whose value is in `_out`, in the same order
+        self._backlog: Backlog | None = None  # what is unwritten, while choked
+        self._counted = 0  # bytes of it, when that began
+        self._max_unread = router.limits.subscriber_buffer
+        self._is_full = False  # it is looked at before more is done
+        self._parked: dict[ClientCall, None] = {}  # those that a value came for while there was no room
+        self._alarm: Alarm | None = None  # for a peer that does not read
+
+    def close(self, reason: str) -> None:
+        """Close at once. Calls that wait are cancelled, and values that were not written go to others."""
+        raise NotImplementedError
+
+    def drained(self) -> None:
+        """All that there was is written, and nothing more is expected."""
+        raise NotImplementedError
+
+    def delivered(self, listener: ClientCall) -> None:
+        """The kernel has taken the whole value that was given to `listener`."""
+        router = self.router
+        router.junction.confirm(listener.decided())
+
+    def push(self, chunk: bytes) -> None:
+        """Write `chunk` at the end of this turn, or once the peer has read what came before."""
+        if self._backlog is not None:
+            self._backlog.add(chunk)
+            return
+        if not self._out:
+            self.turn.replies.append(self)
+        self._out.append(chunk)
+        self._out_bytes += len(chunk)
+
+    def push_value(self, listener: ClientCall) -> None:
+        if self._backlog is not None:
+            self._backlog.add_value(listener)
+            return
+        if not self._values:
+            self.turn.values.append(self)
+        self._values.append(listener)
+        self.push(listener.chunk)
+
+    def push_message(self, chunk: bytes) -> None:
+        """Write a value that a subscription of this connection was given, and whose sender does not wait for that."""
+        self.push(chunk)
+        self._see_that_it_is_read()
+
+    def push_delivery(self, delivery: Delivery) -> None:
+        """Write a value that a subscription was given, and tell the junction what became of it."""
+        self.push_value(delivery)
+        self._see_that_it_is_read()
+
+    def _see_that_it_is_read(self) -> None:
+        if self._backlog is None:
+            is_much = self._out_bytes > self._max_out_bytes
+        else:
+            is_much = self._backlog.size > self._max_unread
+        if is_much and not self._is_full:
+            self._is_full = True
+            self.turn.full.append(self)
+
+    def relieve(self) -> None:
+        """Write now what has become much in this turn; close if the peer does not read fast enough."""
+        self._is_full = False
+        if self.gone:
+            return
+        self.flush()
+        if self._backlog is not None and self._backlog.size > self._max_unread:
+            self.cut_off(f"it has not read {self._max_unread} bytes of what it subscribes to")
+
+    def cut_off(self, reason: str) -> None:
+        """Close a subscriber that cannot be given all that it should."""
+        if not self.closed:
+            router = self.router
+            router.subscribers_cut_off += 1
+            router.log.warning("subscriber-cut-off", peer=self.peer, reason=reason, so_far=router.subscribers_cut_off)
+            self.close(reason)
+
+    def congested(self) -> bool:
+        return self._backlog is not None or self._out_bytes > self._max_out_bytes
+
+    def park(self, listener: ClientCall) -> None:
+        self._parked[listener] = None
+
+    def unpark(self, listener: ClientCall) -> bool:
+        if listener not in self._parked:
+            return False
+        del self._parked[listener]
+        return True
+
+    def take_back(self, listener: ClientCall) -> None:
+        # Of what is choked, _drain() takes back the same, and more cheaply for many.
+        if listener in self._values:
+            self._values.remove(listener)
+            self._out = [chunk for chunk in self._out if chunk is not listener.chunk]
+            self._out_bytes -= len(listener.chunk)
+            self.router.junction.lost(listener.decided())
+            listener.taken_back()
+
+    def flush(self) -> None:
+        """Write what there is to write; never waits."""
+        if self.closed or self._backlog is not None or not self._out:
+            return
+        out, values = self._out, self._values
+        sent = self._send(out[0] if len(out) == 1 else b"".join(out))
+        if sent is None:
+            return
+        complete = sent == self._out_bytes
+        self._out, self._values, self._out_bytes = [], [], 0
+        if complete:
+            for listener in values:
+                self.delivered(listener)
+            self._roomy()
+        else:
+            self._choke(out, values, sent)
+
+    def _send(self, data: bytes) -> int | None:
+        """Return how many bytes the kernel took; None if that closed the connection."""
+        try:
+            return self._write(data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            self.close(f"cannot write: {error.strerror}")
+            return None
+
+    def _choke(self, out: list[bytes], values: list[ClientCall], sent: int) -> None:
+        backlog = self._backlog = Backlog()
+        listeners = iter(values)
+        listener = next(listeners, None)
+        for chunk in out:
+            if listener is not None and listener.chunk is chunk:
+                backlog.add_value(listener)
+                listener = next(listeners, None)
+            else:
+                backlog.add(chunk)
+        self._counted = backlog.size
+        self.router.bytes_held += self._counted
+        self._wait()
+        self._alarm = Alarm(self._unread)
+        self._expect_reading(self._alarm)
+        self._written(backlog, sent)
+
+    def _drain(self) -> None:
+        """Write more of the backlog, except values whose sender was told meanwhile that nobody came."""
+        backlog = self._backlog
+        assert backlog is not None
+        for listener in backlog.withdraw():
+            self.router.junction.lost(listener.decided())
+            listener.taken_back()
+        sent = self._send(backlog.batch())
+        if sent is not None:
+            self._written(backlog, sent)
+
+    def _written(self, backlog: Backlog, sent: int) -> None:
+        """Take written bytes off the backlog; confirm the values among them; go back to normal when it is empty."""
+        if sent and self._alarm:
+            self._expect_reading(self._alarm)
+        for listener in backlog.written(sent):
+            self.delivered(listener)
+        if not backlog.size and not self.closed:
+            self._not_choked()
+            self._wait()
+            if self._alarm:
+                self._alarm.off(self.turn)
+            self._roomy()
+
+    def _not_choked(self) -> None:
+        self._backlog = None
+        self.router.bytes_held -= self._counted
+
+    def _roomy(self) -> None:
+        if self.gone:
+            if not self._out:
+                self.drained()
+        elif self._parked and not self.congested():
+            parked, self._parked = self._parked, {}
+            for listener in parked:
+                self.router.listen_again(listener)
+
+    def _expect_reading(self, alarm: Alarm) -> None:
+        alarm.set(self.turn, self.turn.now + self.router.limits.unread_output_s)
+
+    def _unread(self) -> None:
+        # The socket is said to be writable only once a third of its buffer is free: a slow reader may have made
+        # some room nevertheless, and then gets its time again.
+        self._drain()
+        if self._backlog is None or (self._alarm and self._alarm.at is not None):
+            return
+        self.router.log.info("connection-closed", peer=self.peer, reason="the peer does not read its replies")
+        self.close("the peer does not read its replies")
+
+    @property
+    def is_read(self) -> bool:
+        """Whether what the peer sends is read."""
+        return self._backlog is None and not self.paused
+
+    def pause(self) -> None:
+        """Read nothing until told to go on."""
+        self.paused = True
+        self._wait()
+
+    def go_on(self) -> None:
+        """Read on."""
+        self.paused = False
+        self._wait()
+
+    def _wait(self) -> None:
+        if not self.closed:
+            wanted = WRITE if self._backlog is not None else 0 if self.paused else READ
+            self.router.loop.change(self._socket.fileno(), wanted)

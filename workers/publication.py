@@ -1,0 +1,46 @@
+"""What a connection publishes, until it is in effect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workers.calls import ClientCall
+
+if TYPE_CHECKING:
+    from workers.router import Router
+
+
+class Publication(ClientCall):
+    """A value for all who listen now. It waits for nobody, only to be handed out where its topic is owned."""
+
+    __slots__ = ("delays", "done", "size")
+
+    def begin_as(self, size: int) -> None:
+        """Set up what it has besides begin() and begin_for(); `size` is in bytes, and the publisher's business."""
+        self.size = size
+        self.delays = 0  # links that are too far behind to hand it to them: it is in effect once they are not
+        self.done = False
+
+    def hold(self) -> None:
+        pass  # it has no time of its own
+
+    def hand_out(self, router: Router) -> bool:
+        """Give it to all who listen; return whether that is done, else met() is called once it is."""
+        router.junction.publish(self)
+        self.done = not self.delays
+        return self.done
+
+    def delayed_no_more(self) -> None:
+        """One of those links has caught up."""
+        self.delays -= 1
+        if not self.delays:
+            self.met()
+
+    def met(self) -> None:
+        """It is in effect."""
+        self.done = True
+        self.caller.published(self)
+
+    def left(self) -> None:
+        # The worker that it was on its way to is gone. It may have handed it out before.
+        self.caller.router.publish(self)

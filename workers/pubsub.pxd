@@ -1,0 +1,44 @@
+cimport cython
+
+from skywalker.junction cimport Subscriber
+from skywalker.wire.pubsub cimport bus_value, split
+from workers.node_call cimport NodeCall
+from workers.connection cimport Connection
+from workers.publication cimport Publication
+from workers.router cimport Router
+from workers.subscription cimport Subscription
+from workers.wording cimport Wording
+
+
+cdef int COMPRESSED
+cdef int PUBLISH
+cdef int PUBLISH_TYPED
+cdef int SUBSCRIBE
+cdef int SUBSCRIBE_TYPED
+cdef int UNSUBSCRIBE
+cdef bytes ACKED
+cdef Py_ssize_t MAX_IN_FLIGHT
+
+
+cdef class PubSub(Connection):
+    cdef object _subscriptions
+    cdef Wording _wording
+    cdef bytes _tail
+    cdef list _items
+    cdef object _unacked
+    cdef Py_ssize_t _in_flight
+    cdef bint _gated
+    cdef str _over
+    cdef bytes _topic
+    cdef bytes _name
+    cdef object _unfinished
+
+    @cython.locals(items=list, had_tail=bytes)
+    cpdef received(self, bytes data)
+    @cython.locals(at=Py_ssize_t, item=tuple, code=int)
+    cdef _obey(self, list items)
+    cdef bint _must_wait(self) except -1
+    @cython.locals(publication=Publication, router=Router)
+    cdef _publish(self, bytes topic, bytes form, bytes value, bytes whole)
+    @cython.locals(own=Subscription)
+    cpdef bytes worded(self, Subscriber subscription, NodeCall send)

@@ -1,0 +1,236 @@
+"""One client of the pub/sub dialect: what it publishes and subscribes to, in order, each acked once it is in effect.
+
+What it asks takes effect in the order it came; acks wait for those before them. A connection that has
+much on its way to other workers is not read until that is acked, and so is one that published to an
+owner of old when the ring changes: what it publishes next must not overtake that.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from skywalker.errors import Busy, RequestError
+from skywalker.wire import pubsub as wire
+from skywalker.wire.pubsub import (
+    ACKED,
+    COMPRESSED,
+    PUBLISH,
+    PUBLISH_TYPED,
+    SUBSCRIBE,
+    SUBSCRIBE_TYPED,
+    UNSUBSCRIBE,
+    Item,
+    bus_topic,
+    bus_value,
+    split,
+)
+from workers.calls import ClientCall
+from workers.connection import Connection
+from workers.node_call import NodeCall
+from workers.publication import Publication
+from workers.subscription import Ending, Subscription, Subscriptions
+from workers.unfinished import Unfinished
+from workers.wording import Wording
+
+if TYPE_CHECKING:
+    from workers.router import Router
+
+MAX_IN_FLIGHT: Final = 256 * 1024
+"""Bytes that one connection may have on their way to other workers before it is read on."""
+
+
+class PubSub(Connection):
+    """A client's connection, what it subscribes to, and what of its own is not acked yet."""
+
+    __slots__ = (
+        "_gated", "_in_flight", "_items", "_name", "_over", "_subscriptions", "_tail", "_topic", "_unacked",
+        "_unfinished", "_wording",
+    )  # fmt: skip
+
+    def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
+        Connection.__init__(self, sock, peer, router)
+        self._subscriptions = Subscriptions(self)
+        self._wording: Wording = router.wording
+        self._tail = b""  # the beginning of a message
+        self._items: list[Item] = []  # that are read, and wait for those before them
+        self._unacked: deque[Publication | Subscription | Ending] = deque()  # in the order they are to be acked
+        self._in_flight = 0  # bytes of what is published and not acked
+        self._gated = False  # the ring has changed under what is not acked
+        self._over = ""  # why nothing more is read once all is acked
+        self._topic = self._name = b""  # the last one, and what the bus calls it
+        self._unfinished: Unfinished | None = None
+
+    # Input.
+
+    def received(self, data: bytes) -> None:
+        had_tail = self._tail
+        items, self._tail = split(had_tail + data if had_tail else data)
+        if self._tail or had_tail:
+            self._watch_tail(fresh=bool(items))
+        self._obey(items)
+
+    def _watch_tail(self, *, fresh: bool) -> None:
+        if self._unfinished is None:
+            self._unfinished = Unfinished(self.turn, self.router.limits.half_frame_s, self._half_message_is_old)
+        self._unfinished.watch(self._tail, fresh=fresh)
+
+    def _obey(self, items: list[Item]) -> None:
+        """Do what was asked, as far as nothing before it holds it up."""
+        for at, item in enumerate(items):
+            if self._unacked and self._must_wait():
+                self._items = items[at:]
+                self.pause()
+                return
+            if item[0] == PUBLISH:
+                self._publish(item[1], item[2], bus_value(item[3]), item[4])
+            else:
+                self._do(item)
+            if self.turn.full:
+                self.turn.relieve()
+            if self.gone:
+                return
+        self._items = []
+
+    def _must_wait(self) -> bool:
+        return bool(
+            self._gated
+            or self._over
+            or self._in_flight > MAX_IN_FLIGHT
+            or len(self._unacked) >= self.router.limits.max_calls
+        )
+
+    def _do(self, item: Item) -> None:
+        code, topic, form, payload, whole = item
+        try:
+            if code == PUBLISH_TYPED:
+                compressed = form[1] & COMPRESSED
+                value = bus_value(wire.inflate(payload) if compressed else payload)
+                self._publish(topic, form + payload if compressed else form, value, whole)
+            elif code in (SUBSCRIBE, SUBSCRIBE_TYPED):
+                self._subscribe(topic, code == SUBSCRIBE_TYPED)
+            elif code == UNSUBSCRIBE:
+                self._unsubscribe(topic)
+            else:
+                self._end(f"code {code} is not known")
+        except (Busy, ValueError) as error:
+            self._end(str(error))
+
+    def _publish(self, topic: bytes, form: bytes, value: bytes, whole: bytes) -> None:
+        if topic != self._topic or not self._name:
+            self._topic, self._name = topic, bus_topic(topic)
+        publication = Publication.__new__(Publication)
+        publication.begin(self._name, self.turn.now, value, None)
+        publication.begin_for(self, b"", b"", math.inf)
+        publication.begin_as(len(whole))
+        publication.form = form
+        if form:
+            self._wording.begin(publication, None, whole)
+        else:
+            self._wording.begin(publication, whole, None)
+        if self.router.publish(publication) and not self._unacked:
+            self.push(ACKED)
+        else:
+            self._in_flight += publication.size
+            self._unacked.append(publication)
+
+    def _subscribe(self, topic: bytes, typed: bool) -> None:
+        subscription = self._subscriptions.get(topic)
+        if subscription is not None:
+            subscription.typed = typed
+            self._unacked.append(subscription)
+            self._ack()
+        else:
+            subscription = self._subscriptions.add(topic, bus_topic(topic), typed)
+            self._unacked.append(subscription)
+            subscription.ask()
+
+    def _unsubscribe(self, topic: bytes) -> None:
+        ending = Ending(self, topic)
+        self._unacked.append(ending)
+        if self._subscriptions.get(topic) is not None:
+            self._subscriptions.end(topic, ending)
+        else:
+            ending.in_effect()
+
+    def _end(self, reason: str) -> None:
+        """Read nothing more, and close once what came before is acked."""
+        self._over = reason
+        if not self._unacked:
+            self.last_words(b"", reason)
+
+    def _half_message_is_old(self) -> None:
+        if self.is_read:
+            self._end(f"the rest of a message did not come within {self.router.limits.half_frame_s:g} s")
+        else:
+            # It is us who do not read: the rest may long be there.
+            self._watch_tail(fresh=True)
+
+    def hung_up(self) -> None:
+        if self._unacked:
+            # It may only have ended its own half, and wait for these.
+            self.pause()
+        self._end("the peer closed it")
+
+    # What has come into effect.
+
+    def published(self, publication: Publication) -> None:
+        self._ack()
+
+    def subscribed(self, subscription: Subscription) -> None:
+        self._ack()
+
+    def unsubscribed(self, ending: Ending) -> None:
+        self._ack()
+
+    def _ack(self) -> None:
+        unacked = self._unacked
+        acks = 0
+        while unacked and unacked[0].done:
+            acked = unacked.popleft()
+            if isinstance(acked, Publication):
+                self._in_flight -= acked.size
+            acks += 1
+        if self.gone:
+            return
+        if acks:
+            self.push(ACKED * acks)
+        if not unacked:
+            self._gated = False
+            if self._over:
+                self.last_words(b"", self._over)
+                return
+        if self.paused and not self._must_wait():
+            items, self._items = self._items, []
+            self.go_on()
+            self._obey(items)
+
+    # Output.
+
+    def worded(self, subscription: Subscription, send: NodeCall) -> bytes:
+        own = subscription  # compiled, of this very class
+        return self._wording.typed(send) if own.typed else self._wording.plain(send)
+
+    # The rest of what a connection does.
+
+    def turn_away(self, error: RequestError, reason: str) -> None:
+        self.last_words(b"", reason)  # there is no word for it in this dialect
+
+    def forget(self) -> list[ClientCall]:
+        self._subscriptions.end_all()
+        if self._unfinished is not None:
+            self._unfinished.off()
+            self._unfinished = None  # the two refer to each other
+        self._items = []
+        return []
+
+    def fail_all(self, error: RequestError) -> None:
+        pass  # a connection that ends says the same of what is not acked
+
+    def waiting(self) -> list[ClientCall]:
+        return []
+
+    def ring_changed(self) -> None:
+        self._gated = bool(self._unacked)

@@ -1,0 +1,22 @@
+cimport cython
+
+from skywalker.junction cimport Call, Subscriber
+from workers.calls cimport ClientCall
+from workers.node_call cimport NodeCall
+from workers.connection cimport Connection
+
+
+cdef class Subscription(Subscriber):
+    cdef public Connection connection
+    cdef public bytes key
+    cdef public bint typed
+    cdef public bint done
+    cdef public bint ended
+
+    cpdef begin_for(self, Connection connection, bytes key, bint typed)
+    @cython.locals(connection=Connection, chunk=bytes, delivery=Delivery)
+    cpdef bint give(self, Call send) except -1
+
+
+cdef class Delivery(ClientCall):
+    cpdef recall(self)

@@ -1,0 +1,141 @@
+"""A connection's subscriptions to topics, and the values on their way to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skywalker.errors import Busy
+from skywalker.junction import Call, Subscriber
+from skywalker.limits import WAITING_CALL_BYTES
+from workers.calls import ClientCall
+from workers.node_call import NodeCall
+
+if TYPE_CHECKING:
+    from workers.connection import Connection
+
+
+class Subscription(Subscriber):
+    """One of them. It stands in the junction once it is in effect where its topic is owned."""
+
+    __slots__ = ("connection", "done", "ended", "key", "typed")
+
+    def begin_for(self, connection: Connection, key: bytes, typed: bool) -> None:
+        """Set up what it has besides begin(). A `typed` one gets what was published with its hint and flags."""
+        self.audience = 1
+        self.connection = connection
+        self.key = key  # what its connection calls it
+        self.typed = typed
+        self.done = False  # it is in effect
+        self.ended = False
+
+    def cost(self) -> int:
+        """Return the bytes of memory that are counted for it."""
+        return WAITING_CALL_BYTES + len(self.topic)
+
+    def ask(self) -> None:
+        """Have it come into effect; its connection is told then."""
+        self.connection.router.feeds.change(self.topic, 1, self)
+
+    def give(self, send: Call) -> bool:
+        assert isinstance(send, NodeCall)
+        connection = self.connection
+        if connection.gone:
+            return False
+        chunk = connection.worded(self, send)
+        if not chunk:
+            return False
+        if send.answered:
+            connection.push_message(chunk)
+            return False
+        delivery = Delivery.__new__(Delivery)
+        delivery.begin(self.topic, send.since, None, None)
+        delivery.begin_for(connection, self.key, b"", 0.0)
+        delivery.chunk = chunk
+        delivery.given = send
+        send.given_here(delivery)
+        connection.push_delivery(delivery)
+        return True
+
+    def in_effect(self) -> None:
+        """Whatever comes to the topic from now on comes here."""
+        self.done = True
+        connection = self.connection
+        if not connection.gone:
+            connection.subscribed(self)
+            if not self.ended:
+                connection.router.junction.subscribe(self)
+
+    def cut_off(self) -> None:
+        """Values for it were dropped on their way here: its connection, which cannot know, is to be closed."""
+        self.connection.cut_off("the worker that has a topic of it cannot reach this one fast enough")
+
+
+class Ending:
+    """The end of a subscription, until it is in effect; `key` is what its connection calls that."""
+
+    def __init__(self, connection: Connection, key: bytes) -> None:
+        self.connection = connection
+        self.key = key
+        self.done = False
+
+    def in_effect(self) -> None:
+        """Nobody counts it any more."""
+        self.done = True
+        if not self.connection.gone:
+            self.connection.unsubscribed(self)
+
+
+class Delivery(ClientCall):
+    """A value on its way to a subscription, whose sender waits to know whether it arrives."""
+
+    __slots__ = ()
+
+    def taken_back(self) -> None:
+        pass  # the subscription listens anyway
+
+    def recall(self) -> None:
+        """Take the value back, if it is not too late."""
+        if self.given is not None:
+            self.caller.take_back(self)
+
+
+class Subscriptions:
+    """All of one connection, by what it calls them."""
+
+    __slots__ = ("_by_key", "_connection")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._by_key: dict[bytes, Subscription] = {}
+
+    def get(self, key: bytes) -> Subscription | None:
+        """Return one."""
+        return self._by_key.get(key)
+
+    def add(self, key: bytes, topic: bytes, typed: bool) -> Subscription:
+        """Return a new one, which is still to be asked for. Raises Busy if there is no room for it."""
+        router = self._connection.router
+        limit = router.limits.max_calls
+        if len(self._by_key) >= limit:
+            raise Busy(f"this connection has {limit} subscriptions", {"limit": "max_calls", "value": limit})
+        subscription = Subscription.__new__(Subscription)
+        subscription.begin(topic, router.turn.now, None, None)
+        subscription.begin_for(self._connection, key, typed)
+        router.admit(subscription.cost())
+        router.bytes_held += subscription.cost()
+        self._by_key[key] = subscription
+        return subscription
+
+    def end(self, key: bytes, ending: Ending | None) -> None:
+        """End one that there is; `ending` is told once that is in effect."""
+        subscription = self._by_key.pop(key)
+        subscription.ended = True
+        router = self._connection.router
+        router.bytes_held -= subscription.cost()
+        router.junction.unsubscribe(subscription)
+        router.feeds.change(subscription.topic, -1, ending)
+
+    def end_all(self) -> None:
+        """The connection is gone."""
+        for key in [*self._by_key]:
+            self.end(key, None)
