@@ -19,7 +19,7 @@ from skywalker.wire.junction import TIMED_OUT
 from skywalker.wire.values import timeout_seconds, topic_bytes
 from workers.calls import client_call
 from workers.control import Heard
-from workers.peer import VERSION as PEER_VERSION
+from workers.messages import VERSION
 
 if TYPE_CHECKING:
     from workers.session import Session
@@ -179,8 +179,8 @@ def peer(session: Session, frame: Arguments) -> None:
     _, id, packed = _arguments(frame, 3)
     node = session.router.node
     match _options(packed):
-        case {"version": int(version)} if version != PEER_VERSION:
-            raise errors.BadFrame(f"nodes speak version {PEER_VERSION} here, not {version}")
+        case {"version": int(version)} if version != VERSION:
+            raise errors.BadFrame(f"nodes speak version {VERSION} here, not {version}")
         case {"from": str(whose), "by": int(by), "node": str(wanted), "worker": int(worker), "version": int()}:
             pass
         case _:

@@ -28,14 +28,12 @@ from workers.calls import GRACE_S
 from workers.doubt import Doubt
 from workers.link import Link
 from workers.loop import READ, WRITE
+from workers.messages import VERSION
 from workers.owner import Owner
 from workers.stream import Stream
 
 if TYPE_CHECKING:
     from workers.router import Router
-
-VERSION: Final = 2
-"""Of what nodes say to each other. A node refuses one that it does not know."""
 
 ATTEMPT_S: Final = 1.0
 """Seconds for a node to accept a connection and say who it is."""

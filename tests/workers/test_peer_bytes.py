@@ -14,8 +14,23 @@ import pytest
 from tests.helpers import eventually
 from tests.workers.nodes import Node, running
 from tests.workers.wire_client import ConnectionEnded, WireClient, packed, refusal
-
-SEND, LISTEN, WITHDRAW, TOOK, LOST, CENSUS, GIVE, ALSO, MET, WITHDRAWN, BUSY, COUNTED, RECALL = range(1, 14)
+from workers.messages import (
+    ALSO,
+    BUSY,
+    CENSUS,
+    COUNTED,
+    GIVE,
+    LAGGED,
+    LISTEN,
+    LOST,
+    MET,
+    RECALL,
+    SEND,
+    TOOK,
+    VERSION,
+    WITHDRAW,
+    WITHDRAWN,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +45,7 @@ class Guest:
     def __init__(self, node: Node, /, **wrong: Any) -> None:
         self.client = WireClient.open(node.address)
         greeting = self.client.ask(":hello", 0, {})
-        options = {"from": "guest", "by": 0, "node": greeting["node"], "worker": 0, "version": 1}
+        options = {"from": "guest", "by": 0, "node": greeting["node"], "worker": 0, "version": VERSION}
         self.client.call(":peer", 0, options | wrong)
         self.met = self.client.reply()
         self._input = bytearray()
@@ -138,7 +153,7 @@ def test_more_calls_than_there_is_memory_for_are_refused(guest: Guest, client: W
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"version": 2}, {"version": "1"}, {"node": 5}, {"worker": "0"}, {"from": None}, {"worker": None}],
+    [{"version": VERSION + 1}, {"version": "1"}, {"node": 5}, {"worker": "0"}, {"from": None}, {"worker": None}],
     ids=str,
 )
 def test_who_does_not_say_what_a_node_says_is_refused(node: Node, wrong: dict[str, Any]) -> None:
@@ -159,7 +174,7 @@ def test_who_wants_another_worker_is_told_who_was_met(node: Node, wrong: dict[st
 def test_a_connection_with_calls_does_not_become_a_link(node: Node, client: WireClient) -> None:
     greeting = client.ask(":hello", 0, {})
     client.call(":recv!", 1, 60_000, "g")
-    client.call(":peer", 2, {"from": "guest", "by": 0, "node": greeting["node"], "worker": 0, "version": 1})
+    client.call(":peer", 2, {"from": "guest", "by": 0, "node": greeting["node"], "worker": 0, "version": VERSION})
     assert client.refusal().code == "bad-frame"
     client.call(":cancel", 3, 1)
     assert {client.reply()[1], client.reply()[1]} == {1, 3}
@@ -219,7 +234,7 @@ def test_a_time_that_is_no_number_orders_nothing(guest: Guest, client: WireClien
 
 
 def test_words_about_calls_that_nobody_knows_are_let_be(guest: Guest, client: WireClient) -> None:
-    for kind in (WITHDRAW, TOOK, LOST, MET, WITHDRAWN, BUSY, RECALL, 14, 99):
+    for kind in (WITHDRAW, TOOK, LOST, MET, WITHDRAWN, BUSY, RECALL, LAGGED + 1, 99):
         guest.say(kind, 77, False)
     guest.say(SEND, 1, 0.0, "k", "hi")
     assert client.ask(":recv!", 1, 5000, "k") == "hi"
@@ -227,7 +242,7 @@ def test_words_about_calls_that_nobody_knows_are_let_be(guest: Guest, client: Wi
 
 def test_random_bytes_never_harm_the_node(node: Node, client: WireClient) -> None:
     luck = random.Random(1)
-    whole = [msgpack.packb([kind, 1, 0.0, "l", "v"]) for kind in range(1, 14)]
+    whole = [msgpack.packb([kind, 1, 0.0, "l", "v"]) for kind in range(1, LAGGED + 1)]
     for _ in range(150):
         guest = Guest(node)
         for _ in range(luck.randrange(1, 20)):
