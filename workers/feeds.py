@@ -10,7 +10,6 @@ asks the new one: no value comes twice, or after one that was published later.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from skywalker.ring import Ring, token_of
@@ -39,7 +38,7 @@ class Feed:
         self._feeds = feeds
         self._source = feeds.source(topic)
         self._carrier: Carrier | None = self._source.carrier  # by which it is asked for; None where values meet here
-        self._asked: deque[list[Waiter]] = deque()  # who waits for each answer, in the order of what was asked
+        self._asked: list[list[Waiter]] = []  # who waits for each answer, in the order of what was asked
         self._pending: list[Waiter] = []  # who waits until the new source can be asked
         self._parting = False  # from the old one
 
@@ -57,7 +56,7 @@ class Feed:
 
     def answered(self) -> None:
         """What was asked longest ago is in effect at the source."""
-        waiters = self._asked.popleft()
+        waiters = self._asked.pop(0)
         if self._asked or not self._parting:
             self._effected(waiters)
         else:
@@ -77,8 +76,7 @@ class Feed:
             return
         self._parting = True
         self._pending = [waiter for waiters in self._asked for waiter in waiters]
-        self._asked = deque([] for _ in self._asked)
-        self._asked.append([])
+        self._asked = [[] for _ in (*self._asked, "the farewell")]
         self._carrier.unsubscribe(self)
 
     def _begin(self) -> None:
@@ -89,7 +87,7 @@ class Feed:
         self._source = self._feeds.source(self.topic)
         self._carrier = self._source.carrier
         waiters, self._pending = self._pending, []
-        self._asked = deque()
+        self._asked = []
         if self._carrier is None or not self.audience:
             self._carrier = None
             self._effected(waiters)

@@ -89,7 +89,9 @@ class Absent(Carrier):
         self._feeds.pop(feed, None)
 
     def release(self, carrier: Carrier) -> None:
-        """Have another carrier take all calls that wait here."""
+        """Have another carrier take all that waits here: who subscribes first, so that what is published reaches it."""
+        for feed in [*self._feeds]:
+            feed.lost()
         calls, self._calls = self._calls, {}
         for call in calls:
             carrier.forward(call)
@@ -99,5 +101,3 @@ class Absent(Carrier):
         censuses, self._censuses = self._censuses, {}
         for census, topic in censuses.items():
             carrier.ask_census(census, topic)
-        for feed in [*self._feeds]:
-            feed.lost()
