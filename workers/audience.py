@@ -110,7 +110,9 @@ class Audiences:
             self.drop(audience)
             return False
         assert send.value is not None, "it is a send"
-        value, form = wrapped(send.value, send.form)
+        value, form = send.value, NIL
+        if send.form:
+            value, form = wrapped(value, send.form)
         if not send.answered:
             messages.tell(OFFER, audience.topic, self._held.expect(audience.topic, send), value, form)
             return True

@@ -28,6 +28,7 @@ cdef class Caller:
     cpdef bint unpark(self, ClientCall listener) except -1
     cpdef push_value(self, ClientCall listener)
     cpdef take_back(self, ClientCall listener)
+    cpdef published(self, publication)
     cpdef reply(self, bytes method, bytes id, bytes result)
     cpdef reply_error(self, bytes method, bytes id, error)
 

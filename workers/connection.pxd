@@ -9,4 +9,5 @@ cdef class Connection(Outlet):
     cpdef ready(self, int events)
     cdef _read(self)
     cpdef received(self, bytes data)
+    cpdef tell(self, Subscriber subscription, NodeCall send)
     cpdef bytes worded(self, Subscriber subscription, NodeCall send)

@@ -59,6 +59,10 @@ class Connection(Outlet):
         """Return the message that gives a value to a subscription; empty if it cannot be given."""
         raise NotImplementedError
 
+    def tell(self, subscription: Subscription, send: NodeCall) -> None:
+        """Write that message, whose sender does not wait for it."""
+        raise NotImplementedError
+
     def subscribed(self, subscription: Subscription) -> None:
         """It is in effect."""
         raise NotImplementedError

@@ -128,7 +128,9 @@ class Forwarded(Carrier):
         self._calls[number] = call
         if isinstance(call, Publication):
             assert call.value is not None, "it has one to publish"
-            value, form = wrapped(call.value, call.form)
+            value, form = call.value, NIL
+            if call.form:
+                value, form = wrapped(value, call.form)
             self._messages.tell(PUBLISH, number, call.topic, value, form)
         elif call.value is None:
             group = NIL if call.group is None else call.group
@@ -237,9 +239,9 @@ class Forwarded(Carrier):
     def _pass_on(self, topic: bytes, number: bytes, value: bytes, form: bytes) -> None:
         """Give a value to all who subscribe here; of one with a number, say whether anybody got it."""
         passing = Passing.__new__(Passing)
-        value, form = unwrapped(value, form)
         passing.begin(topic, self._router.turn.now, value, None)
-        passing.form = form
+        if form != NIL:
+            passing.value, passing.form = unwrapped(value, form)
         passing.begin_for(self, number)
         if number == NIL:
             passing.answered = True

@@ -163,13 +163,13 @@ class Held:
         if router.leaving:
             return  # our successor will hand it out
         publication = HeldPublication.__new__(HeldPublication)
-        value, form = unwrapped(value, form)
         publication.begin(topic, router.turn.now, value, None)
-        publication.form = form
+        if form != NIL:
+            publication.value, publication.form = unwrapped(value, form)
         publication.begin_as(0)
         publication.messages = self.messages
         publication.number = number
-        if publication.hand_out(router):
+        if publication.hand_out(router.junction):
             publication.met()
 
     def expect(self, topic: bytes, send: NodeCall) -> bytes:

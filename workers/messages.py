@@ -78,16 +78,12 @@ _HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(LA
 
 
 def wrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:
-    """Return a value, and the form in which it was published if there is one, as messages have them."""
-    if not form:
-        return value, NIL
+    """Return a value, and the form in which it was published, as messages have them."""
     return NIL if len(form) > pubsub.FORM else value, pubsub.bus_value(form)
 
 
 def unwrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:
     """Return what wrapped() was given. Raises ValueError for what no node says."""
-    if form == NIL:
-        return value, b""
     form = pubsub.payload_of(form)
     if len(form) > pubsub.FORM:
         value = pubsub.bus_value(pubsub.inflate(form[pubsub.FORM :]))

@@ -1,7 +1,7 @@
 cimport cython
 
+from skywalker.junction cimport Junction
 from workers.calls cimport ClientCall
-from workers.router cimport Router
 
 
 cdef class Publication(ClientCall):
@@ -10,5 +10,5 @@ cdef class Publication(ClientCall):
     cdef public bint done
 
     cpdef begin_as(self, Py_ssize_t size)
-    cpdef bint hand_out(self, Router router) except -1
+    cpdef bint hand_out(self, Junction junction) except -1
     cpdef delayed_no_more(self)

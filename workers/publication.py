@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from skywalker.junction import Junction
 from workers.calls import ClientCall
-
-if TYPE_CHECKING:
-    from workers.router import Router
 
 
 class Publication(ClientCall):
@@ -24,9 +20,9 @@ class Publication(ClientCall):
     def hold(self) -> None:
         pass  # it has no time of its own
 
-    def hand_out(self, router: Router) -> bool:
+    def hand_out(self, junction: Junction) -> bool:
         """Give it to all who listen; return whether that is done, else met() is called once it is."""
-        router.junction.publish(self)
+        junction.publish(self)
         self.done = not self.delays
         return self.done
 

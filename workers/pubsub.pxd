@@ -37,8 +37,13 @@ cdef class PubSub(Connection):
     cpdef received(self, bytes data)
     @cython.locals(at=Py_ssize_t, item=tuple, code=int)
     cdef _obey(self, list items)
+    cpdef published(self, publication)
+    @cython.locals(acks=Py_ssize_t)
+    cdef _ack(self)
     cdef bint _must_wait(self) except -1
     @cython.locals(publication=Publication, router=Router)
     cdef _publish(self, bytes topic, bytes form, bytes value, bytes whole)
+    @cython.locals(own=Subscription)
+    cpdef tell(self, Subscriber subscription, NodeCall send)
     @cython.locals(own=Subscription)
     cpdef bytes worded(self, Subscriber subscription, NodeCall send)

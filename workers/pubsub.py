@@ -130,7 +130,8 @@ class PubSub(Connection):
             self._wording.begin(publication, None, whole)
         else:
             self._wording.begin(publication, whole, None)
-        if self.router.publish(publication) and not self._unacked:
+        router = self.router
+        if router.publish(publication) and not self._unacked:
             self.push(ACKED)
         else:
             self._in_flight += publication.size
@@ -209,9 +210,13 @@ class PubSub(Connection):
 
     # Output.
 
+    def tell(self, subscription: Subscription, send: NodeCall) -> None:
+        own = subscription  # compiled, of this very class
+        self.push_message(self._wording.typed(send, own.key) if own.typed else self._wording.plain(send, own.key))
+
     def worded(self, subscription: Subscription, send: NodeCall) -> bytes:
         own = subscription  # compiled, of this very class
-        return self._wording.typed(send) if own.typed else self._wording.plain(send)
+        return self._wording.typed(send, own.key) if own.typed else self._wording.plain(send, own.key)
 
     # The rest of what a connection does.
 

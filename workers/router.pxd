@@ -3,6 +3,7 @@ cimport cython
 from skywalker.junction cimport Junction
 from workers.calls cimport Carrier, ClientCall
 from workers.owner cimport Owner
+from workers.publication cimport Publication
 from workers.turn cimport Turn
 from workers.wording cimport Wording
 
@@ -36,7 +37,7 @@ cdef class Router:
     cdef list _feeds_to_move
 
     @cython.locals(carrier=Carrier)
-    cpdef bint publish(self, ClientCall publication) except -1
+    cpdef bint publish(self, Publication publication) except -1
     @cython.locals(carrier=Carrier)
     cpdef issue(self, ClientCall call)
     @cython.locals(carrier=Carrier)

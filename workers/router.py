@@ -88,7 +88,7 @@ class Router:
         """Have a value handed out where its topic is owned; return whether that is done, else its met() is called."""
         carrier = self.owner(publication.topic).carrier
         if carrier is None:
-            return publication.hand_out(self)
+            return publication.hand_out(self.junction)
         carrier.forward(publication)
         return False
 

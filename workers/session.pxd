@@ -35,6 +35,8 @@ cdef class Session(Connection):
 
     @cython.locals(frames=list)
     cpdef received(self, bytes data)
+    @cython.locals(own=Subscription, value=bytes, whole=bytes, size=Py_ssize_t)
+    cpdef tell(self, Subscriber subscription, NodeCall send)
     @cython.locals(own=Subscription)
     cpdef bytes worded(self, Subscriber subscription, NodeCall send)
     @cython.locals(router=Router)

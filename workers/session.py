@@ -231,6 +231,20 @@ class Session(Connection):
     def unsubscribed(self, ending: Ending) -> None:
         self.reply(wire.UNSUBSCRIBE, ending.key, wire.TRUE)
 
+    def tell(self, subscription: Subscription, send: NodeCall) -> None:
+        # In two pieces, of which the second is everybody's and the first that of the message before: nothing is made.
+        own = subscription  # compiled, of this very class
+        value = send.value
+        assert value is not None, "it is a send"
+        size = len(value)
+        if size != own.size or not own.head:
+            whole = self.worded(own, send)
+            if not whole:
+                return
+            own.head, own.size = whole[:-size], size
+        self.push(own.head)
+        self.push_message(value)
+
     def worded(self, subscription: Subscription, send: NodeCall) -> bytes:
         own = subscription  # compiled, of this very class
         assert send.value is not None, "it is a send"

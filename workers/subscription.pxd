@@ -12,6 +12,8 @@ cdef class Subscription(Subscriber):
     cdef public bint typed
     cdef public bint done
     cdef public bint ended
+    cdef public bytes head
+    cdef public Py_ssize_t size
 
     cpdef begin_for(self, Connection connection, bytes key, bint typed)
     @cython.locals(connection=Connection, chunk=bytes, delivery=Delivery)

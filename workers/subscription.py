@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Subscription(Subscriber):
     """One of them. It stands in the junction once it is in effect where its topic is owned."""
 
-    __slots__ = ("connection", "done", "ended", "key", "typed")
+    __slots__ = ("connection", "done", "ended", "head", "key", "size", "typed")
 
     def begin_for(self, connection: Connection, key: bytes, typed: bool) -> None:
         """Set up what it has besides begin(). A `typed` one gets what was published with its hint and flags."""
@@ -27,6 +27,8 @@ class Subscription(Subscriber):
         self.typed = typed
         self.done = False  # it is in effect
         self.ended = False
+        self.head = b""  # what its messages began with that were `size` bytes long
+        self.size = 0
 
     def cost(self) -> int:
         """Return the bytes of memory that are counted for it."""
@@ -41,11 +43,11 @@ class Subscription(Subscriber):
         connection = self.connection
         if connection.gone:
             return False
+        if send.answered:
+            connection.tell(self, send)
+            return False
         chunk = connection.worded(self, send)
         if not chunk:
-            return False
-        if send.answered:
-            connection.push_message(chunk)
             return False
         delivery = Delivery.__new__(Delivery)
         delivery.begin(self.topic, send.since, None, None)

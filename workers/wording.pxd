@@ -1,4 +1,9 @@
+from skywalker.wire.pubsub cimport payload_of, publish
 from workers.node_call cimport NodeCall
+
+
+cdef bytes UNTYPED
+cdef bytes _value(NodeCall send)
 
 
 cdef class Wording:
@@ -7,5 +12,5 @@ cdef class Wording:
     cdef bytes _typed
 
     cpdef begin(self, NodeCall send, bytes plain, bytes typed)
-    cpdef bytes plain(self, NodeCall send)
-    cpdef bytes typed(self, NodeCall send)
+    cpdef bytes plain(self, NodeCall send, bytes topic)
+    cpdef bytes typed(self, NodeCall send, bytes topic)

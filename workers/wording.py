@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from skywalker.wire import pubsub as wire
-from skywalker.wire.pubsub import UNTYPED
+from skywalker.wire.pubsub import FORM, UNTYPED, payload_of, publish, publish_typed
 from workers.node_call import NodeCall
 
 
@@ -21,29 +20,23 @@ class Wording:
         """Take over what came in these very words."""
         self._send, self._plain, self._typed = send, plain, typed
 
-    def plain(self, send: NodeCall) -> bytes:
-        """Return it as a publish."""
+    def plain(self, send: NodeCall, topic: bytes) -> bytes:
+        """Return it as a publish to `topic`, which is what pub/sub calls that of the send."""
         if send is not self._send:
             self.begin(send, None, None)
         if self._plain is None:
-            self._plain = wire.publish(_topic(send), wire.payload_of(_value(send)))
+            self._plain = publish(topic, payload_of(_value(send)))
         return self._plain
 
-    def typed(self, send: NodeCall) -> bytes:
+    def typed(self, send: NodeCall, topic: bytes) -> bytes:
         """Return it as a publish-typed."""
         if send is not self._send:
             self.begin(send, None, None)
         if self._typed is None:
             form = send.form
-            payload = form[wire.FORM :] if len(form) > wire.FORM else wire.payload_of(_value(send))
-            self._typed = wire.publish_typed(_topic(send), form[: wire.FORM] or UNTYPED, payload)
+            payload = form[FORM:] if len(form) > FORM else payload_of(_value(send))
+            self._typed = publish_typed(topic, form[:FORM] or UNTYPED, payload)
         return self._typed
-
-
-def _topic(send: NodeCall) -> bytes:
-    topic = wire.topic_of(send.topic)
-    assert topic is not None, "somebody has named it in pub/sub's words"
-    return topic
 
 
 def _value(send: NodeCall) -> bytes:

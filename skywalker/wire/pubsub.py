@@ -91,12 +91,12 @@ def publish(topic: bytes, payload: bytes) -> bytes:
 
     Raises LocalProtocolError if one of them is too long.
     """
-    return _about(PUBLISH, topic) + _sized(payload)
+    return b"".join((_about(PUBLISH, topic), _size(payload), payload))
 
 
 def publish_typed(topic: bytes, form: bytes, payload: bytes) -> bytes:
     """Return the same with a hint and flags, the two bytes of `form`; the payload is as the flags say."""
-    return _about(PUBLISH_TYPED, topic) + form + _sized(payload)
+    return b"".join((_about(PUBLISH_TYPED, topic), form, _size(payload), payload))
 
 
 def subscribe(topic: bytes, typed: bool = False) -> bytes:
@@ -115,10 +115,10 @@ def _about(code: int, topic: bytes) -> bytes:
     return bytes((code, len(topic))) + topic
 
 
-def _sized(payload: bytes) -> bytes:
+def _size(payload: bytes) -> bytes:
     if len(payload) > MAX_PAYLOAD:
         raise LocalProtocolError(f"payload of {len(payload)} bytes, limit of pub/sub is {MAX_PAYLOAD}")
-    return len(payload).to_bytes(2, "little") + payload
+    return len(payload).to_bytes(2, "little")
 
 
 def deflate(payload: bytes) -> bytes:
@@ -154,19 +154,11 @@ def bus_topic(topic: bytes) -> bytes:
         return values.pack(topic)
 
 
-def topic_of(name: bytes) -> bytes | None:
-    """Return the topic that has this canonical name on the bus; None if no pub/sub client can name it."""
-    if not 0xA0 <= name[0] < 0xC0 and name[0] not in _WIDTHS:
-        return None
-    topic = payload_of(name)
-    return topic if len(topic) <= MAX_TOPIC and bus_topic(topic) == name else None
-
-
 def bus_value(payload: bytes) -> bytes:
     """Return a payload as the bus has it, as binary."""
     size = len(payload)
     if size < 256:
-        return b"\xc4" + bytes((size,)) + payload
+        return _SHORT[size] + payload
     return b"\xc5" + size.to_bytes(2, "big") + payload
 
 
@@ -178,6 +170,9 @@ def payload_of(value: bytes) -> bytes:
     width = _WIDTHS.get(head)
     return value[1 + width :] if width else value
 
+
+_SHORT: Final = [bytes((0xC4, size)) for size in range(256)]
+"""Headers of short binaries."""
 
 _WIDTHS: Final = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
 """First bytes of binaries and of strings that are not short, with the bytes of the length that follows."""
