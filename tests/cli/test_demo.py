@@ -14,7 +14,7 @@ import pytest
 from skywalker.cli.demo.command import ADDRESS_TAKEN
 from skywalker.cli.demo.receipts import Receipts, digest
 from skywalker.cli.demo.run import Comparison, Progress
-from skywalker.limits import DEFAULT_PORT
+from skywalker.limits import DEFAULT_PORT, DEFAULT_PUBSUB_PORT
 from tests.cli.running import end, run, started
 from tests.cli.terminal import on_terminal
 from tests.helpers import eventually
@@ -63,7 +63,7 @@ def test_a_taken_port_is_told_and_another_one_used() -> None:
             pass  # then somebody else has it, which is as good
         ran = run("demo", "--seconds", "0.2")
     assert ran.returncode == 0
-    assert f"port {DEFAULT_PORT} is taken" in ran.stdout.decode()
+    assert f"port {DEFAULT_PORT} or {DEFAULT_PUBSUB_PORT} is taken" in ran.stdout.decode()
     assert f"node       127.0.0.1:{DEFAULT_PORT}" not in ran.stdout.decode()
     assert exits.ADDRESS == ADDRESS_TAKEN
 

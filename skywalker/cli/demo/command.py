@@ -14,7 +14,7 @@ import click
 
 from skywalker.cli import exits
 from skywalker.cli.demo.screen import Screen
-from skywalker.limits import DEFAULT_PORT
+from skywalker.limits import DEFAULT_PORT, DEFAULT_PUBSUB_PORT
 
 if TYPE_CHECKING:
     from skywalker.embedding import Node
@@ -64,15 +64,16 @@ def _node(screen: Screen) -> Iterator[Node]:
         with ctrl_c_waits(), tempfile.TemporaryDirectory(prefix="skywalker-demo-") as state_dir:
             note = ""
             try:
-                node = start(port=DEFAULT_PORT, workers=0, state_dir=state_dir)
+                node = start(port=DEFAULT_PORT, pubsub_port=DEFAULT_PUBSUB_PORT, workers=0, state_dir=state_dir)
             except StartError as error:
                 if error.status != ADDRESS_TAKEN:
                     raise
-                note = f"port {DEFAULT_PORT} is taken by another program, so this is a free one"
-                node = start(port=0, workers=0, state_dir=state_dir)
+                usual = f"{DEFAULT_PORT} or {DEFAULT_PUBSUB_PORT}"
+                note = f"port {usual} is taken by another program, so these are free ones"
+                node = start(port=0, pubsub_port=0, workers=0, state_dir=state_dir)
             stack.callback(node.stop)
         try:
-            screen.node(node.address, len(node.worker_pids()), note)
+            screen.node(node.address, node.pubsub_address, len(node.worker_pids()), note)
             yield node
         finally:
             with ctrl_c_waits():

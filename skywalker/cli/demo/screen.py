@@ -21,9 +21,10 @@ class Screen(Page):
         self._drawn = False
         self.pause = 0.1 if self.live else 1.0
 
-    def node(self, address: str, workers: int, note: str) -> None:
+    def node(self, address: str, pubsub_address: str, workers: int, note: str) -> None:
         """Show where the node is."""
         self.row("node", f"{address}, {counted(workers, 'worker process', 'es')}")
+        self.row("pub/sub", f"{pubsub_address}, on the same topics")
         if note:
             self.row("", terminal.painted(note, DIM))
 
