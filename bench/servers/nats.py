@@ -53,20 +53,20 @@ def encode(name: str, number: int, in_flight: int, value_bytes: int) -> Pair:
     values = values_of(number, in_flight, value_bytes)
     answers = [b"yes" + bytes([lane]) for lane in range(in_flight)]
     receiver = Script(
-        calls=[_pub(inbox, b"", answer) for inbox, answer in zip(inboxes, answers, strict=True)],
-        replies=[_msg(*each) for each in zip(requests, sids, inboxes, values, strict=True)],
-        lane_at=len(_msg(requests[0], sids[0], inboxes[0], values[0])) - len(END) - value_bytes + 7,
-        opening=_opening(requests, sids),
+        calls=[pub(inbox, b"", answer) for inbox, answer in zip(inboxes, answers, strict=True)],
+        replies=[msg(*each) for each in zip(requests, sids, inboxes, values, strict=True)],
+        lane_at=len(msg(requests[0], sids[0], inboxes[0], values[0])) - len(END) - value_bytes + 7,
+        opening=opening(requests, sids),
         opened=OPENED,
         ping=PING,
         pong=PONG,
         answers=True,
     )
     sender = Script(
-        calls=[_pub(*each) for each in zip(requests, inboxes, values, strict=True)],
-        replies=[_msg(inbox, sid, b"", answer) for inbox, sid, answer in zip(inboxes, sids, answers, strict=True)],
-        lane_at=len(_msg(inboxes[0], sids[0], b"", answers[0])) - len(END) - 1,
-        opening=_opening(inboxes, sids),
+        calls=[pub(*each) for each in zip(requests, inboxes, values, strict=True)],
+        replies=[msg(inbox, sid, b"", answer) for inbox, sid, answer in zip(inboxes, sids, answers, strict=True)],
+        lane_at=len(msg(inboxes[0], sids[0], b"", answers[0])) - len(END) - 1,
+        opening=opening(inboxes, sids),
         opened=OPENED,
         ping=PING,
         pong=PONG,
@@ -74,16 +74,19 @@ def encode(name: str, number: int, in_flight: int, value_bytes: int) -> Pair:
     return Pair(receiver, sender)
 
 
-def _opening(subjects: list[bytes], sids: list[bytes]) -> bytes:
+def opening(subjects: list[bytes], sids: list[bytes]) -> bytes:
+    """Return what a connection begins with that is subscribed to some subjects; OPENED is what it then hears."""
     subscriptions = [b"SUB %b %b" % each + END for each in zip(subjects, sids, strict=True)]
     return b"".join([CONNECT, *subscriptions, PING, PING])
 
 
-def _pub(subject: bytes, inbox: bytes, payload: bytes) -> bytes:
+def pub(subject: bytes, inbox: bytes, payload: bytes) -> bytes:
+    """Return what publishes a payload; `inbox` is where an answer goes, if it is not empty."""
     return b"PUB %b %b" % (subject, inbox and inbox + b" ") + b"%d" % len(payload) + END + payload + END
 
 
-def _msg(subject: bytes, sid: bytes, inbox: bytes, payload: bytes) -> bytes:
+def msg(subject: bytes, sid: bytes, inbox: bytes, payload: bytes) -> bytes:
+    """Return what the subscriber then hears."""
     return b"MSG %b %b %b" % (subject, sid, inbox and inbox + b" ") + b"%d" % len(payload) + END + payload + END
 
 

@@ -37,15 +37,14 @@ def encode(name: str, number: int, in_flight: int, value_bytes: int) -> Pair:
         raise ValueError("a connection that waits in a BLPOP has one call in flight")
     (value,) = values_of(number, in_flight, value_bytes)
     key = f"{name}/{number}".encode()
-    receiver = Script(
-        [_array(b"BLPOP", key, b"0")], [_array(key, value)], len(_array(key, value)) - 2 - value_bytes + 7
-    )
+    receiver = Script([array(b"BLPOP", key, b"0")], [array(key, value)], len(array(key, value)) - 2 - value_bytes + 7)
     # The list holds what was just pushed, and nothing else; the one who waits is served after this is answered.
-    sender = Script(OnlyLane(_array(b"RPUSH", key, value)), OnlyLane(b":1\r\n"), lane_at=0, in_step=True)
+    sender = Script(OnlyLane(array(b"RPUSH", key, value)), OnlyLane(b":1\r\n"), lane_at=0, in_step=True)
     return Pair(receiver, sender)
 
 
-def _array(*items: bytes) -> bytes:
+def array(*items: bytes) -> bytes:
+    """Return an array of strings, as commands and most replies are."""
     return b"*%d\r\n" % len(items) + b"".join([b"$%d\r\n%b\r\n" % (len(item), item) for item in items])
 
 

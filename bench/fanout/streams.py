@@ -1,0 +1,161 @@
+"""The connections of the fan-out. What each must hear is known beforehand: the same few messages, over and over.
+
+So what is read at a time is compared at a time, and messages are counted by their bytes; none is decoded, yet one
+that is missing, doubled, changed or out of order is noticed where it happens.
+"""
+
+from __future__ import annotations
+
+import re
+import select
+import socket
+from collections.abc import Sequence
+from typing import Final
+
+from bench.errors import Unreachable, WrongReply
+from bench.fanout.dialects import Dialect, Opening
+
+READ_BYTES: Final = 64 * 1024
+
+SHOWN: Final = 100
+"""Bytes of what is wrong that an error tells, if a message is shorter."""
+
+
+class Refrain:
+    """Messages of one size that are heard one after the other, over and over; perhaps none at all."""
+
+    __slots__ = ("_text", "cycle", "size")
+
+    def __init__(self, messages: Sequence[bytes]) -> None:
+        once = b"".join(messages)
+        self.size = len(messages[0]) or 1
+        self.cycle = len(once) or 1
+        self._text = once * (READ_BYTES // self.cycle + 2)  # what is read may begin anywhere in it
+
+    def goes(self, data: bytes, at: int) -> bool:
+        """Return whether it goes on like this from byte `at` of a cycle; for no more than READ_BYTES."""
+        return self._text.startswith(data, at)
+
+    def part(self, at: int, size: int) -> bytes:
+        """Return how it goes on."""
+        return self._text[at : at + size]
+
+
+class Stream:
+    """One connection: it says what it is told to, and hears a refrain, perhaps with pings in between."""
+
+    __slots__ = (
+        "_at",
+        "_bytes",
+        "_epoll",
+        "_held",
+        "_ping",
+        "_pong",
+        "_refrain",
+        "_size",
+        "_socket",
+        "_unsent",
+        "count",
+    )
+
+    def __init__(self, sock: socket.socket, refrain: Refrain, dialect: Dialect, epoll: select.epoll) -> None:
+        self.count = 0  # whole messages heard
+        self._bytes = 0
+        self._at = 0  # in the refrain's cycle
+        self._refrain = refrain
+        self._size = refrain.size
+        self._ping, self._pong = dialect.ping, dialect.pong
+        self._held = b""  # the beginning of a ping
+        self._unsent = b""
+        self._socket = sock
+        self._epoll = epoll
+        sock.setblocking(False)
+        epoll.register(sock, select.EPOLLIN)
+
+    def fileno(self) -> int:
+        """Return the descriptor of its socket."""
+        return self._socket.fileno()
+
+    def say(self, data: bytes) -> None:
+        """Write `data`, as soon as the server reads it. Raises Unreachable."""
+        had_unsent = bool(self._unsent)
+        data = self._unsent + data
+        try:
+            sent = self._socket.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            raise Unreachable(f"a connection was lost: {error.strerror}") from error
+        if sent < len(data) or had_unsent:
+            self._unsent = data[sent:]
+            self._epoll.modify(self._socket, select.EPOLLIN | (select.EPOLLOUT if self._unsent else 0))
+
+    def ready(self) -> None:
+        """Read what has come, and write what can be written. Raises WrongReply or Unreachable."""
+        if self._unsent:
+            self.say(b"")
+        try:
+            data = self._socket.recv(READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise Unreachable(f"a connection was lost: {error.strerror}") from error
+        if not data:
+            raise Unreachable("the server closed a connection")
+        if self._held or not self._refrain.goes(data, self._at):
+            data = self._without_pings(self._held + data)
+        self._bytes += len(data)
+        self._at = self._bytes % self._refrain.cycle
+        self.count = self._bytes // self._size
+
+    def heard_more_than(self, count: int) -> bool:
+        """Return whether there was anything after so many messages, if only a part of one."""
+        return self._bytes > count * self._size or bool(self._held)
+
+    def _without_pings(self, data: bytes) -> bytes:
+        """Return what is left of `data` when pings are answered; if it ends in the beginning of one, that is held."""
+        ping, self._held = self._ping, b""
+        if ping and ping in data:
+            self.say(self._pong * data.count(ping))
+            data = data.replace(ping, b"")
+        if self._refrain.goes(data, self._at):
+            return data
+        for size in range(len(ping) - 1, 0, -1):
+            if data.endswith(ping[:size]) and self._refrain.goes(data[:-size], self._at):
+                self._held = ping[:size]
+                return data[:-size]
+        raise WrongReply(self._wrong(data))
+
+    def _wrong(self, data: bytes) -> str:
+        size = 1
+        while self._refrain.goes(data[:size], self._at):
+            size += 1
+        # From where the message began, as far as it was read this time.
+        start = max(0, size - 1 - (self._bytes + size - 1) % self._size)
+        wanted = self._refrain.part(self._at + start, self._size)
+        return f"{data[start : start + max(self._size, SHOWN)]!r} came where a correct server says {wanted!r}"
+
+
+def connect(host: str, port: int, opening: Opening, patience_s: float) -> socket.socket:
+    """Return a new connection to a server that has been said how it begins, and has answered. Raises Unreachable."""
+    try:
+        sock = socket.create_connection((host, port), patience_s)
+    except OSError as error:
+        raise Unreachable(f"cannot connect to {host}:{port}: {error.strerror or error}") from error
+    heard = b""
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if opening.said:
+            sock.sendall(opening.said)
+        while not re.search(opening.heard, heard):
+            data = sock.recv(READ_BYTES)
+            if not data:
+                raise Unreachable(f"the server closed a new connection; it said {heard[-200:]!r}")
+            heard += data
+    except OSError as error:
+        sock.close()
+        raise Unreachable(f"a new connection came to nothing: {error}; the server said {heard[-200:]!r}") from error
+    except BaseException:
+        sock.close()
+        raise
+    return sock

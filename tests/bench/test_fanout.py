@@ -1,0 +1,331 @@
+"""The fan-out: every server, the real one, delivers everything; what is lost, doubled or changed is noticed."""
+
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from bench.errors import BenchError, Stalled, Unreachable, WrongReply
+from bench.fanout.dialects import DIALECTS, NATS, REDIS
+from bench.fanout.loop import measure
+from bench.fanout.plan import Load, Plan, Tally
+from bench.fanout.report import WANTED, Case, Report
+from bench.fanout.streams import Refrain, Stream
+from bench.servers import Running
+from tests.bench.relay import Change, relaying
+from tests.helpers import time_factor
+
+FEW = Load(1, 4)
+PAGE = "# ours\n\n<!-- begin fanout -->\nold\n<!-- end fanout -->\n\nmore\n"
+
+
+def plan_for(name: str, running: Running, load: Load, subscribers: int, **changes: Any) -> Plan:
+    fields = {"seconds": 0.1, "patience_s": 5 * time_factor(), **changes}
+    return Plan(name, running.host, running.port, running.pid, load, subscribers, **fields)
+
+
+@pytest.fixture(scope="module", params=DIALECTS)
+def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, Running]]:
+    """A server that runs, by name. A missing program is an error here, which says what to install."""
+    with DIALECTS[request.param].started() as running:
+        yield request.param, running
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[Running]:
+    with REDIS.started() as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("load", "subscribers"),
+    [
+        (Load(1, 1), 1),
+        (Load(1, 64), 7),
+        (Load(8, 1), 100),
+        (Load(6, 4, topics=2), 5),
+        (Load(2, 64, payload_bytes=1024), 3),
+    ],
+)
+def test_everything_published_reaches_every_subscriber(
+    served: tuple[str, Running], load: Load, subscribers: int
+) -> None:
+    name, running = served
+    tally = measure(plan_for(name, running, load, subscribers))
+    assert tally.published > 10
+    if subscribers % load.topics == 0:
+        assert tally.delivered == tally.published * subscribers // load.topics
+    few, many = subscribers // load.topics, -(-subscribers // load.topics)
+    assert tally.published * few <= tally.delivered <= tally.published * many
+    assert 0 < tally.server_cores < (os.cpu_count() or 1) + 0.5
+    assert (tally.p50_us is None) == (tally.p99_us is None) == (load != Load(1, 1))
+
+
+def spoiled(running: Running, name: str, change: Change, load: Load = FEW, subscribers: int = 2) -> Tally:
+    """Measure through a relay that changes what the server says."""
+    with relaying(running.port, change) as port:
+        through = Running(running.host, port, running.pid, running.version)
+        return measure(plan_for(name, through, load, subscribers, patience_s=0.5 * time_factor()))
+
+
+def once(found: bytes, change: Callable[[bytes], bytes], after: int = 20) -> Change:
+    """Return a change of one read with `found` in it, when it was seen often."""
+    seen = 0
+
+    def apply(data: bytes) -> bytes:
+        nonlocal seen
+        if found not in data or seen > after:
+            return data
+        seen += 1
+        return change(data) if seen > after else data
+
+    return apply
+
+
+def test_a_payload_with_one_wrong_byte_ends_it(served: tuple[str, Running]) -> None:
+    name, running = served
+    with pytest.raises(WrongReply, match="came where a correct server says"):
+        spoiled(running, name, once(b"........", lambda data: data.replace(b"........", b"....!...", 1)))
+
+
+@pytest.mark.parametrize("load", [FEW, Load(3, 2)])
+def test_a_message_that_one_subscriber_misses_ends_it(served: tuple[str, Running], load: Load) -> None:
+    name, running = served
+    message = DIALECTS[name].message(b"topic0", b"000.0000........")
+
+    def cut(data: bytes) -> bytes:
+        start = data.index(b"000.0")
+        return data[:start] + data[start + len(message) :]
+
+    with pytest.raises((WrongReply, Stalled)):
+        spoiled(running, name, once(b"000.0", cut), load)
+
+
+@pytest.mark.parametrize("load", [FEW, Load(3, 2)])
+def test_a_message_that_comes_twice_ends_it(load: Load, redis: Running) -> None:
+    message = REDIS.message(b"topic0", b"000.0000........")
+
+    def double(data: bytes) -> bytes:
+        return data.replace(message, message * 2, 1)
+
+    with pytest.raises((WrongReply, Stalled)):
+        spoiled(redis, "redis", once(message, double), load)
+
+
+def test_messages_of_one_publisher_that_change_places_end_it(redis: Running) -> None:
+    def swap(data: bytes) -> bytes:
+        return b"000.0002".join(part.replace(b"000.0002", b"000.0001") for part in data.split(b"000.0001"))
+
+    with pytest.raises(WrongReply, match=r"000\.0002.*000\.0001"):
+        spoiled(redis, "redis", once(b"000.0001", swap, 0))
+
+
+def test_an_ack_that_names_fewer_subscribers_ends_it(redis: Running) -> None:
+    with pytest.raises(WrongReply, match=r":1.*:2"):
+        spoiled(redis, "redis", once(b":2\r\n", lambda data: data.replace(b":2\r\n", b":1\r\n", 1)))
+
+
+def test_an_ack_that_does_not_come_ends_it_and_so_does_one_too_many(redis: Running) -> None:
+    with pytest.raises(Stalled, match="acknowledgements"):
+        spoiled(redis, "redis", once(b":2\r\n", lambda data: data.replace(b":2\r\n", b"", 1)))
+    with pytest.raises(WrongReply, match="acknowledged"):
+        spoiled(redis, "redis", once(b":2\r\n", lambda data: data.replace(b":2\r\n", b":2\r\n" * 2, 1)))
+
+
+@pytest.mark.parametrize("load", [Load(1, 1), Load(1, 64), Load(8, 1), Load(4, 16), Load(8, 8, topics=4)])
+def test_publishers_have_no_more_in_flight_than_they_should(load: Load, redis: Running) -> None:
+    in_flight = load.publishers * load.in_flight
+    with pytest.raises(Stalled, match=f"of {in_flight} messages 0 of"):
+        spoiled(redis, "redis", lambda data: b"" if b"message" in data else data, load, 8)
+
+
+def test_a_server_that_hangs_up_on_a_subscriber_ends_it(redis: Running) -> None:
+    def hang_up(data: bytes) -> bytes:
+        raise ConnectionResetError
+
+    with pytest.raises(Unreachable):
+        spoiled(redis, "redis", once(b"message", hang_up))
+
+
+def test_a_process_that_does_nothing_is_not_the_server(redis: Running) -> None:
+    with subprocess.Popen(["sleep", "60"]) as idle:
+        try:
+            with pytest.raises(BenchError, match="not what was measured"):
+                measure(plan_for("redis", Running(redis.host, redis.port, idle.pid, ""), Load(1, 1), 1))
+        finally:
+            idle.kill()
+
+
+def test_pings_between_messages_are_answered_and_break_nothing() -> None:
+    pings = 0
+
+    def ping(data: bytes) -> bytes:
+        nonlocal pings
+        if not data.startswith(b"MSG ") or not data.endswith(b"\r\n"):
+            return data
+        pings += 1
+        return b"PING\r\n" + data + b"PING\r\n"
+
+    with NATS.started() as running:
+        tally = spoiled(running, "nats", ping)
+    assert pings > 10
+    assert tally.published > 10
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 5, 7, 1000])
+def test_what_is_heard_does_not_depend_on_how_it_was_cut(step: int) -> None:
+    messages = [NATS.message(b"topic0", b"%08d" % number) for number in range(5)]
+    heard = b"".join(b"PING\r\n" * (number % 3) + messages[number % 5] for number in range(23)) + b"PING\r\n"
+    ours, theirs = socket.socketpair()
+    with ours, theirs, select.epoll() as epoll:
+        stream = Stream(ours, Refrain(messages), NATS, epoll)
+        for start in range(0, len(heard), step):
+            theirs.sendall(heard[start : start + step])
+            stream.ready()
+        assert stream.count == 23
+        assert not stream.heard_more_than(23)
+        assert theirs.recv(1000) == b"PONG\r\n" * heard.count(b"PING\r\n")
+        theirs.sendall(b"PIN")
+        stream.ready()
+        assert stream.heard_more_than(23), "the beginning of a ping, or of something else, is left over"
+        theirs.sendall(b"K")
+        with pytest.raises(WrongReply):
+            stream.ready()
+
+
+def test_nothing_may_be_heard_where_nothing_is_acknowledged() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, select.epoll() as epoll:
+        stream = Stream(ours, Refrain([b""]), NATS, epoll)
+        theirs.sendall(b"PING\r\n")
+        stream.ready()
+        assert stream.count == 0
+        theirs.sendall(b"-ERR 'Slow Consumer'\r\n")
+        with pytest.raises(WrongReply, match="Slow Consumer"):
+            stream.ready()
+
+
+@pytest.mark.parametrize(
+    ("load", "subscribers"), [(Load(8, 1, topics=8), 7), (Load(9, 1, topics=8), 8), (Load(1, 1, 1, 7), 1)]
+)
+def test_a_plan_that_makes_no_sense_is_refused(load: Load, subscribers: int) -> None:
+    with pytest.raises(ValueError, match=r"too few|shared out|shortest"):
+        plan_for("redis", Running("127.0.0.1", 1, 1, ""), load, subscribers)
+
+
+def run(*options: str) -> str:
+    with subprocess.Popen(
+        [sys.executable, "-m", "bench.fanout", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        output, errors = process.communicate(timeout=100 * time_factor())
+    assert process.returncode == 0, errors
+    assert errors == ""
+    assert [each for each in psutil.process_iter() if session_of(each) == process.pid] == []
+    return output
+
+
+def session_of(process: psutil.Process) -> int:
+    try:
+        return os.getsid(process.pid)
+    except ProcessLookupError:
+        return 0
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any], str]:
+    """What a short comparison printed, its JSON, and the page that it was put into."""
+    folder = tmp_path_factory.mktemp("fanout")
+    (folder / "page.md").write_text(PAGE)
+    options = ["--load=1x1", "--load=8x64-topics", "--subscribers=1", "--subscribers=10"]
+    output = run("--runs=1", "--seconds=0.1", *options, f"--json={folder}/all.json", f"--markdown={folder}/page.md")
+    return output, json.loads((folder / "all.json").read_text()), (folder / "page.md").read_text()
+
+
+def test_every_server_is_measured_in_every_case_that_can_be(ran: tuple[str, dict[str, Any], str]) -> None:
+    cases = ran[1]["cases"]
+    seen = {(case["server"], case["publishers"], case["topics"], case["subscribers"]) for case in cases}
+    assert seen == {(server, *case) for server in DIALECTS for case in [(1, 1, 1), (1, 1, 10), (8, 8, 10)]}
+    assert len(cases) == len(seen)
+
+
+def test_figures_agree_with_each_other(ran: tuple[str, dict[str, Any], str]) -> None:
+    output, data, _ = ran
+    theirs = {
+        (case["topics"], case["subscribers"]): case["rate_per_core"]
+        for case in data["cases"]
+        if case["server"] == "redis"
+    }
+    for case in data["cases"]:
+        (tally,) = case["runs"]
+        assert case["rate"] == pytest.approx(tally["delivered"] / tally["seconds"])
+        assert case["rate_per_core"] == pytest.approx(tally["delivered"] / tally["server_cpu_s"])
+        assert case["ratio"] == pytest.approx(case["rate_per_core"] / theirs[case["topics"], case["subscribers"]])
+        assert f"{case['rate_per_core']:,.0f}" in output
+    for name in (*DIALECTS, "machine", "python", "method"):
+        assert any(line.startswith(name) and str(data["settings"][name]) in line for line in output.splitlines())
+
+
+def test_the_page_has_the_tables_and_keeps_the_rest(ran: tuple[str, dict[str, Any], str]) -> None:
+    _, data, page = ran
+    assert page.startswith("# ours\n\n<!-- begin fanout -->\n|")
+    assert page.endswith("<!-- end fanout -->\n\nmore\n")
+    assert "old" not in page
+    for table in page.split("\n\n"):
+        rows = [line for line in table.splitlines() if line.startswith("|")]
+        assert len({row.count("|") for row in rows}) <= 1
+    for name in DIALECTS:
+        assert f"| {data['settings'][name]} |" in page
+
+
+def tally(delivered: int, cpu: float, p50: float | None = None) -> Tally:
+    return Tally(1.0, delivered, delivered, cpu, 1.0, p50, p50)
+
+
+@pytest.mark.parametrize(("cpu", "cell"), [(0.5 / WANTED, f"| {WANTED:.2f} |"), (2.0, "| **0.25** |")])
+def test_a_target_is_judged_by_cost_and_not_by_speed(cpu: float, cell: str) -> None:
+    report = Report({"redis": "R", "skywalker": "S", "method": "m", "machine": "m"}, ["redis", "skywalker"])
+    case = Case(Load(1, 64), 10)
+    for delivered in (900, 1000, 5000):
+        report.add(case, "redis", tally(delivered, 0.5))
+        report.add(case, "skywalker", tally(delivered, cpu))
+    assert report.median(case, "redis", "rate") == 1000
+    assert any(line.endswith(cell) for line in report.markdown())
+    reached = 0 if "**" in cell else 1
+    assert f"skywalker per core-second: {reached} of 1 cases" in list(report.lines())[-1]
+
+
+def test_what_was_not_measured_is_not_judged() -> None:
+    report = Report({"nats": "N", "method": "m", "machine": "m"}, ["nats"])
+    case = Case(Load(1, 1), 10)
+    report.add(case, "nats", tally(1000, 0.5, 100.0))
+    assert report.ratio(case) is None
+    assert not any("redis" in line for line in (*report.lines(), *report.markdown()))
+
+
+@pytest.mark.parametrize("option", ["--load=3x3", "--server=kafka", "--runs=0", "--seconds=0", "--subscribers=0"])
+def test_an_option_that_makes_no_sense_is_a_usage_error(option: str) -> None:
+    command = [sys.executable, "-m", "bench.fanout", option]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert option.split("=")[0] in done.stderr
+
+
+def test_a_page_without_a_place_is_noticed_before_anything_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("# ours\n")
+    command = [sys.executable, "-m", "bench.fanout", f"--markdown={tmp_path}/page.md"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    assert done.returncode == 1
+    assert "<!-- begin fanout -->" in done.stderr
+    assert "Traceback" not in done.stderr
