@@ -18,6 +18,7 @@ cdef int SUBSCRIBE_TYPED
 cdef int UNSUBSCRIBE
 cdef bytes ACKED
 cdef Py_ssize_t MAX_IN_FLIGHT
+cdef double NEVER
 
 
 cdef class PubSub(Connection):

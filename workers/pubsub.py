@@ -42,6 +42,10 @@ MAX_IN_FLIGHT: Final = 256 * 1024
 """Bytes that one connection may have on their way to other workers before it is read on."""
 
 
+NEVER: Final = math.inf
+"""The deadline of a publication, which has none."""
+
+
 class PubSub(Connection):
     """A client's connection, what it subscribes to, and what of its own is not acked yet."""
 
@@ -123,7 +127,7 @@ class PubSub(Connection):
             self._topic, self._name = topic, bus_topic(topic)
         publication = Publication.__new__(Publication)
         publication.begin(self._name, self.turn.now, value, None)
-        publication.begin_for(self, b"", b"", math.inf)
+        publication.begin_for(self, b"", b"", NEVER)
         publication.begin_as(len(whole))
         publication.form = form
         if form:
