@@ -113,11 +113,15 @@ class Connection(Outlet):
 
     def last_words(self, chunk: bytes, reason: str) -> None:
         """Write `chunk` and then close; nothing more is read or answered."""
+        self.router.log.info("connection-refused", peer=self.peer, reason=reason)
+        self.finish(chunk)
+
+    def finish(self, chunk: bytes) -> None:
+        """Do the same without a word in the log."""
         self.gone = True
         self._parked = {}
         self._lost(self.forget())
         self.push(chunk)
-        self.router.log.info("connection-refused", peer=self.peer, reason=reason)
 
     def drained(self) -> None:
         # A full close with unread input would have the kernel destroy the last words on their way.

@@ -88,12 +88,11 @@ class Feed:
         self._carrier = self._source.carrier
         waiters, self._pending = self._pending, []
         self._asked = []
-        if self._carrier is None or not self.audience:
-            self._carrier = None
-            self._effected(waiters)
-        else:
+        if self._carrier is not None and self.audience:
             self._asked.append(waiters)
             self._carrier.subscribe(self)
+        else:
+            self._effected(waiters)
 
     def _effected(self, waiters: list[Waiter]) -> None:
         for waiter in waiters:

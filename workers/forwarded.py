@@ -171,7 +171,8 @@ class Forwarded(Carrier):
         self._messages.tell(SUBSCRIBE, feed.topic, NONE)
 
     def forget_feed(self, feed: Feed) -> None:
-        self._feeds.pop(feed.topic, None)
+        if self._feeds.get(feed.topic) is feed:
+            del self._feeds[feed.topic]
 
     def decided(self, number: bytes, outcome: int) -> None:
         """Say what became of a value that came for one of our clients: TOOK or LOST."""

@@ -28,6 +28,7 @@ cdef class PubSub(Connection):
     cdef list _items
     cdef object _unacked
     cdef Py_ssize_t _in_flight
+    cdef Py_ssize_t _changes
     cdef bint _gated
     cdef str _over
     cdef bytes _topic
@@ -41,7 +42,7 @@ cdef class PubSub(Connection):
     cpdef published(self, publication)
     @cython.locals(acks=Py_ssize_t)
     cdef _ack(self)
-    cdef bint _must_wait(self) except -1
+    cdef bint _must_wait(self, int code) except -1
     @cython.locals(publication=Publication, router=Router)
     cdef _publish(self, bytes topic, bytes form, bytes value, bytes whole)
     @cython.locals(own=Subscription)

@@ -42,6 +42,8 @@ MAX_IN_FLIGHT: Final = 256 * 1024
 """Bytes that one connection may have on their way to other workers before it is read on."""
 
 
+HUNG_UP: Final = "the peer closed it"
+
 NEVER: Final = math.inf
 """The deadline of a publication, which has none."""
 
@@ -50,7 +52,7 @@ class PubSub(Connection):
     """A client's connection, what it subscribes to, and what of its own is not acked yet."""
 
     __slots__ = (
-        "_gated", "_in_flight", "_items", "_name", "_over", "_subscriptions", "_tail", "_topic", "_unacked",
+        "_changes", "_gated", "_in_flight", "_items", "_name", "_over", "_subscriptions", "_tail", "_topic", "_unacked",
         "_unfinished", "_wording",
     )  # fmt: skip
 
@@ -62,7 +64,8 @@ class PubSub(Connection):
         self._items: list[Item] = []  # that are read, and wait for those before them
         self._unacked: deque[Publication | Subscription | Ending] = deque()  # in the order they are to be acked
         self._in_flight = 0  # bytes of what is published and not acked
-        self._gated = False  # the ring has changed under what is not acked
+        self._changes = 0  # subscribes and unsubscribes that are not acked
+        self._gated = False  # nothing is published until all is acked: the ring has changed, or the owner is behind
         self._over = ""  # why nothing more is read once all is acked
         self._topic = self._name = b""  # the last one, and what the bus calls it
         self._unfinished: Unfinished | None = None
@@ -84,7 +87,7 @@ class PubSub(Connection):
     def _obey(self, items: list[Item]) -> None:
         """Do what was asked, as far as nothing before it holds it up."""
         for at, item in enumerate(items):
-            if self._unacked and self._must_wait():
+            if self._unacked and self._must_wait(item[0]):
                 self._items = items[at:]
                 self.pause()
                 return
@@ -98,11 +101,15 @@ class PubSub(Connection):
                 return
         self._items = []
 
-    def _must_wait(self) -> bool:
+    def _must_wait(self, code: int) -> bool:
+        # What is published and what is subscribed to go different ways to the owner: neither may overtake the other.
+        is_publish = code in (PUBLISH, PUBLISH_TYPED)
         return bool(
             self._gated
             or self._over
+            or (self._changes if is_publish else self._in_flight)
             or self._in_flight > MAX_IN_FLIGHT
+            or self.router.bytes_held > self.router.limits.waiting_bytes
             or len(self._unacked) >= self.router.limits.max_calls
         )
 
@@ -139,26 +146,31 @@ class PubSub(Connection):
             self.push(ACKED)
         else:
             self._in_flight += publication.size
+            router.bytes_held += publication.size
             self._unacked.append(publication)
+            carrier = publication.carrier
+            if carrier is not None and carrier.congested():
+                self._gated = True
 
     def _subscribe(self, topic: bytes, typed: bool) -> None:
         subscription = self._subscriptions.get(topic)
         if subscription is not None:
             subscription.typed = typed
-            self._unacked.append(subscription)
+            self._await(subscription)
             self._ack()
         else:
             subscription = self._subscriptions.add(topic, bus_topic(topic), typed)
-            self._unacked.append(subscription)
+            self._await(subscription)
             subscription.ask()
 
     def _unsubscribe(self, topic: bytes) -> None:
-        ending = Ending(self, topic)
-        self._unacked.append(ending)
-        if self._subscriptions.get(topic) is not None:
-            self._subscriptions.end(topic, ending)
-        else:
-            ending.in_effect()
+        ending = Ending(self, topic, self._subscriptions.remove(topic))
+        self._await(ending)
+        ending.ask()
+
+    def _await(self, change: Subscription | Ending) -> None:
+        self._changes += 1
+        self._unacked.append(change)
 
     def _end(self, reason: str) -> None:
         """Read nothing more, and close once what came before is acked."""
@@ -177,7 +189,9 @@ class PubSub(Connection):
         if self._unacked:
             # It may only have ended its own half, and wait for these.
             self.pause()
-        self._end("the peer closed it")
+            self._over = HUNG_UP
+        else:
+            self.close(HUNG_UP)
 
     # What has come into effect.
 
@@ -197,6 +211,9 @@ class PubSub(Connection):
             acked = unacked.popleft()
             if isinstance(acked, Publication):
                 self._in_flight -= acked.size
+                self.router.bytes_held -= acked.size
+            else:
+                self._changes -= 1
             acks += 1
         if self.gone:
             return
@@ -204,10 +221,11 @@ class PubSub(Connection):
             self.push(ACKED * acks)
         if not unacked:
             self._gated = False
-            if self._over:
+            if self._over == HUNG_UP:
+                self.finish(b"")
+            elif self._over:
                 self.last_words(b"", self._over)
-                return
-        if self.paused and not self._must_wait():
+        if self._items and not self._must_wait(self._items[0][0]):
             items, self._items = self._items, []
             self.go_on()
             self._obey(items)

@@ -220,10 +220,11 @@ class Session(Connection):
 
     def unsubscribe(self, id: bytes, subscription_id: bytes) -> None:
         """Have no more of them pushed."""
-        if self._subscriptions is None or self._subscriptions.get(subscription_id) is None:
+        subscription = None if self._subscriptions is None else self._subscriptions.remove(subscription_id)
+        if subscription is None:
             self.reply(wire.UNSUBSCRIBE, id, wire.FALSE)
         else:
-            self._subscriptions.end(subscription_id, Ending(self, id))
+            Ending(self, id, subscription).ask()
 
     def subscribed(self, subscription: Subscription) -> None:
         self.reply(wire.SUBSCRIBE, subscription.key, wire.TRUE)

@@ -11,7 +11,6 @@ cdef class Subscription(Subscriber):
     cdef public bytes key
     cdef public bint typed
     cdef public bint done
-    cdef public bint ended
     cdef public bytes head
     cdef public Py_ssize_t size
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Subscription(Subscriber):
     """One of them. It stands in the junction once it is in effect where its topic is owned."""
 
-    __slots__ = ("connection", "done", "ended", "head", "key", "size", "typed")
+    __slots__ = ("connection", "done", "head", "key", "size", "typed")
 
     def begin_for(self, connection: Connection, key: bytes, typed: bool) -> None:
         """Set up what it has besides begin(). A `typed` one gets what was published with its hint and flags."""
@@ -26,7 +26,6 @@ class Subscription(Subscriber):
         self.key = key  # what its connection calls it
         self.typed = typed
         self.done = False  # it is in effect
-        self.ended = False
         self.head = b""  # what its messages began with that were `size` bytes long
         self.size = 0
 
@@ -64,8 +63,7 @@ class Subscription(Subscriber):
         connection = self.connection
         if not connection.gone:
             connection.subscribed(self)
-            if not self.ended:
-                connection.router.junction.subscribe(self)
+            connection.router.junction.subscribe(self)
 
     def cut_off(self) -> None:
         """Values for it were dropped on their way here: its connection, which cannot know, is to be closed."""
@@ -73,18 +71,32 @@ class Subscription(Subscriber):
 
 
 class Ending:
-    """The end of a subscription, until it is in effect; `key` is what its connection calls that."""
+    """The end of a subscription; `key` is what its connection calls that.
 
-    def __init__(self, connection: Connection, key: bytes) -> None:
+    Values go on coming until it is in effect where the topic is owned: what was handed out there before is on its way.
+    """
+
+    def __init__(self, connection: Connection, key: bytes, subscription: Subscription | None) -> None:
         self.connection = connection
         self.key = key
         self.done = False
+        self._subscription = subscription  # None if there is none to end
+
+    def ask(self) -> None:
+        """Have it come into effect; the connection is told then."""
+        if self._subscription is None:
+            self.in_effect()
+        else:
+            self.connection.router.feeds.change(self._subscription.topic, -1, self)
 
     def in_effect(self) -> None:
-        """Nobody counts it any more."""
+        """Nothing more comes."""
         self.done = True
-        if not self.connection.gone:
-            self.connection.unsubscribed(self)
+        connection = self.connection
+        if self._subscription is not None:
+            connection.router.junction.unsubscribe(self._subscription)
+        if not connection.gone:
+            connection.unsubscribed(self)
 
 
 class Delivery(ClientCall):
@@ -128,16 +140,18 @@ class Subscriptions:
         self._by_key[key] = subscription
         return subscription
 
-    def end(self, key: bytes, ending: Ending | None) -> None:
-        """End one that there is; `ending` is told once that is in effect."""
-        subscription = self._by_key.pop(key)
-        subscription.ended = True
-        router = self._connection.router
-        router.bytes_held -= subscription.cost()
-        router.junction.unsubscribe(subscription)
-        router.feeds.change(subscription.topic, -1, ending)
+    def remove(self, key: bytes) -> Subscription | None:
+        """Take out one that is to end; None if there is none of that name."""
+        subscription = self._by_key.pop(key, None)
+        if subscription is not None:
+            self._connection.router.bytes_held -= subscription.cost()
+        return subscription
 
     def end_all(self) -> None:
         """The connection is gone."""
+        router = self._connection.router
         for key in [*self._by_key]:
-            self.end(key, None)
+            subscription = self.remove(key)
+            assert subscription is not None, "it is there"
+            router.junction.unsubscribe(subscription)
+            router.feeds.change(subscription.topic, -1, None)

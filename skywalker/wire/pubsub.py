@@ -159,7 +159,9 @@ def bus_value(payload: bytes) -> bytes:
     size = len(payload)
     if size < 256:
         return _SHORT[size] + payload
-    return b"\xc5" + size.to_bytes(2, "big") + payload
+    if size < 65536:
+        return b"\xc5" + size.to_bytes(2, "big") + payload
+    return b"\xc6" + size.to_bytes(4, "big") + payload
 
 
 def payload_of(value: bytes) -> bytes:
