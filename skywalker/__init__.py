@@ -8,7 +8,8 @@ A cluster is named by some of its nodes, "a:3443,b:3443", or by what knows them,
 "dns://name:3443" or "consul://host:8500/skywalker".
 
 Names load when first used, so that a program pays for what it uses: the blocking client
-loads neither asyncio nor the server. `skywalker.aio` has the same names for asyncio.
+loads neither asyncio nor the server. `skywalker.aio` has the same names for asyncio, and
+`skywalker.pubsub` is for publishing and subscribing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from skywalker import aio
+    from skywalker import aio, pubsub
     from skywalker.clients.blocking import Client, connect
     from skywalker.clients.interface import Junction, Pending
     from skywalker.clients.local import LocalJunction
@@ -88,6 +89,7 @@ __all__ = [
     "aio",
     "connect",
     "embedded",
+    "pubsub",
 ]
 
 _HOMES: Final = {
@@ -99,8 +101,8 @@ _HOMES: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "aio":
-        return importlib.import_module("skywalker.aio")
+    if name in ("aio", "pubsub"):
+        return importlib.import_module(f"skywalker.{name}")
     if name in __all__:
         home = next((module for module, names in _HOMES.items() if name in names), "skywalker.errors")
         value = getattr(importlib.import_module(home), name)

@@ -20,7 +20,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"members"}),
     frozenset({"config"}),
     frozenset({"discovery"}),
-    frozenset({"clients", "silk"}),
+    frozenset({"clients", "pubsub", "silk"}),
     frozenset({"skywalker", "aio"}),
     frozenset({"pipeline", "cli", "embedding", "pytest_plugin", "__main__"}),
 )
@@ -67,6 +67,9 @@ PURE = (
     "clients.survey",
     "clients.view",
     "clients.way",
+    "pubsub.exchange",
+    "pubsub.message",
+    "pubsub.settings",
 )
 IMPURE = {
     *("asyncio", "concurrent", "io", "logging", "multiprocessing", "os", "pathlib", "select", "selectors", "signal"),

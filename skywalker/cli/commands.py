@@ -23,6 +23,8 @@ _HOMES: Final = {
     "send": "skywalker.cli.meetings",
     "recv": "skywalker.cli.meetings",
     "take": "skywalker.cli.meetings",
+    "publish": "skywalker.cli.pubsub",
+    "subscribe": "skywalker.cli.pubsub",
     "ping": "skywalker.cli.questions",
     "hello": "skywalker.cli.questions",
     "tokens": "skywalker.cli.questions",

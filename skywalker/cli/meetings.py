@@ -50,9 +50,13 @@ def send(asked: Asked, topic: str, value: str, lines: bool, in_flight: int, keep
         from skywalker.cli.stream import Stream
 
         with asked.junction() as junction:
-            return Stream(junction, where, timeout, in_flight, keep_going, asked.as_json).send(
-                form.stream(standard_input())
+            stream = Stream(
+                lambda value: junction.begin("send", where, value, timeout=timeout),
+                in_flight,
+                keep_going,
+                asked.as_json,
             )
+            return stream.send(form.stream(standard_input()))
     what = _standard_input(form) if value == "-" else argument(form, "VALUE", value)
     with asked.junction() as junction:
         started = time.monotonic()

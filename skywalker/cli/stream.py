@@ -9,17 +9,24 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 from skywalker.cli import exits, terminal
 from skywalker.cli.json_form import FormError
 from skywalker.cli.options import failed, result
 from skywalker.errors import Closed, LocalProtocolError, SkywalkerError, Unreachable
 
-if TYPE_CHECKING:
-    from skywalker.clients.blocking import Client
-    from skywalker.clients.interface import Pending
+
+class Pending(Protocol):
+    """A call under way."""
+
+    def result(self) -> object:
+        """Wait for its outcome; raises a SkywalkerError if it failed."""
+
+
+Begin = Callable[[Any], Pending]
+"""Starts the call of one value. Raises a SkywalkerError if it cannot be made."""
 
 
 class Begun(NamedTuple):
@@ -31,14 +38,10 @@ class Begun(NamedTuple):
 
 
 class Stream:
-    """The values of one topic on their way through one client."""
+    """The values of one topic on their way; `begin` starts one of them."""
 
-    def __init__(
-        self, junction: Client, topic: Any, timeout: float, in_flight: int, keep_going: bool, as_json: bool
-    ) -> None:
-        self._junction = junction
-        self._topic = topic
-        self._timeout = timeout
+    def __init__(self, begin: Begin, in_flight: int, keep_going: bool, as_json: bool) -> None:
+        self._begin_one = begin
         self._keep_going = keep_going
         self._as_json = as_json
         self._room = threading.Semaphore(in_flight)
@@ -107,7 +110,7 @@ class Stream:
 
     def _begin(self, value: Any) -> Pending | SkywalkerError:
         try:
-            return self._junction.begin("send", self._topic, value, timeout=self._timeout)
+            return self._begin_one(value)
         except Closed:
             raise
         except SkywalkerError as error:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from skywalker import backoff
 from skywalker.clients import process
 from skywalker.clients.calls import Calls
-from skywalker.clients.connection import Connection, wait_for
+from skywalker.clients.connection import LineConnection, wait_for
 from skywalker.clients.dialer import Dialer
 from skywalker.clients.directs import Directs
 from skywalker.clients.interface import Pending
@@ -88,7 +88,7 @@ class Client(LedJunction):
         super().__init__(Calls(self._settings))
         self._pid = process.pid()
         self._dialer = Dialer(self._settings, self._core.homes)
-        self._main: Connection | None = None
+        self._main: LineConnection | None = None
         self._directs = Directs()
 
     def open(self, timeout: float) -> None:
@@ -151,7 +151,7 @@ class Client(LedJunction):
         sooner = core.wait(now) if self._directs or core.due_at < now + wait else core.main.wait_for_probe(now)
         return wait if sooner is None or sooner > wait else sooner
 
-    def _read(self, wait: float) -> list[tuple[Connection, bytes]]:
+    def _read(self, wait: float) -> list[tuple[LineConnection, bytes]]:
         main = self._main
         if main is None:
             # Not for long, if there are others to read from.
@@ -161,7 +161,7 @@ class Client(LedJunction):
             return self._read_any(wait)
         return [] if main is None else self._read_only(main, wait)
 
-    def _take(self, read: list[tuple[Connection, bytes]], expires: float, now: float) -> None:
+    def _take(self, read: list[tuple[LineConnection, bytes]], expires: float, now: float) -> None:
         core = self._core
         for connection, data in read:
             core.receive(connection.line, data, now)
@@ -171,7 +171,7 @@ class Client(LedJunction):
         if now >= core.routes.dial_at:
             self._dial_direct(now)
 
-    def _read_only(self, main: Connection, wait: float) -> list[tuple[Connection, bytes]]:
+    def _read_only(self, main: LineConnection, wait: float) -> list[tuple[LineConnection, bytes]]:
         """Return what comes over the only connection within `wait` seconds."""
         try:
             if main.unsent:
@@ -186,7 +186,7 @@ class Client(LedJunction):
             return []
         return [] if data is None else [(main, data)]
 
-    def _read_any(self, wait: float) -> list[tuple[Connection, bytes]]:
+    def _read_any(self, wait: float) -> list[tuple[LineConnection, bytes]]:
         """Return what comes over several connections within `wait` seconds, and take in what else happens."""
         turn = self._directs.wait(wait)
         if not turn.is_all_reading():
@@ -213,7 +213,7 @@ class Client(LedJunction):
             return
         if sock is not None:
             with self._lock:
-                self._main = Connection(sock, self._core.main)
+                self._main = LineConnection(sock, self._core.main)
                 self._directs.watch(self._main)
                 self._core.connected_to_node(time.monotonic(), self._dialer.address)
                 self._act()
@@ -230,7 +230,7 @@ class Client(LedJunction):
         self._dialer.pause(backoff.delay(self._core.failures - 1, random.random()))
         self._act()
 
-    def _lose(self, connection: Connection, cause: str) -> None:
+    def _lose(self, connection: LineConnection, cause: str) -> None:
         """Close a connection, and issue its calls again."""
         if connection in self._clogged:
             self._clogged.remove(connection)
@@ -279,7 +279,7 @@ class Client(LedJunction):
                 else:
                     connection.shut()
 
-    def _write(self, connection: Connection, data: bytes) -> None:
+    def _write(self, connection: LineConnection, data: bytes) -> None:
         before = connection.unsent
         connection.write(data)
         if before and not connection.unsent:

@@ -15,17 +15,15 @@ READ_BYTES: Final = 64 * KIB
 
 
 class Connection:
-    """The socket of a line. Any thread may write, one at a time; one at a time, the leader, reads and closes."""
+    """A socket. Any thread may write, one at a time; one at a time, the leader, reads and closes."""
 
-    __slots__ = ("_receive_timeout", "fd", "line", "socket", "unsent")
+    __slots__ = ("_receive_timeout", "fd", "socket", "unsent")
 
-    def __init__(self, sock: socket.socket, line: Line) -> None:
+    def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
-        self.line = line
         self.fd = sock.fileno()
         self.unsent = b""
         self._receive_timeout = 0.0  # seconds, as the socket has it
-        line.shell = self
 
     def write(self, data: bytes) -> None:
         """Write what is unsent and then `data`, as much as the kernel takes at once, and keep the rest."""
@@ -70,8 +68,22 @@ class Connection:
 
     def close(self) -> None:
         """Close the socket. The leader does, or whoever finds that there is none."""
-        self.line.shell = None
         self.socket.close()
+
+
+class LineConnection(Connection):
+    """The socket of a line."""
+
+    __slots__ = ("line",)
+
+    def __init__(self, sock: socket.socket, line: Line) -> None:
+        super().__init__(sock)
+        self.line = line
+        line.shell = self
+
+    def close(self) -> None:
+        self.line.shell = None
+        super().close()
 
 
 def wait_for(fd: int, events: int, wait: float) -> bool:

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Final
 
-from skywalker.clients.connection import Connection
+from skywalker.clients.connection import LineConnection
 from skywalker.clients.dialer import ATTEMPT_S, direct_socket, numeric
 from skywalker.clients.line import Line
 from skywalker.clients.way import Dial
@@ -35,8 +35,8 @@ class Attempt:
 class Turn:
     """What has happened in one wait."""
 
-    read: list[tuple[Connection, bytes]] = field(default_factory=list)
-    lost: list[tuple[Connection, OSError]] = field(default_factory=list)
+    read: list[tuple[LineConnection, bytes]] = field(default_factory=list)
+    lost: list[tuple[LineConnection, OSError]] = field(default_factory=list)
     writable: bool = False  # a connection with something unsent has room
     opened: list[Attempt] = field(default_factory=list)  # connections that are there, to be adopted
     failed: list[Dial] = field(default_factory=list)  # those that cannot be made
@@ -51,13 +51,13 @@ class Directs:
 
     def __init__(self) -> None:
         self._poller: select.epoll | None = None
-        self._connections: dict[int, Connection] = {}  # by descriptor; the main one too
+        self._connections: dict[int, LineConnection] = {}  # by descriptor; the main one too
         self._attempts: dict[int, Attempt] = {}  # by descriptor
 
     def __bool__(self) -> bool:
         return self._poller is not None
 
-    def dial(self, main: Connection, wanted: Dial) -> None:
+    def dial(self, main: LineConnection, wanted: Dial) -> None:
         """Begin to make a connection. Raises OSError if that cannot even be begun."""
         if self._poller is None:
             self._poller = select.epoll()
@@ -81,12 +81,12 @@ class Directs:
         """Let a connection that was opened be that of a line."""
         assert self._poller is not None
         attempt.socket.setblocking(True)
-        connection = Connection(attempt.socket, line)
+        connection = LineConnection(attempt.socket, line)
         del self._attempts[connection.fd]
         self._connections[connection.fd] = connection
         self._poller.modify(connection.fd, select.EPOLLIN)
 
-    def watch(self, connection: Connection) -> None:
+    def watch(self, connection: LineConnection) -> None:
         """Wait for what comes over a connection too, and while something is unsent, for room."""
         if self._poller is None:
             return
@@ -97,7 +97,7 @@ class Directs:
             self._connections[connection.fd] = connection
             self._poller.register(connection.fd, events)
 
-    def close_one(self, connection: Connection, main: Connection | None) -> None:
+    def close_one(self, connection: LineConnection, main: LineConnection | None) -> None:
         """Close a connection; do not wait here for anything any more if only `main` is left."""
         if self._poller is not None and self._connections.get(connection.fd) is connection:
             # A copy of the descriptor in a child would keep it registered.
@@ -154,7 +154,7 @@ class Directs:
         del self._attempts[attempt.socket.fileno()]
         attempt.socket.close()
 
-    def rest(self, main: Connection | None) -> None:
+    def rest(self, main: LineConnection | None) -> None:
         """Stop if there is nothing here to wait for besides the main connection."""
         if not self._attempts and not self._connections.keys() - {main.fd if main else -1}:
             self._stop()

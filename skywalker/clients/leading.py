@@ -13,7 +13,7 @@ import time
 from typing import Final
 
 from skywalker.clients.call import Core
-from skywalker.clients.connection import Connection, wait_for
+from skywalker.clients.connection import LineConnection, wait_for
 from skywalker.clients.interface import Pending
 from skywalker.clients.threads import SLACK_S, ThreadedJunction
 from skywalker.errors import Closed
@@ -28,7 +28,7 @@ class LedJunction(ThreadedJunction):
     def __init__(self, core: Core) -> None:
         super().__init__(core)
         self._leader: int | None = None  # the thread that reads and dials; only it closes sockets
-        self._clogged: list[Connection] = []  # those with something unsent
+        self._clogged: list[LineConnection] = []  # those with something unsent
 
     def _wait(self, call: Pending, until_written: bool = False) -> None:
         """Return once `call` has ended, or nothing that was to be written is left."""
@@ -120,7 +120,7 @@ class LedJunction(ThreadedJunction):
             self._core.tick(time.monotonic())
             self._act()
 
-    def _clogged_by(self, call: Pending) -> Connection | None:
+    def _clogged_by(self, call: Pending) -> LineConnection | None:
         """Return the connection that `call` goes over, if something is unsent there. Others are no concern of it."""
         connection = None if call.line is None else call.line.shell
         return connection if connection in self._clogged else None
@@ -139,11 +139,11 @@ class LedJunction(ThreadedJunction):
         """Return the seconds to read for, up to `until`. The lock is held."""
 
     @abc.abstractmethod
-    def _read(self, wait: float) -> list[tuple[Connection, bytes]]:
+    def _read(self, wait: float) -> list[tuple[LineConnection, bytes]]:
         """Return what comes over the connections within `wait` seconds."""
 
     @abc.abstractmethod
-    def _take(self, read: list[tuple[Connection, bytes]], expires: float, now: float) -> None:
+    def _take(self, read: list[tuple[LineConnection, bytes]], expires: float, now: float) -> None:
         """Take in what was read, or that nothing was; `expires` is when the leader's call does. The lock is held."""
 
     @abc.abstractmethod

@@ -17,6 +17,8 @@ COMMANDS = [
     "send",
     "recv",
     "take",
+    "publish",
+    "subscribe",
     "ping",
     "hello",
     "tokens",

@@ -1,0 +1,43 @@
+"""skywalker.pubsub: what is published to a topic reaches whoever is subscribed to it at that moment.
+
+    with skywalker.pubsub.connect(":61626") as broker:
+        with broker.subscribe("sys.alert") as alerts:
+            broker.publish("sys.alert", "It's broke.")
+            message = alerts.get()        # message.topic, message.payload
+
+Names load when first used; `skywalker.pubsub.aio` has the same names for asyncio.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from skywalker.pubsub import aio
+    from skywalker.pubsub.blocking import Broker, Pending, Subscription, connect
+    from skywalker.pubsub.message import Message
+
+__all__ = ["Broker", "Message", "Pending", "Subscription", "aio", "connect"]
+
+_HOMES: Final = {
+    "Broker": "skywalker.pubsub.blocking",
+    "Message": "skywalker.pubsub.message",
+    "Pending": "skywalker.pubsub.blocking",
+    "Subscription": "skywalker.pubsub.blocking",
+    "connect": "skywalker.pubsub.blocking",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "aio":
+        return importlib.import_module("skywalker.pubsub.aio")
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,332 @@
+"""A connection that is made again when it is lost, and the tasks that wait for what comes over it.
+
+All of it runs on one event loop. What tasks ask in one turn of the loop leaves in one write; what is asked alone
+leaves at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from skywalker import backoff
+from skywalker.address import Address
+from skywalker.clients import process
+from skywalker.clients.dialer import ATTEMPT_S, HASTY_S, tune
+from skywalker.clients.homes import Homes, Round
+from skywalker.clients.settings import Settings
+from skywalker.deadlines import PRECISION_S
+from skywalker.dialling import cause_of, is_own_echo
+from skywalker.errors import Closed, SkywalkerError
+from skywalker.limits import KIB
+from skywalker.pubsub.exchange import Ask, Exchange
+from skywalker.pubsub.message import Message
+from skywalker.pubsub.telling import OnGap, tell
+
+MAX_OUTPUT_BYTES: Final = 64 * KIB
+"""Bytes gathered in one turn of the loop at most: a task that begins publish after publish never ends its turn."""
+
+LINGER_S: Final = 1.0
+"""Seconds that close() waits for the event loop to have closed the socket."""
+
+
+class _Link(asyncio.Protocol):
+    """One connection of a channel."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.room = asyncio.Event()
+        self.room.set()
+        self.is_reading = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._channel.received(self, data)
+
+    def pause_writing(self) -> None:
+        self.room.clear()
+
+    def resume_writing(self) -> None:
+        self.room.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.room.set()
+        if not self.lost.done():
+            self.lost.set_result(None)
+        self._channel.lost(self, cause_of(exc or ConnectionResetError("the node closed the connection")))
+
+
+class Channel:
+    """What one exchange goes over."""
+
+    def __init__(self, settings: Settings, exchange: Exchange, on_gap: OnGap | None = None) -> None:
+        self.exchange = exchange
+        self._settings = settings
+        self._on_gap = on_gap
+        self._loop = asyncio.get_running_loop()
+        self._homes = Homes()
+        self._trying = Round(self._homes, random.random)
+        self._link: _Link | None = None
+        self._address: Address | None = None  # where that was made
+        self._redialling: asyncio.Task[None] | None = None
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._flush_is_due = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf
+        self._is_closed = False
+        self._pid = process.pid()
+
+    async def open(self, timeout: float) -> None:
+        """Make the first connection. Raises Unreachable if there is none within `timeout` seconds."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._dial_until(lambda: self._link is not None)
+        except TimeoutError:
+            raise self.exchange.unreachable(self._trying.cause(self._settings.where)) from None
+
+    def ask(self, start: Callable[[float], None]) -> None:
+        """Have `start` ask for something, at the time that it is given."""
+        self.check_open()
+        start(self._loop.time())
+        self._act()
+
+    async def wait_for_room(self, ask: Ask) -> None:
+        """Wait until the node has read some of what was written, the connection is lost, or `ask` is over."""
+        link = self._link
+        if link is None or link.room.is_set():
+            return
+        try:
+            async with asyncio.timeout_at(ask.expires + PRECISION_S):
+                await link.room.wait()
+        except TimeoutError:
+            return
+        except BaseException:
+            self.abandon(ask)
+            raise
+
+    async def wait_until_ended(self, ask: Ask) -> None:
+        """Return once `ask` has ended; abandon it if the task is cancelled."""
+        if ask.ended:
+            return
+        waiter = self._loop.create_future()
+        if ask.waiters is None:
+            ask.waiters = []
+        ask.waiters.append(waiter)
+        try:
+            await waiter
+        except BaseException:
+            self.abandon(ask)
+            raise
+
+    def abandon(self, ask: Ask) -> None:
+        """End `ask`, unless it has ended, because nobody wants its outcome."""
+        if not ask.ended:
+            self.exchange.abandon(ask, self._loop.time())
+            self._act()
+
+    async def message(self, timeout: float | None) -> Message:
+        """Return the next message. A task that is cancelled takes none.
+
+        Raises TimedOut, or Unreachable if there is no connection, once `timeout` seconds are over; Closed.
+        """
+        until = None if timeout is None else self._loop.time() + timeout
+        while True:
+            self.check_open()
+            try:
+                message = self.exchange.take()
+            except SkywalkerError:
+                self._act()
+                raise
+            if message is not None:
+                self._read_or_not()
+                return message
+            try:
+                async with asyncio.timeout_at(until):
+                    await self._arrival()
+            except TimeoutError:
+                if timeout is not None and not self.exchange.waiting:
+                    raise self.exchange.nothing_came(timeout) from None
+
+    async def _arrival(self) -> None:
+        getter: asyncio.Future[None] = self._loop.create_future()
+        self._getters.append(getter)
+        try:
+            await getter
+        except BaseException:
+            if getter in self._getters:
+                self._getters.remove(getter)
+            else:
+                self._wake_getters()  # another may have what this one was woken for
+            raise
+
+    def check_open(self) -> None:
+        """Raise Closed if the channel was closed, or is another process's."""
+        if self._pid != process.pid():
+            raise Closed(f"the connection belongs to process {self._pid}: connect anew in this one")
+        if self._is_closed:
+            raise Closed("the client is closed")
+
+    async def close(self) -> None:
+        """End all that was asked with Closed, and the waiting for the rest."""
+        if self._pid != process.pid():
+            return  # the connection is the parent's, and so is the event loop
+        self._is_closed = True
+        self.exchange.close(Closed("the client was closed"))
+        self._act()
+        if self._timer is not None:
+            self._timer.cancel()
+        while self._getters:
+            _wake(self._getters.popleft())
+        link, self._link = self._link, None
+        if link is not None:
+            link.transport.abort()
+        ending = [*([link.lost] if link else []), *([self._redialling] if self._redialling else [])]
+        if self._redialling is not None:
+            self._redialling.cancel()
+        if ending:
+            await asyncio.wait(ending, timeout=LINGER_S)
+
+    def _act(self) -> None:
+        """Do what the exchange wants done, after every use of it."""
+        exchange = self.exchange
+        for ask in exchange.ended:
+            for waiter in ask.waiters or ():
+                _wake(waiter)
+            ask.waiters = None
+        exchange.ended.clear()
+        for news in exchange.news:
+            self._loop.call_soon(tell, news, self._on_gap)
+        exchange.news.clear()
+        self._wake_getters()
+        link = self._link
+        if link is None:
+            self._redial()
+        elif exchange.hang_up:
+            link.transport.abort()
+            self.lost(link, exchange.hang_up)
+        elif exchange.asked < 2 or exchange.output_bytes > MAX_OUTPUT_BYTES:
+            self._flush()
+        elif exchange.output_bytes and not self._flush_is_due:
+            self._flush_is_due = True
+            self._loop.call_soon(self._flush_turn)
+        self._read_or_not()
+        wait = exchange.wait(self._loop.time())
+        if wait is not None:
+            self._wake_by(self._loop.time() + wait)
+
+    def _wake_getters(self) -> None:
+        """Wake as many as there are messages; whoever finds none, since another was quicker, waits again."""
+        for _ in range(min(self.exchange.waiting, len(self._getters))):
+            _wake(self._getters.popleft())
+
+    def _wake_by(self, at: float) -> None:
+        if at < self._timer_at and not self._is_closed:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._loop.call_at(at, self._tick)
+            self._timer_at = at
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._timer_at = math.inf
+        self.exchange.tick(self._loop.time())
+        self._act()
+
+    # The connection.
+
+    def received(self, link: _Link, data: bytes) -> None:
+        """The node wrote."""
+        if link is self._link:
+            self.exchange.receive(data, self._loop.time())
+            self._act()
+
+    def lost(self, link: _Link, cause: str) -> None:
+        """A connection is lost."""
+        if link is self._link:
+            self._link = None
+            self._homes.avoid(self._address)
+            self.exchange.disconnected(self.exchange.hang_up or cause, self._loop.time())
+            self._act()
+
+    def _flush_turn(self) -> None:
+        self._flush_is_due = False
+        self._flush()
+
+    def _flush(self) -> None:
+        if self._link is not None and (data := self.exchange.output()):
+            self._link.transport.write(data)
+
+    def _read_or_not(self) -> None:
+        """Stop reading while the buffer is full, and go on once it has room."""
+        link = self._link
+        if link is None:
+            return
+        if link.is_reading and self.exchange.is_full:
+            link.is_reading = False
+            link.transport.pause_reading()
+        elif not link.is_reading and self.exchange.has_room:
+            link.is_reading = True
+            self.exchange.reading_again(self._loop.time())
+            link.transport.resume_reading()
+
+    def _redial(self) -> None:
+        if self.exchange.is_busy and self._redialling is None and not self._is_closed:
+            self._redialling = self._loop.create_task(self._dial_while_busy())
+
+    async def _dial_while_busy(self) -> None:
+        try:
+            await self._dial_until(lambda: self._link is not None or not self.exchange.is_busy)
+        finally:
+            self._redialling = None
+
+    async def _dial_until(self, is_over: Callable[[], bool]) -> None:
+        while not is_over():
+            if self.exchange.failures:
+                await asyncio.sleep(backoff.delay(self.exchange.failures - 1, random.random()))
+            await self._attempt()
+
+    async def _attempt(self) -> None:
+        """Try every address, until a node is reached."""
+        round = self._trying = Round(self._homes, random.random)
+        round.found(self._settings.addresses)
+        while (address := round.next()) is not None:
+            try:
+                self._link = await self._dial(address, ATTEMPT_S if round.is_last else HASTY_S)
+            except (OSError, UnicodeError) as error:
+                round.failed(address, cause_of(error))
+                continue
+            self._address = address
+            self._homes.settle()
+            self.exchange.connected(str(address), self._loop.time())
+            break
+        else:
+            self.exchange.disconnected(round.cause(self._settings.where), self._loop.time())
+        self._act()
+
+    async def _dial(self, address: Address, patience: float) -> _Link:
+        async with asyncio.timeout(patience):
+            transport, link = await self._loop.create_connection(lambda: _Link(self), address.host, address.port)
+        sock: socket.socket = transport.get_extra_info("socket")
+        if is_own_echo(sock):
+            transport.abort()
+            raise ConnectionRefusedError("connection refused")
+        if link.lost.done():
+            raise ConnectionResetError("the node closed the connection")
+        tune(sock)
+        return link
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,321 @@
+"""One connection to a node, and those that replace it: what was asked, its acknowledgements, and what was published.
+
+Knows no socket, no clock and no thread: `now` is an argument, in seconds on any one clock. A shell reports what
+happens to the connection, writes what output() returns, and closes where `hang_up` says why.
+What was asked outlives connections: a new one gets all that was not acknowledged, in the order it was asked,
+after the topics that are subscribed to. So a publish may arrive twice, and is never lost unnoticed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final, NamedTuple
+
+from skywalker.clients.silence import PROBE_S, Silence
+from skywalker.deadlines import Deadlines
+from skywalker.errors import Cancelled, SkywalkerError, TimedOut, Unreachable
+from skywalker.pubsub.message import Message, message_of, topic_text
+from skywalker.wire import pubsub
+from skywalker.wire.pubsub import ACK, PUBLISH, PUBLISH_TYPED, SUBSCRIBE, UNSUBSCRIBE, Item, split
+
+_WORDS: Final = {PUBLISH: "publish to", SUBSCRIBE: "subscribe to", UNSUBSCRIBE: "unsubscribe from"}
+
+
+class Ask:
+    """What a node is asked to acknowledge and, once it has `ended`, the `error` to raise, if any.
+
+    Shells derive from it; `waiters` is theirs: whom to wake when it has ended.
+    """
+
+    __slots__ = ("code", "ended", "error", "expires", "frame", "timeout", "topic", "waiters", "was_written")
+
+    def __init__(self) -> None:
+        self.ended = False
+        self.error: SkywalkerError | None = None
+        self.waiters: list[Any] | None = None
+        self.was_written = False  # whether any node may have got it
+
+    def start(self, code: int, topic: bytes, frame: bytes, timeout: float, now: float) -> None:
+        """Say what is asked, with PUBLISH for either kind of it. Its exchange does this, once."""
+        self.code = code
+        self.topic = topic
+        self.frame = frame
+        self.timeout = timeout
+        self.expires = now + timeout
+
+    def __str__(self) -> str:
+        return f"the {_WORDS[self.code]} {topic_text(self.topic)!r}"
+
+
+class News(NamedTuple):
+    """What the owner of a subscription is to be told."""
+
+    text: str
+    is_gap: bool
+    """Whether it listens again, and may have missed something; else it does not listen at the moment."""
+
+
+class Exchange:
+    """All that was asked and not yet acknowledged, the topics subscribed to, and the messages that nobody has taken."""
+
+    def __init__(self, where: str, buffer: int = 0, typed: bool = False) -> None:
+        """`where` is for errors; `buffer` is how many messages may wait, 0 where none are expected."""
+        self.ended: list[Ask] = []  # since the shell last emptied this; likewise:
+        self.news: list[News] = []
+        self.address = ""  # of the connection, or of the last one
+        self.is_connected = False
+        self.hang_up = ""  # why the shell must close the connection, once it must
+        self.failures = 0  # connections and attempts lost in a row, for the back-off
+        self.gaps = 0
+        self.output_bytes = 0  # that output() is to return: what a shell bounds
+        self._where = where
+        self._buffer = buffer
+        self._typed = typed
+        self._asks: dict[Ask, None] = {}  # in the order they were asked
+        self._deadlines = Deadlines()
+        self._topics: dict[bytes, Ask | None] = {}  # each with what will put it into effect, None once it is
+        self._messages: deque[Item] = deque()  # as they came: compressed ones stay small
+        self._lost = ""  # why it does not listen any more, until it does again, and since when
+        self._lost_at = 0.0
+        self._cause = "no connection yet"
+        # Of the present connection:
+        self._owed: deque[Ask] = deque()  # in the order in which they will be acknowledged
+        self._last_renewed: Ask | None = None  # with it all topics of the connection before are in effect again
+        self._out: list[bytes] = []
+        self._tail = b""  # the beginning of a message
+        self._silence = Silence()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a connection is of use."""
+        return bool(self._asks or self._topics)
+
+    @property
+    def asked(self) -> int:
+        """How much was asked that has not ended."""
+        return len(self._asks)
+
+    @property
+    def topics(self) -> list[bytes]:
+        """What it is, or is about to be, subscribed to."""
+        return [*self._topics]
+
+    # The owner's side.
+
+    def publish(self, ask: Ask, topic: bytes, frame: bytes, timeout: float, now: float) -> None:
+        """Have `frame` published, which is about `topic`."""
+        self._begin(ask, PUBLISH, topic, frame, timeout, now)
+
+    def subscribe(self, ask: Ask, topic: bytes, timeout: float, now: float) -> None:
+        """Listen on `topic`. Raises LocalProtocolError if it is too long."""
+        frame = pubsub.subscribe(topic, self._typed)
+        self._topics.setdefault(topic, ask)
+        self._begin(ask, SUBSCRIBE, topic, frame, timeout, now)
+
+    def unsubscribe(self, ask: Ask, topic: bytes, timeout: float, now: float) -> None:
+        """Listen on `topic` no more. Raises LocalProtocolError if it is too long."""
+        frame = pubsub.unsubscribe(topic)
+        self._topics.pop(topic, None)
+        self._begin(ask, UNSUBSCRIBE, topic, frame, timeout, now)
+
+    def _begin(self, ask: Ask, code: int, topic: bytes, frame: bytes, timeout: float, now: float) -> None:
+        ask.start(code, topic, frame, timeout, now)
+        self._asks[ask] = None
+        self._deadlines.add(ask, ask.expires)
+        if self.is_connected:
+            self._write(ask, now)
+
+    def abandon(self, ask: Ask, now: float) -> None:
+        """End `ask` because nobody wants its outcome any more. What was written may take effect."""
+        if ask in self._asks:
+            self._end(ask, Cancelled(f"{ask} was given up by its own client"))
+            self._withdraw(ask, now)
+
+    @property
+    def waiting(self) -> int:
+        """How many messages take() would return."""
+        return len(self._messages)
+
+    def take(self) -> Message | None:
+        """Return the oldest message that waits, None if there is none.
+
+        Raises RemoteProtocolError if it cannot be decompressed; then it is gone, and so is the connection.
+        """
+        if not self._messages:
+            return None
+        item = self._messages.popleft()
+        try:
+            return message_of(item)
+        except SkywalkerError as error:
+            self._end_connection(str(error))
+            raise
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more is to be read for now. An acknowledgement is worth reading all that lies before it."""
+        return 0 < self._buffer <= len(self._messages) and not self._owed
+
+    @property
+    def has_room(self) -> bool:
+        """Whether reading may go on after it was full: not for every message that is taken."""
+        return len(self._messages) <= self._buffer // 2 or bool(self._owed)
+
+    def close(self, error: SkywalkerError) -> None:
+        """End everything that was asked with `error`, and forget the rest."""
+        for ask in [*self._asks]:
+            self._end(ask, error)
+        self._topics.clear()
+        self._messages.clear()
+
+    def unreachable(self, cause: str = "") -> Unreachable:
+        """Return the error that says where no node answered, and why: the last attempt failed, or what is said here."""
+        return Unreachable(f"no node reachable at {self._where}: {cause or self._cause}")
+
+    def nothing_came(self, timeout: float) -> SkywalkerError:
+        """Return the error for whoever has waited for a message in vain."""
+        if not self.is_connected:
+            return self.unreachable()
+        return TimedOut(f"no message came from {self.address} within {timeout:g} s")
+
+    # The connection.
+
+    def connected(self, address: str, now: float) -> None:
+        """There is a new connection: it gets all that the one before had, and what was asked meanwhile."""
+        if self.is_connected:
+            self.disconnected("it was given up halfway", now)  # as an exception in the shell makes happen
+        self.address = address
+        self.is_connected = True
+        for topic, is_asked in self._topics.items():
+            if is_asked is None:
+                renewal = self._last_renewed = Ask()
+                renewal.start(SUBSCRIBE, topic, pubsub.subscribe(topic, self._typed), 0, now)
+                self._write(renewal, now)
+        if self._last_renewed is None:
+            self._lost = ""  # all that was lost has been unsubscribed from
+        for ask in self._asks:
+            self._write(ask, now)
+
+    def disconnected(self, cause: str, now: float) -> None:
+        """The connection is lost, or an attempt to make one has failed."""
+        if self.is_connected and not self._lost and None in self._topics.values():
+            self._lost = f"the connection to {self.address} was lost: {cause}"
+            self._lost_at = now
+            self.news.append(News(f"{self._lost}; until there is another, messages are missed", False))
+        self._cause = cause
+        self.failures += 1
+        self.is_connected = False
+        self.hang_up = ""
+        self._owed.clear()
+        self._last_renewed = None
+        self.output()
+        self._tail = b""
+
+    def output(self) -> bytes:
+        """Return what is to be written, and forget it."""
+        data = b"".join(self._out)
+        self._out.clear()
+        self.output_bytes = 0
+        return data
+
+    def receive(self, data: bytes, now: float) -> None:
+        """Take what the node wrote, however it was cut. Never raises; see `hang_up`."""
+        self._silence.broken(now)
+        items, self._tail = split(self._tail + data)
+        for item in items:
+            if self.hang_up:
+                return
+            code = item[0]
+            if code == ACK:
+                self._acknowledged(now)
+            elif code not in (PUBLISH, PUBLISH_TYPED):
+                self._end_connection(f"the node sent code {code}, which has no meaning for a client")
+            elif not self._buffer:
+                self._end_connection("the node sent a message where none was subscribed to")
+            else:
+                self.failures = 0
+                self._messages.append(item)
+
+    def reading_again(self, now: float) -> None:
+        """The shell reads on after it had stopped: what the node had not said meanwhile means nothing."""
+        self._silence.broken(now)
+
+    def _acknowledged(self, now: float) -> None:
+        if not self._owed:
+            self._end_connection("the node acknowledged what it was not asked")
+            return
+        self.failures = 0
+        ask = self._owed.popleft()
+        if ask is self._last_renewed:
+            self._listening_again(now)
+        elif ask in self._asks:
+            if self._topics.get(ask.topic) is ask:
+                self._topics[ask.topic] = None
+            self._end(ask, None)
+
+    def _listening_again(self, now: float) -> None:
+        self._last_renewed = None
+        self.gaps += 1
+        after = now - self._lost_at
+        text = f"{self._lost}; listening again, at {self.address}, after {after:.3g} s: messages may have been missed"
+        self.news.append(News(text, True))
+        self._lost = ""
+
+    # Time.
+
+    def tick(self, now: float) -> None:
+        """End what is due; give up a node that owes an acknowledgement and is silent."""
+        for ask in self._deadlines.due(now):
+            self._end(ask, self._overdue(ask))
+            self._withdraw(ask, now)
+        if self._owed and self._silence.wait(now) == 0:
+            self._end_connection(f"the node has been silent for {PROBE_S:g} s, and owes an acknowledgement")
+
+    def wait(self, now: float) -> float | None:
+        """Return the seconds until the next tick, None if there is nothing to wait for."""
+        wait = self._deadlines.wait(now)
+        if not self._owed or self.hang_up:
+            return wait
+        silence = self._silence.wait(now)
+        return silence if wait is None else min(wait, silence)
+
+    def _overdue(self, ask: Ask) -> SkywalkerError:
+        perhaps = "; it may have taken effect" if ask.was_written else ""
+        if not self.is_connected:
+            return Unreachable(f"{self.unreachable()}, for {ask.timeout:g} s; {ask} was not acknowledged{perhaps}")
+        before = f", nor before: {self._cause}" if self.failures else ""
+        return TimedOut(f"{self.address} did not acknowledge {ask} within {ask.timeout:g} s{before}{perhaps}")
+
+    # Ends.
+
+    def _write(self, ask: Ask, now: float) -> None:
+        if not self._owed:
+            self._silence.broken(now)  # it counts from when an acknowledgement is owed
+        self._owed.append(ask)
+        self._out.append(ask.frame)
+        self.output_bytes += len(ask.frame)
+        ask.was_written = True
+
+    def _end(self, ask: Ask, error: SkywalkerError | None) -> None:
+        del self._asks[ask]
+        self._deadlines.discard(ask, ask.expires)
+        ask.error = error
+        ask.ended = True
+        ask.frame = b""
+        self.ended.append(ask)
+
+    def _withdraw(self, ask: Ask, now: float) -> None:
+        """Undo a subscribe that failed, unless the topic was in effect before, or another asks for it too."""
+        if self._topics.get(ask.topic) is not ask:
+            return
+        others = (each for each in self._asks if each.code == SUBSCRIBE and each.topic == ask.topic)
+        other = self._topics[ask.topic] = next(others, None)
+        if other is None:
+            del self._topics[ask.topic]
+            if self.is_connected:
+                undoing = Ask()
+                undoing.start(UNSUBSCRIBE, ask.topic, pubsub.unsubscribe(ask.topic), 0, now)
+                self._write(undoing, now)
+
+    def _end_connection(self, why: str) -> None:
+        if self.is_connected and not self.hang_up:
+            self.hang_up = why

@@ -1,0 +1,217 @@
+"""What only tasks and event loops can do to the asyncio client of pub/sub."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+
+import pytest
+
+import skywalker
+from skywalker.embedding import Node
+from skywalker.pubsub import aio
+from skywalker.wire import pubsub as wire
+from tests.clients.proxy import Proxy
+from tests.clients.scripted import ScriptedNode
+from tests.clients.test_aio import run
+from tests.helpers import time_factor
+from tests.pubsub.scripted import acknowledge
+
+SOON = 10.0
+
+Nodes = Callable[[int], Node]
+
+
+def test_publishes_of_many_tasks_are_under_way_together(node: Nodes, topic: str) -> None:
+    async def main() -> None:
+        async with (
+            await aio.connect(node(2).pubsub_address) as broker,
+            await broker.subscribe(topic, buffer=10) as messages,
+        ):
+            await asyncio.gather(*(broker.publish(topic, b"%d" % number) for number in range(1_000)))
+            for number in range(1_000):
+                assert (await messages.get(SOON)).payload == b"%d" % number
+
+    run(main())
+
+
+def test_what_tasks_publish_in_one_turn_leaves_in_one_write(scripted: ScriptedNode) -> None:
+    async def main() -> None:
+        async with await aio.connect(scripted.address) as broker:
+            link = broker._channel._link
+            assert link is not None
+            write = link.transport.write
+            writes = []
+            link.transport.write = lambda data: writes.append(data) or write(data)  # type: ignore[method-assign, func-returns-value]
+            connection = await asyncio.to_thread(scripted.next_connection)
+            publishing = asyncio.gather(*(broker.publish("t", b"%d" % number) for number in range(100)))
+            items = await asyncio.to_thread(acknowledge, connection, 100)
+            await publishing
+            assert [item[3] for item in items] == [b"%d" % number for number in range(100)]
+            assert len(writes) <= 2
+
+    run(main())
+
+
+def test_a_cancelled_publish_leaves_those_of_others(node: Nodes, topic: str) -> None:
+    async def main() -> None:
+        async with await aio.connect(node(2).pubsub_address) as broker, await broker.subscribe(topic) as messages:
+            for round in range(20):
+                tasks = [asyncio.create_task(broker.publish(topic, b"%d" % number)) for number in range(30)]
+                await asyncio.sleep(0 if round % 2 else 0.0002 * round)
+                for task in tasks[::3]:
+                    task.cancel()
+                await asyncio.wait(tasks)
+                assert all(task.cancelled() or task.exception() is None for task in tasks)
+                assert not any(task.cancelled() for number, task in enumerate(tasks) if number % 3)
+            await broker.publish(topic, b"last")
+            got = []
+            while (payload := (await messages.get(SOON)).payload) != b"last":
+                got.append(int(payload))
+            # Those that were not cancelled came, in order, each round.
+            assert [number for number in got if number % 3] == [n for n in range(30) if n % 3] * 20
+
+    run(main())
+
+
+def test_a_task_that_is_cancelled_while_it_waits_takes_no_message(node: Nodes, topic: str) -> None:
+    async def main() -> None:
+        async with await aio.connect(node(2).pubsub_address) as broker, await broker.subscribe(topic) as messages:
+            got: list[bytes] = []
+
+            async def take() -> None:
+                got.append((await messages.get(SOON)).payload)
+
+            number = 0
+            for _ in range(200):
+                tasks = [asyncio.create_task(take()) for _ in range(3)]
+                await asyncio.sleep(0)
+                for _ in range(2):
+                    await broker.publish(topic, b"%d" % number)
+                    number += 1
+                tasks[number % 3].cancel()
+                await asyncio.sleep(0)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
+            while len(got) < number:
+                await take()
+            assert sorted(map(int, got)) == list(range(number))
+
+    run(main())
+
+
+def test_a_task_that_is_cancelled_when_it_was_just_woken_wakes_the_next(node: Nodes, topic: str) -> None:
+    async def main() -> None:
+        async with await aio.connect(node(2).pubsub_address) as broker, await broker.subscribe(topic) as messages:
+            tasks = [asyncio.create_task(messages.get(SOON)) for _ in range(2)]
+            await asyncio.sleep(0)
+            channel = messages._channel
+            assert channel._link is not None
+            channel.received(channel._link, wire.publish(topic.encode(), b"1"))
+            tasks[0].cancel()
+            async with asyncio.timeout(2 * time_factor()):  # later some timer would wake it as well
+                assert (await tasks[1]).payload == b"1"
+            assert tasks[0].cancelled()
+
+    run(main())
+
+
+def test_a_timeout_of_asyncio_around_a_loop_over_messages_leaves_the_subscription(node: Nodes, topic: str) -> None:
+    async def main() -> None:
+        async with await aio.connect(node(2).pubsub_address) as broker, await broker.subscribe(topic) as messages:
+
+            async def consume() -> None:
+                async for _ in messages:
+                    pass
+
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(consume(), 0.05)
+            await broker.publish(topic, b"1")
+            assert (await messages.get(SOON)).payload == b"1"
+
+    run(main())
+
+
+def test_a_subscription_listens_again_although_nobody_waits(node: Nodes, proxy: Proxy, topic: str) -> None:
+    async def main() -> None:
+        async with (
+            await aio.connect(proxy.address) as broker,
+            await aio.connect(node(2).pubsub_address) as beside,
+            await broker.subscribe(topic) as messages,
+        ):
+            proxy.cut()
+            async with asyncio.timeout(SOON * time_factor()):
+                while not messages.gaps:
+                    await asyncio.sleep(0.005)
+            await beside.publish(topic, b"1")
+            assert (await messages.get(SOON)).payload == b"1"
+
+    run(main())
+
+
+def test_a_node_that_does_not_read_keeps_tasks_waiting(scripted: ScriptedNode) -> None:
+    async def main() -> None:
+        async with await aio.connect(scripted.address) as broker:
+            connection = await asyncio.to_thread(scripted.next_connection)
+            begun: list[aio.Pending] = []
+            while not begun or not begun[-1].done():
+                begun.append(await broker.begin("t", bytes(60_000), timeout=0.5))
+            with pytest.raises(skywalker.TimedOut):
+                await begun[-1]
+            link = broker._channel._link
+            assert link is not None
+            assert link.transport.get_write_buffer_size() < 4 * 60_000
+            last = asyncio.create_task(broker.publish("t", b"last", timeout=SOON))
+            items = await asyncio.to_thread(acknowledge, connection, len(begun) + 1)
+            assert items[-1][3] == b"last"
+            await last
+
+    run(main())
+
+
+def test_connecting_can_be_cancelled_and_leaves_nothing_behind() -> None:
+    async def main() -> None:
+        connecting = asyncio.create_task(aio.connect("127.0.0.1:1", connect_timeout=SOON))
+        await asyncio.sleep(0.1)
+        connecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run(main())
+
+
+def test_closing_while_it_dials_again_leaves_nothing_behind(proxy: Proxy, topic: str) -> None:
+    async def main() -> None:
+        broker = await aio.connect(proxy.address)
+        await broker.subscribe(topic)
+        proxy.refuse()
+        proxy.cut()
+        with pytest.raises(skywalker.Unreachable):
+            await broker.publish(topic, b"1", timeout=0.2)
+        await broker.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run(main())
+
+
+def test_in_the_child_of_a_fork_the_client_is_of_no_use_and_says_so(node: Nodes, topic: str) -> None:
+    async def main() -> None:
+        async with await aio.connect(node(2).pubsub_address) as broker, await broker.subscribe(topic) as messages:
+            pid = os.fork()
+            if pid == 0:
+                status = 2
+                try:
+                    for use in (broker.publish(topic, b"1"), messages.get()):
+                        with pytest.raises(skywalker.Closed, match="connect anew"):
+                            use.send(None)
+                    status = 0
+                finally:
+                    os._exit(status)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+            await broker.publish(topic, b"1")
+            assert (await messages.get(SOON)).payload == b"1"
+
+    run(main())

@@ -1,0 +1,394 @@
+"""The pure core of the pub/sub clients: bytes in and out, with a clock that the test turns."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skywalker.clients.silence import PROBE_S
+from skywalker.errors import Cancelled, Closed, LocalProtocolError, RemoteProtocolError, TimedOut, Unreachable
+from skywalker.pubsub.exchange import Ask, Exchange
+from skywalker.pubsub.message import Message, publication, topic_bytes
+from skywalker.wire import pubsub
+from skywalker.wire.pubsub import ACKED
+from tests.wire.streams import cut
+
+T0 = 1000.0
+
+
+def make(buffer: int = 100, typed: bool = False) -> Exchange:
+    exchange = Exchange("here", buffer, typed)
+    exchange.connected("a:1", T0)
+    return exchange
+
+
+def publish(exchange: Exchange, payload: bytes, timeout: float = 1.0, now: float = T0) -> Ask:
+    ask = Ask()
+    exchange.publish(ask, b"t", pubsub.publish(b"t", payload), timeout, now)
+    return ask
+
+
+def subscribe(exchange: Exchange, topic: bytes, timeout: float = 1.0, now: float = T0) -> Ask:
+    ask = Ask()
+    exchange.subscribe(ask, topic, timeout, now)
+    return ask
+
+
+def unsubscribe(exchange: Exchange, topic: bytes, timeout: float = 1.0, now: float = T0) -> Ask:
+    ask = Ask()
+    exchange.unsubscribe(ask, topic, timeout, now)
+    return ask
+
+
+def listening(*topics: bytes, buffer: int = 100) -> Exchange:
+    """Return an exchange for which these topics are in effect."""
+    exchange = make(buffer)
+    for topic in topics:
+        subscribe(exchange, topic)
+    exchange.output()
+    exchange.receive(ACKED * len(topics), T0)
+    exchange.ended.clear()
+    return exchange
+
+
+def taken(exchange: Exchange) -> list[Message]:
+    messages = []
+    while (message := exchange.take()) is not None:
+        messages.append(message)
+    return messages
+
+
+# What is asked, and acknowledged.
+
+
+def test_acknowledgements_end_what_was_asked_in_order() -> None:
+    exchange = make()
+    asks = [publish(exchange, b"1"), subscribe(exchange, b"x"), unsubscribe(exchange, b"x")]
+    assert exchange.output() == pubsub.publish(b"t", b"1") + pubsub.subscribe(b"x") + pubsub.unsubscribe(b"x")
+    assert exchange.output() == b""
+    for count in range(3):
+        assert [ask.ended for ask in asks] == [True] * count + [False] * (3 - count)
+        exchange.receive(ACKED, T0)
+    assert exchange.ended == asks
+    assert [ask.error for ask in asks] == [None] * 3
+    assert exchange.wait(T0) is None
+
+
+def test_messages_lie_between_acknowledgements_however_the_stream_was_cut() -> None:
+    stream = ACKED + pubsub.publish(b"t", b"1") + ACKED + pubsub.publish_typed(b"", b"\x07\0", b"") + ACKED
+    for place in range(len(stream) + 1):
+        exchange = make(typed=True)
+        asks = [subscribe(exchange, b"t"), subscribe(exchange, b""), subscribe(exchange, b"t")]
+        for piece in cut(stream, [place]):
+            exchange.receive(piece, T0)
+        assert exchange.ended == asks
+        assert taken(exchange) == [Message("t", b"1"), Message("", b"", 7)]
+        assert exchange.hang_up == ""
+
+
+def test_a_lost_connection_is_replaced_by_one_that_gets_all_that_was_not_acknowledged_in_order() -> None:
+    exchange = make()
+    asks = [publish(exchange, b"%d" % number) for number in range(4)]
+    exchange.output()
+    exchange.receive(ACKED, T0)
+    exchange.disconnected("cut", T0)
+    assert exchange.output() == b""
+    asks.append(publish(exchange, b"4"))
+    exchange.connected("b:2", T0)
+    assert exchange.output() == b"".join(pubsub.publish(b"t", b"%d" % number) for number in range(1, 5))
+    exchange.receive(ACKED * 4, T0)
+    assert exchange.ended == asks
+    assert not any(ask.error for ask in asks)
+
+
+def test_what_came_half_over_a_lost_connection_is_not_completed_by_the_next() -> None:
+    exchange = listening(b"t")
+    exchange.receive(pubsub.publish(b"t", b"lost")[:-1], T0)
+    exchange.disconnected("cut", T0)
+    exchange.connected("b:2", T0)
+    exchange.receive(ACKED + pubsub.publish(b"t", b"whole"), T0)
+    assert taken(exchange) == [Message("t", b"whole")]
+
+
+# Time.
+
+
+def test_what_is_not_acknowledged_in_time_says_where_and_that_it_may_have_taken_effect() -> None:
+    exchange = make()
+    ask = publish(exchange, b"1", timeout=2)
+    wait = exchange.wait(T0)
+    assert wait is not None
+    assert 2 <= wait < 2.02
+    exchange.tick(T0 + 1.99)
+    assert not ask.ended
+    exchange.tick(T0 + 2.02)
+    assert isinstance(ask.error, TimedOut)
+    assert str(ask.error) == "a:1 did not acknowledge the publish to 't' within 2 s; it may have taken effect"
+    # Its acknowledgement is still owed, and is not taken for the next one's.
+    later = publish(exchange, b"2", now=T0 + 3)
+    exchange.receive(ACKED, T0 + 3)
+    assert not later.ended
+    exchange.receive(ACKED, T0 + 3)
+    assert later.ended
+    assert later.error is None
+
+
+def test_without_a_connection_it_says_which_and_why_and_never_reaches_a_later_one() -> None:
+    exchange = Exchange("a:1,b:2")
+    exchange.disconnected("a:1: connection refused", T0)
+    ask = publish(exchange, b"1")
+    exchange.tick(T0 + 1.1)
+    assert isinstance(ask.error, Unreachable)
+    assert str(ask.error).startswith("no node reachable at a:1,b:2: a:1: connection refused")
+    assert "may have taken effect" not in str(ask.error)
+    exchange.connected("b:2", T0 + 2)
+    assert exchange.output() == b""
+
+
+def test_a_connection_that_broke_between_is_named_in_a_timeout() -> None:
+    exchange = make()
+    ask = publish(exchange, b"1")
+    exchange.disconnected("the node closed the connection", T0)
+    exchange.connected("b:2", T0)
+    exchange.tick(T0 + 1.1)
+    assert isinstance(ask.error, TimedOut)
+    assert "b:2" in str(ask.error)
+    assert "the node closed the connection" in str(ask.error)
+
+
+def test_a_node_that_owes_an_acknowledgement_and_is_silent_is_left() -> None:
+    exchange = listening(b"t")
+    exchange.tick(T0 + 1000)
+    assert not exchange.hang_up  # it owes nothing
+    now = T0 + 1000
+    publish(exchange, b"1", timeout=60, now=now)
+    assert exchange.wait(now) == PROBE_S
+    exchange.receive(pubsub.publish(b"t", b"alive"), now + PROBE_S - 1)
+    exchange.tick(now + PROBE_S)
+    assert not exchange.hang_up
+    exchange.tick(now + 2 * PROBE_S - 1)
+    assert "silent" in exchange.hang_up
+    assert (exchange.wait(now + 2 * PROBE_S) or 0) > 1  # nothing more of it is due
+
+
+# Subscriptions.
+
+
+def test_after_a_loss_all_topics_are_subscribed_to_again_and_a_gap_is_told_once_they_are() -> None:
+    exchange = listening(b"a", b"b")
+    exchange.disconnected("cut", T0 + 1)
+    assert [news.is_gap for news in exchange.news] == [False]
+    assert "a:1 was lost: cut" in exchange.news.pop().text
+    exchange.disconnected("b:2: refused", T0 + 2)  # attempts
+    exchange.connected("b:2", T0 + 3)
+    assert exchange.output() == pubsub.subscribe(b"a") + pubsub.subscribe(b"b")
+    exchange.receive(ACKED, T0 + 3)
+    assert (exchange.gaps, exchange.news) == (0, [])
+    exchange.receive(ACKED, T0 + 3)
+    assert exchange.gaps == 1
+    (news,) = exchange.news
+    assert news.is_gap
+    assert "a:1 was lost: cut" in news.text
+    assert "at b:2, after 2 s" in news.text
+
+
+def test_a_loss_while_it_subscribes_again_is_the_same_gap() -> None:
+    exchange = listening(b"a", b"b")
+    exchange.disconnected("first", T0)
+    exchange.connected("b:2", T0)
+    exchange.receive(ACKED, T0)
+    exchange.disconnected("second", T0)
+    exchange.connected("a:1", T0)
+    exchange.receive(ACKED * 2, T0)
+    assert exchange.gaps == 1
+    assert [news.is_gap for news in exchange.news] == [False, True]
+    assert "first" in exchange.news[1].text
+
+
+def test_before_anything_was_in_effect_there_is_no_gap() -> None:
+    exchange = make()
+    ask = subscribe(exchange, b"a")
+    exchange.disconnected("cut", T0)
+    exchange.connected("b:2", T0)
+    exchange.receive(ACKED, T0)
+    assert ask.ended
+    assert (exchange.gaps, exchange.news) == (0, [])
+
+
+def test_what_was_unsubscribed_stays_so_over_a_loss() -> None:
+    exchange = listening(b"a", b"b")
+    unsubscribe(exchange, b"a")
+    exchange.output()
+    exchange.disconnected("cut", T0)
+    exchange.connected("b:2", T0)
+    assert exchange.output() == pubsub.subscribe(b"b") + pubsub.unsubscribe(b"a")
+    assert exchange.topics == [b"b"]
+
+
+def test_a_subscribe_that_fails_is_withdrawn_unless_the_topic_was_in_effect() -> None:
+    exchange = listening(b"old")
+    asks = [subscribe(exchange, b"new"), subscribe(exchange, b"old")]
+    exchange.output()
+    exchange.tick(T0 + 1.1)
+    assert [type(ask.error) for ask in asks] == [TimedOut, TimedOut]
+    assert exchange.output() == pubsub.unsubscribe(b"new")
+    assert exchange.topics == [b"old"]
+    exchange.receive(ACKED * 3, T0 + 1.2)
+    assert exchange.hang_up == ""
+
+
+def test_a_subscribe_that_fails_is_not_withdrawn_while_another_asks_for_the_same() -> None:
+    exchange = make()
+    first, second = subscribe(exchange, b"a", timeout=1), subscribe(exchange, b"a", timeout=5)
+    exchange.output()
+    exchange.tick(T0 + 1.1)
+    assert first.error
+    assert exchange.output() == b""
+    exchange.receive(ACKED * 2, T0 + 1.2)
+    assert second.ended
+    assert exchange.topics == [b"a"]
+
+
+def test_what_is_abandoned_ends_and_its_acknowledgement_is_nobodys() -> None:
+    exchange = make()
+    one, other = publish(exchange, b"1"), publish(exchange, b"2")
+    exchange.abandon(one, T0)
+    exchange.abandon(one, T0)
+    assert isinstance(one.error, Cancelled)
+    exchange.receive(ACKED, T0)
+    assert not other.ended
+    exchange.disconnected("cut", T0)
+    exchange.output()
+    exchange.connected("b:2", T0)
+    assert exchange.output() == pubsub.publish(b"t", b"2")
+
+
+def test_the_end_ends_everything() -> None:
+    exchange = listening(b"a")
+    exchange.receive(pubsub.publish(b"a", b"1"), T0)
+    ask = publish(exchange, b"1")
+    exchange.close(Closed("closed"))
+    assert isinstance(ask.error, Closed)
+    assert exchange.take() is None
+    assert not exchange.is_busy
+
+
+# The buffer.
+
+
+def test_it_is_full_at_the_bound_and_has_room_at_half_of_it() -> None:
+    exchange = listening(b"a", buffer=4)
+    for number in range(4):
+        assert not exchange.is_full
+        exchange.receive(pubsub.publish(b"a", b"%d" % number), T0)
+    assert exchange.is_full
+    for _ in range(2):
+        assert not exchange.has_room
+        exchange.take()
+    assert exchange.has_room
+
+
+def test_an_acknowledgement_is_read_even_where_the_buffer_is_full() -> None:
+    exchange = listening(b"a", buffer=1)
+    exchange.receive(pubsub.publish(b"a", b"1"), T0)
+    assert exchange.is_full
+    unsubscribe(exchange, b"a")
+    assert not exchange.is_full
+    assert exchange.has_room
+    exchange.receive(ACKED, T0)
+    assert exchange.is_full
+
+
+# What a node must not do.
+
+
+@pytest.mark.parametrize(
+    "data", [ACKED, b"\x00", b"\x07", b"\xff", b"\x02\x01a", b"\x03\x01a", b"\x05\x01a"], ids=bytes.hex
+)
+def test_a_node_that_says_what_makes_no_sense_is_left(data: bytes) -> None:
+    exchange = listening(b"a")
+    exchange.receive(pubsub.publish(b"a", b"1") + data + pubsub.publish(b"a", b"2"), T0)
+    assert exchange.hang_up
+    assert [message.payload for message in taken(exchange)] == [b"1"]
+
+
+def test_messages_for_nobody_are_no_way_to_fill_the_memory_of_a_publisher() -> None:
+    exchange = make(buffer=0)
+    exchange.receive(pubsub.publish(b"a", b"1"), T0)
+    assert "subscribed" in exchange.hang_up
+    assert exchange.waiting == 0
+
+
+def test_a_payload_that_cannot_be_decompressed_is_said_and_ends_the_connection() -> None:
+    exchange = listening(b"a")
+    exchange.receive(pubsub.publish_typed(b"a", b"\0\x01", b"no zlib") + pubsub.publish(b"a", b"2"), T0)
+    with pytest.raises(RemoteProtocolError, match="topic 'a': the payload is not zlib"):
+        exchange.take()
+    assert "not zlib" in exchange.hang_up
+    assert taken(exchange) == [Message("a", b"2")]
+
+
+@given(st.binary(max_size=60), st.integers(0, 3))
+def test_any_bytes_are_messages_or_end_the_connection(data: bytes, owed: int) -> None:
+    exchange = listening(b"a")
+    for _ in range(owed):
+        publish(exchange, b"1")
+    exchange.receive(data, T0)
+    for _ in range(exchange.waiting):
+        try:
+            assert exchange.take()
+        except RemoteProtocolError:
+            assert exchange.hang_up
+
+
+# Messages.
+
+
+@pytest.mark.parametrize("hint", [None, 0, 255])
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("payload", [b"", b"a" * 65_535, bytes(range(256)) * 2], ids=["empty", "longest", "dense"])
+def test_what_is_published_is_what_a_typed_subscriber_reads(payload: bytes, compress: bool, hint: int | None) -> None:
+    exchange = listening(b"t")
+    frame = publication(b"t", payload, hint, compress)
+    assert len(frame) <= 1 + 1 + 1 + 2 + 2 + len(payload)
+    exchange.receive(frame, T0)
+    expected = None if hint is None and not compress else hint or 0
+    assert exchange.take() == Message("t", payload, expected)
+
+
+def test_compressing_is_left_where_it_makes_nothing_smaller() -> None:
+    assert publication(b"t", b"ab", None, True) == pubsub.publish_typed(b"t", b"\0\0", b"ab")
+    smaller = publication(b"t", b"a" * 10_000, 3, True)
+    assert len(smaller) < 100
+    assert smaller[3:5] == b"\x03\x01"
+
+
+def test_text_is_utf_8_and_bytes_that_are_not_come_back_as_they_were() -> None:
+    assert topic_bytes("ä") == b"\xc3\xa4"
+    assert topic_bytes(b"\xff") == topic_bytes("\udcff") == topic_bytes(bytearray(b"\xff")) == b"\xff"
+    assert publication(b"t", "ä", None, False) == pubsub.publish(b"t", b"\xc3\xa4")
+    exchange = listening(b"t")
+    exchange.receive(pubsub.publish(b"\xff", b""), T0)
+    message = exchange.take()
+    assert message is not None
+    assert topic_bytes(message.topic) == b"\xff"
+
+
+@pytest.mark.parametrize("topic", [b"x" * 256, "ä" * 128, "\ud800", 7, None])
+def test_a_topic_that_is_none_is_refused(topic: object) -> None:
+    with pytest.raises(LocalProtocolError, match="topic"):
+        topic_bytes(topic)
+
+
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("payload", [b"x" * 65_536, "\ud800", 7, None])
+def test_a_payload_that_is_none_is_refused(payload: object, compress: bool) -> None:
+    with pytest.raises(LocalProtocolError, match="payload"):
+        publication(b"t", payload, None, compress)
+
+
+@pytest.mark.parametrize("hint", [-1, 256, 1.5, "1"])
+def test_a_hint_that_is_none_is_refused(hint: int) -> None:
+    with pytest.raises(LocalProtocolError, match="hint"):
+        publication(b"t", b"", hint, False)

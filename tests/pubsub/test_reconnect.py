@@ -1,0 +1,291 @@
+"""Lost connections: through a proxy in front of a real node, at a node that dies, and at one that a test scripts."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import skywalker
+from skywalker.clients.silence import PROBE_S
+from skywalker.embedding import Node, embedded
+from skywalker.wire import pubsub
+from skywalker.wire.pubsub import PUBLISH, SUBSCRIBE
+from tests.clients.driving import background
+from tests.clients.proxy import Proxy
+from tests.clients.scripted import Connection, ScriptedNode
+from tests.helpers import eventually, time_factor
+from tests.pubsub.driving import Broker, Connect, waiters
+from tests.pubsub.scripted import acknowledge, deliver, read
+
+SOON = 10.0
+
+Nodes = Callable[[int], Node]
+
+
+@pytest.fixture
+def beside(connect: Connect, node: Nodes) -> Broker:
+    """A client of the node behind the proxy, with nothing between."""
+    return connect(node(2).pubsub_address)
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """An address that refuses connections."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # and does not listen
+        yield f"127.0.0.1:{held.getsockname()[1]}"
+
+
+def chosen_first(*nodes: ScriptedNode) -> list[ScriptedNode]:
+    """Return the nodes, the one that has a connection first."""
+    eventually(lambda: not all(node.no_connection_waits() for node in nodes))
+    return sorted(nodes, key=ScriptedNode.no_connection_waits)
+
+
+def subscribed(connect: Connect, node: ScriptedNode, **options: object) -> tuple[Broker, Any, Connection]:
+    """Return a broker, a subscription to "t", and the node's end of that."""
+    broker = connect(node.address)
+    node.next_connection()
+    subscribing = background(lambda: broker.subscribe("t", **options))
+    connection = node.next_connection()
+    acknowledge(connection)
+    return broker, subscribing.result(SOON * time_factor()), connection
+
+
+def test_a_subscriber_listens_to_all_its_topics_again_and_says_so(
+    connect: Connect, beside: Broker, proxy: Proxy, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    reasons: list[str] = []
+    messages = connect(proxy.address).subscribe(topic, f"{topic}-other", on_gap=reasons.append)
+    waiting = background(lambda: messages.get(SOON))
+    eventually(lambda: waiters(messages) == 1)
+    for count in (1, 2):
+        proxy.cut()
+        eventually(lambda count=count: len(reasons) == count, within=SOON)
+        assert messages.gaps == count
+    assert f"{proxy.address} was lost: " in reasons[0]
+    assert "listening again" in reasons[0]
+    told = [record for record in caplog.records if record.name == "skywalker.pubsub"]
+    assert [record.levelno for record in told] == [logging.WARNING] * 4
+    assert told[1].getMessage() == reasons[0]
+    beside.publish(f"{topic}-other", b"1")
+    assert waiting.result(SOON * time_factor()).payload == b"1"
+    beside.publish(topic, b"2")
+    assert messages.get(SOON).payload == b"2"
+
+
+def test_a_callback_may_use_the_subscription_and_what_it_raises_harms_nothing(
+    connect: Connect, beside: Broker, proxy: Proxy, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[object] = []
+
+    def on_gap(reason: str) -> None:
+        seen.append(messages.topics)
+        raise ValueError("from on_gap")
+
+    messages = connect(proxy.address).subscribe(topic, on_gap=on_gap)
+    waiting = background(lambda: messages.get(SOON))
+    eventually(lambda: waiters(messages) == 1)
+    proxy.cut()
+    eventually(lambda: seen == [{topic}], within=SOON)
+    beside.publish(topic, b"1")
+    assert waiting.result(SOON * time_factor()).payload == b"1"
+    assert "from on_gap" in caplog.text
+
+
+def test_what_was_unsubscribed_is_not_subscribed_to_again(
+    connect: Connect, beside: Broker, proxy: Proxy, topic: str
+) -> None:
+    messages = connect(proxy.address).subscribe(topic, f"{topic}-left")
+    messages.unsubscribe(f"{topic}-left")
+    waiting = background(lambda: messages.get(SOON))
+    eventually(lambda: waiters(messages) == 1)
+    proxy.cut()
+    eventually(lambda: messages.gaps == 1, within=SOON)
+    beside.publish(f"{topic}-left", b"1")
+    beside.publish(topic, b"2")
+    assert waiting.result(SOON * time_factor()).payload == b"2"
+
+
+def test_an_idle_publisher_does_not_notice_a_loss(connect: Connect, beside: Broker, proxy: Proxy, topic: str) -> None:
+    broker = connect(proxy.address)
+    with beside.subscribe(topic) as messages:
+        for number in range(3):
+            proxy.cut()
+            broker.publish(topic, b"%d" % number, timeout=SOON)
+            assert messages.get(SOON).payload == b"%d" % number
+
+
+def test_no_publish_is_lost_while_connections_are(connect: Connect, beside: Broker, proxy: Proxy, topic: str) -> None:
+    broker = connect(proxy.address)
+    with beside.subscribe(topic, buffer=100_000) as messages:
+        begun = []
+        for number in range(1_000):
+            begun.append(broker.begin(topic, b"%d" % number, timeout=3 * SOON))
+            if number % 200 == 100:
+                begun[-1].result()
+                proxy.cut()
+        for pending in begun:
+            pending.result()
+        got = []
+        while b"999" not in got:
+            got.append(messages.get(SOON).payload)
+    # Some may have come twice, each time in order.
+    assert set(got) == {b"%d" % number for number in range(1_000)}
+    assert sorted(set(got), key=got.index) == sorted(set(got), key=int)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_worker_that_is_killed_costs_a_gap_and_no_more(connect: Connect, workers: int, topic: str) -> None:
+    with embedded(workers=workers, pubsub=True) as node:
+        broker = connect(node.pubsub_address)
+        messages = broker.subscribe(topic)
+        killed = node.worker_pids()
+        waiting = background(lambda: messages.get(3 * SOON))
+        eventually(lambda: waiters(messages) == 1)
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        eventually(lambda: messages.gaps == 1, within=2 * SOON)
+        broker.publish(topic, b"after", timeout=SOON)
+        assert waiting.result(2 * SOON * time_factor()).payload == b"after"
+        broker.close()
+
+
+def test_the_kernel_watches_over_connections_that_say_nothing(connect: Connect, node: Nodes, topic: str) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    with connect(node(1).pubsub_address).subscribe(topic):
+        made = [int(fd) for fd in os.listdir("/proc/self/fd") if fd not in before]
+        sockets = [socket.socket(fileno=os.dup(fd)) for fd in made if stat.S_ISSOCK(os.stat(fd).st_mode)]
+        kept_alive = [each.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) for each in sockets]
+        for each in sockets:
+            each.close()
+    assert kept_alive == [1, 1]
+
+
+# Addresses.
+
+
+def test_any_address_that_answers_will_do(connect: Connect, node: Nodes, nobody: str, topic: str) -> None:
+    for _ in range(4):  # they are tried in random order
+        broker = connect(f"{nobody}, {node(1).pubsub_address}")
+        with broker.subscribe(topic) as messages:
+            broker.publish(topic, b"1")
+            assert messages.get(SOON).payload == b"1"
+
+
+def test_after_a_loss_another_address_comes_first(connect: Connect) -> None:
+    for _ in range(5):  # the order is random otherwise
+        with ScriptedNode() as one, ScriptedNode() as other:
+            broker = connect(f"{one.address},{other.address}")
+            first, second = chosen_first(one, other)
+            first.next_connection().close()
+            publishing = background(lambda broker=broker: broker.publish("t", b"1"))
+            (item,) = acknowledge(second.next_connection())
+            assert item[0] == PUBLISH
+            publishing.result(SOON * time_factor())
+            broker.close()
+
+
+def test_no_node_is_said_with_every_address_and_why(connect: Connect, nobody: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(skywalker.Unreachable, match=f"{nobody}: connection refused"):
+        connect(nobody, connect_timeout=0.3)
+    assert 0.3 <= time.monotonic() - started < 2 * time_factor()
+
+
+@pytest.mark.parametrize("where", ["a:1,,b:2", "a:1,", "a:0", "a:b", "dns://a:1"])
+def test_what_is_no_address_is_refused(connect: Connect, where: str) -> None:
+    with pytest.raises(skywalker.LocalProtocolError, match="61626"):
+        connect(where)
+
+
+def test_without_a_node_every_call_ends_in_time_and_says_why(connect: Connect, proxy: Proxy) -> None:
+    broker = connect(proxy.address)
+    messages = broker.subscribe("t")
+    proxy.refuse()
+    proxy.cut()
+    for call in (
+        lambda: broker.publish("t", b"1", timeout=0.3),
+        lambda: messages.subscribe("more", timeout=0.3),
+        lambda: messages.unsubscribe("t", timeout=0.3),
+        lambda: messages.get(timeout=0.3),
+    ):
+        started = time.monotonic()
+        with pytest.raises(skywalker.Unreachable, match=f"{proxy.address}: connection refused"):
+            call()
+        assert time.monotonic() - started < 2 * time_factor()
+    assert messages.topics == frozenset()
+
+
+# At a node that does as it is told.
+
+
+def test_a_node_that_does_not_acknowledge_is_named_in_the_timeout(connect: Connect, scripted: ScriptedNode) -> None:
+    broker = connect(scripted.address)
+    with pytest.raises(
+        skywalker.TimedOut, match=f"{scripted.address} did not acknowledge the publish to 't' within 0.2"
+    ):
+        broker.publish("t", b"1", timeout=0.2)
+    with pytest.raises(skywalker.TimedOut, match=r"the subscribe to 't' within 0\.2 s"):
+        broker.subscribe("t", timeout=0.2)
+    broker.close()
+
+
+def test_a_subscribe_that_timed_out_is_withdrawn(connect: Connect, scripted: ScriptedNode) -> None:
+    broker, messages, connection = subscribed(connect, scripted)
+    with pytest.raises(skywalker.TimedOut):
+        messages.subscribe("more", timeout=0.1)
+    assert [item[0] for item in acknowledge(connection, 2)] == [pubsub.SUBSCRIBE, pubsub.UNSUBSCRIBE]
+    assert messages.topics == {"t"}
+    broker.close()
+
+
+def test_a_silent_node_that_owes_an_acknowledgement_is_left_for_another(connect: Connect) -> None:
+    with ScriptedNode() as one, ScriptedNode() as other:
+        broker = connect(f"{one.address},{other.address}")
+        first, second = chosen_first(one, other)
+        silent = first.next_connection()
+        publishing = background(lambda: broker.publish("t", b"1", timeout=4 * PROBE_S))
+        assert read(silent) is not None
+        eventually(lambda: not second.no_connection_waits(), within=2 * PROBE_S)
+        assert read(silent) is None  # the client has left
+        acknowledge(second.next_connection())
+        publishing.result(SOON * time_factor())
+        broker.close()
+
+
+def test_a_node_that_talks_nonsense_is_left_like_a_lost_one(connect: Connect, scripted: ScriptedNode) -> None:
+    broker, messages, connection = subscribed(connect, scripted)
+    deliver(connection, "t", b"1")
+    connection.write_bytes(b"\x09")
+    assert messages.get(SOON).payload == b"1"
+    waiting = background(lambda: messages.get(SOON))
+    again = scripted.next_connection()
+    assert [item[:2] for item in acknowledge(again)] == [(SUBSCRIBE, b"t")]
+    deliver(again, "t", b"2")
+    assert waiting.result(SOON * time_factor()).payload == b"2"
+    assert messages.gaps == 1
+    broker.close()
+
+
+def test_a_payload_that_cannot_be_decompressed_is_told_and_the_subscription_goes_on(
+    connect: Connect, scripted: ScriptedNode
+) -> None:
+    broker, messages, connection = subscribed(connect, scripted, typed=True)
+    connection.write_bytes(pubsub.publish_typed(b"t", b"\0\x01", b"no zlib"))
+    with pytest.raises(skywalker.RemoteProtocolError, match="not zlib"):
+        messages.get(SOON)
+    waiting = background(lambda: messages.get(SOON))
+    again = scripted.next_connection()
+    acknowledge(again)
+    deliver(again, "t", b"2")
+    assert waiting.result(SOON * time_factor()).payload == b"2"
+    broker.close()

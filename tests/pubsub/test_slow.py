@@ -1,0 +1,80 @@
+"""Subscribers that lag behind: the buffer has its bound, then the node, and whoever is cut off is told."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import skywalker
+from skywalker.embedding import Node, embedded
+from skywalker.limits import KIB
+from tests.pubsub.driving import AioSubscription, Connect, unread
+
+SOON = 10.0
+
+LARGEST_READ = 256 * KIB
+"""Bytes that either client reads at a time, at most."""
+
+Nodes = Callable[[int], Node]
+
+
+@pytest.fixture(scope="module")
+def impatient() -> Iterator[Node]:
+    """A node that cuts off whoever lags 256 KiB behind."""
+    with embedded(workers=2, pubsub=True, subscriber_buffer=256 * KIB) as node:
+        yield node
+        assert "Traceback" not in node.log
+
+
+def test_no_more_messages_wait_than_said_and_one_read(connect: Connect, node: Nodes, topic: str) -> None:
+    broker = connect(node(2).pubsub_address)
+    messages = broker.subscribe(topic, buffer=10)
+    payload = bytes(4 * KIB)
+    count = 1_000
+    for _ in range(count):
+        broker.publish(topic, payload)
+    most = 0
+    for _ in range(count):
+        most = max(most, unread(messages))
+        assert messages.get(SOON).payload == payload
+    assert most <= 10 + LARGEST_READ // len(payload)
+    assert messages.gaps == 0
+    if isinstance(messages, AioSubscription):
+        assert most >= 10  # it reads ahead
+
+
+def test_the_topics_can_be_changed_while_the_buffer_is_full(connect: Connect, node: Nodes, topic: str) -> None:
+    broker = connect(node(2).pubsub_address)
+    messages = broker.subscribe(topic, f"{topic}-left", buffer=1)
+    for number in range(3_000):
+        broker.publish(topic, b"%d" % number * 50)
+    messages.unsubscribe(f"{topic}-left")
+    messages.subscribe(f"{topic}-other")
+    broker.publish(f"{topic}-other", b"last")
+    for number in range(3_000):
+        assert messages.get(SOON).payload == b"%d" % number * 50
+    assert messages.get(SOON).payload == b"last"
+    assert messages.gaps == 0
+
+
+def test_whoever_lags_behind_the_nodes_bound_is_cut_off_and_told_and_others_are_not(
+    connect: Connect, impatient: Node, topic: str
+) -> None:
+    broker = connect(impatient.pubsub_address)
+    slow, quick = broker.subscribe(topic, buffer=10), broker.subscribe(topic)
+    count, size = 1_000, 60_000  # far more than the kernel holds for one connection
+    for number in range(count):
+        broker.publish(topic, b"%d " % number + bytes(size))
+        assert quick.get(SOON).payload.startswith(b"%d " % number)
+    got = []
+    while slow.gaps == 0:
+        with contextlib.suppress(skywalker.TimedOut, skywalker.Unreachable):
+            got.append(slow.get(0.1).payload.split()[0])
+    broker.publish(topic, b"last")
+    while got[-1:] != [b"last"]:
+        got.append(slow.get(SOON).payload.split()[0])
+    assert got[:-1] == [b"%d" % number for number in range(len(got) - 1)]
+    assert 1 < len(got) < count
+    assert quick.gaps == 0
