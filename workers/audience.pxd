@@ -18,6 +18,7 @@ cdef class Audiences
 
 cdef class Audience(Subscriber):
     cdef public Py_ssize_t asked
+    cdef public Py_ssize_t changes
     cdef public bint stands
     cdef Audiences _audiences
 

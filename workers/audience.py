@@ -26,12 +26,13 @@ STUCK_S: Final = 1.0
 class Audience(Subscriber):
     """Those of one topic, as one subscriber."""
 
-    __slots__ = ("_audiences", "asked", "stands")
+    __slots__ = ("_audiences", "asked", "changes", "stands")
 
     def begin_for(self, audiences: Audiences) -> None:
         """Set up what it has besides begin()."""
         self.audience = 0
         self.asked = 0  # what it will be once all that was asked is in effect
+        self.changes = 0  # of which are not yet in effect
         self.stands = False  # in the junction
         self._audiences = audiences
 
@@ -77,6 +78,7 @@ class Audiences:
             audience.begin(topic, self._router.turn.now, None, None)
             audience.begin_for(self)
         by, audience.asked = count - audience.asked, count
+        audience.changes += 1
         change = _Change(self, audience, count)
         if self._messages.abroad:
             change.in_effect()  # what another node asks stays here, whatever our ring says
@@ -88,11 +90,12 @@ class Audiences:
         if self._messages.closed:
             return
         audience.audience = count
+        audience.changes -= 1
         self._messages.tell(SUBSCRIBED, audience.topic)
         if not count:
             self._leave(audience)
-            if not audience.asked:
-                self._by_topic.pop(audience.topic, None)
+            if not audience.changes:
+                del self._by_topic[audience.topic]
         elif not audience.stands:
             audience.stands = True
             self._router.junction.subscribe(audience)

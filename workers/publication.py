@@ -39,4 +39,5 @@ class Publication(ClientCall):
 
     def left(self) -> None:
         # The worker that it was on its way to is gone. It may have handed it out before.
-        self.caller.router.publish(self)
+        if self.caller.router.publish(self):
+            self.met()

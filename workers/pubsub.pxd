@@ -37,8 +37,9 @@ cdef class PubSub(Connection):
 
     @cython.locals(items=list, had_tail=bytes)
     cpdef received(self, bytes data)
-    @cython.locals(at=Py_ssize_t, item=tuple, code=int)
     cdef _obey(self, list items)
+    @cython.locals(at=Py_ssize_t, item=tuple, code=int)
+    cdef _obey_each(self, list items)
     cpdef published(self, publication)
     @cython.locals(acks=Py_ssize_t)
     cdef _ack(self)

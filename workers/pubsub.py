@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import socket
+import traceback
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -86,6 +87,14 @@ class PubSub(Connection):
 
     def _obey(self, items: list[Item]) -> None:
         """Do what was asked, as far as nothing before it holds it up."""
+        try:
+            self._obey_each(items)
+        except Exception:
+            # A mistake of ours costs the connection that met it, not everybody on this worker.
+            self.router.log.error("bug", peer=self.peer, trace=traceback.format_exc())
+            self._end("a mistake in the node, see its log")
+
+    def _obey_each(self, items: list[Item]) -> None:
         for at, item in enumerate(items):
             if self._unacked and self._must_wait(item[0]):
                 self._items = items[at:]
@@ -246,6 +255,10 @@ class PubSub(Connection):
         self.last_words(b"", reason)  # there is no word for it in this dialect
 
     def forget(self) -> list[ClientCall]:
+        # What is published goes on without us.
+        self.router.bytes_held -= self._in_flight
+        self._in_flight = 0
+        self._unacked.clear()
         self._subscriptions.end_all()
         if self._unfinished is not None:
             self._unfinished.off()
@@ -257,7 +270,7 @@ class PubSub(Connection):
         pass  # a connection that ends says the same of what is not acked
 
     def waiting(self) -> list[ClientCall]:
-        return []
+        return [each for each in self._unacked if isinstance(each, Publication)]
 
     def ring_changed(self) -> None:
         self._gated = bool(self._unacked)
