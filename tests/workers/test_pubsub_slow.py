@@ -1,0 +1,252 @@
+"""Subscribers that do not read: nobody else notices, and what they get in the end has no gap."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from tests.helpers import eventually, time_factor
+from tests.workers.pubsub_bus import Doors, PubSubNode, doors_of, pubsub_node
+from tests.workers.pubsub_client import PubSubClient, publish
+from tests.workers.wire_client import TIMED_OUT
+
+KIB, MIB = 1024, 1024 * 1024
+SMALL_BUFFER = 4096
+BUFFER = 512 * KIB
+
+
+@pytest.fixture(scope="module", params=[1, 4], ids=["1-worker", "4-workers"])
+def node(request: pytest.FixtureRequest) -> Iterator[PubSubNode]:
+    """A node that keeps but half a megabyte for a subscriber."""
+    with pubsub_node(request.param, subscriber_buffer=BUFFER) as node:
+        yield node
+        node.assert_unharmed()
+
+
+@pytest.fixture
+def doors(node: PubSubNode) -> Iterator[Doors]:
+    with doors_of(node.bus) as doors:
+        yield doors
+
+
+def places(node: PubSubNode) -> Iterator[tuple[int, int, int]]:
+    """Yield telling combinations of the workers of a publisher, of a slow subscriber and of the topic's owner."""
+    last = node.workers - 1
+    yield from dict.fromkeys([(0, 0, 0), (0, last, 0), (0, 0, last), (0, last, last), (0, min(1, last), last)])
+
+
+def numbered(number: int, size: int = 8 * KIB) -> bytes:
+    return number.to_bytes(4, "big") * (size // 4)
+
+
+def numbers(payloads: Sequence[bytes]) -> list[int]:
+    """Return which ones these are; they must be whole."""
+    found = [int.from_bytes(payload[:4], "big") for payload in payloads]
+    assert list(payloads) == [numbered(number, len(payload)) for number, payload in zip(found, payloads, strict=True)]
+    return found
+
+
+def publish_to(publisher: PubSubClient, quick: PubSubClient, topic: bytes, count: range) -> float:
+    """Publish one by one, and read them at the quick subscriber; return the longest time that one of them took."""
+    worst = 0.0
+    for number in count:
+        began = time.monotonic()
+        publisher.publish(topic, numbered(number))
+        assert quick.message() == (topic, numbered(number), b"")
+        worst = max(worst, time.monotonic() - began)
+    return worst
+
+
+def test_a_stalled_subscriber_is_cut_off_and_nobody_else_notices(node: PubSubNode, doors: Doors) -> None:
+    for here, there, owner in places(node):
+        topic = node.bus.topic(owner).encode()
+        stalled = doors.pubsub(there, receive_buffer=SMALL_BUFFER)
+        publisher, quick = doors.pubsub(here), doors.pubsub(there)
+        stalled.subscribe(topic)
+        quick.subscribe(topic)
+        cut_off = node.log.count("event=subscriber-cut-off")
+        before = node.resident()
+        count = 1000
+        assert publish_to(publisher, quick, topic, range(count)) < 0.3 * time_factor()
+        assert node.resident() - before < 8 * MIB
+        assert node.log.count("event=subscriber-cut-off") == cut_off + 1
+        doors.junction(owner).wait_until(topic.decode(), subscribers=1)
+        acks, got, rest = stalled.until_end()
+        assert acks == 0
+        assert numbers([message.payload for message in got]) == [*range(len(got))]
+        assert len(got) < count
+        assert numbered(len(got)).startswith(rest[4 + len(topic) :]), "the rest is a part of the next one"
+        publisher.close()
+        quick.close()
+
+
+def test_a_subscriber_that_is_slow_but_not_too_slow_misses_nothing(node: PubSubNode, doors: Doors) -> None:
+    for here, there, owner in places(node):
+        topic = node.bus.topic(owner).encode()
+        slow, publisher, quick = (
+            doors.pubsub(there, receive_buffer=SMALL_BUFFER),
+            doors.pubsub(here),
+            doors.pubsub(there),
+        )
+        slow.subscribe(topic)
+        quick.subscribe(topic)
+        done = 0
+        for _ in range(10):
+            publish_to(publisher, quick, topic, range(done, done + 50))
+            done += 50
+            got = slow.messages(50)
+            assert numbers([message.payload for message in got]) == [*range(done - 50, done)]
+        slow.publish(topic, b"still heard")
+        assert quick.message().payload == slow.message().payload == b"still heard"
+
+
+def test_a_subscriber_that_publishes_and_does_not_read_blocks_nobody(node: PubSubNode, doors: Doors) -> None:
+    topic = node.bus.topic(node.workers - 1).encode()
+    echo, other = doors.pubsub(0, receive_buffer=SMALL_BUFFER), doors.pubsub(0)
+    echo.subscribe(topic)
+    # It is not read from once its own messages come back, so it is cut off or blocks.
+    assert written_before_it_stops(echo, publish(topic, numbered(0, 60 * KIB))) < 64 * MIB
+    began = time.monotonic()
+    other.subscribe(b"other")
+    other.publish(b"other", b"quick")
+    assert other.message().payload == b"quick"
+    assert time.monotonic() - began < 0.3 * time_factor()
+
+
+def test_a_send_whose_only_listener_is_stalled_is_told_so_and_its_value_is_not_delivered_later() -> None:
+    with pubsub_node(4) as node, doors_of(node.bus) as doors:
+        for here, there, owner in places(node):
+            topic = node.bus.topic(owner)
+            stalled, sender = doors.pubsub(there, receive_buffer=SMALL_BUFFER), doors.junction(here)
+            stalled.subscribe(topic.encode())
+            told: dict[int, object] = {}
+            while len(told) < 200 and list(told.values()).count(TIMED_OUT) < 4:
+                number = len(told)
+                sender.call(":send!", number, 40, topic, numbered(number, 60 * KIB))
+                began = time.monotonic()
+                told[number] = sender.reply()[2]
+                assert time.monotonic() - began < 0.040 + 0.050 + 0.3 * time_factor()
+            met = [number for number, result in told.items() if result is True]
+            assert 0 < len(met) < len(told), "the subscriber was not slow"
+            got: list[int] = []
+            while met[-1] not in got:
+                got += numbers([stalled.message().payload])
+            sender.call(":send!", "last", 5000, topic, numbered(1 << 20))
+            while 1 << 20 not in got:
+                got += numbers([stalled.message().payload])
+            assert sender.reply() == [":send!", "last", True]
+            got.remove(1 << 20)
+            assert set(met) <= set(got), "a sender was told true for a value that did not arrive"
+            assert len(set(got) - set(met)) <= 1, "a value whose sender was told otherwise comes only if half written"
+            assert got == sorted(set(got))
+            stalled.close()
+            sender.close()
+        node.assert_unharmed()
+
+
+class TestAHungWorker:
+    """SIGSTOP hangs worker 1 of 4; SIGCONT lets it go on."""
+
+    COUNT = 500
+
+    @pytest.mark.parametrize("owners", [[0], [2], [0, 2, 3]], ids=["publisher's own", "another's", "of all three"])
+    def test_holds_up_publishers_but_a_moment_and_its_subscribers_are_cut_off(self, owners: list[int]) -> None:
+        with pubsub_node(4) as node, doors_of(node.bus) as doors:
+            topics = [node.bus.topic(owner).encode() for owner in owners]
+            hung, other, quick, publisher = (doors.pubsub(place) for place in (1, 1, 2, 0))
+            for client in (hung, quick):
+                client.subscribe(*topics)
+            another = node.bus.topic(1).encode()
+            other.subscribe(another)
+            before = node.resident()
+            pid = node.pid_of(hung)
+            with node.hung_process(pid):
+                began = time.monotonic()
+                slowest: list[float] = []
+                for number in range(self.COUNT):
+                    for topic in topics:
+                        asked = time.monotonic()
+                        publisher.publish(topic, numbered(number))
+                        slowest.append(time.monotonic() - asked)
+                        assert quick.message() == (topic, numbered(number), b"")
+                held_up = sum(each for each in slowest if each > 0.2)
+                assert held_up < 1.3 * len(owners) * time_factor(), f"{held_up:.1f} of {time.monotonic() - began:.1f} s"
+                assert held_up > 0.5, "it never fell behind"
+                assert node.resident() - before < 20 * MIB
+            assert node.log.count("event=worker-behind") == len(topics)
+            acks, got, rest = hung.until_end()
+            assert (acks, rest) == (0, b"")
+            for topic in topics:
+                payloads = [message.payload for message in got if message.topic == topic]
+                assert numbers(payloads) == [*range(len(payloads))]
+                assert 0 < len(payloads) < self.COUNT
+            # Who missed nothing stays, and the worker is as good as before.
+            publisher.publish(another, b"payload")
+            assert other.message().payload == b"payload"
+            back = doors.pubsub(1)
+            back.subscribe(*topics)
+            for topic in topics:
+                publisher.publish(topic, b"again")
+                assert back.message().payload == quick.message().payload == b"again"
+            assert not any(client.has_input(0.01) for client in (back, quick, other))
+            node.assert_unharmed()
+
+    def test_for_a_short_while_costs_its_subscribers_nothing(self) -> None:
+        with pubsub_node(4) as node, doors_of(node.bus) as doors:
+            topic = node.bus.topic(0).encode()
+            hung, publisher = doors.pubsub(1), doors.pubsub(0)
+            hung.subscribe(topic)
+            with node.hung_process(node.pid_of(hung)):
+                for number in range(100):
+                    publisher.publish(topic, numbered(number, 4 * KIB))
+            assert numbers([message.payload for message in hung.messages(100)]) == [*range(100)]
+            node.assert_unharmed()
+
+    def test_acks_of_what_it_has_to_do_with_wait_and_all_that_follow_on_that_connection(self) -> None:
+        with pubsub_node(4) as node, doors_of(node.bus) as doors:
+            of_hung, elsewhere = node.bus.topic(1).encode(), node.bus.topic(0).encode()
+            waiting, other, hung = doors.pubsub(0), doors.pubsub(0), doors.pubsub(1)
+            with node.hung_process(node.pid_of(hung)):
+                waiting.write(publish(of_hung, b"first") + publish(elsewhere, b"second"))
+                other.publish(elsewhere, b"nobody minds")
+                assert not waiting.has_input(0.2)
+            waiting.acks(2)
+            assert not waiting.has_input(0.01)
+
+    def test_leaves_what_many_publish_to_its_topics_bounded(self) -> None:
+        with pubsub_node(4) as node, doors_of(node.bus) as doors:
+            of_hung = node.bus.topic(1).encode()
+            publishers, hung = [doors.pubsub(0) for _ in range(100)], doors.pubsub(1)
+            before = node.resident()
+            data = publish(of_hung, b"p" * 60_000)
+            with node.hung_process(node.pid_of(hung)):
+                for publisher in publishers:
+                    publisher.socket.setblocking(False)
+                deadline = time.monotonic() + 1.0
+                while time.monotonic() < deadline:
+                    for publisher in publishers:
+                        write_some(publisher, data)
+                # Each may have a quarter of a megabyte on its way, and what it was read too far.
+                assert node.resident() - before < 100 * MIB
+            eventually(lambda: all(publisher.has_input() for publisher in publishers))
+            node.assert_unharmed()
+
+
+def write_some(publisher: PubSubClient, data: bytes) -> None:
+    """Write what the kernel takes."""
+    with contextlib.suppress(BlockingIOError):
+        os.write(publisher.socket.fileno(), data)
+
+
+def written_before_it_stops(client: PubSubClient, data: bytes) -> int:
+    """Write again and again until the node takes no more, or closes; return the bytes written."""
+    client.socket.settimeout(0.3 * time_factor())
+    wrote = 0
+    with contextlib.suppress(TimeoutError, ConnectionError):
+        while wrote < 64 * MIB:
+            wrote += client.socket.send(data)
+    return wrote

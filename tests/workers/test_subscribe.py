@@ -1,0 +1,235 @@
+"""Subscriptions of MessagePack clients: `[":subscribe", id, topic]`, then `[":message", id, value]` for each value."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import msgpack
+import pytest
+
+from tests.helpers import eventually
+from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, Bus, Doors, doors_of, pubsub_node, running_bus
+from tests.workers.wire_client import WireClient, call, packed, raw_call, refusal
+
+NOBODY = {"receivers": 0, "takers": {}, "senders": 0, "subscribers": 0, "age": 0}
+
+VALUES: list[Any] = [
+    None, True, 0, -1, 1 << 63, 1.5, "", "text", b"", b"\xff\x00", [], [1, [2]], {}, {"a": {1: None}},
+    msgpack.ExtType(5, b"x"), "x" * 70_0, msgpack.Timestamp(1, 2),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=[ONE, FOUR, CLUSTER])
+def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
+    with running_bus(request.param) as bus:
+        yield bus
+
+
+@pytest.fixture
+def doors(bus: Bus) -> Iterator[Doors]:
+    with doors_of(bus) as doors:
+        yield doors
+
+
+def everywhere(bus: Bus, doors: Doors) -> list[WireClient]:
+    """Return a MessagePack connection to each place."""
+    return [doors.junction(place) for place in range(len(bus))]
+
+
+def subscribed(client: WireClient, id: Any, topic: Any) -> None:
+    assert client.ask(":subscribe", id, topic) is True
+
+
+def test_what_is_sent_reaches_every_subscriber_as_it_is(bus: Bus, doors: Doors) -> None:
+    subscribers, senders = everywhere(bus, doors), everywhere(bus, doors)
+    for owner, sender in itertools.product(range(len(bus)), senders):
+        topic = bus.topic(owner)
+        for client in subscribers:
+            subscribed(client, "s", topic)
+        for number, value in enumerate(VALUES):
+            assert sender.ask(":send!", number, 5000, topic, value) is True
+        for client in subscribers:
+            assert [client.reply() for _ in VALUES] == [[":message", "s", value] for value in VALUES]
+            assert client.ask(":unsubscribe", 1, "s") is True
+        assert sender.ask(":send!", 1, 0, topic, "nobody") == msgpack.ExtType(0x54, b"\0")
+    assert not any(client.has_input(0.01) for client in subscribers)
+
+
+@pytest.mark.parametrize(
+    "id", [0, 1, -1, 1 << 63, None, True, 1.5, "", "s", b"", b"b", [1, 2], {"a": 1}, "i" * 31, msgpack.ExtType(1, b"x")]
+)
+def test_ids_of_any_kind(bus: Bus, doors: Doors, id: Any) -> None:
+    topic = bus.topic(len(bus) - 1)
+    client = doors.junction()
+    subscribed(client, id, topic)
+    assert doors.junction().ask(":send!", 1, 5000, topic, "value") is True
+    assert client.reply() == [":message", id, "value"]
+    assert client.ask(":unsubscribe", id, id) is True
+    assert client.ask(":unsubscribe", id, id) is False
+
+
+def test_topics_of_any_kind(bus: Bus, doors: Doors) -> None:
+    subscribers, sender = everywhere(bus, doors), doors.junction()
+    for topic in (None, 5, 1.5, b"bin", b"\xff", ["a", 1], {"a": 1}, "t" * 4000, ""):
+        for client in subscribers:
+            subscribed(client, "s", topic)
+        assert sender.ask(":send!", 1, 5000, topic, topic) is True
+        for client in subscribers:
+            assert client.reply() == [":message", "s", topic]
+            assert client.ask(":unsubscribe", 1, "s") is True
+        assert sender.info(topic) == NOBODY
+
+
+def test_a_second_subscription_of_one_id_is_refused_and_the_first_goes_on(bus: Bus, doors: Doors) -> None:
+    first, second = bus.topic(0), bus.topic(len(bus) - 1)
+    client, sender = doors.junction(), doors.junction()
+    subscribed(client, 7, first)
+    for topic in (first, second):
+        client.call(":subscribe", 7, topic)
+        error = client.refusal()
+        assert (error.method, error.id, error.code) == (":subscribe", 7, "bad-id")
+    assert sender.info(second)["subscribers"] == 0
+    assert sender.info(first)["subscribers"] == 1
+    assert sender.ask(":send!", 1, 5000, first, "value") is True
+    assert client.reply() == [":message", 7, "value"]
+    # Once it has ended, the id is free, and at once.
+    client.call(":unsubscribe", 1, 7)
+    client.call(":subscribe", 7, second)
+    assert client.replies(2) == [[":unsubscribe", 1, True], [":subscribe", 7, True]]
+
+
+def test_two_subscriptions_of_one_connection_to_one_topic_are_two(bus: Bus, doors: Doors) -> None:
+    for owner, client in enumerate(everywhere(bus, doors)):
+        topic = bus.topic((owner + 1) % len(bus))
+        subscribed(client, "one", topic)
+        subscribed(client, "two", topic)
+        assert client.info(topic)["subscribers"] == 2
+        assert doors.junction().ask(":send!", 1, 5000, topic, "value") is True
+        assert sorted(client.replies(2)) == [[":message", "one", "value"], [":message", "two", "value"]]
+        assert client.ask(":unsubscribe", 1, "one") is True
+        assert doors.junction().ask(":send!", 1, 5000, topic, "value") is True
+        assert client.reply() == [":message", "two", "value"]
+        assert client.info(topic)["subscribers"] == 1
+
+
+def test_who_sends_to_its_own_subscription_gets_it(bus: Bus, doors: Doors) -> None:
+    for owner, client in enumerate(everywhere(bus, doors)):
+        topic = bus.topic((owner + 1) % len(bus))
+        subscribed(client, "s", topic)
+        client.call(":send!", 1, 5000, topic, "mine")
+        assert sorted(client.replies(2)) == [[":message", "s", "mine"], [":send!", 1, True]]
+
+
+def test_messages_never_come_before_the_answer(bus: Bus, doors: Doors) -> None:
+    clients, senders = everywhere(bus, doors), everywhere(bus, doors)
+    for round in range(40):
+        topic = bus.topic()
+        # Some wait already, and others come at the same time.
+        waiting, meanwhile = senders[round % len(bus)], senders[(round + 1) % len(bus)]
+        for number in range(5):
+            waiting.call(":send!", number, 60_000, topic, number)
+        eventually(lambda waiting=waiting, topic=topic: count_sends(doors, topic) == 5)
+        client = clients[(round * 3) % len(bus)]
+        client.call(":subscribe", "s", topic)
+        for number in range(5, 10):
+            meanwhile.call(":send!", number, 60_000, topic, number)
+        assert client.reply() == [":subscribe", "s", True]
+        got = [client.reply()[2] for _ in range(10)]
+        assert sorted(got) == list(range(10))
+        assert [number for number in got if number < 5] == list(range(5))
+        waiting.replies(5)
+        meanwhile.replies(5)
+        assert client.ask(":unsubscribe", 1, "s") is True
+
+
+def count_sends(doors: Doors, topic: str) -> int:
+    with doors.junction() as census:
+        count: int = census.info(topic)["senders"]
+        return count
+
+
+def test_bad_subscribes_are_refused(doors: Doors) -> None:
+    client = doors.junction()
+    for elements, code in [
+        ((":subscribe", 1), "bad-arity"),
+        ((":subscribe", 1, "t", "more"), "bad-arity"),
+        ((":unsubscribe", 1), "bad-arity"),
+        ((":unsubscribe", 1, 2, 3), "bad-arity"),
+        ((":subscribe", "i" * 40, "t"), "bad-id"),
+        ((":unsubscribe", "i" * 40, "t"), "bad-id"),
+        ((":subscribe", 1, "t" * 4100), "bad-topic"),
+        ((":message", 1, "t"), "unknown-method"),
+    ]:
+        client.call(*elements)
+        assert client.refusal().code == code
+    assert client.ask(":unsubscribe", 1, "never made") is False
+    assert client.info("t") == NOBODY
+
+
+def test_a_value_that_fits_no_frame_with_its_id_is_an_error_and_no_silence(bus: Bus, doors: Doors) -> None:
+    # A send has less around its value than a message with a long id.
+    topic, long_id = bus.topic(len(bus) - 1), "i" * 31
+    short = doors.junction()
+    overhead = len(raw_call(packed(":send!"), b"\x01", b"\x00", packed(topic), packed(b"x" * 60_000))) - 60_000 - 2
+    value = b"x" * (65_535 - overhead)
+    for client in everywhere(bus, doors):
+        subscribed(client, long_id, topic)
+        client.call(":send!", 1, 0, topic, value)
+        answers = client.replies(2)
+        (error,) = (refusal(each) for each in answers if each[0] == ":message")
+        assert (error.id, error.code) == (long_id, "too-large")
+        assert [each for each in answers if each[0] != ":message"] == [[":send!", 1, msgpack.ExtType(0x54, b"\0")]]
+        # It is still subscribed, and who has a shorter id gets it.
+        subscribed(short, 1, topic)
+        assert client.ask(":unsubscribe", 2, "nothing") is False
+        client.call(":send!", 3, 100, topic, value)
+        assert sorted(each[0] for each in client.replies(2)) == [":message", ":send!"]
+        assert short.reply() == [":message", 1, value]
+        assert short.ask(":unsubscribe", 1, 1) is True
+        assert client.ask(":unsubscribe", 4, long_id) is True
+
+
+def test_a_thousand_subscriptions_of_one_connection_and_its_end_frees_them(bus: Bus, doors: Doors) -> None:
+    topics = bus.topics(1000)
+    sender = doors.junction()
+    for place in range(len(bus)):
+        client = doors.junction(place)
+        client.write(b"".join(call(":subscribe", n, topic) for n, topic in enumerate(topics)))
+        assert sorted(id for _, id, result in client.replies(1000) if result is True) == list(range(1000))
+        sender.write(b"".join(call(":send!", n, 5000, topic, n) for n, topic in enumerate(topics)))
+        assert sorted(map(tuple, client.replies(1000))) == [(":message", n, n) for n in range(1000)]
+        assert sorted(id for _, id, result in sender.replies(1000) if result is True) == list(range(1000))
+        client.close()
+        for topic in topics[::97]:
+            sender.wait_until(topic, subscribers=0)
+    for topic in topics:
+        assert sender.info(topic) == NOBODY
+
+
+def test_no_more_than_so_many_subscriptions_fit_a_connection() -> None:
+    with pubsub_node(2, max_calls=50) as node, doors_of(node.bus) as doors:
+        client = doors.junction()
+        for number, topic in enumerate(node.bus.topics(50)):
+            subscribed(client, number, topic)
+        client.call(":subscribe", 50, "one more")
+        assert client.refusal().code == "busy"
+        assert client.ask(":unsubscribe", 51, 7) is True
+        subscribed(client, 50, "one more")
+        node.assert_unharmed()
+
+
+def test_ends_of_subscribers_give_back_all_memory() -> None:
+    with pubsub_node(2) as node, doors_of(node.bus) as doors:
+        topics = node.bus.topics(1000)
+        before = 0
+        for round in range(12):
+            client = doors.junction(round % 2)
+            client.write(b"".join(call(":subscribe", n, topic) for n, topic in enumerate(topics)))
+            client.replies(1000)
+            client.close()
+            if round == 3:
+                before = node.resident()
+        assert node.resident() - before < 3 * 1024 * 1024
+        node.assert_unharmed()
