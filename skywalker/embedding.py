@@ -133,8 +133,10 @@ def start(*, start_timeout: float = START_S, **settings: object) -> Node:
     Raises ConfigError for a wrong setting, StartError with the node's own words if it does not start.
     """
     values = config.checked({"port": 0, "drain_timeout_s": DRAIN_S, **settings})
-    if values.get("pubsub"):
+    if values.get("pubsub", "pubsub_bind" in values):
         values.setdefault("pubsub_port", 0)
+    elif "pubsub" in values:
+        values = {key: value for key, value in values.items() if not key.startswith("pubsub_")}
     flags = [flag for key, value in values.items() for flag in config.BY_KEY[key].flags(value)]
     ignored = {"SKYWALKER_CONFIG", *(setting.variable for setting in config.SETTINGS)}
     environ = {name: value for name, value in os.environ.items() if name not in ignored}

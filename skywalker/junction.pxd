@@ -51,9 +51,8 @@ cdef class Junction:
     @cython.locals(topic=bytes)
     cpdef bint send(self, Call send) except -1
     cpdef publish(self, Call send)
-    cpdef bint pass_on(self, Call send) except -1
     @cython.locals(subscriber=Subscriber)
-    cdef _offer_to_subscribers(self, Call send)
+    cpdef bint pass_on(self, Call send, list subscribers) except -1
     @cython.locals(topic=bytes, receivers=Line, receiver=Call)
     cdef _offer(self, Call send)
     @cython.locals(line=Line, taker=Call)

@@ -185,7 +185,8 @@ class Junction:
         # One offer more while there are listeners to ask: one that is lost meanwhile is not the last hope.
         send.offers += 1
         if topic in self._subscribers:
-            self._offer_to_subscribers(send)
+            # A copy, since one that is given a value may leave, or have others leave.
+            self.pass_on(send, list(self._subscribers[topic]))
         while topic in self._receivers or topic in self._takers:
             self._offer(send)
             if send.offers > 1 or send.answered:
@@ -198,18 +199,14 @@ class Junction:
         send.answered = True
         self.send(send)
 
-    def pass_on(self, send: Call) -> bool:
-        """Offer a value to the subscribers alone. Returns False if nobody took it, or it is answered already."""
+    def pass_on(self, send: Call, subscribers: list[Subscriber]) -> bool:
+        """Offer a value to these alone. Returns False if nobody took it, or it is answered already."""
         send.offers += 1
-        self._offer_to_subscribers(send)
-        send.offers -= 1
-        return send.offers > 0
-
-    def _offer_to_subscribers(self, send: Call) -> None:
-        # A copy, since one that is given a value may leave, or have others leave.
-        for subscriber in list(self._subscribers.get(send.topic, ())):
+        for subscriber in subscribers:
             if subscriber.give(send):
                 send.offers += 1
+        send.offers -= 1
+        return send.offers > 0
 
     def _offer(self, send: Call) -> None:
         topic = send.topic

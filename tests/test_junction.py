@@ -1,8 +1,8 @@
 """The junction against a list: a state machine drives both and compares them after each step.
 
-The model is one list of all that wait, in the order in which they came. The callers of the
-machine behave badly: they refuse values, and being given one makes them close connections,
-their own and others, and with these all that their calls are in the middle of.
+The model is one list of all that wait, in the order in which they came, and one of those that
+subscribe. The callers of the machine behave badly: they refuse values, and being given one makes
+them close connections, their own and others, and with these all that their calls are in the middle of.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from skywalker.junction import Call, Junction
+from skywalker.junction import Call, Junction, Subscriber
 from tests.calls import Listener, Send
 
 T = TypeVar("T")
@@ -46,6 +46,7 @@ class Connection:
     """Whoever calls: all its calls go down with it."""
 
     calls: list[CallerSend | CallerListener] = field(default_factory=list)
+    subscriptions: list[CallerSubscriber] = field(default_factory=list)
     open: bool = True
 
 
@@ -57,12 +58,16 @@ class CallerSend(Send):
         self.world = world
         self.connection = connection
         self.patient = patient  # whether it goes on when every listener that was offered its value is lost
+        self.published = False  # it is for who listens now, and its caller is told nothing
+        self.resumed = 0  # how often it was offered anew
         self.told: list[str] = []
 
     def met(self) -> None:
+        assert not self.published
         self.told.append("met")
 
     def missed(self) -> None:
+        assert not self.published
         self.world.missed(self)
 
 
@@ -83,6 +88,23 @@ class CallerListener(Listener):
         return self.world.give(self, send)
 
 
+class CallerSubscriber(Subscriber):
+    """A subscriber that asks the world what to do with a value."""
+
+    def __init__(self, world: World, connection: Connection, topic: bytes, manner: Manner, audience: int) -> None:
+        super().__init__(topic, world.now, None, None)
+        self.world = world
+        self.connection = connection
+        self.manner = manner
+        self.audience = audience
+        self.came = 0
+        self.given: dict[CallerSend, int] = {}  # how often each value
+
+    def give(self, send: Call) -> bool:
+        assert isinstance(send, CallerSend)
+        return self.world.give_to_subscriber(self, send)
+
+
 @dataclass(eq=False)
 class Meeting:
     """A send while it is being offered, and who must be asked before that is over."""
@@ -90,8 +112,17 @@ class Meeting:
     send: CallerSend
     receivers: list[CallerListener]
     groups: set[bytes]
+    subscribers: list[CallerSubscriber] = field(default_factory=list)
     only: CallerListener | None = None  # a listener that came to a waiting send: nobody else is asked
     anew: bool = False  # all that took it are lost already: whoever is left may be asked, of any group
+
+
+@dataclass(eq=False)
+class Coming:
+    """A subscriber while it is given what waits, the oldest first."""
+
+    subscriber: CallerSubscriber
+    left: list[CallerSend]
 
 
 class World(RuleBasedStateMachine):
@@ -106,8 +137,10 @@ class World(RuleBasedStateMachine):
         # The model.
         self.waiting: list[CallerSend | CallerListener] = []
         self.came: dict[Call, int] = {}
-        self.offered: list[tuple[CallerSend, CallerListener]] = []  # outcomes that the junction must still be told
+        self.subscribed: list[CallerSubscriber] = []
+        self.offered: list[tuple[CallerSend, CallerListener | CallerSubscriber]] = []  # of which the outcome is unknown
         self.meetings: list[Meeting] = []  # those under way, the innermost last
+        self.coming: Coming | None = None
 
     # The model.
 
@@ -127,6 +160,9 @@ class World(RuleBasedStateMachine):
         calls = (call for call in self.waiting if isinstance(call, CallerListener) and call.topic == topic)
         return {call.group for call in calls if call.group is not None}
 
+    def subscribers(self, topic: bytes) -> list[CallerSubscriber]:
+        return [subscriber for subscriber in self.subscribed if subscriber.topic == topic]
+
     def senders(self, topic: bytes) -> list[CallerSend]:
         return [call for call in self.waiting if isinstance(call, CallerSend) and call.topic == topic]
 
@@ -138,6 +174,7 @@ class World(RuleBasedStateMachine):
     def give(self, listener: CallerListener, send: CallerSend) -> bool:
         meeting = self.meetings[-1]
         assert meeting.send is send
+        assert meeting.subscribers == [], "who subscribes comes first"
         assert not listener.waits
         assert listener not in self.waiting or listener.group is not None
         assert not listener.given, "it asked for one value"
@@ -161,14 +198,44 @@ class World(RuleBasedStateMachine):
         self.offered.append((send, listener))
         return True
 
-    def victims(self, listener: CallerListener) -> list[Connection]:
+    def give_to_subscriber(self, subscriber: CallerSubscriber, send: CallerSend) -> bool:
+        if self.meetings and self.meetings[-1].send is send:
+            assert self.meetings[-1].subscribers.pop(0) is subscriber, "each once, in the order they came"
+            return self.takes(subscriber, send)
+        assert self.coming is not None
+        assert self.coming.subscriber is subscriber
+        while self.coming.left[0] not in self.waiting:
+            del self.coming.left[0]  # its caller went while one before it was given
+        assert self.coming.left.pop(0) is send, "the oldest first"
+        self.waiting.remove(send)
+        taken = self.takes(subscriber, send)
+        if not taken and not send.answered:
+            self.waits(send)
+        return taken
+
+    def takes(self, subscriber: CallerSubscriber, send: CallerSend) -> bool:
+        given = subscriber.given[send] = subscriber.given.get(send, 0) + 1
+        assert given <= 1 + send.resumed, "it was given this value before, and has not lost it"
+        if subscriber.manner is Manner.BREAKS:
+            for connection in self.victims(subscriber):
+                self.close(connection)
+        # What is answered already has no outcome.
+        if subscriber.manner is Manner.REFUSES or not subscriber.connection.open or send.answered:
+            return False
+        if self.meetings:
+            self.meetings[-1].anew = False
+        self.offered.append((send, subscriber))
+        return True
+
+    def victims(self, listener: CallerListener | CallerSubscriber) -> list[Connection]:
         """Return the connections that break when this listener is given a value: about half of them."""
-        came = self.came[listener]
+        came = listener.came if isinstance(listener, CallerSubscriber) else self.came[listener]
         return [connection for index, connection in enumerate(self.connections) if came >> index % 8 & 1]
 
     def missed(self, send: CallerSend) -> None:
         assert not self.offers(send), "another listener may still have it"
         if send.patient:
+            send.resumed += 1
             self.begin_meeting(send)
             self.junction.resume(send)
             if self.end_meeting(send):
@@ -183,11 +250,12 @@ class World(RuleBasedStateMachine):
         """Before a value is offered: all receivers leave the list, and are asked one by one."""
         receivers = self.listeners(send.topic, None)
         self.waiting = [call for call in self.waiting if call not in receivers]
-        self.meetings.append(Meeting(send, receivers, self.groups(send.topic)))
+        self.meetings.append(Meeting(send, receivers, self.groups(send.topic), self.subscribers(send.topic)))
 
     def end_meeting(self, send: CallerSend) -> bool:
         """After a value was offered: tell whether it met nobody and is to wait."""
         meeting = self.meetings.pop()
+        assert meeting.subscribers == [], "every subscriber was asked"
         assert meeting.receivers == [], "every receiver was asked"
         assert not meeting.groups & self.groups(send.topic), "every group was asked until one took it"
         if send.answered or self.offers(send):
@@ -200,6 +268,8 @@ class World(RuleBasedStateMachine):
         if not connection.open:
             return
         connection.open = False
+        for subscriber in connection.subscriptions:
+            self.unsubscribe(subscriber)
         for call in connection.calls:
             self.withdraw(call)
             if isinstance(call, CallerSend):
@@ -217,7 +287,13 @@ class World(RuleBasedStateMachine):
                 line.remove(call)  # type: ignore[arg-type]  # it is of the kind that it found there
         assert not call.waits
 
-    def lose(self, send: CallerSend, listener: CallerListener) -> None:
+    def unsubscribe(self, subscriber: CallerSubscriber) -> None:
+        # One that leaves while a value is handed out is asked nevertheless: it refuses.
+        self.junction.unsubscribe(subscriber)
+        if subscriber in self.subscribed:
+            self.subscribed.remove(subscriber)
+
+    def lose(self, send: CallerSend, listener: CallerListener | CallerSubscriber) -> None:
         self.offered.remove((send, listener))
         for meeting in self.meetings:
             if meeting.send is send and not self.offers(send):
@@ -264,6 +340,63 @@ class World(RuleBasedStateMachine):
         elif not met:
             self.waits(send)
             self.junction.wait(send)
+
+    @rule(data=st.data(), topic=some_topic)
+    def publish(self, data: st.DataObject, topic: bytes) -> None:
+        connection = self.pick(data, [each for each in self.connections if each.open])
+        if connection is None:
+            return
+        publication = CallerSend(self, connection, topic, self.now, patient=False)
+        publication.published = True
+        self.came[publication] = len(self.came)
+        self.sends.append(publication)
+        waiting = self.senders(topic)
+        self.begin_meeting(publication)
+        self.junction.publish(publication)
+        assert not self.end_meeting(publication), "it waits for nobody"
+        takers = [taker for offered, taker in self.offered if offered is publication]
+        assert not any(isinstance(taker, CallerSubscriber) for taker in takers), "it is answered from the beginning"
+        assert not publication.waits
+        assert publication.told == []
+        assert [each for each in self.senders(topic) if each in waiting] == [each for each in waiting if each.waits]
+
+    @rule(data=st.data(), topic=some_topic, answered=st.booleans())
+    def pass_on(self, data: st.DataObject, topic: bytes, answered: bool) -> None:
+        """Offer a value from elsewhere to those who subscribe here, and to nobody else."""
+        connection = self.pick(data, [each for each in self.connections if each.open])
+        if connection is None:
+            return
+        send = CallerSend(self, connection, topic, self.now, patient=False)
+        send.answered = answered
+        self.came[send] = len(self.came)
+        self.sends.append(send)
+        self.meetings.append(Meeting(send, [], set(), self.subscribers(topic)))
+        taken = self.junction.pass_on(send, self.junction.subscribers(topic))
+        assert self.meetings.pop().subscribers == [], "every subscriber was asked"
+        assert taken == (self.offers(send) > 0)
+        assert not send.waits
+        if answered:
+            assert not taken
+
+    @rule(data=st.data(), topic=some_topic, manner=some_manner, audience=st.integers(1, 3))
+    def subscribe(self, data: st.DataObject, topic: bytes, manner: Manner, audience: int) -> None:
+        connection = self.pick(data, [each for each in self.connections if each.open])
+        if connection is None:
+            return
+        subscriber = CallerSubscriber(self, connection, topic, manner, audience)
+        subscriber.came = len(self.came) + len(self.subscribed)
+        connection.subscriptions.append(subscriber)
+        self.subscribed.append(subscriber)
+        self.coming = Coming(subscriber, self.senders(topic))
+        self.junction.subscribe(subscriber)
+        assert not any(each in self.waiting for each in self.coming.left), "every one that waits was offered"
+        self.coming = None
+
+    @rule(data=st.data())
+    def unsubscribe_one(self, data: st.DataObject) -> None:
+        subscriber = self.pick(data, [each for one in self.connections for each in one.subscriptions])
+        if subscriber is not None:
+            self.unsubscribe(subscriber)
 
     @rule(
         data=st.data(),
@@ -324,11 +457,13 @@ class World(RuleBasedStateMachine):
     @invariant()
     def the_same_calls_wait(self) -> None:
         assert self.meetings == []
-        assert len(self.junction) == len({call.topic for call in self.waiting})
+        assert len(self.junction) == len({each.topic for each in (*self.waiting, *self.subscribed)})
         for topic in TOPICS:
             calls = [call for call in self.waiting if call.topic == topic]
             census = self.junction.census(topic)
             assert census.senders == len(self.senders(topic))
+            assert census.subscribers == sum(each.audience for each in self.subscribers(topic))
+            assert self.junction.subscribers(topic) == self.subscribers(topic)
             assert census.receivers == len(self.listeners(topic, None))
             assert census.takers == {group: len(self.listeners(topic, group)) for group in self.groups(topic)}
             assert census.oldest == min((call.since for call in calls), default=None)
@@ -356,7 +491,7 @@ class World(RuleBasedStateMachine):
             self.junction.confirm(send)
         for connection in self.connections:
             self.close(connection)
-        assert self.waiting == []
+        assert self.waiting == self.subscribed == []
         assert_nothing_is_left_of(self.junction)
 
 
@@ -366,7 +501,7 @@ TestJunctionAgainstAList = World.TestCase
 
 def assert_nothing_is_left_of(junction: Junction) -> None:
     assert len(junction) == 0
-    assert (junction._senders, junction._receivers, junction._takers) == ({}, {}, {})
+    assert (junction._senders, junction._receivers, junction._takers, junction._subscribers) == ({}, {}, {}, {})
 
 
 # Single stories: what the machine above finds, told in short, and what it is too small for.
@@ -529,6 +664,168 @@ def test_a_send_asks_those_who_still_wait_when_all_who_took_it_are_lost_at_once(
     assert [taker.values for taker in pool] == [[b"1"], [b"1"]]
     assert call.offers == 1
     assert_nothing_is_left_of(junction)
+
+
+# Who subscribes.
+
+
+class PlainSubscriber(Subscriber):
+    """A subscriber that takes what it is given, after doing `first`."""
+
+    def __init__(self, first: Callable[[Call], object] | None = None, take: bool = True) -> None:
+        super().__init__(b"\xa1a", 0.0, None, None)
+        self.audience = 1
+        self.first = first
+        self.take = take
+        self.values: list[bytes] = []
+
+    def give(self, send: Call) -> bool:
+        if self.first is not None:
+            self.first(send)
+        if self.take:
+            self.values.append(send.value)
+        return self.take and not send.answered
+
+
+def subscribe(junction: Junction, subscriber: PlainSubscriber) -> PlainSubscriber:
+    junction.subscribe(subscriber)
+    return subscriber
+
+
+def publish(junction: Junction, value: bytes) -> PlainSend:
+    call = PlainSend(junction, value)
+    junction.publish(call)
+    return call
+
+
+def test_what_is_published_goes_to_all_who_listen_and_waits_for_nobody() -> None:
+    junction = Junction()
+    assert publish(junction, b"to nobody").answered
+    assert_nothing_is_left_of(junction)
+    subscribers = [subscribe(junction, PlainSubscriber()) for _ in range(2)]
+    receiver, first, second = (listen(junction, PlainListener(group)) for group in (None, b"g", b"g"))
+    call = publish(junction, b"1")
+    assert [each.values for each in (*subscribers, receiver, first, second)] == [[b"1"]] * 4 + [[]]
+    assert (call.offers, call.told) == (2, []), "listeners say what became of it, subscribers do not"
+    junction.lost(call)
+    junction.confirm(call)
+    assert call.told == []
+    assert not call.waits
+
+
+def test_a_send_is_told_once_whichever_of_its_subscribers_and_listeners_confirms() -> None:
+    junction = Junction()
+    subscribe(junction, PlainSubscriber())
+    subscribe(junction, PlainSubscriber(take=False))
+    listen(junction, PlainListener())
+    call = send(junction, b"1")
+    assert call.offers == 2
+    junction.lost(call)
+    assert call.told == []
+    junction.confirm(call)
+    assert call.told == ["met"]
+
+
+def test_a_send_whose_only_subscriber_is_lost_waits_for_the_next_and_that_gets_the_oldest_first() -> None:
+    junction = Junction()
+    lost = subscribe(junction, PlainSubscriber())
+    calls = [send(junction, value, since) for value, since in ((b"1", 1.0), (b"2", 2.0), (b"3", 3.0))]
+    junction.unsubscribe(lost)
+    for number in (2, 0, 1):
+        junction.lost(calls[number])
+    assert all(call.waits for call in calls)
+    assert subscribe(junction, PlainSubscriber()).values == [b"1", b"2", b"3"]
+    assert not any(call.waits for call in calls)
+
+
+def test_a_send_that_a_subscriber_refuses_keeps_its_place() -> None:
+    junction = Junction()
+    calls = [send(junction, value) for value in (b"1", b"2", b"3")]
+    subscribe(junction, PlainSubscriber(take=False))
+    late = send(junction, b"4")
+    assert all(call.waits for call in (*calls, late)), "it was asked, and did not want them"
+    assert [listen(junction, PlainListener()).values for _ in range(4)] == [[b"1"], [b"2"], [b"3"], [b"4"]]
+
+
+def test_a_subscriber_that_leaves_while_it_is_given_what_waits_gets_no_more_afterwards() -> None:
+    junction = Junction()
+    calls = [send(junction, value) for value in (b"1", b"2")]
+
+    def leave(_: Call) -> None:
+        junction.unsubscribe(subscriber)
+        subscriber.take = False
+
+    subscriber = PlainSubscriber(first=leave)
+    junction.subscribe(subscriber)
+    assert [call.waits for call in calls] == [True, True]
+    send(junction, b"3")
+    assert subscriber.values == []
+    assert all(map(junction.withdraw, calls))
+    assert len(junction) == 1
+
+
+def test_a_send_whose_caller_goes_while_those_before_it_are_given_is_not_given() -> None:
+    junction = Junction()
+    calls = [send(junction, value) for value in (b"1", b"2", b"3")]
+    subscriber = PlainSubscriber(first=lambda _: junction.withdraw(calls[1]))
+    junction.subscribe(subscriber)
+    assert subscriber.values == [b"1", b"3"]
+
+
+def test_a_subscriber_that_has_others_leave_leaves_nobody_out_who_stays() -> None:
+    junction = Junction()
+    subscribers = [PlainSubscriber() for _ in range(4)]
+    subscribers[0].first = lambda _: junction.unsubscribe(subscribers[0])
+    subscribers[1].first = lambda _: junction.unsubscribe(subscribers[3])
+    for subscriber in subscribers:
+        junction.subscribe(subscriber)
+    publish(junction, b"1")
+    assert [each.values for each in subscribers[:3]] == [[b"1"]] * 3
+    publish(junction, b"2")
+    assert [each.values for each in subscribers[:3]] == [[b"1"], [b"1", b"2"], [b"1", b"2"]]
+    assert b"2" not in subscribers[3].values
+
+
+def test_what_is_passed_on_reaches_subscribers_alone() -> None:
+    junction = Junction()
+    receiver = listen(junction, PlainListener())
+    call = PlainSend(junction, b"1")
+    assert not junction.pass_on(call, junction.subscribers(call.topic))
+    refuses, takes = PlainSubscriber(take=False), PlainSubscriber()
+    subscribe(junction, refuses)
+    assert not junction.pass_on(call, junction.subscribers(call.topic))
+    subscribe(junction, takes)
+    assert junction.pass_on(call, junction.subscribers(call.topic))
+    assert (takes.values, receiver.values, call.offers) == ([b"1"], [], 1)
+
+
+def test_who_subscribes_twice_is_given_a_value_once_and_leaves_at_once() -> None:
+    junction = Junction()
+    subscriber = PlainSubscriber()
+    for _ in range(2):
+        junction.subscribe(subscriber)
+    publish(junction, b"1")
+    assert subscriber.values == [b"1"]
+    for _ in range(2):
+        junction.unsubscribe(subscriber)
+    assert_nothing_is_left_of(junction)
+
+
+@pytest.mark.timeout(60)
+def test_many_subscribers_and_many_sends_that_wait_cost_no_more_than_they_are() -> None:
+    junction = Junction()
+    count = 100_000
+    calls = [send(junction, b"1", since=number // 7) for number in range(count)]
+    refuses = subscribe(junction, PlainSubscriber(take=False))
+    assert all(call.waits for call in calls)
+    junction.unsubscribe(refuses)
+    assert len(subscribe(junction, PlainSubscriber()).values) == count
+    many = [subscribe(junction, PlainSubscriber()) for _ in range(count)]
+    random.Random(1).shuffle(many)
+    publish(junction, b"2")
+    assert all(each.values == [b"2"] for each in many)
+    for each in many:
+        junction.unsubscribe(each)
 
 
 # Each of these takes about a second, and an hour if leaving a line took time by its length.

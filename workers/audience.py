@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 BEHIND_BYTES: Final = 512 * 1024
 """Bytes queued for a worker, besides what the kernel holds for it, from which on what is published waits for it."""
 
+MAX_COUNT: Final = 2**32
+
 STUCK_S: Final = 1.0
 """Seconds for it to catch up. Then it gets no more, and closes the connections that therefore miss something."""
 
@@ -79,11 +81,10 @@ class Audiences:
             audience.begin_for(self)
         by, audience.asked = count - audience.asked, count
         audience.changes += 1
-        change = _Change(self, audience, count)
         if self._messages.abroad:
-            change.in_effect()  # what another node asks stays here, whatever our ring says
+            self.settle(audience, count)  # what another node asks stays here, whatever our ring says
         else:
-            self._router.feeds.change(topic, by, change)
+            self._router.feeds.change(topic, by, _Change(self, audience, count))
 
     def settle(self, audience: Audience, count: int) -> None:
         """Have an audience be that strong, and say so."""
@@ -98,16 +99,22 @@ class Audiences:
                 del self._by_topic[audience.topic]
         elif not audience.stands:
             audience.stands = True
-            self._router.junction.subscribe(audience)
+            if self._messages.abroad:
+                self._router.junction.subscribe(audience)
+            else:
+                self._router.feeds.stand(audience)
 
     def _leave(self, audience: Audience) -> None:
         audience.stands = False
-        self._router.junction.unsubscribe(audience)
+        if self._messages.abroad:
+            self._router.junction.unsubscribe(audience)
+        else:
+            self._router.feeds.leave(audience)
 
     def give(self, audience: Audience, send: NodeCall) -> bool:
         """Pass a value on; what became of one whose sender waits for that, the other worker says later."""
         messages = self._messages
-        if messages.closed or (messages.abroad and send.was_passed_on()):
+        if messages.closed:
             return False
         if messages.congested():
             self.drop(audience)
@@ -163,6 +170,6 @@ class Audiences:
 def count_of(packed: bytes) -> int:
     """Return what the other worker says is its number of subscribers. Raises ValueError if it is none."""
     count = values.unpack(packed)
-    if not isinstance(count, int) or count < 0:
+    if not isinstance(count, int) or not 0 <= count <= MAX_COUNT:
         raise ValueError("no number of subscribers")
     return count

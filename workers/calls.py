@@ -223,7 +223,7 @@ class ClientCall(NodeCall):
             self.hold()
             self.caller.router.resume(self)
 
-    # Ending.
+    # Unsubscribing.
 
     def expired(self) -> None:
         """Its time, or the time for a last word of its owner, is over."""

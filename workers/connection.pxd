@@ -5,6 +5,8 @@ from workers.outlet cimport Outlet
 
 cdef class Connection(Outlet):
     cdef object _recv
+    cdef bytes _tail
+    cdef object _unfinished
 
     cpdef ready(self, int events)
     cdef _read(self)

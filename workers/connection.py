@@ -15,7 +15,7 @@ from workers.outlet import Outlet
 
 if TYPE_CHECKING:
     from workers.router import Router
-    from workers.subscription import Ending, Subscription
+    from workers.subscription import Subscription, Unsubscribing
 
 READ_BYTES: Final = 64 * 1024
 """Bytes read from one connection in a turn: enough for many calls, not so much that others wait."""
@@ -27,11 +27,13 @@ LINGER_S: Final = 2.0
 class Connection(Outlet):
     """One accepted socket. A dialect derives from it and says what bytes from the peer mean."""
 
-    __slots__ = ("_recv",)
+    __slots__ = ("_recv", "_tail", "_unfinished")
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
         Outlet.__init__(self, sock, peer, router)
         self._recv = sock.recv
+        self._tail = b""  # the beginning of what the peer still has to say
+        self._unfinished: Alarm | None = None  # for the rest of it
 
     def open(self) -> None:
         """Read from now on."""
@@ -67,7 +69,7 @@ class Connection(Outlet):
         """It is in effect."""
         raise NotImplementedError
 
-    def unsubscribed(self, ending: Ending) -> None:
+    def unsubscribed(self, by: Unsubscribing) -> None:
         """A subscription has ended."""
         raise NotImplementedError
 
@@ -105,7 +107,34 @@ class Connection(Outlet):
             self.turn.now = monotonic()
             self.received(data)
 
+    def watch_tail(self, *, fresh: bool) -> None:
+        """See that what has begun goes on; `fresh` says that something was completed meanwhile."""
+        alarm = self._unfinished
+        if alarm is None:
+            alarm = self._unfinished = Alarm(self._tail_is_old)
+        if not self._tail:
+            alarm.off(self.turn)
+        elif fresh or alarm.at is None:
+            alarm.set(self.turn, self.turn.now + self.router.limits.half_frame_s)
+
+    def _tail_is_old(self) -> None:
+        if self.is_read:
+            self.half_is_old(self.router.limits.half_frame_s)
+        else:
+            # It is us who do not read: the rest may long be there.
+            self.watch_tail(fresh=True)
+
+    def watch_no_more(self) -> None:
+        """Nothing more is expected."""
+        if self._unfinished is not None:
+            self._unfinished.off(self.turn)
+            self._unfinished = None  # the two refer to each other
+
     # The end.
+
+    def half_is_old(self, seconds: float) -> None:
+        """The rest of what has begun did not come within so many seconds."""
+        raise NotImplementedError
 
     def turn_away(self, error: RequestError, reason: str) -> None:
         """Say why, in this dialect, and then close; nothing more is read or answered."""

@@ -3,6 +3,8 @@
 Within a node, a topic has its home at the worker that would own it if the node were alone. All
 workers of the node that have subscribers ask their topic's home for its values; the home asks its
 owner, if that is another node. So a value crosses once to each node, and once to each worker.
+Subscribers stand in the junction only where the values meet, or one that is published by another
+ring could overtake those on their way.
 
 When the ring changes, a home first has the old owner say that it sends nothing more, and only then
 asks the new one: no value comes twice, or after one that was published later.
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from skywalker.junction import Junction, Subscriber
 from skywalker.ring import Ring, token_of
 
 if TYPE_CHECKING:
@@ -30,10 +33,15 @@ class Waiter(Protocol):
 class Feed:
     """The values of one topic, for all who subscribe to it here or through here."""
 
-    __slots__ = ("_asked", "_carrier", "_feeds", "_parting", "_pending", "_source", "audience", "topic")
+    __slots__ = (
+        "_asked", "_carrier", "_feeds", "_junction", "_parting", "_pending", "_source", "_subscribers", "audience",
+        "topic",
+    )  # fmt: skip
 
-    def __init__(self, topic: bytes, feeds: Feeds) -> None:
+    def __init__(self, topic: bytes, feeds: Feeds, junction: Junction) -> None:
         self.topic = topic
+        self._junction = junction
+        self._subscribers: dict[Subscriber, None] = {}  # in the junction, too, while values meet here
         self.audience = 0  # how many they are
         self._feeds = feeds
         self._source = feeds.source(topic)
@@ -41,6 +49,26 @@ class Feed:
         self._asked: list[list[Waiter]] = []  # who waits for each answer, in the order of what was asked
         self._pending: list[Waiter] = []  # who waits until the new source can be asked
         self._parting = False  # from the old one
+
+    def subscribers(self) -> list[Subscriber]:
+        """Return those whose subscription is in effect."""
+        return list(self._subscribers)
+
+    def stand(self, subscriber: Subscriber) -> None:
+        """Give all values to `subscriber` from now on."""
+        self._subscribers[subscriber] = None
+        if self._carrier is None:
+            self._junction.subscribe(subscriber)
+
+    def leave(self, subscriber: Subscriber) -> None:
+        """Give it none any more."""
+        self._subscribers.pop(subscriber, None)
+        self._junction.unsubscribe(subscriber)
+
+    def cut_off(self) -> None:
+        """Values were lost on their way here."""
+        for subscriber in self.subscribers():
+            subscriber.cut_off()
 
     def change(self, by: int, waiter: Waiter | None) -> None:
         """Have so many more subscribe; the waiter is told once that is in effect."""
@@ -63,7 +91,7 @@ class Feed:
             self._begin()
 
     def lost(self) -> None:
-        """The source cannot be asked any more the way it was, or now can be."""
+        """The carrier is gone, or another has its place: ask anew."""
         self._pending += [waiter for waiters in self._asked for waiter in waiters]
         self._begin()
 
@@ -76,16 +104,22 @@ class Feed:
             return
         self._parting = True
         self._pending = [waiter for waiters in self._asked for waiter in waiters]
-        self._asked = [[] for _ in (*self._asked, "the farewell")]
+        self._asked = [[] for _ in range(len(self._asked) + 1)]  # the last is the farewell
         self._carrier.unsubscribe(self)
 
     def _begin(self) -> None:
         """Ask whoever is the source now."""
-        if self._carrier is not None:
+        if self._carrier is None:
+            for subscriber in self._subscribers:
+                self._junction.unsubscribe(subscriber)
+        else:
             self._carrier.forget_feed(self)
         self._parting = False
         self._source = self._feeds.source(self.topic)
         self._carrier = self._source.carrier
+        if self._carrier is None:
+            for subscriber in self.subscribers():
+                self._junction.subscribe(subscriber)
         waiters, self._pending = self._pending, []
         self._asked = []
         if self._carrier is not None and self.audience:
@@ -120,8 +154,18 @@ class Feeds:
         """Have so many more subscribe to a topic, here or through here; the waiter is told once that is in effect."""
         feed = self._feeds.get(topic)
         if feed is None:
-            feed = self._feeds[topic] = Feed(topic, self)
+            feed = self._feeds[topic] = Feed(topic, self, self._router.junction)
         feed.change(by, waiter)
+
+    def stand(self, subscriber: Subscriber) -> None:
+        """Give all values of its topic, to which somebody is subscribing, to `subscriber` from now on."""
+        self._feeds[subscriber.topic].stand(subscriber)
+
+    def leave(self, subscriber: Subscriber) -> None:
+        """Give it none any more; without effect for one that does not stand."""
+        feed = self._feeds.get(subscriber.topic)
+        if feed is not None:
+            feed.leave(subscriber)
 
     def source(self, topic: bytes) -> Owner:
         """Return whom a topic's values come from."""

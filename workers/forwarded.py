@@ -68,9 +68,6 @@ class Passing(Offer):
 
     __slots__ = ()
 
-    def was_passed_on(self) -> bool:
-        return True
-
     def given_here(self, listener: NodeCall) -> None:
         if self.given_to is None:
             self.given_to = []
@@ -114,7 +111,7 @@ class Forwarded(Carrier):
 
     def is_idle(self) -> bool:
         """Return whether nothing waits there, and every value that was given is decided."""
-        return not (self._calls or self._feeds)
+        return not (self._calls or self._feeds or self._passing)
 
     def forward(self, call: ClientCall) -> None:
         since = call.since
@@ -212,8 +209,9 @@ class Forwarded(Carrier):
             if feed is not None:
                 feed.answered()
         elif kind == LAGGED:
-            for subscriber in self._router.junction.subscribers(message[1]):
-                subscriber.cut_off()
+            feed = self._feeds.get(message[1])
+            if feed is not None:
+                feed.cut_off()
         elif kind == RECALL:
             self._recall(message[1])
 
@@ -239,6 +237,8 @@ class Forwarded(Carrier):
 
     def _pass_on(self, topic: bytes, number: bytes, value: bytes, form: bytes) -> None:
         """Give a value to all who subscribe here; of one with a number, say whether anybody got it."""
+        feed = self._feeds.get(topic)
+        subscribers = [] if feed is None else feed.subscribers()
         passing = Passing.__new__(Passing)
         passing.begin(topic, self._router.turn.now, value, None)
         if form != NIL:
@@ -246,10 +246,10 @@ class Forwarded(Carrier):
         passing.begin_for(self, number)
         if number == NIL:
             passing.answered = True
-            self._router.junction.pass_on(passing)
+            self._router.junction.pass_on(passing, subscribers)
         else:
             self._passing[number] = passing
-            if not self._router.junction.pass_on(passing):
+            if not self._router.junction.pass_on(passing, subscribers):
                 passing.missed()
 
     def passed(self, number: bytes, outcome: int) -> None:
@@ -260,7 +260,9 @@ class Forwarded(Carrier):
     def _recall(self, number: bytes) -> None:
         passing = self._passing.get(number)
         if passing is not None:
-            passing.abandon()
+            passing.abandoned = True
+            for listener in passing.given_to or ():
+                listener.recall()
             return
         call = self._calls.get(number)
         if call is not None and call.given is not None:

@@ -7,12 +7,13 @@ import socket
 from pathlib import Path
 from typing import Final
 
-from skywalker.address import Address
 from skywalker.config import Config
-from skywalker.errors import LocalProtocolError
+from skywalker.limits import DEFAULT_HOST
 from skywalker.members import Member
 from workers import sockets
 from workers.identity import Identity, StateDirectory, default_path
+
+MAX_PORT: Final = 65_535
 
 JUNCTION: Final = "junction"
 PUBSUB: Final = "pubsub"
@@ -83,8 +84,7 @@ def _pubsub_address(config: Config) -> tuple[str, int]:
     is_bare_ipv6 = bind.count(":") > 1 and not bind.startswith("[")
     if ":" not in bind or is_bare_ipv6 or bind.endswith("]"):
         return bind.strip("[]"), config.pubsub_port
-    try:
-        address = Address.parse(bind)
-    except LocalProtocolError as error:
-        raise sockets.AddressError(f"cannot listen for pub/sub: {error}") from error
-    return address.host, address.port
+    host, _, port = bind.rpartition(":")
+    if not (port.isascii() and port.isdecimal() and int(port) <= MAX_PORT):
+        raise sockets.AddressError(f"cannot listen for pub/sub at {bind}: write host, host:port or :port")
+    return host.strip("[]") or DEFAULT_HOST, int(port)

@@ -9,6 +9,7 @@ from skywalker.junction import Call
 from skywalker.limits import MAX_FRAME, MAX_TIMEOUT_MS
 from skywalker.wire import values
 from skywalker.wire.junction import NIL, TRUE
+from skywalker.wire.pubsub import MAX_PAYLOAD, bus_value
 from workers.audience import Audiences, count_of
 from workers.messages import (
     ALSO,
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 OURS: Final = b"\xd3"
 """What our own numbers begin with; those of the other worker begin otherwise."""
+
+MAX_PUBLISHED: Final = len(bus_value(bytes(MAX_PAYLOAD)))
 
 MAX_TIMEOUT_S: Final = MAX_TIMEOUT_MS / 1000
 
@@ -138,6 +141,8 @@ class Held:
         if self.messages.abroad:
             if number in self._calls or number[:1] == OURS:
                 raise ValueError("the number of another call")
+            if value is not None and len(value) > MAX_FRAME:
+                raise ValueError("a value that no client can send")
             came = self.router.turn.now + max(-MAX_TIMEOUT_S, min(0.0, came))
         call = HeldCall.__new__(HeldCall)
         call.begin(topic, came, value, group)
@@ -166,6 +171,8 @@ class Held:
         publication.begin(topic, router.turn.now, value, None)
         if form != NIL:
             publication.value, publication.form = unwrapped(value, form)
+        if publication.value is not None and len(publication.value) > MAX_PUBLISHED:
+            raise ValueError("a payload that no client can publish")
         publication.begin_as(0)
         publication.messages = self.messages
         publication.number = number

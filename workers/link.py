@@ -107,8 +107,8 @@ class Link:
                 held.hear(kind, message)
             else:
                 forwarded.hear(kind, message)
-            if turn.full:
-                turn.relieve()
+            if turn.later:
+                turn.attend()
 
     def close(self, reason: str) -> None:
         """Close this end: what it held is gone, and what waits at the other end is issued again."""

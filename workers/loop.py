@@ -54,7 +54,7 @@ class Loop:
             handler = self._handlers.get(fd)
             if handler is not None:
                 handler.ready(mask)
-                if turn.full:
-                    turn.relieve()
+                if turn.later:
+                    turn.attend()
         turn.end()
         return len(events)

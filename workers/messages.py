@@ -85,6 +85,8 @@ def wrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:
 def unwrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:
     """Return what wrapped() was given. Raises ValueError for what no node says."""
     form = pubsub.payload_of(form)
+    if len(form) < pubsub.FORM or (len(form) > pubsub.FORM) != bool(form[1] & pubsub.COMPRESSED):
+        raise ValueError("a form that is none")
     if len(form) > pubsub.FORM:
         value = pubsub.bus_value(pubsub.inflate(form[pubsub.FORM :]))
     return value, form

@@ -18,6 +18,5 @@ cdef class NodeCall(Call):
     cpdef hold(self)
     cpdef NodeCall sender(self)
     cpdef NodeCall decided(self)
-    cpdef bint was_passed_on(self) except -1
     cpdef given_here(self, NodeCall listener)
     cpdef abandon(self)

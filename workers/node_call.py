@@ -46,10 +46,6 @@ class NodeCall(Call):
     def recall(self) -> None:
         """Take back the value that this listener was given, if it is not too late."""
 
-    def was_passed_on(self) -> bool:
-        """Return whether another worker has handed it out, and this one only passes it on."""
-        return False
-
     def given_here(self, listener: NodeCall) -> None:
         """A subscriber of this worker has been given the value, and will have it unless it is recalled."""
 

@@ -10,7 +10,7 @@ cdef class Outlet(Caller):
     cdef Py_ssize_t _max_out_bytes
     cdef Py_ssize_t _max_unread
     cdef Py_ssize_t _counted
-    cdef bint _is_full
+    cdef bint _is_deferred
     cdef public bint paused
     cdef readonly Turn turn
     cdef public str peer
@@ -34,5 +34,6 @@ cdef class Outlet(Caller):
     cpdef push_message(self, bytes chunk)
     cpdef push_delivery(self, delivery)
     cdef _see_that_it_is_read(self)
+    cpdef attend(self)
     @cython.locals(out=list, values=list, listener=ClientCall)
     cpdef flush(self)

@@ -28,8 +28,8 @@ class Outlet(Caller):
     """What is to be written to one client."""
 
     __slots__ = (
-        "_alarm", "_backlog", "_counted", "_is_full", "_max_out_bytes", "_max_unread", "_out", "_out_bytes", "_parked",
-        "_socket", "_values", "_write", "closed", "paused", "peer", "turn",
+        "_alarm", "_backlog", "_counted", "_is_deferred", "_max_out_bytes", "_max_unread", "_out", "_out_bytes",
+        "_parked", "_socket", "_values", "_write", "closed", "paused", "peer", "turn",
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
@@ -47,7 +47,7 @@ class Outlet(Caller):
         self._backlog: Backlog | None = None  # what is unwritten, while choked
         self._counted = 0  # bytes of it, when that began
         self._max_unread = router.limits.subscriber_buffer
-        self._is_full = False  # it is looked at before more is done
+        self._is_deferred = False  # attend() is about to be called
         self._parked: dict[ClientCall, None] = {}  # those that a value came for while there was no room
         self._alarm: Alarm | None = None  # for a peer that does not read
 
@@ -98,13 +98,18 @@ class Outlet(Caller):
             is_much = self._out_bytes > self._max_out_bytes
         else:
             is_much = self._backlog.size > self._max_unread
-        if is_much and not self._is_full:
-            self._is_full = True
-            self.turn.full.append(self)
+        if is_much:
+            self.defer()
 
-    def relieve(self) -> None:
+    def defer(self) -> None:
+        """Have attend() called once the event that is being dealt with is done."""
+        if not self._is_deferred:
+            self._is_deferred = True
+            self.turn.later.append(self)
+
+    def attend(self) -> None:
         """Write now what has become much in this turn; close if the peer does not read fast enough."""
-        self._is_full = False
+        self._is_deferred = False
         if self.gone:
             return
         self.flush()

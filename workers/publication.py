@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from skywalker.junction import Junction
+from skywalker.errors import RequestError
+from skywalker.junction import Call, Junction
 from workers.calls import ClientCall
 
 
@@ -36,6 +37,15 @@ class Publication(ClientCall):
         """It is in effect."""
         self.done = True
         self.caller.published(self)
+
+    def give(self, send: Call) -> bool:
+        # It listens to nobody: a node that says so is mistaken.
+        self.left()
+        return False
+
+    def fail(self, error: RequestError) -> None:
+        # Nor does it need room.
+        self.left()
 
     def left(self) -> None:
         # The worker that it was on its way to is gone. It may have handed it out before.

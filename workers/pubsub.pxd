@@ -24,7 +24,6 @@ cdef double NEVER
 cdef class PubSub(Connection):
     cdef object _subscriptions
     cdef Wording _wording
-    cdef bytes _tail
     cdef list _items
     cdef object _unacked
     cdef Py_ssize_t _in_flight
@@ -33,7 +32,6 @@ cdef class PubSub(Connection):
     cdef str _over
     cdef bytes _topic
     cdef bytes _name
-    cdef object _unfinished
 
     @cython.locals(items=list, had_tail=bytes)
     cpdef received(self, bytes data)

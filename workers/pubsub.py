@@ -32,8 +32,7 @@ from workers.calls import ClientCall
 from workers.connection import Connection
 from workers.node_call import NodeCall
 from workers.publication import Publication
-from workers.subscription import Ending, Subscription, Subscriptions
-from workers.unfinished import Unfinished
+from workers.subscription import Subscription, Subscriptions, Unsubscribing
 from workers.wording import Wording
 
 if TYPE_CHECKING:
@@ -53,23 +52,21 @@ class PubSub(Connection):
     """A client's connection, what it subscribes to, and what of its own is not acked yet."""
 
     __slots__ = (
-        "_changes", "_gated", "_in_flight", "_items", "_name", "_over", "_subscriptions", "_tail", "_topic", "_unacked",
-        "_unfinished", "_wording",
+        "_changes", "_gated", "_in_flight", "_items", "_name", "_over", "_subscriptions", "_topic", "_unacked",
+        "_wording",
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
         Connection.__init__(self, sock, peer, router)
-        self._subscriptions = Subscriptions(self)
+        self._subscriptions = Subscriptions(router)
         self._wording: Wording = router.wording
-        self._tail = b""  # the beginning of a message
         self._items: list[Item] = []  # that are read, and wait for those before them
-        self._unacked: deque[Publication | Subscription | Ending] = deque()  # in the order they are to be acked
+        self._unacked: deque[Publication | Subscription | Unsubscribing] = deque()  # in the order they are to be acked
         self._in_flight = 0  # bytes of what is published and not acked
         self._changes = 0  # subscribes and unsubscribes that are not acked
         self._gated = False  # nothing is published until all is acked: the ring has changed, or the owner is behind
         self._over = ""  # why nothing more is read once all is acked
         self._topic = self._name = b""  # the last one, and what the bus calls it
-        self._unfinished: Unfinished | None = None
 
     # Input.
 
@@ -77,13 +74,8 @@ class PubSub(Connection):
         had_tail = self._tail
         items, self._tail = split(had_tail + data if had_tail else data)
         if self._tail or had_tail:
-            self._watch_tail(fresh=bool(items))
+            self.watch_tail(fresh=bool(items))
         self._obey(items)
-
-    def _watch_tail(self, *, fresh: bool) -> None:
-        if self._unfinished is None:
-            self._unfinished = Unfinished(self.turn, self.router.limits.half_frame_s, self._half_message_is_old)
-        self._unfinished.watch(self._tail, fresh=fresh)
 
     def _obey(self, items: list[Item]) -> None:
         """Do what was asked, as far as nothing before it holds it up."""
@@ -96,7 +88,7 @@ class PubSub(Connection):
 
     def _obey_each(self, items: list[Item]) -> None:
         for at, item in enumerate(items):
-            if self._unacked and self._must_wait(item[0]):
+            if self._must_wait(item[0]):
                 self._items = items[at:]
                 self.pause()
                 return
@@ -104,8 +96,8 @@ class PubSub(Connection):
                 self._publish(item[1], item[2], bus_value(item[3]), item[4])
             else:
                 self._do(item)
-            if self.turn.full:
-                self.turn.relieve()
+            if self.turn.later:
+                self.turn.attend()
             if self.gone:
                 return
         self._items = []
@@ -113,7 +105,7 @@ class PubSub(Connection):
     def _must_wait(self, code: int) -> bool:
         # What is published and what is subscribed to go different ways to the owner: neither may overtake the other.
         is_publish = code in (PUBLISH, PUBLISH_TYPED)
-        return bool(
+        return bool(self._unacked) and bool(
             self._gated
             or self._over
             or (self._changes if is_publish else self._in_flight)
@@ -168,16 +160,16 @@ class PubSub(Connection):
             self._await(subscription)
             self._ack()
         else:
-            subscription = self._subscriptions.add(topic, bus_topic(topic), typed)
+            subscription = self._subscriptions.add(self, topic, bus_topic(topic), typed)
             self._await(subscription)
             subscription.ask()
 
     def _unsubscribe(self, topic: bytes) -> None:
-        ending = Ending(self, topic, self._subscriptions.remove(topic))
-        self._await(ending)
-        ending.ask()
+        unsubscribing = Unsubscribing(self, topic, self._subscriptions.remove(topic))
+        self._await(unsubscribing)
+        unsubscribing.ask()
 
-    def _await(self, change: Subscription | Ending) -> None:
+    def _await(self, change: Subscription | Unsubscribing) -> None:
         self._changes += 1
         self._unacked.append(change)
 
@@ -187,12 +179,8 @@ class PubSub(Connection):
         if not self._unacked:
             self.last_words(b"", reason)
 
-    def _half_message_is_old(self) -> None:
-        if self.is_read:
-            self._end(f"the rest of a message did not come within {self.router.limits.half_frame_s:g} s")
-        else:
-            # It is us who do not read: the rest may long be there.
-            self._watch_tail(fresh=True)
+    def half_is_old(self, seconds: float) -> None:
+        self._end(f"the rest of a message did not come within {seconds:g} s")
 
     def hung_up(self) -> None:
         if self._unacked:
@@ -210,7 +198,7 @@ class PubSub(Connection):
     def subscribed(self, subscription: Subscription) -> None:
         self._ack()
 
-    def unsubscribed(self, ending: Ending) -> None:
+    def unsubscribed(self, by: Unsubscribing) -> None:
         self._ack()
 
     def _ack(self) -> None:
@@ -234,6 +222,11 @@ class PubSub(Connection):
                 self.finish(b"")
             elif self._over:
                 self.last_words(b"", self._over)
+        if self._items and not self._must_wait(self._items[0][0]):
+            self.defer()  # not now: who acks has more to do that comes first
+
+    def attend(self) -> None:
+        Connection.attend(self)
         if self._items and not self._must_wait(self._items[0][0]):
             items, self._items = self._items, []
             self.go_on()
@@ -260,9 +253,7 @@ class PubSub(Connection):
         self._in_flight = 0
         self._unacked.clear()
         self._subscriptions.end_all()
-        if self._unfinished is not None:
-            self._unfinished.off()
-            self._unfinished = None  # the two refer to each other
+        self.watch_no_more()
         self._items = []
         return []
 

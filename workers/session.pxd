@@ -17,7 +17,6 @@ cdef bytes MESSAGE
 
 
 cdef class Session(Connection):
-    cdef bytes _tail
     cdef Py_ssize_t _unreadable
     cdef Py_ssize_t _in_flight
     cdef Py_ssize_t _max_calls
@@ -26,7 +25,6 @@ cdef class Session(Connection):
     cdef readonly dict _unacked
     cdef double _heard_at
     cdef Py_ssize_t _unacked_bytes
-    cdef object _unfinished
     cdef object _probe
     cdef object _subscriptions
     cdef public bint acks

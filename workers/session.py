@@ -20,8 +20,7 @@ from workers.calls import ClientCall
 from workers.connection import Connection
 from workers.methods import METHODS, echo, recv, send, unusual
 from workers.node_call import NodeCall
-from workers.subscription import Delivery, Ending, Subscription, Subscriptions
-from workers.unfinished import Unfinished
+from workers.subscription import Delivery, Subscription, Subscriptions, Unsubscribing
 
 if TYPE_CHECKING:
     from workers.router import Router
@@ -35,8 +34,8 @@ class Session(Connection):
     """A client's connection and the calls that wait on it."""
 
     __slots__ = (
-        "_calls", "_heard_at", "_in_flight", "_max_calls", "_probe", "_subscriptions", "_tail", "_twins", "_unacked",
-        "_unacked_bytes", "_unfinished", "_unreadable", "acks", "follows_ring", "name",
+        "_calls", "_heard_at", "_in_flight", "_max_calls", "_probe", "_subscriptions", "_twins", "_unacked",
+        "_unacked_bytes", "_unreadable", "acks", "follows_ring", "name",
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
@@ -44,7 +43,6 @@ class Session(Connection):
         self.name = ""
         self.acks = False
         self.follows_ring = False
-        self._tail = b""  # the beginning of a frame
         self._unreadable = 0
         self._in_flight = 0
         self._max_calls = router.limits.max_calls
@@ -53,7 +51,6 @@ class Session(Connection):
         self._unacked: dict[bytes, ClientCall] = {}  # by id, those whose value waits for its :ack
         self._unacked_bytes = 0
         self._heard_at = 0.0
-        self._unfinished: Unfinished | None = None
         self._subscriptions: Subscriptions | None = None
         self._probe: Alarm | None = None  # set once the client has greeted, for only then it knows :ping
 
@@ -84,19 +81,10 @@ class Session(Connection):
             if self.gone:
                 return
         if self._tail or had_tail:
-            self._watch_tail(fresh=bool(frames))
+            self.watch_tail(fresh=bool(frames))
 
-    def _watch_tail(self, *, fresh: bool) -> None:
-        if self._unfinished is None:
-            self._unfinished = Unfinished(self.turn, self.router.limits.half_frame_s, self._half_frame_is_old)
-        self._unfinished.watch(self._tail, fresh=fresh)
-
-    def _half_frame_is_old(self) -> None:
-        if not self.is_read:
-            # It is us who do not read: the rest may long be there.
-            self._watch_tail(fresh=True)
-            return
-        error = errors.BadFrame(f"the rest of a frame did not come within {self.router.limits.half_frame_s:g} s")
+    def half_is_old(self, seconds: float) -> None:
+        error = errors.BadFrame(f"the rest of a frame did not come within {seconds:g} s")
         self.turn_away(error, "half a frame")
 
     def _refuse(self, frame: Frame, error: errors.RequestError) -> None:
@@ -196,12 +184,10 @@ class Session(Connection):
             call.withdraw()
             self.release(call)
             call.abandon()
-        if self._unfinished is not None:
-            self._unfinished.off()
+        self.watch_no_more()
         if self._probe is not None:
             self._probe.off(self.turn)
-        # They refer to this session: together they would stay in memory until the collector comes by.
-        self._unfinished = self._probe = None
+        self._probe = None  # it refers to this session: together they would stay until the collector comes by
         if self._subscriptions is not None:
             self._subscriptions.end_all()
         unacked = [*self._unacked.values()]
@@ -213,10 +199,10 @@ class Session(Connection):
     def subscribe(self, id: bytes, topic: bytes) -> None:
         """Have values of a topic pushed under this id. Raises BadId if one of that id is on, Busy for too many."""
         if self._subscriptions is None:
-            self._subscriptions = Subscriptions(self)
+            self._subscriptions = Subscriptions(self.router)
         if self._subscriptions.get(id) is not None:
             raise errors.BadId("this connection has a subscription of that id")
-        self._subscriptions.add(id, topic, False).ask()
+        self._subscriptions.add(self, id, topic, False).ask()
 
     def unsubscribe(self, id: bytes, subscription_id: bytes) -> None:
         """Have no more of them pushed."""
@@ -224,13 +210,13 @@ class Session(Connection):
         if subscription is None:
             self.reply(wire.UNSUBSCRIBE, id, wire.FALSE)
         else:
-            Ending(self, id, subscription).ask()
+            Unsubscribing(self, id, subscription).ask()
 
     def subscribed(self, subscription: Subscription) -> None:
         self.reply(wire.SUBSCRIBE, subscription.key, wire.TRUE)
 
-    def unsubscribed(self, ending: Ending) -> None:
-        self.reply(wire.UNSUBSCRIBE, ending.key, wire.TRUE)
+    def unsubscribed(self, by: Unsubscribing) -> None:
+        self.reply(wire.UNSUBSCRIBE, by.key, wire.TRUE)
 
     def tell(self, subscription: Subscription, send: NodeCall) -> None:
         # In two pieces, of which the second is everybody's and the first that of the message before: nothing is made.

@@ -12,6 +12,7 @@ from workers.node_call import NodeCall
 
 if TYPE_CHECKING:
     from workers.connection import Connection
+    from workers.router import Router
 
 
 class Subscription(Subscriber):
@@ -63,14 +64,15 @@ class Subscription(Subscriber):
         connection = self.connection
         if not connection.gone:
             connection.subscribed(self)
-            connection.router.junction.subscribe(self)
+        if not connection.gone:
+            connection.router.feeds.stand(self)
 
     def cut_off(self) -> None:
         """Values for it were dropped on their way here: its connection, which cannot know, is to be closed."""
         self.connection.cut_off("the worker that has a topic of it cannot reach this one fast enough")
 
 
-class Ending:
+class Unsubscribing:
     """The end of a subscription; `key` is what its connection calls that.
 
     Values go on coming until it is in effect where the topic is owned: what was handed out there before is on its way.
@@ -94,7 +96,7 @@ class Ending:
         self.done = True
         connection = self.connection
         if self._subscription is not None:
-            connection.router.junction.unsubscribe(self._subscription)
+            connection.router.feeds.leave(self._subscription)
         if not connection.gone:
             connection.unsubscribed(self)
 
@@ -116,25 +118,25 @@ class Delivery(ClientCall):
 class Subscriptions:
     """All of one connection, by what it calls them."""
 
-    __slots__ = ("_by_key", "_connection")
+    __slots__ = ("_by_key", "_router")
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, router: Router) -> None:
+        self._router = router
         self._by_key: dict[bytes, Subscription] = {}
 
     def get(self, key: bytes) -> Subscription | None:
         """Return one."""
         return self._by_key.get(key)
 
-    def add(self, key: bytes, topic: bytes, typed: bool) -> Subscription:
+    def add(self, connection: Connection, key: bytes, topic: bytes, typed: bool) -> Subscription:
         """Return a new one, which is still to be asked for. Raises Busy if there is no room for it."""
-        router = self._connection.router
+        router = self._router
         limit = router.limits.max_calls
         if len(self._by_key) >= limit:
             raise Busy(f"this connection has {limit} subscriptions", {"limit": "max_calls", "value": limit})
         subscription = Subscription.__new__(Subscription)
         subscription.begin(topic, router.turn.now, None, None)
-        subscription.begin_for(self._connection, key, typed)
+        subscription.begin_for(connection, key, typed)
         router.admit(subscription.cost())
         router.bytes_held += subscription.cost()
         self._by_key[key] = subscription
@@ -144,14 +146,14 @@ class Subscriptions:
         """Take out one that is to end; None if there is none of that name."""
         subscription = self._by_key.pop(key, None)
         if subscription is not None:
-            self._connection.router.bytes_held -= subscription.cost()
+            self._router.bytes_held -= subscription.cost()
         return subscription
 
     def end_all(self) -> None:
         """The connection is gone."""
-        router = self._connection.router
+        router = self._router
         for key in [*self._by_key]:
             subscription = self.remove(key)
             assert subscription is not None, "it is there"
-            router.junction.unsubscribe(subscription)
+            router.feeds.leave(subscription)
             router.feeds.change(subscription.topic, -1, None)

@@ -7,8 +7,8 @@ cdef class Turn:
     cdef public list values
     cdef public list replies
     cdef public list batches
-    cdef public list full
+    cdef public list later
 
     cpdef begin(self, double now)
-    cpdef relieve(self)
+    cpdef attend(self)
     cpdef end(self)

@@ -19,17 +19,17 @@ class Output(Protocol):
         """Write it."""
 
 
-class Reservoir(Protocol):
-    """Who may get more to write in one turn than is to be kept."""
+class Deferred(Protocol):
+    """Who found something to do in the middle of an event, and does it when nothing else is half done."""
 
-    def relieve(self) -> None:
-        """Write it now, as far as the kernel takes it."""
+    def attend(self) -> None:
+        """Do it."""
 
 
 class Turn:
     """The turn that is on, for all that one worker has."""
 
-    __slots__ = ("batches", "deadlines", "full", "now", "replies", "values")
+    __slots__ = ("batches", "deadlines", "later", "now", "replies", "values")
 
     def __init__(self, now: float) -> None:
         self.now = now  # when it began, or later: when the calls that it now deals with were read
@@ -37,7 +37,7 @@ class Turn:
         self.values: list[Output] = []  # connections that have values to write, and perhaps replies
         self.replies: list[Output] = []  # connections that have something to write
         self.batches: list[Output] = []  # links that have something to say
-        self.full: list[Reservoir] = []  # connections that have so much to write that they cannot wait for the end
+        self.later: list[Deferred] = []  # who has something to do once this event is dealt with
 
     def begin(self, now: float) -> None:
         """End what is due, before anything new may meet it."""
@@ -45,16 +45,19 @@ class Turn:
         for item in self.deadlines.due(now):
             item.expired()
 
-    def relieve(self) -> None:
-        """Have those write that have much."""
-        full, self.full = self.full, []
-        for each in full:
-            each.relieve()
+    def attend(self) -> None:
+        """Have them do it."""
+        later, self.later = self.later, []
+        for each in later:
+            each.attend()
 
     def end(self) -> None:
         """Write everything out. What was met in this turn is confirmed by these very writes."""
         # A write that fails, or makes room, may set off more to write, so what comes first is looked at again.
         while True:
+            if self.later:
+                self.attend()
+                continue
             if self.values:
                 outputs, self.values = self.values, []
             elif self.replies:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
 import msgpack
 import pytest
 
+from skywalker.address import Address
+from skywalker.limits import DEFAULT_PUBSUB_PORT
+from skywalker.wire import pubsub
 from tests.helpers import eventually
 from tests.workers.nodes import Node, running
+from tests.workers.pubsub_client import PubSubClient, publish, publish_typed
 from tests.workers.wire_client import ConnectionEnded, WireClient, packed, refusal
 from workers.messages import (
     ALSO,
@@ -24,8 +29,12 @@ from workers.messages import (
     LISTEN,
     LOST,
     MET,
+    OFFER,
+    PUBLISH,
     RECALL,
     SEND,
+    SUBSCRIBE,
+    SUBSCRIBED,
     TOOK,
     VERSION,
     WITHDRAW,
@@ -35,7 +44,7 @@ from workers.messages import (
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[Node]:
-    with running(1, waiting_bytes="1MiB", mesh_bytes="1MiB") as node:
+    with running(1, waiting_bytes="1MiB", mesh_bytes="1MiB", pubsub=True) as node:
         yield node
 
 
@@ -53,6 +62,10 @@ class Guest:
     def say(self, *elements: Any) -> None:
         body = packed(elements)
         self.write(len(body).to_bytes(4, "big") + body)
+
+    def decide(self, kind: int, number: int) -> None:
+        """Say what became of an offer, whose number is the very bytes that came: eight of them, however small it is."""
+        self.write(b"\x00\x00\x00\x0b\x92" + bytes((kind,)) + b"\xd3" + number.to_bytes(8, "big"))
 
     def write(self, data: bytes) -> None:
         with contextlib.suppress(ConnectionError):
@@ -266,6 +279,273 @@ def test_a_guest_that_asks_and_never_reads_is_cut_off(node: Node, guest: Guest, 
     eventually(lambda: "does not read the answers" in node.log)
     assert client.ask(":ping", 1) is True
     assert guest.is_cut_off()
+
+
+# What is published, and who subscribes.
+
+
+@contextlib.contextmanager
+def subscriber_of(node: Node, topic: bytes, *, typed: bool = False) -> Iterator[PubSubClient]:
+    """Yield a client of the pub/sub dialect that subscribes to a topic."""
+    address = Address.parse(node._embedded.pubsub_address, DEFAULT_PUBSUB_PORT)
+    with PubSubClient.open((address.host, address.port)) as subscriber:
+        subscriber.subscribe(topic, typed=typed)
+        yield subscriber
+
+
+def test_what_is_published_here_is_offered_to_who_subscribes_over_a_link(node: Node, guest: Guest) -> None:
+    compressed = zlib.compress(b"hi")
+    with subscriber_of(node, b"elsewhere") as publisher:
+        guest.say(SUBSCRIBE, "n", 3)
+        assert guest.hear() == [SUBSCRIBED, "n"]
+        for said, offer in (
+            (publish(b"n", b"hi"), [b"hi", None]),
+            (publish(b"n", b""), [b"", None]),
+            (publish_typed(b"n", 7, 0, b"hi"), [b"hi", b"\x07\x00"]),
+            (publish_typed(b"n", 7, 1, compressed), [None, b"\x07\x01" + compressed]),
+        ):
+            publisher.write(said)
+            publisher.acks(1)
+            assert guest.hear() == [OFFER, "n", None, *offer]
+        guest.say(SUBSCRIBE, "n", 0)
+        assert guest.hear() == [SUBSCRIBED, "n"]
+        publisher.publish(b"n", b"too late")
+        guest.say(SUBSCRIBE, "n", 1)
+        assert guest.hear() == [SUBSCRIBED, "n"], "nothing came in between"
+
+
+def test_the_owner_counts_as_many_subscribers_as_it_was_told_last(guest: Guest, client: WireClient) -> None:
+    for count in (1, 1000, 1, 0, 0, 2**31, 5):
+        guest.say(SUBSCRIBE, "o", count)
+        assert guest.hear() == [SUBSCRIBED, "o"]
+        assert client.info("o")["subscribers"] == count
+    guest.client.reset()
+    client.wait_until("o", subscribers=0)
+
+
+def test_a_send_is_told_true_when_a_subscriber_over_a_link_has_it(guest: Guest, client: WireClient) -> None:
+    guest.say(SUBSCRIBE, "p", 1)
+    assert guest.hear() == [SUBSCRIBED, "p"]
+    client.call(":send!", 1, 5000, "p", [1, "two"])
+    kind, topic, number, value, form = guest.hear()
+    assert (kind, topic, value, form) == (OFFER, "p", [1, "two"], None)
+    assert not client.has_input(0.05)
+    guest.decide(TOOK, number)
+    assert client.reply() == [":send!", 1, True]
+
+
+@pytest.mark.parametrize("lose", ["says so", "breaks"])
+def test_a_send_that_a_subscriber_over_a_link_has_lost_goes_on_waiting(
+    guest: Guest, client: WireClient, lose: str
+) -> None:
+    topic = f"q {lose}"
+    guest.say(SUBSCRIBE, topic, 1)
+    guest.hear()
+    client.call(":send!", 1, 5000, topic, "hi")
+    number = guest.hear()[2]
+    if lose == "breaks":
+        guest.client.reset()
+    else:
+        guest.say(SUBSCRIBE, topic, 0)
+        guest.hear()
+        guest.decide(LOST, number)
+    client.wait_until(topic, senders=1)
+    client.call(":recv!", 2, 5000, topic)
+    assert sorted(client.replies(2)) == [[":recv!", 2, "hi"], [":send!", 1, True]]
+
+
+def test_a_send_whose_time_is_over_is_asked_back(guest: Guest, client: WireClient) -> None:
+    guest.say(SUBSCRIBE, "r", 1)
+    guest.hear()
+    client.call(":send!", 1, 20, "r", "hi")
+    number = guest.hear()[2]
+    assert client.reply()[1] == 1
+    assert guest.hear() == [RECALL, number]
+    guest.decide(TOOK, number)
+    assert client.ask(":ping", 2) is True, "and it was told once"
+
+
+def test_sends_that_wait_are_offered_after_the_answer_oldest_first(guest: Guest, client: WireClient) -> None:
+    for number in range(5):
+        client.call(":send!", number, 5000, "s", number)
+    client.wait_until("s", senders=5)
+    guest.say(SUBSCRIBE, "s", 1)
+    assert guest.hear() == [SUBSCRIBED, "s"]
+    offers = [guest.hear() for _ in range(5)]
+    assert [offer[3] for offer in offers] == [0, 1, 2, 3, 4]
+    for _, _, number, *_ in offers:
+        guest.decide(TOOK, number)
+    assert client.replies(5) == [[":send!", number, True] for number in range(5)]
+
+
+def test_what_is_published_over_a_link_reaches_everybody_as_they_want_it(
+    node: Node, guest: Guest, client: WireClient
+) -> None:
+    compressed = zlib.compress(b"hi")
+    with subscriber_of(node, b"t") as plain, subscriber_of(node, b"t", typed=True) as typed:
+        client.call(":recv!", 1, 5000, "t")
+        client.wait_until("t", receivers=1, subscribers=2)
+        guest.say(PUBLISH, 1, "t", None, b"\x07\x01" + compressed)
+        guest.say(PUBLISH, 2, "t", b"hi", b"\x07\x00")
+        guest.say(PUBLISH, 3, "t", b"hi", None)
+        assert [guest.hear() for _ in range(3)] == [[MET, 1], [MET, 2], [MET, 3]]
+        assert client.reply() == [":recv!", 1, b"hi"]
+        assert [each.payload for each in plain.messages(3)] == [b"hi"] * 3
+        assert [(each.form, each.payload) for each in typed.messages(3)] == [
+            (b"\x07\x01", compressed),
+            (b"\x07\x00", b"hi"),
+            (b"\x00\x00", b"hi"),
+        ]
+
+
+def test_an_offer_to_a_topic_that_nobody_subscribes_to_is_lost(guest: Guest) -> None:
+    guest.say(OFFER, "u", 5, "hi", None)
+    assert guest.hear() == [LOST, 5]
+
+
+FORMS: dict[str, Any] = {
+    "a number": 5,
+    "empty": b"",
+    "an empty string": "",
+    "one byte": b"\x07",
+    "said to be compressed, and not here": b"\x07\x01",
+    "not said to be compressed": b"\x07\x00" + zlib.compress(b"hi"),
+    "not compressed": b"\x07\x01garbage",
+    "cut short": b"\x07\x01" + zlib.compress(b"hi")[:-1],
+    "a bomb": b"\x07\x01" + zlib.compress(bytes(10_000_000)),
+    "a list": [7, 1],
+    "true": True,
+}
+HUGE = b"v" * 66_000
+
+
+@pytest.fixture
+def own_node() -> Iterator[Node]:
+    """A node for one test, which might harm it."""
+    with running(1, pubsub=True) as node:
+        yield node
+
+
+def assert_subscribers_survive(node: Node, topic: bytes, *messages: list[Any]) -> None:
+    """Say nonsense over a link of its own while others subscribe and wait: they get only what can be read."""
+    guest = Guest(node)
+    with (
+        contextlib.closing(guest.client),
+        subscriber_of(node, topic) as plain,
+        subscriber_of(node, topic, typed=True) as typed,
+        subscriber_of(node, b"elsewhere") as publisher,
+        WireClient.open(node.address) as client,
+    ):
+        for message in messages:
+            guest.say(*message)
+        # The guest's part is done when it was answered, or cut off.
+        with contextlib.suppress(ConnectionEnded, ConnectionError):
+            guest.say(SUBSCRIBE, "done", 0)
+            while guest.hear() != [SUBSCRIBED, "done"]:
+                pass
+        publisher.publish(topic, b"the end")
+        for subscriber in (plain, typed):
+            while (message_ := subscriber.message()).payload != b"the end":
+                assert message_.topic == topic
+                if len(message_.form) == 2 and message_.form[1] & pubsub.COMPRESSED:
+                    pubsub.inflate(message_.payload)
+        assert client.ask(":ping", 1) is True
+        guest.client.close()
+        client.wait_until(topic.decode(), subscribers=2)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("value", [b"hi", None], ids=["value", "nil"])
+def test_a_form_that_makes_no_sense_reaches_no_subscriber(node: Node, form: Any, value: Any) -> None:
+    assert_subscribers_survive(node, b"v", [PUBLISH, 1, "v", value, form])
+    assert_subscribers_survive(node, b"v", [OFFER, "v", None, value, form])
+    assert_subscribers_survive(node, b"v", [OFFER, "v", 1, value, form])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        [PUBLISH],
+        [PUBLISH, 1],
+        [PUBLISH, 1, "w"],
+        [PUBLISH, 1, "w", "hi"],
+        [SUBSCRIBE],
+        [SUBSCRIBE, "w"],
+        [SUBSCRIBED],
+        [SUBSCRIBED, "w"],
+        [OFFER, "w"],
+        [OFFER, "w", None],
+        [OFFER, "w", None, "hi"],
+        [OFFER, None, None, None, None],
+        [OFFER, "w", [], {}, None],
+        [PUBLISH, {}, [], None, None],
+        [LAGGED],
+        [LAGGED, None],
+    ],
+    ids=str,
+)
+def test_half_a_word_about_topics_costs_nobody_else_anything(node: Node, message: list[Any]) -> None:
+    assert_subscribers_survive(node, b"w", message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [[PUBLISH, 1, "x", HUGE, None], [OFFER, "x", None, HUGE, None], [SEND, 1, 0, "x", HUGE]],
+    ids=lambda message: str(message[0]),
+)
+def test_a_value_that_no_subscriber_can_get_costs_nobody_else_anything(node: Node, message: list[Any]) -> None:
+    assert_subscribers_survive(node, b"x", message)
+
+
+def test_a_value_that_no_subscriber_can_get_and_that_waits_costs_who_subscribes_nothing(
+    node: Node, guest: Guest, client: WireClient
+) -> None:
+    guest.say(SEND, 1, 0.0, "y", HUGE)
+    assert guest.is_cut_off()
+    assert client.info("y")["senders"] == 0
+    with subscriber_of(node, b"y") as subscriber:
+        subscriber.publish(b"y", b"hi")
+        assert subscriber.message().payload == b"hi"
+
+
+def test_who_never_was_asked_for_values_cannot_say_that_some_are_lost(node: Node) -> None:
+    assert_subscribers_survive(node, b"z", [LAGGED, "z"])
+
+
+@pytest.mark.parametrize("count", [-1, -(2**63), 1.5, "many", None, [], 2**63 - 1, 2**63, 2**64 - 1], ids=str)
+def test_a_number_of_subscribers_that_makes_no_sense_costs_nobody_else_anything(own_node: Node, count: Any) -> None:
+    with WireClient.open(own_node.address) as client:
+        for by in range(3):
+            guest = Guest(own_node, by=by)
+            with contextlib.closing(guest.client):
+                guest.say(SUBSCRIBE, "t", count)
+                with contextlib.suppress(ConnectionEnded, ConnectionError):
+                    guest.hear()
+                assert client.ask(":ping", 1) is True
+                assert client.info("t")["subscribers"] >= 0
+
+
+def test_random_words_about_topics_never_harm_who_subscribes(node: Node, client: WireClient) -> None:
+    luck = random.Random(2)
+    forms = [None, b"\x07\x00", b"\x07\x01" + zlib.compress(b"hi"), *FORMS.values()]
+    for _ in range(15):
+        words = []
+        for _ in range(luck.randrange(1, 20)):
+            words += [
+                luck.choice(
+                    [
+                        [PUBLISH, luck.randrange(3), "rand", b"hi", luck.choice(forms[:3])],
+                        [SUBSCRIBE, luck.choice(["rand", "other"]), luck.randrange(3)],
+                        [SUBSCRIBED, "rand"],
+                        [OFFER, "rand", luck.choice([None, 1]), luck.choice([b"hi", None]), luck.choice(forms[:3])],
+                        [TOOK, luck.randrange(3)],
+                        [LOST, luck.randrange(3)],
+                        [RECALL, luck.randrange(3)],
+                    ]
+                )
+            ]
+        assert_subscribers_survive(node, b"rand", *words)
+    client.wait_until("rand", subscribers=0, senders=0)
 
 
 @pytest.mark.parametrize("address", ["x" * 301, "x" * 4075, "host:0", "a b:c:d", ""], ids=len)

@@ -1,0 +1,374 @@
+from __future__ import annotations
+
+import gzip
+import random
+import tracemalloc
+import zlib
+from collections.abc import Callable
+
+import msgpack
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from skywalker.errors import LocalProtocolError
+from skywalker.wire import pubsub as wire
+from skywalker.wire.pubsub import (
+    ACKED,
+    COMPRESSED,
+    MAX_PAYLOAD,
+    MAX_TOPIC,
+    Item,
+    bus_topic,
+    bus_value,
+    inflate,
+    payload_of,
+    split,
+)
+from skywalker.wire.values import canonical
+from tests.wire.encodings import encoded_values
+from tests.wire.streams import assert_decodes_however_cut, cut, decode_pieces
+
+topics = st.binary(max_size=6) | st.sampled_from([bytes(MAX_TOPIC), b"\x04" * MAX_TOPIC])
+payloads = st.binary(max_size=12) | st.sampled_from([b"", b"\x04" * 255, bytes(256), bytes(MAX_PAYLOAD)])
+forms = st.binary(min_size=2, max_size=2)
+
+# Each with what it is to be read as.
+messages: st.SearchStrategy[tuple[bytes, Item]] = st.one_of(
+    st.just((ACKED, (wire.ACK, b"", b"", b"", ACKED))),
+    st.builds(
+        lambda topic, payload: (wire.publish(topic, payload), (wire.PUBLISH, topic, b"", payload)), topics, payloads
+    ),
+    st.builds(
+        lambda topic, form, payload: (
+            wire.publish_typed(topic, form, payload),
+            (wire.PUBLISH_TYPED, topic, form, payload),
+        ),
+        topics,
+        forms,
+        payloads,
+    ),
+    st.builds(lambda topic: (wire.subscribe(topic), (wire.SUBSCRIBE, topic, b"", b"")), topics),
+    st.builds(lambda topic: (wire.subscribe(topic, typed=True), (wire.SUBSCRIBE_TYPED, topic, b"", b"")), topics),
+    st.builds(lambda topic: (wire.unsubscribe(topic), (wire.UNSUBSCRIBE, topic, b"", b"")), topics),
+).map(lambda made: (made[0], (*made[1][:4], made[0])))
+
+# Codes and lengths of one byte are what makes a difference.
+likely_bytes = st.lists(st.sampled_from([*range(9), 255]) | st.integers(0, 255), max_size=60).map(bytes)
+
+
+def read_slowly(stream: bytes) -> tuple[list[Item], bytes]:
+    """Return what split() is to return: the description of the dialect, taken at its word, byte after byte."""
+    items: list[Item] = []
+    done = 0
+    while done < len(stream):
+        source = iter(stream[done:])
+        taken = bytearray()
+
+        def take(count: int, source: Callable[[], int] = source.__next__, taken: bytearray = taken) -> bytes:
+            some = bytearray()
+            for _ in range(count):
+                some.append(source())
+                taken.append(some[-1])
+            return bytes(some)
+
+        try:
+            (code,) = take(1)
+            topic = form = payload = b""
+            if code in (1, 2, 3, 5, 6):
+                topic = take(take(1)[0])
+            if code == 6:
+                form = take(2)
+            if code in (1, 6):
+                low, high = take(2)
+                payload = take(low + 256 * high)
+        except StopIteration:
+            return items, stream[done:]
+        if code not in (1, 2, 3, 4, 5, 6):
+            return [*items, (code, b"", b"", b"", b"")], b""
+        items.append((code, topic, form, payload, bytes(taken)))
+        done += len(taken)
+    return items, b""
+
+
+# Messages.
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (wire.publish(b"t", b"hi"), "01 01 74 02 00 6869"),
+        (wire.publish(b"", b""), "01 00 00 00"),
+        (wire.publish(b"sys", bytes(258)), "01 03 737973 02 01" + "00" * 258),
+        (wire.publish_typed(b"t", b"\x07\x01", b"hi"), "06 01 74 07 01 02 00 6869"),
+        (wire.subscribe(b"sys.alert"), "02 09 7379732e616c657274"),
+        (wire.subscribe(b"t", typed=True), "05 01 74"),
+        (wire.unsubscribe(b""), "03 00"),
+        (ACKED, "04"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_messages_have_the_published_bytes(made: bytes, expected: str) -> None:
+    assert made == bytes.fromhex(expected)
+
+
+@given(st.lists(messages, max_size=4))
+def test_messages_are_read_as_they_were_made_whole_and_however_cut(made: list[tuple[bytes, Item]]) -> None:
+    stream = b"".join(data for data, _ in made)
+    expected = [item for _, item in made]
+    assert split(stream) == (expected, b"")
+    if len(stream) < 500:
+        assert_decodes_however_cut(split, [data for data, _ in made], expected)
+
+
+@given(st.data(), st.lists(messages, max_size=8), likely_bytes)
+def test_any_bytes_give_the_same_messages_however_they_are_cut(
+    data: st.DataObject, made: list[tuple[bytes, Item]], tail: bytes
+) -> None:
+    stream = b"".join(each for each, _ in made) + tail
+    places = data.draw(st.lists(st.integers(0, len(stream)), max_size=10))
+    pieces = cut(stream, places)
+    whole = split(stream)
+    if not whole[0] or whole[0][-1][0] in range(1, 7):
+        assert decode_pieces(split, pieces) == whole
+        return
+    # Nothing is read after an unknown code, nor is there anything to keep.
+    items: list[Item] = []
+    rest = b""
+    for piece in pieces:
+        found, rest = split(rest + piece)
+        items += found
+        if items and items[-1][0] not in range(1, 7):
+            break
+    assert (items, rest) == whole
+
+
+@given(likely_bytes | st.binary(max_size=200))
+@example(b"")
+@example(b"\x06\x00\x00\x00\xff\xff" + bytes(65_534))
+def test_any_bytes_are_read_as_the_description_says(stream: bytes) -> None:
+    assert split(stream) == read_slowly(stream)
+
+
+@given(st.lists(messages, max_size=3), likely_bytes)
+def test_every_byte_is_in_a_message_or_in_the_rest(made: list[tuple[bytes, Item]], tail: bytes) -> None:
+    stream = b"".join(data for data, _ in made) + tail
+    items, rest = split(stream)
+    if items and not items[-1][4]:
+        assert rest == b""
+        assert stream.startswith(b"".join(item[4] for item in items) + bytes((items[-1][0],)))
+    else:
+        assert b"".join(item[4] for item in items) + rest == stream
+
+
+@pytest.mark.parametrize("code", [0, *range(7, 256)])
+def test_an_unknown_code_comes_last_and_hides_nothing_before_it(code: int) -> None:
+    before = wire.publish(b"t", b"1") + ACKED
+    items, rest = split(before + bytes((code,)) + wire.subscribe(b"t"))
+    assert [item[0] for item in items] == [wire.PUBLISH, wire.ACK, code]
+    assert items[-1] == (code, b"", b"", b"", b"")
+    assert rest == b""
+
+
+def test_messages_hold_copies_and_not_the_whole_read() -> None:
+    items, rest = split(wire.publish_typed(b"topic", b"ab", b"payload") * 2 + b"\x01")
+    assert {type(part) for item in items for part in item[1:]} == {bytes}
+    assert type(rest) is bytes
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("data", [ACKED, wire.publish(b"", b""), wire.subscribe(b"t")], ids=bytes.hex)
+def test_time_goes_with_the_bytes_of_a_read_of_many_messages(data: bytes) -> None:
+    items, rest = split(data * 500_000)
+    assert (len(items), rest) == (500_000, b"")
+
+
+@pytest.mark.parametrize("extra", [0, 1, 1000, 70_000])
+def test_what_is_too_long_is_not_made_and_the_numbers_are_told(extra: int) -> None:
+    makers = {
+        "topic": (MAX_TOPIC, [wire.subscribe, wire.unsubscribe, lambda topic: wire.publish(topic, b"")]),
+        "payload": (MAX_PAYLOAD, [lambda data: wire.publish(b"t", data), lambda d: wire.publish_typed(b"t", b"ab", d)]),
+    }
+    for what, (limit, ways) in makers.items():
+        for make in ways:
+            if not extra:
+                assert len(split(make(bytes(limit)))[0]) == 1
+                continue
+            with pytest.raises(LocalProtocolError, match=rf"{what} of {limit + extra} bytes.*\b{limit}\b"):
+                make(bytes(limit + extra))
+
+
+# Compressed payloads.
+
+
+def stored(data: bytes) -> bytes:
+    """Return a zlib stream that is longer than what it holds."""
+    return zlib.compress(data, 0)
+
+
+@given(st.binary(max_size=300))
+def test_what_was_compressed_is_the_same_afterwards(payload: bytes) -> None:
+    assert inflate(wire.deflate(payload)) == payload
+    for level in range(10):
+        assert inflate(zlib.compress(payload, level)) == payload
+
+
+@pytest.mark.parametrize("size", [0, 1, MAX_PAYLOAD - 1, MAX_PAYLOAD])
+def test_a_compressed_payload_holds_as_much_as_one_that_is_not(size: int) -> None:
+    for data in (bytes(size), random.Random(1).randbytes(size)):
+        assert inflate(wire.deflate(data)) == inflate(stored(data)) == data
+
+
+@pytest.mark.parametrize("size", [MAX_PAYLOAD + 1, MAX_PAYLOAD + 2, 10 * MAX_PAYLOAD])
+def test_one_that_holds_more_is_refused_with_the_limit(size: int) -> None:
+    for data in (bytes(size), random.Random(1).randbytes(size)):
+        with pytest.raises(ValueError, match=f"more than {MAX_PAYLOAD}"):
+            inflate(wire.deflate(data))
+
+
+@pytest.mark.timeout(30)
+def test_a_bomb_costs_no_more_than_the_limit() -> None:
+    packer = zlib.compressobj(9)
+    bomb = b"".join(packer.compress(bytes(1 << 20)) for _ in range(64)) + packer.flush()
+    assert len(bomb) <= MAX_PAYLOAD, "it fits into one message"
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            with pytest.raises(ValueError, match="holds more than"):
+                inflate(bomb)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * MAX_PAYLOAD
+
+
+@given(st.binary(max_size=100), st.data())
+def test_a_stream_that_is_cut_short_is_refused(payload: bytes, data: st.DataObject) -> None:
+    whole = wire.deflate(payload)
+    with pytest.raises(ValueError, match="zlib"):
+        inflate(whole[: data.draw(st.integers(0, len(whole) - 1))])
+
+
+@given(st.binary(max_size=100), st.binary(min_size=1, max_size=20))
+def test_bytes_behind_a_stream_are_refused(payload: bytes, tail: bytes) -> None:
+    for garbage in (tail, wire.deflate(tail)):
+        with pytest.raises(ValueError, match="not one whole zlib stream"):
+            inflate(wire.deflate(payload) + garbage)
+
+
+def test_bytes_behind_the_fullest_stream_are_refused() -> None:
+    with pytest.raises(ValueError, match="not one whole zlib stream"):
+        inflate(wire.deflate(bytes(MAX_PAYLOAD)) + b"\0")
+
+
+def raw_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(data) + packer.flush()
+
+
+def with_dictionary(data: bytes) -> bytes:
+    packer = zlib.compressobj(zdict=b"hello")
+    return packer.compress(data) + packer.flush()
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"", b"x", b"not compressed at all", gzip.compress(b"hello"), raw_deflate(b"hello"), with_dictionary(b"hello")],
+    ids=lambda payload: payload[:4].hex(),
+)
+def test_what_is_not_zlib_is_refused(payload: bytes) -> None:
+    with pytest.raises(ValueError, match="zlib"):
+        inflate(payload)
+
+
+def test_a_wrong_checksum_is_refused() -> None:
+    whole = bytearray(wire.deflate(b"hello"))
+    whole[-1] ^= 1
+    with pytest.raises(ValueError, match="zlib"):
+        inflate(bytes(whole))
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_one_stream_or_a_value_error(payload: bytes) -> None:
+    try:
+        data = inflate(payload)
+    except ValueError:
+        return
+    assert zlib.decompress(payload) == data
+
+
+def test_the_flag_is_bit_0() -> None:
+    assert COMPRESSED == 0b0000_0001
+    assert wire.UNTYPED == b"\0\0"
+
+
+# On the bus.
+
+NOT_UTF_8 = [
+    b"\xff",
+    b"\x80",
+    b"a\xc3",
+    b"\xc0\xaf",  # a slash, longer than need be
+    b"\xed\xa0\x80",  # half of a surrogate pair
+    b"\xed\xb2\x80",  # what Python makes of a lone 0x80
+    b"\xed\xa0\x80\xed\xb0\x80",  # both halves
+    b"\xf4\x90\x80\x80",  # beyond the last character
+    b"\xff" * MAX_TOPIC,
+]
+UTF_8 = [b"", b"a", b"sys.alert", "ü€𝄞\0\ufeff\uffff".encode(), b"a" * 31, b"a" * 32, b"a" * 255]
+
+any_topic = st.one_of(
+    st.binary(max_size=MAX_TOPIC),
+    st.text(max_size=60).map(str.encode),
+    st.sampled_from([*NOT_UTF_8, *UTF_8]),
+    st.integers(0, MAX_TOPIC).map(lambda size: b"a" * size),
+    st.integers(0, MAX_TOPIC).map(lambda size: b"\xff" * size),
+)
+
+
+@pytest.mark.parametrize("topic", UTF_8, ids=lambda topic: topic[:8].hex() or "empty")
+def test_a_topic_is_the_string_of_its_bytes(topic: bytes) -> None:
+    assert bus_topic(topic) == msgpack.packb(topic.decode())
+
+
+@pytest.mark.parametrize("topic", NOT_UTF_8, ids=lambda topic: topic[:8].hex())
+def test_a_topic_that_is_not_utf_8_is_the_binary_of_its_bytes(topic: bytes) -> None:
+    assert bus_topic(topic) == msgpack.packb(topic)
+
+
+@given(any_topic)
+def test_a_topic_survives_the_bus_and_its_name_is_canonical(topic: bytes) -> None:
+    name = bus_topic(topic)
+    assert canonical(name) == name
+    assert payload_of(name) == topic
+
+
+def test_topics_that_python_takes_for_one_are_two_on_the_bus() -> None:
+    # Read as an escape, the byte 0x80 becomes the surrogate U+DC80, whose own bytes are no UTF-8 either.
+    alike = [b"\x80", b"\xed\xb2\x80", "\udc80".encode(errors="surrogatepass"), "\x80".encode()]
+    assert len({bus_topic(topic) for topic in alike}) == len(set(alike)) == 3
+
+
+@pytest.mark.parametrize("size", [0, 1, 31, 32, 255, 256, 257, MAX_PAYLOAD - 1, MAX_PAYLOAD])
+def test_a_payload_is_a_binary_on_the_bus(size: int) -> None:
+    for payload in (bytes(size), b"a" * size):
+        assert bus_value(payload) == msgpack.packb(payload)
+        assert payload_of(bus_value(payload)) == payload
+
+
+@given(st.binary(max_size=400))
+def test_a_payload_survives_the_bus(payload: bytes) -> None:
+    assert payload_of(bus_value(payload)) == payload
+
+
+@given(encoded_values)
+def test_of_a_string_or_binary_the_bytes_are_published_and_of_all_else_its_encoding(value: bytes) -> None:
+    decoded = msgpack.Unpacker(raw=True, strict_map_key=False, max_buffer_size=0)
+    decoded.feed(value)
+    is_text = 0xA0 <= value[0] < 0xC0 or value[0] in (0xC4, 0xC5, 0xC6, 0xD9, 0xDA, 0xDB)
+    assert payload_of(value) == (decoded.unpack() if is_text else value)
+
+
+@pytest.mark.parametrize("size", [0, 31, 32, 255, 256, 65_535, 65_536])
+def test_the_bytes_of_strings_and_binaries_of_every_length_are_published(size: int) -> None:
+    assert payload_of(msgpack.packb("a" * size)) == payload_of(msgpack.packb(b"a" * size)) == b"a" * size

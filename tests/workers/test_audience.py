@@ -1,0 +1,341 @@
+"""Both ends of a link, moved by hand: a node that subscribes and is slow, an owner that says anything."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import msgpack
+import pytest
+
+from skywalker.address import Address
+from skywalker.members import Member, Snapshot
+from skywalker.ring import random_tokens
+from tests.helpers import time_factor
+from tests.workers.one_worker import OneWorker
+from tests.workers.pubsub_client import ACK, PubSubClient, publish, subscribe, unsubscribe
+from tests.workers.wire_client import call, packed
+from workers.messages import (
+    BUSY,
+    CENSUS,
+    COUNTED,
+    GIVE,
+    LAGGED,
+    MET,
+    OFFER,
+    PUBLISH,
+    SUBSCRIBE,
+    SUBSCRIBED,
+    TOOK,
+    VERSION,
+    WITHDRAWN,
+)
+from workers.pubsub import PubSub
+
+BIG = bytes(60_000)
+
+
+class Far:
+    """The other end of a link of the worker."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self.socket = sock
+        self._input = b""
+
+    def say(self, *elements: Any) -> None:
+        body = packed(elements)
+        self.socket.send(len(body).to_bytes(4, "big") + body)
+
+    def heard(self) -> list[list[Any]]:
+        """Return the messages that are here; who asks whether we live is told."""
+        with contextlib.suppress(BlockingIOError):
+            while data := self.socket.recv(1 << 20):
+                self._input += data
+        found = []
+        while len(self._input) >= 4 and len(self._input) >= 4 + (size := int.from_bytes(self._input[:4], "big")):
+            message = msgpack.unpackb(self._input[4 : 4 + size], strict_map_key=False)
+            self._input = self._input[4 + size :]
+            if message[0] == CENSUS:
+                self.say(COUNTED, message[1], b"")
+            else:
+                found.append(message)
+        return found
+
+
+class Bench:
+    """One worker, and who is connected to it."""
+
+    def __init__(self, worker: OneWorker) -> None:
+        self.worker = worker
+        self._open: list[socket.socket] = []
+
+    def pubsub(self) -> PubSubClient:
+        """Return a client of the pub/sub dialect."""
+        ours, theirs = socket.socketpair()
+        self._open.append(ours)
+        theirs.setblocking(False)
+        self.worker.router.opened(PubSub(theirs, "test", self.worker.router))
+        return PubSubClient(ours)
+
+    def guest(self) -> Far:
+        """Return a node that asks this one."""
+        client = self.worker.connect()
+        self._open.append(client.socket)
+        options = {"from": "guest", "by": 0, "node": self.worker.member.id, "worker": 0, "version": VERSION}
+        client.write(call(":peer", 0, options))
+        self.worker.turn()
+        assert client.reply()[2]["worker"] == 0
+        return Far(client.socket)
+
+    def owner(self) -> tuple[Far, str]:
+        """Return a node that owns all topics, and has been asked for something; and a topic."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            address = Address(*listener.getsockname())
+            member = Member("owner", "owner", address, 1, False, tuple(sorted(random_tokens())))
+            self.worker.router.follow(Snapshot([member]))
+            client = self.pubsub()
+            client.write(subscribe(b"first"))
+            self.worker.turn()
+            sock, _ = listener.accept()
+        self._open.append(sock)
+        self.until(lambda: self._answers(sock))
+        far = Far(sock)
+        assert self.hear(far) == [SUBSCRIBE, "first", 1]
+        far.say(SUBSCRIBED, "first")
+        self.expect(client, ACK)
+        return far, "topic"
+
+    def _answers(self, sock: socket.socket) -> bool:
+        sock.setblocking(False)
+        try:
+            question = sock.recv(4096)
+        except BlockingIOError:
+            return False
+        assert b":peer" in question
+        body = packed([":peer", 0, {"node": "owner", "worker": 0}])
+        sock.send(len(body).to_bytes(2, "big") + body)
+        return True
+
+    def until(self, check: Any) -> Any:
+        """Have turns until this is true."""
+        deadline = time.monotonic() + 5 * time_factor()
+        while not (found := check()):
+            assert time.monotonic() < deadline, "not in time"
+            self.worker.turn()
+        return found
+
+    def hear(self, far: Far) -> list[Any]:
+        """Return the only message that comes."""
+        messages = self.until(far.heard)
+        assert len(messages) == 1, messages
+        return list(messages[0])
+
+    def expect(self, client: PubSubClient, data: bytes) -> None:
+        """Have turns until the client gets this, and nothing else; nothing at all is the end."""
+        got = b""
+        if not data:
+            self.until(client.has_input)
+            got = client.socket.recv(1 << 20)
+        while len(got) < len(data):
+            self.until(client.has_input)
+            got += client.socket.recv(1 << 20)
+        self.worker.turn()
+        assert got + (client.socket.recv(1 << 20) if data and client.has_input() else b"") == data
+
+    def close(self) -> None:
+        for sock in self._open:
+            sock.close()
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    monkeypatch.setattr("workers.doubt.ANSWER_S", 3600.0)  # turns come when the test says so, and seem late
+    worker = OneWorker()
+    bench = Bench(worker)
+    yield bench
+    bench.close()
+    worker.turn()
+    worker.close()
+
+
+# A node that subscribes, and is slow.
+
+
+def fill(bench: Bench, publisher: PubSubClient, topic: bytes = b"t") -> int:
+    """Publish until one is not acked at once; return how many were published."""
+    for count in range(1, 200):
+        publisher.write(publish(topic, BIG))
+        bench.worker.turn()
+        if not publisher.has_input():
+            return count
+        assert publisher.read(1) == ACK
+    raise AssertionError("a node that reads nothing holds up nobody")
+
+
+def subscribed(bench: Bench, *topics: str) -> Far:
+    """Return a guest that subscribes to these."""
+    guest = bench.guest()
+    for topic in topics:
+        guest.say(SUBSCRIBE, topic, 2)
+        assert bench.hear(guest) == [SUBSCRIBED, topic]
+    return guest
+
+
+def test_a_publisher_waits_for_a_node_that_is_behind_until_it_is_not(bench: Bench) -> None:
+    guest, publisher = subscribed(bench, "t"), bench.pubsub()
+    count = fill(bench, publisher)
+    publisher.write(publish(b"t", BIG))
+    bench.worker.turn()
+    assert not publisher.has_input()
+    got: list[Any] = []
+    bench.until(lambda: got.extend(guest.heard()) or len(got) == count + 1)
+    assert got == [[OFFER, "t", None, BIG, None]] * (count + 1)
+    bench.expect(publisher, 2 * ACK)
+
+
+def test_one_that_stays_behind_is_told_what_it_lost_and_holds_up_nobody(bench: Bench) -> None:
+    guest, publisher = subscribed(bench, "t", "other"), bench.pubsub()
+    count = fill(bench, publisher)
+    bench.worker.turn(later=0.9)
+    assert not publisher.has_input()
+    bench.worker.turn(later=1.1)
+    assert publisher.read(1) == ACK
+    for _ in range(50):
+        publisher.write(publish(b"t", BIG))
+        bench.worker.turn()
+        assert publisher.read(1) == ACK, "it gets nothing more, so nobody waits for it"
+    got: list[Any] = []
+    bench.until(lambda: got.extend(guest.heard()) or len(got) >= count + 2)
+    assert got[:count] == [[OFFER, "t", None, BIG, None]] * count
+    assert sorted(got[count:]) == [[LAGGED, "other"], [LAGGED, "t"]]
+    assert bench.worker.router.junction.subscribers(packed("t")) == []
+    guest.say(SUBSCRIBE, "t", 1)
+    assert bench.hear(guest) == [SUBSCRIBED, "t"]
+    publisher.write(publish(b"t", b"anew"))
+    assert bench.hear(guest) == [OFFER, "t", None, b"anew", None]
+
+
+def test_a_node_that_goes_while_publishers_wait_for_it_holds_up_nobody(bench: Bench) -> None:
+    guest, publisher = subscribed(bench, "t"), bench.pubsub()
+    fill(bench, publisher)
+    guest.socket.close()
+    bench.expect(publisher, ACK)
+    assert bench.worker.router.junction.subscribers(packed("t")) == []
+
+
+def test_a_publisher_that_goes_while_it_waits_harms_nobody(bench: Bench) -> None:
+    guest, publisher = subscribed(bench, "t"), bench.pubsub()
+    count = fill(bench, publisher)
+    publisher.close()
+    bench.worker.turn()
+    got: list[Any] = []
+    bench.until(lambda: got.extend(guest.heard()) or len(got) == count)
+    bench.worker.turn(later=5)
+
+
+def test_others_are_given_what_a_slow_node_holds_up(bench: Bench) -> None:
+    subscribed(bench, "t")
+    publisher, listener = bench.pubsub(), bench.pubsub()
+    listener.write(subscribe(b"t"))
+    bench.expect(listener, ACK)
+    count = 0
+    while not count or publisher.has_input():
+        if count:
+            assert publisher.read(1) == ACK
+        count += 1
+        publisher.write(publish(b"t", BIG))
+        bench.worker.turn()
+        got = b""
+        while len(got) < len(publish(b"t", BIG)):
+            bench.worker.turn()
+            got += listener.socket.recv(1 << 20)
+        assert got == publish(b"t", BIG)
+    other = bench.pubsub()
+    other.write(publish(b"elsewhere", BIG))
+    bench.expect(other, ACK)
+
+
+# An owner that says anything.
+
+
+def test_a_feed_asks_its_owner_for_all_who_subscribe_here(bench: Bench) -> None:
+    owner, topic = bench.owner()
+    one, other = bench.pubsub(), bench.pubsub()
+    for client, count in ((one, 1), (other, 2)):
+        client.write(subscribe(topic.encode()))
+        assert bench.hear(owner) == [SUBSCRIBE, topic, count]
+        assert not client.has_input()
+        owner.say(SUBSCRIBED, topic)
+        bench.expect(client, ACK)
+    owner.say(OFFER, topic, None, b"hi", None)
+    for client in (one, other):
+        bench.expect(client, publish(topic.encode(), b"hi"))
+    one.write(unsubscribe(topic.encode()))
+    assert bench.hear(owner) == [SUBSCRIBE, topic, 1]
+    # What was handed out before the owner knew of it is still for both.
+    owner.say(OFFER, topic, None, b"before", None)
+    owner.say(SUBSCRIBED, topic)
+    owner.say(OFFER, topic, None, b"after", None)
+    before, after = publish(topic.encode(), b"before"), publish(topic.encode(), b"after")
+    bench.expect(one, before + ACK)
+    bench.expect(other, before + after)
+
+
+def test_an_offer_with_a_number_is_taken_once_it_is_written(bench: Bench) -> None:
+    owner, _ = bench.owner()
+    owner.say(OFFER, "first", 5, "hi", None)
+    assert bench.hear(owner) == [TOOK, 5]
+
+
+def test_subscribers_of_a_topic_that_lagged_are_cut_off_and_no_others(bench: Bench) -> None:
+    owner, topic = bench.owner()
+    cut, stays = bench.pubsub(), bench.pubsub()
+    for client, name in ((cut, topic), (stays, "another")):
+        client.write(subscribe(name.encode()))
+        bench.hear(owner)
+        owner.say(SUBSCRIBED, name)
+        bench.expect(client, ACK)
+    owner.say(LAGGED, topic)
+    bench.expect(cut, b"")
+    assert bench.hear(owner) == [SUBSCRIBE, topic, 0]
+    owner.say(OFFER, "another", None, "hi", None)
+    bench.expect(stays, publish(b"another", b"hi"))
+    assert bench.worker.router.subscribers_cut_off == 1
+
+
+def test_an_owner_that_dies_is_asked_again_by_who_waits(bench: Bench) -> None:
+    owner, topic = bench.owner()
+    client = bench.pubsub()
+    client.write(subscribe(topic.encode()))
+    bench.hear(owner)
+    owner.socket.close()
+    bench.worker.turn()
+    assert not client.has_input()
+    bench.worker.router.follow(Snapshot([bench.worker.member]))
+    bench.expect(client, ACK)
+
+
+@pytest.mark.parametrize("words", [
+    (BUSY, "number"), (WITHDRAWN, "number"), (GIVE, "number", "value"), (MET, "number"),
+    (SUBSCRIBED, "first"), (SUBSCRIBED, "topic"), (LAGGED, "topic"), (OFFER, "topic", None, "hi", None),
+], ids=str)  # fmt: skip
+def test_whatever_an_owner_says_of_a_publish_the_worker_lives_and_the_publisher_is_answered(
+    bench: Bench, words: tuple[Any, ...]
+) -> None:
+    owner, topic = bench.owner()
+    publisher = bench.pubsub()
+    publisher.write(publish(topic.encode(), b"hi"))
+    kind, number, name, value, form = bench.hear(owner)
+    assert (kind, name, value, form) == (PUBLISH, topic, b"hi", None)
+    said = [b"\xcf" + number.to_bytes(8, "big") if each == "number" else packed(each) for each in words]
+    body = bytes((0x90 | len(said),)) + b"".join(said)
+    owner.socket.send(len(body).to_bytes(4, "big") + body)
+    bench.worker.turn()
+    # It may have ended the link, and then asks again where the topic is owned now.
+    bench.worker.router.follow(Snapshot([bench.worker.member]))
+    owner.socket.close()
+    bench.expect(publisher, ACK)

@@ -1,0 +1,174 @@
+"""A subscriber that reads nothing for a while: what it costs, and that it gets all or is cut off."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from skywalker.limits import MIB, Limits
+from tests.workers.one_worker import OneWorker
+from tests.workers.wire_client import call
+from workers.pubsub import PubSub
+
+SMALL = b"\x01\x00\x01\x00x"
+"""The publish of one byte to the topic without a name: five bytes."""
+
+MAX_IN_KERNEL = 256 * 1024
+"""Bytes that the subscriber's socket takes at most, unread."""
+
+SUBSCRIBE = b"\x02\x00"
+ACK = b"\x04"
+
+
+class Slow:
+    """A worker, a client of it that publishes, and a subscriber whose buffers are small."""
+
+    def __init__(self, worker: OneWorker) -> None:
+        self.worker = worker
+        self.ours, theirs = self.pair()
+        self.subscriber = self.connected(theirs)
+        self.publishers, theirs = self.pair()
+        self.publisher = self.connected(theirs)
+        self.subscriber.received(SUBSCRIBE)
+        worker.turn()
+        assert self.ours.recv(10) == ACK
+
+    def pair(self) -> tuple[socket.socket, socket.socket]:
+        ours, theirs = socket.socketpair()
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16 * 1024)
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        return ours, theirs
+
+    def connected(self, sock: socket.socket) -> PubSub:
+        connection = PubSub(sock, "test", self.worker.router)
+        self.worker.router.opened(connection)
+        return connection
+
+    def publish(self, count: int, at_once: int = 10_000) -> None:
+        """Publish so many, without a look at what the subscriber does; the acks are read."""
+        acks = 0
+        for done in range(0, count, at_once):
+            self.publisher.received(SMALL * min(at_once, count - done))
+            self.worker.turn()
+            acks += len(read_all(self.publishers))
+        while acks < count and not self.publisher.closed:
+            self.worker.turn()
+            acks += len(read_all(self.publishers))
+        assert acks == count
+
+    def close(self) -> None:
+        self.ours.close()
+        self.publishers.close()
+
+
+def read_all(sock: socket.socket) -> bytes:
+    """Return what is there."""
+    found = b""
+    try:
+        while data := sock.recv(1 << 20):
+            found += data
+    except BlockingIOError:
+        pass
+    return found
+
+
+@pytest.fixture
+def worker() -> Iterator[OneWorker]:
+    worker = OneWorker(Limits(subscriber_buffer=8 * MIB))
+    yield worker
+    worker.close()
+
+
+@pytest.fixture
+def slow(worker: OneWorker) -> Iterator[Slow]:
+    slow = Slow(worker)
+    yield slow
+    slow.close()
+
+
+@pytest.mark.timeout(100)
+def test_eight_mebibytes_of_small_messages_take_little_more_and_all_arrive(slow: Slow) -> None:
+    slow.publish(1000)  # what is needed once is there
+    read = len(read_all(slow.ours))
+    slow.worker.turn()
+    assert read + len(read_all(slow.ours)) == 1000 * len(SMALL)
+    slow.worker.turn()
+    held = slow.worker.holds()
+    process = psutil.Process()
+    before = process.memory_info().rss
+    count = 8 * MIB // len(SMALL)
+    slow.publish(count)
+    taken = process.memory_info().rss - before
+    print(f"{taken / MIB:.1f} MiB for 8 MiB of messages")
+    assert taken < 24 * MIB
+    assert not slow.subscriber.closed
+    # It reads in small pieces: each of them makes room for some more.
+    got = 0
+    while got < count * len(SMALL):
+        try:
+            data = slow.ours.recv(5001)
+        except BlockingIOError:
+            slow.worker.turn()
+            continue
+        assert data == (SMALL * 1002)[got % len(SMALL) :][: len(data)]
+        got += len(data)
+    slow.worker.turn()
+    assert read_all(slow.ours) == b""
+    assert slow.worker.holds() == held
+
+
+def test_past_its_buffer_it_is_cut_off_and_what_it_has_read_has_no_gap(slow: Slow) -> None:
+    chunks = [b"\x01\x00\x04\x00" + number.to_bytes(4, "big") for number in range(1_100_000)]
+    for at in range(0, len(chunks), 10_000):
+        slow.publisher.received(b"".join(chunks[at : at + 10_000]))
+        slow.worker.turn()
+        read_all(slow.publishers)
+        if slow.subscriber.closed:
+            break
+    assert slow.subscriber.closed, "more than 8 MiB were published"
+    assert slow.worker.router.subscribers_cut_off == 1
+    got = read_all(slow.ours)
+    assert b"".join(chunks).startswith(got)
+    assert slow.worker.router.junction.subscribers(b"\xa0") == []
+    slow.publisher.received(SMALL)
+    slow.worker.turn()
+    assert read_all(slow.publishers).endswith(ACK), "publishers do not notice"
+
+
+def test_it_is_cut_off_within_the_turn_in_which_too_much_came(slow: Slow) -> None:
+    # One read of a publisher is far less than a buffer, but many publishers may be read in one turn.
+    before = psutil.Process().memory_info().rss
+    for _ in range(400):
+        slow.publisher.received(b"\x01\x00\xff\xff" + bytes(65_535))
+        slow.worker.router.turn.attend()
+    assert slow.subscriber.closed
+    assert psutil.Process().memory_info().rss - before < 40 * MIB
+    slow.worker.turn()
+
+
+@pytest.mark.timeout(60)
+def test_sends_that_wait_for_it_to_read_are_told_true_as_it_does(worker: OneWorker, slow: Slow) -> None:
+    count, value = 5_000, b"v" * 40
+    message = b"\x01\x00" + len(value).to_bytes(2, "little") + value
+    with worker.connect() as client:
+        for done in range(0, count, 500):
+            client.write(b"".join(call(":send!", number, 60_000, "", value) for number in range(done, done + 500)))
+            worker.turn()
+        answered = 0
+        got = b""
+        while len(got) < count * len(message):
+            try:
+                got += slow.ours.recv(4096)
+            except BlockingIOError:
+                worker.turn()
+            while client.has_input():
+                assert client.reply() == [":send!", answered, True]
+                answered += 1
+            assert len(got) + MAX_IN_KERNEL > answered * len(message), "told true for what the kernel has not taken"
+        worker.turn()
+        assert got == message * count
+        assert [reply[2] for reply in client.replies(count - answered)] == [True] * (count - answered)
