@@ -61,11 +61,11 @@ def setting(default: T, help: str) -> T:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:
-    """What one worker allows. Names end in their unit where they are not a count."""
+    """What one worker allows. Names end in their unit where they are not a count; buffers are of bytes."""
 
     max_connections: int = setting(10_000, "connections open at a time, in each worker")
-    max_calls: int = setting(10_000, "calls in flight on one connection")
-    waiting_bytes: int = setting(128 * MIB, "memory for calls that wait, in each worker")
+    max_calls: int = setting(10_000, "calls in flight on one connection, and its subscriptions")
+    waiting_bytes: int = setting(128 * MIB, "memory for calls that wait and for subscriptions, in each worker")
     output_bytes: int = setting(256 * KIB, "values not yet read or acknowledged before a connection gets no more")
     mesh_bytes: int = setting(16 * MIB, "calls queued for one other worker")
     subscriber_buffer: int = setting(8 * MIB, "values not yet read by a connection that subscribes, then it is closed")

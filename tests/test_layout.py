@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -178,6 +179,13 @@ print(json.dumps([name for name in set(sys.modules) - before if getattr(sys.modu
     assert not too_heavy, f"import skywalker loads {sorted(too_heavy)}"
     outside = {name.split(".")[0] for name in loaded} - sys.stdlib_module_names - {"skywalker"}
     assert outside <= {"msgpack", "mmh3"}, f"import skywalker loads {sorted(outside)}"
+
+
+def test_the_map_of_the_server_has_every_file() -> None:
+    package = ROOT / "workers"
+    named = set(re.findall(r"\w+", ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""))
+    missing = {path.stem for path in package.glob("[!_]*.py")} - named
+    assert not missing
 
 
 def test_a_source_file_is_short() -> None:

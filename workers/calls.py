@@ -34,7 +34,7 @@ TIME_IS_UP: Final = b""
 
 
 class Caller:
-    """Who calls are answered to: one connection, as its calls see it. session.py has what a client's does."""
+    """Who calls are answered to: one connection, as its calls see it; session.py and pubsub.py have what it does."""
 
     __slots__ = ("gone", "router")
 
@@ -141,7 +141,7 @@ class Carrier:
 
 
 class ClientCall(NodeCall):
-    """A send!, recv! or :take! of one of our clients."""
+    """A call of one of our clients: a send!, recv! or :take!, or what derives from this for pub/sub."""
 
     __slots__ = (
         "caller", "carrier", "chunk", "deadline", "ending", "held", "id", "number", "timed_out",

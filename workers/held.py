@@ -46,7 +46,7 @@ MAX_TIMEOUT_S: Final = MAX_TIMEOUT_MS / 1000
 
 
 class HeldCall(NodeCall):
-    """A call of another worker's client. That worker runs its clock."""
+    """A call of another worker's client, or a value for its subscribers. That worker runs its clock."""
 
     __slots__ = ("held", "number", "withdrawing")
 

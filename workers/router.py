@@ -58,7 +58,9 @@ class Router:
         self.leaving = False  # others' calls meet nobody here any more
         self.connections: dict[Connection, None] = {}
         self.calls_held = 0  # calls of our clients that wait, wherever that is
-        self.bytes_held = 0  # memory of those, and of the calls of other workers that wait here
+        self.bytes_held = (
+            0  # memory of those, of other workers' calls here, of subscriptions, and of what is published and not acked
+        )
         self.most_bytes_held = 0  # since memory was last given back
         self._owned: dict[bytes, Owner] = {}  # of topics that were looked up on the ring lately
         self._workers = [
