@@ -63,16 +63,30 @@ class Config:
     cluster: Cluster = dataclasses.field(default_factory=Cluster)
     limits: Limits = dataclasses.field(default_factory=Limits)
 
+    @property
+    def pubsub_address(self) -> tuple[str, int]:
+        """Where pub/sub is spoken: the port may stand in `pubsub_bind`, as in ":61626". Raises ConfigError."""
+        bind = self.pubsub_bind
+        is_bare_ipv6 = bind.count(":") > 1 and not bind.startswith("[")
+        if ":" not in bind or is_bare_ipv6 or bind.endswith("]"):
+            return bind.strip("[]"), self.pubsub_port
+        host, _, port = bind.rpartition(":")
+        if not (port.isascii() and port.isdecimal() and int(port) <= MAX_PORT):
+            raise ConfigError(f"pubsub_bind: {bind!r} is not a host, host:port or :port")
+        return host.strip("[]") or DEFAULT_HOST, int(port)
+
+
+MAX_PORT: Final = 65_535
 
 _DAY_S: Final = 86_400
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {
-    "port": (0, 65_535),
-    "pubsub_port": (0, 65_535),
+    "port": (0, MAX_PORT),
+    "pubsub_port": (0, MAX_PORT),
     "workers": (0, 1024),
     "backlog": (1, 65_535),
     "drain_timeout_s": (0, _DAY_S),
     "tokens": (1, MAX_TOKENS),
-    "health_port": (0, 65_535),
+    "health_port": (0, MAX_PORT),
 }
 _ANY_DURATION: Final = (0.001, _DAY_S)
 _ANY_NUMBER: Final = (1, 2**40)
@@ -256,7 +270,18 @@ def _config(values: Mapping[str, Value]) -> Config:
         values = {"pubsub": True, **values}  # who says where wants it
     for key, value in values.items():
         tables[BY_KEY[key].table][key] = value
-    return Config(**tables[""], cluster=Cluster(**tables["cluster"]), limits=Limits(**tables["limits"]))
+    config = Config(**tables[""], cluster=Cluster(**tables["cluster"]), limits=Limits(**tables["limits"]))
+    _check_pubsub(config, "pubsub_port" in values)
+    return config
+
+
+def _check_pubsub(config: Config, names_port: bool) -> None:
+    """Raise ConfigError if the two doors exclude each other, or pub/sub's has two ports."""
+    _, port = config.pubsub_address
+    if names_port and config.pubsub_port not in (0, port):
+        raise ConfigError(f"pubsub_bind: {config.pubsub_bind!r} names a port, and pubsub_port {config.pubsub_port}")
+    if config.pubsub and port == config.port and port:
+        raise ConfigError(f"pubsub_port: {port} is the port of the MessagePack dialect, pub/sub needs its own")
 
 
 def _from_file(file: Path) -> dict[str, Value]:

@@ -8,13 +8,13 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from skywalker import config
 from skywalker.config import BY_KEY, SETTINGS, Cluster, Config, Setting, Value, load
 from skywalker.errors import ConfigError
-from skywalker.limits import Limits
+from skywalker.limits import DEFAULT_PORT, DEFAULT_PUBSUB_PORT, Limits
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 
@@ -28,7 +28,9 @@ def allowed_values(setting: Setting) -> st.SearchStrategy[Value]:
     if setting.is_switch:
         return st.booleans()
     if isinstance(setting.default, str):
-        return st.text(st.characters(categories=["L", "N", "P"]), min_size=1)
+        # A colon in the address of pub/sub begins a port.
+        without = ":" if setting.key == "pubsub_bind" else ""
+        return st.text(st.characters(categories=["L", "N", "P"], exclude_characters=without), min_size=1)
     least, most = setting._range
     if isinstance(setting.default, float):
         return st.floats(least, most).map(lambda value: round(value, 6))
@@ -86,6 +88,8 @@ def test_of_any_mixture_of_sources_the_strongest_decides_each_setting(
     tmp_path_factory: pytest.TempPathFactory, sources: tuple[list[tuple[Setting, Value]], ...]
 ) -> None:
     in_file, in_environ, in_flags = ({setting.key: (setting, value) for setting, value in source} for source in sources)
+    expected = {key: value for key, (_, value) in (in_file | in_environ | in_flags).items()}
+    assume(expected.get("port", DEFAULT_PORT) != expected.get("pubsub_port", DEFAULT_PUBSUB_PORT))
     file = tmp_path_factory.mktemp("config") / "node.toml"
     file.write_text("\n".join(toml(setting, value) for setting, value in in_file.values()))
     loaded = load(
@@ -93,7 +97,6 @@ def test_of_any_mixture_of_sources_the_strongest_decides_each_setting(
         {setting.variable: setting.shown(value) for setting, value in in_environ.values()},
         file,
     )
-    expected = {key: value for key, (_, value) in (in_file | in_environ | in_flags).items()}
     if expected.keys() & {"pubsub_bind", "pubsub_port"}:
         expected = {"pubsub": True} | expected
     for setting in SETTINGS:
@@ -203,3 +206,35 @@ def shown(setting: Setting) -> str:
 
 def test_keys_find_their_setting() -> None:
     assert {key: setting.key for key, setting in BY_KEY.items()} == {setting.key: setting.key for setting in SETTINGS}
+
+
+@pytest.mark.parametrize(
+    ("bind", "port", "address"),
+    [
+        ("127.0.0.1", None, ("127.0.0.1", 61_626)),
+        (":61700", None, ("127.0.0.1", 61_700)),
+        ("10.0.0.5:7000", 7000, ("10.0.0.5", 7000)),
+        ("0.0.0.0:0", None, ("0.0.0.0", 0)),
+        ("::1", 0, ("::1", 0)),
+        ("[::1]", 5, ("::1", 5)),
+        ("[::1]:5", 0, ("::1", 5)),
+    ],
+)
+def test_the_address_of_pubsub_may_hold_its_port(bind: str, port: int | None, address: tuple[str, int]) -> None:
+    flags = {"pubsub_bind": bind} if port is None else {"pubsub_bind": bind, "pubsub_port": str(port)}
+    assert load(flags).pubsub_address == address
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"pubsub_bind": ":http"},
+        {"pubsub_bind": "a:70000"},
+        {"pubsub_bind": ":7000", "pubsub_port": "7001"},
+        {"pubsub_port": "3443"},
+        {"port": "9000", "pubsub_bind": "10.0.0.5:9000"},
+    ],
+)
+def test_an_address_of_pubsub_that_cannot_be_is_refused(flags: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r"^pubsub_"):
+        load(flags)

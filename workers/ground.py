@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from skywalker.config import Config
-from skywalker.limits import DEFAULT_HOST
 from skywalker.members import Member
 from workers import sockets
 from workers.identity import Identity, StateDirectory, default_path
-
-MAX_PORT: Final = 65_535
 
 JUNCTION: Final = "junction"
 PUBSUB: Final = "pubsub"
@@ -31,7 +28,7 @@ class Ground:
         try:
             wanted = {JUNCTION: (config.bind, config.port)}
             if config.pubsub:
-                wanted[PUBSUB] = _pubsub_address(config)
+                wanted[PUBSUB] = config.pubsub_address
             for host, port in wanted.values():
                 self._locks.append(sockets.claim(host, port))
             identity = self._identify(config)
@@ -76,15 +73,3 @@ class Ground:
             lock.close()
         if self._state is not None:
             self._state.close()
-
-
-def _pubsub_address(config: Config) -> tuple[str, int]:
-    """Return where pub/sub is spoken: its port may stand in the address, as in ":61626"."""
-    bind = config.pubsub_bind
-    is_bare_ipv6 = bind.count(":") > 1 and not bind.startswith("[")
-    if ":" not in bind or is_bare_ipv6 or bind.endswith("]"):
-        return bind.strip("[]"), config.pubsub_port
-    host, _, port = bind.rpartition(":")
-    if not (port.isascii() and port.isdecimal() and int(port) <= MAX_PORT):
-        raise sockets.AddressError(f"cannot listen for pub/sub at {bind}: write host, host:port or :port")
-    return host.strip("[]") or DEFAULT_HOST, int(port)

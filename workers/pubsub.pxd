@@ -18,6 +18,7 @@ cdef int SUBSCRIBE_TYPED
 cdef int UNSUBSCRIBE
 cdef bytes ACKED
 cdef Py_ssize_t MAX_IN_FLIGHT
+cdef Py_ssize_t MAX_PUBLISHED
 cdef double NEVER
 
 
@@ -28,6 +29,8 @@ cdef class PubSub(Connection):
     cdef object _unacked
     cdef Py_ssize_t _in_flight
     cdef Py_ssize_t _changes
+    cdef Py_ssize_t _published
+    cdef bint _is_resting
     cdef bint _gated
     cdef str _over
     cdef bytes _topic

@@ -28,6 +28,7 @@ from skywalker.wire.pubsub import (
     bus_value,
     split,
 )
+from workers.alarm import Alarm
 from workers.calls import ClientCall
 from workers.connection import Connection
 from workers.node_call import NodeCall
@@ -42,6 +43,9 @@ MAX_IN_FLIGHT: Final = 256 * 1024
 """Bytes that one connection may have on their way to other workers before it is read on."""
 
 
+MAX_PUBLISHED: Final = 1024 * 1024
+"""Bytes of payloads, decompressed, that one connection may publish in a turn."""
+
 HUNG_UP: Final = "the peer closed it"
 
 NEVER: Final = math.inf
@@ -52,8 +56,8 @@ class PubSub(Connection):
     """A client's connection, what it subscribes to, and what of its own is not acked yet."""
 
     __slots__ = (
-        "_changes", "_gated", "_in_flight", "_items", "_name", "_over", "_subscriptions", "_topic", "_unacked",
-        "_wording",
+        "_changes", "_gated", "_in_flight", "_is_resting", "_items", "_name", "_over", "_published", "_subscriptions",
+        "_topic", "_unacked", "_wording",
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
@@ -65,6 +69,8 @@ class PubSub(Connection):
         self._in_flight = 0  # bytes of what is published and not acked
         self._changes = 0  # subscribes and unsubscribes that are not acked
         self._gated = False  # nothing is published until all is acked: the ring has changed, or the owner is behind
+        self._published = 0  # bytes, since it was last read or rested
+        self._is_resting = False  # until the next turn
         self._over = ""  # why nothing more is read once all is acked
         self._topic = self._name = b""  # the last one, and what the bus calls it
 
@@ -87,7 +93,15 @@ class PubSub(Connection):
             self._end("a mistake in the node, see its log")
 
     def _obey_each(self, items: list[Item]) -> None:
+        self._published = 0
         for at, item in enumerate(items):
+            if self._published > MAX_PUBLISHED:
+                # A few bytes may hold megabytes, and others wait.
+                self._items = items[at:]
+                self.pause()
+                self._is_resting = True
+                Alarm(self._rested).set(self.turn, self.turn.now)
+                return
             if self._must_wait(item[0]):
                 self._items = items[at:]
                 self.pause()
@@ -101,6 +115,10 @@ class PubSub(Connection):
             if self.gone:
                 return
         self._items = []
+
+    def _rested(self) -> None:
+        self._is_resting = False
+        self.defer()
 
     def _must_wait(self, code: int) -> bool:
         # What is published and what is subscribed to go different ways to the owner: neither may overtake the other.
@@ -136,7 +154,8 @@ class PubSub(Connection):
         publication = Publication.__new__(Publication)
         publication.begin(self._name, self.turn.now, value, None)
         publication.begin_for(self, b"", b"", NEVER)
-        publication.begin_as(len(whole))
+        publication.begin_as(len(value))
+        self._published += len(value)
         publication.form = form
         if form:
             self._wording.begin(publication, None, whole)
@@ -222,12 +241,15 @@ class PubSub(Connection):
                 self.finish(b"")
             elif self._over:
                 self.last_words(b"", self._over)
-        if self._items and not self._must_wait(self._items[0][0]):
+        if self._may_go_on():
             self.defer()  # not now: who acks has more to do that comes first
+
+    def _may_go_on(self) -> bool:
+        return bool(self._items) and not self._is_resting and not self._must_wait(self._items[0][0])
 
     def attend(self) -> None:
         Connection.attend(self)
-        if self._items and not self._must_wait(self._items[0][0]):
+        if self._may_go_on():
             items, self._items = self._items, []
             self.go_on()
             self._obey(items)

@@ -133,7 +133,7 @@ class Subscriptions:
         router = self._router
         limit = router.limits.max_calls
         if len(self._by_key) >= limit:
-            raise Busy(f"this connection has {limit} subscriptions", {"limit": "max_calls", "value": limit})
+            raise Busy(f"this connection has {limit} subscriptions, max_calls", {"limit": "max_calls", "value": limit})
         subscription = Subscription.__new__(Subscription)
         subscription.begin(topic, router.turn.now, None, None)
         subscription.begin_for(connection, key, typed)
