@@ -202,10 +202,12 @@ class PubSub(Connection):
         self._end(f"the rest of a message did not come within {seconds:g} s")
 
     def hung_up(self) -> None:
+        # It may only have ended its own half, and wait for acks.
         if self._unacked:
-            # It may only have ended its own half, and wait for these.
             self.pause()
             self._over = HUNG_UP
+        elif self._out and not self.gone:
+            self.finish(b"")
         else:
             self.close(HUNG_UP)
 
