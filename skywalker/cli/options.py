@@ -43,13 +43,46 @@ def seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> flo
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Told:
+    """The options of every command that talks to a node."""
+
+    timeout: float | None  # seconds; None if not given
+    as_json: bool
+
+    @property
+    def connect_timeout(self) -> float:
+        """Seconds in which a node must accept the connection."""
+        return min(self.timeout or CONNECT_S, CONNECT_S)
+
+    @contextlib.contextmanager
+    def errors_told(self) -> Iterator[None]:
+        """With --json, an error in the block is printed as a result and ends the command."""
+        started = time.monotonic()
+        try:
+            yield
+        except SkywalkerError as error:
+            if not self.as_json:
+                raise
+            terminal.write(failed(error, started))
+            raise click.exceptions.Exit(exits.of(error)) from error
+
+
+def told_options(command: Command) -> Command:
+    """Add --timeout and --json; the command gets them as `timeout`, in seconds, and `as_json`."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="print how it ended as one line of JSON"),
+        click.option("--timeout", callback=seconds, metavar="TIME", help="how long to wait: 500ms, 5s, 2m or seconds"),
+    ):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Told):
     """The common options of one command."""
 
     node: str
-    timeout: float | None  # seconds; None if not given
     dialect: Literal["current", "first"]
-    as_json: bool
 
     @contextlib.contextmanager
     def junction(self, ack: bool = False) -> Iterator[Client]:
@@ -57,16 +90,11 @@ class Asked:
         # Only now: help and mistakes should be quick.
         from skywalker.clients.blocking import connect
 
-        started = time.monotonic()
-        within = min(self.timeout or CONNECT_S, CONNECT_S)
-        try:
-            with connect(self.node, dialect=self.dialect, ack=ack, connect_timeout=within) as junction:
-                yield junction
-        except SkywalkerError as error:
-            if not self.as_json:
-                raise
-            terminal.write(failed(error, started))
-            raise click.exceptions.Exit(exits.of(error)) from error
+        with (
+            self.errors_told(),
+            connect(self.node, dialect=self.dialect, ack=ack, connect_timeout=self.connect_timeout) as junction,
+        ):
+            yield junction
 
 
 def result(status: str, started: float, **fields: Any) -> bytes:
@@ -93,19 +121,18 @@ def node_options(command: Command) -> Command:
         show_envvar=True,
         help="the node to talk to",
     )
-    @click.option("--timeout", callback=seconds, metavar="TIME", help="how long to wait: 500ms, 5s, 2m or seconds")
     @click.option(
         "--dialect",
         type=click.Choice(["current", "first"]),
         default="current",
         help="the dialect to speak; nodes of the first kind know only that",
     )
-    @click.option("--json", "as_json", is_flag=True, help="print how it ended as one line of JSON")
+    @told_options
     @functools.wraps(command)
     def with_options(
-        node: str, timeout: float | None, dialect: Literal["current", "first"], as_json: bool, **rest: Any
+        node: str, dialect: Literal["current", "first"], timeout: float | None, as_json: bool, **rest: Any
     ) -> int:
-        return command(Asked(node, timeout, dialect, as_json), **rest)
+        return command(Asked(timeout, as_json, node, dialect), **rest)
 
     return with_options
 

@@ -19,8 +19,7 @@ from skywalker.cli import exits, terminal
 from skywalker.cli.forms import lines as lines_of
 from skywalker.cli.json_form import to_json
 from skywalker.cli.meetings import IN_FLIGHT
-from skywalker.cli.options import CONNECT_S, Command, failed, result, seconds, standard_input
-from skywalker.errors import SkywalkerError
+from skywalker.cli.options import Command, Told, result, standard_input, told_options
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_HOST, DEFAULT_PUBSUB_PORT, DEFAULT_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -28,12 +27,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Told):
     """The common options of both commands."""
 
     broker: str
-    timeout: float | None  # seconds; None if not given
-    as_json: bool
 
     @contextlib.contextmanager
     def connection(self) -> Iterator[Broker]:
@@ -41,15 +38,8 @@ class Asked:
         # Only now: help and mistakes should be quick.
         from skywalker.pubsub.blocking import connect
 
-        started = time.monotonic()
-        try:
-            with connect(self.broker, connect_timeout=min(self.timeout or CONNECT_S, CONNECT_S)) as broker:
-                yield broker
-        except SkywalkerError as error:
-            if not self.as_json:
-                raise
-            terminal.write(failed(error, started))
-            raise click.exceptions.Exit(exits.of(error)) from error
+        with self.errors_told(), connect(self.broker, connect_timeout=self.connect_timeout) as broker:
+            yield broker
 
 
 def broker_options(command: Command) -> Command:
@@ -64,11 +54,10 @@ def broker_options(command: Command) -> Command:
         show_envvar=True,
         help="the node to talk to, at its port for pub/sub; or several, with commas between them",
     )
-    @click.option("--timeout", callback=seconds, metavar="TIME", help="how long to wait: 500ms, 5s, 2m or seconds")
-    @click.option("--json", "as_json", is_flag=True, help="print how it ended as one line of JSON")
+    @told_options
     @functools.wraps(command)
     def with_options(broker: str, timeout: float | None, as_json: bool, **rest: Any) -> int:
-        return command(Asked(broker, timeout, as_json), **rest)
+        return command(Asked(timeout, as_json, broker), **rest)
 
     return with_options
 
@@ -105,22 +94,25 @@ def publish(
     message, 10s unless it is given.
     """
     timeout = DEFAULT_CONTROL_TIMEOUT_S if asked.timeout is None else asked.timeout
-    if lines and payload != "-":
-        raise click.UsageError("with --lines the messages come from standard input, not from PAYLOAD")
-    data = b"" if lines else b"".join(standard_input()) if payload == "-" else os.fsencode(payload)
+    where = os.fsencode(topic)
+
+    def begin(broker: Broker, message: bytes) -> Pending:
+        return broker.begin(where, message, hint=hint, compress=compress, timeout=timeout)
+
+    if lines:
+        if payload != "-":
+            raise click.UsageError("with --lines the messages come from standard input, not from PAYLOAD")
+        from skywalker.cli.stream import Stream
+
+        with asked.connection() as broker:
+            stream = Stream(functools.partial(begin, broker), in_flight, keep_going, asked.as_json, "published")
+            return stream.send(lines_of(standard_input()))
+    data = b"".join(standard_input()) if payload == "-" else os.fsencode(payload)
     with asked.connection() as broker:
-
-        def begin(message: bytes) -> Pending:
-            return broker.begin(os.fsencode(topic), message, hint=hint, compress=compress, timeout=timeout)
-
-        if lines:
-            from skywalker.cli.stream import Stream
-
-            return Stream(begin, in_flight, keep_going, asked.as_json).send(lines_of(standard_input()))
         started = time.monotonic()
-        begin(data).result()
+        begin(broker, data).result()
         if asked.as_json:
-            terminal.write(result("delivered", started))
+            terminal.write(result("published", started))
     return exits.OK
 
 
@@ -152,12 +144,11 @@ def subscribe(asked: Asked, topics: tuple[str, ...], lines: bool, count: int | N
         if asked.as_json:
             terminal.write(result("gap", started, message=reason))
 
-    log = logging.getLogger("skywalker.pubsub")
-    log.propagate = False
-    log.addHandler(logging.NullHandler() if asked.as_json else _Complaints())
+    within = DEFAULT_TIMEOUT_S if asked.timeout is None else asked.timeout
     with (
+        _warnings_said(logging.NullHandler() if asked.as_json else _Complaints()),
         asked.connection() as broker,
-        broker.subscribe(*map(os.fsencode, topics), typed=typed, on_gap=on_gap) as messages,
+        broker.subscribe(*map(os.fsencode, topics), typed=typed, on_gap=on_gap, timeout=within) as messages,
     ):
         for message in _messages(asked, messages, lines, count):
             if asked.as_json:
@@ -166,6 +157,19 @@ def subscribe(asked: Asked, topics: tuple[str, ...], lines: bool, count: int | N
                 terminal.write(message.payload if raw else message.payload.removesuffix(b"\n") + b"\n")
             started = time.monotonic()
     return exits.OK
+
+
+@contextlib.contextmanager
+def _warnings_said(handler: logging.Handler) -> Iterator[None]:
+    """Have what the client warns of go to `handler`, and nowhere else."""
+    log = logging.getLogger("skywalker.pubsub")
+    propagate, log.propagate = log.propagate, False
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.propagate = propagate
 
 
 class _Complaints(logging.Handler):

@@ -38,19 +38,20 @@ class Begun(NamedTuple):
 
 
 class Stream:
-    """The values of one topic on their way; `begin` starts one of them."""
+    """The values of one topic on their way; `begin` starts one of them, and `word` says that one got there."""
 
-    def __init__(self, begin: Begin, in_flight: int, keep_going: bool, as_json: bool) -> None:
-        self._begin_one = begin
+    def __init__(self, begin: Begin, in_flight: int, keep_going: bool, as_json: bool, word: str = "delivered") -> None:
+        self._start = begin
         self._keep_going = keep_going
         self._as_json = as_json
+        self._word = word
         self._room = threading.Semaphore(in_flight)
         self._begun: queue.SimpleQueue[Begun | BaseException | None] = queue.SimpleQueue()
         self._stopping = False
         self._beginning = threading.Lock()  # held from the look at _stopping until the call is in the queue
 
     def send(self, values: Iterator[Any]) -> int:
-        """Send them all, or until one is not delivered; return the exit status, that of the first failure."""
+        """Send them all, or until one did not get there; return the exit status, that of the first failure."""
         # A daemon: it may wait for standard input when all is over.
         threading.Thread(target=self._read, args=(values,), daemon=True).start()
         status = exits.OK
@@ -59,7 +60,7 @@ class Stream:
             error = _outcome(begun.call)
             self._room.release()
             if self._as_json:
-                line = result("delivered", begun.started, line=begun.line)
+                line = result(self._word, begun.started, line=begun.line)
                 terminal.write(failed(error, begun.started, line=begun.line) if error else line)
             elif error and self._stopping:
                 stragglers.append(begun.line)
@@ -71,7 +72,7 @@ class Stream:
                     with self._beginning:
                         self._stopping = True
         if stragglers:
-            terminal.complain(f"nor were lines delivered that were on their way: {_ranges(stragglers)}")
+            terminal.complain(f"nor were lines {self._word} that were on their way: {_ranges(stragglers)}")
         return status
 
     def _next(self) -> Begun | None:
@@ -110,7 +111,7 @@ class Stream:
 
     def _begin(self, value: Any) -> Pending | SkywalkerError:
         try:
-            return self._begin_one(value)
+            return self._start(value)
         except Closed:
             raise
         except SkywalkerError as error:

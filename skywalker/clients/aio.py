@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from typing import Any, Final
+from typing import Any
 
 from skywalker import backoff
 from skywalker.address import Address
 from skywalker.clients import process
 from skywalker.clients.aio_interface import Pending
+from skywalker.clients.aio_link import LINGER_S, MAX_OUTPUT_BYTES, Link, dial
 from skywalker.clients.calls import Calls
-from skywalker.clients.dialer import ATTEMPT_S, HASTY_S, direct_socket, numeric, tune
+from skywalker.clients.dialer import ATTEMPT_S, HASTY_S, direct_socket, numeric
 from skywalker.clients.homes import Round
 from skywalker.clients.line import Line
 from skywalker.clients.requests import Kind, milliseconds
@@ -26,13 +27,7 @@ from skywalker.clients.tasks import TaskJunction
 from skywalker.clients.way import Dial
 from skywalker.dialling import cause_of, is_own_echo
 from skywalker.errors import Closed, DiscoveryError, TimedOut, Unreachable
-from skywalker.limits import DEFAULT_ADDRESS, KIB, MAX_FRAME
-
-MAX_OUTPUT_BYTES: Final = 64 * KIB
-"""Bytes gathered in one turn of the loop at most: a task that begins call after call never ends its turn."""
-
-LINGER_S: Final = 1.0
-"""Seconds that close() gives the last bytes to leave."""
+from skywalker.limits import DEFAULT_ADDRESS, MAX_FRAME
 
 
 async def connect(
@@ -71,41 +66,6 @@ async def connect(
     return client
 
 
-class _Link(asyncio.Protocol):
-    """One connection of a client."""
-
-    transport: asyncio.Transport
-    line: Line
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.room = asyncio.Event()
-        self.room.set()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self._client.received(self, data)
-
-    def pause_writing(self) -> None:
-        self.room.clear()
-        self._client.stalled(1)
-
-    def resume_writing(self) -> None:
-        self.room.set()
-        self._client.stalled(-1)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self.room.is_set():
-            self.resume_writing()
-        if not self.lost.done():
-            self.lost.set_result(None)
-        self._client.lost(self, cause_of(exc or ConnectionResetError("the node closed the connection")))
-
-
 class Client(TaskJunction):
     """A client of a node or a cluster. Made by connect()."""
 
@@ -115,8 +75,8 @@ class Client(TaskJunction):
         super().__init__(Calls(settings))
         self._settings = settings
         self._pid = process.pid()
-        self._links: dict[_Link, None] = {}
-        self._link: _Link | None = None  # the main one
+        self._links: dict[Link, Line] = {}
+        self._link: Link | None = None  # the main one
         self._redialling: asyncio.Task[None] | None = None
         self._address: Address | None = None  # where the main one was made
         self._trying = Round(self._core.homes, random.random)
@@ -174,7 +134,7 @@ class Client(TaskJunction):
 
     async def _wait_for_room(self, call: Pending) -> None:
         """Wait until the node has read some of what was written, the connection is lost, or the call is over."""
-        link: _Link | None = None if call.line is None else call.line.shell
+        link: Link | None = None if call.line is None else call.line.shell
         if link is None or link.room.is_set():
             return
         try:
@@ -212,7 +172,7 @@ class Client(TaskJunction):
         touched = self._core.touched
         while touched:
             line = touched.pop()
-            link: _Link | None = line.shell
+            link: Link | None = line.shell
             if link is None:
                 continue
             if line.hang_up:
@@ -223,11 +183,12 @@ class Client(TaskJunction):
 
     # The connections.
 
-    def received(self, link: _Link, data: bytes) -> None:
+    def received(self, link: Link, data: bytes) -> None:
         """The node wrote."""
-        if link in self._links:
+        line = self._links.get(link)
+        if line is not None:
             core, now = self._core, self._loop.time()
-            core.receive(link.line, data, now)
+            core.receive(line, data, now)
             self._act()
             if now >= core.routes.dial_at:
                 self._add_direct(now)
@@ -236,25 +197,24 @@ class Client(TaskJunction):
         """The node on one connection does not keep up any more, or does again."""
         self._stalled += more
 
-    def lost(self, link: _Link, cause: str) -> None:
+    def lost(self, link: Link, cause: str) -> None:
         """A connection is lost."""
-        if link not in self._links:
+        line = self._links.pop(link, None)
+        if line is None:
             return
-        del self._links[link]
-        link.line.shell = None
+        line.shell = None
         now = self._loop.time()
         if link is self._link:
             self._link = None
             self._core.disconnected(cause, now)
             self._redial()
         else:
-            self._core.lost(link.line, now)
+            self._core.lost(line, now)
         self._act()
 
-    def _use(self, link: _Link, line: Line) -> None:
-        link.line = line
+    def _use(self, link: Link, line: Line) -> None:
         line.shell = link
-        self._links[link] = None
+        self._links[link] = line
         wait = self._core.wait(self._loop.time())
         if wait is not None:
             self._wake_by(self._loop.time() + wait)
@@ -276,7 +236,7 @@ class Client(TaskJunction):
         round = self._trying = Round(self._core.homes, random.random)
         while (address := await self._next_address(round)) is not None:
             try:
-                link = await self._dial(address, ATTEMPT_S if round.is_last else HASTY_S)
+                link = await dial(self._loop, self, address, ATTEMPT_S if round.is_last else HASTY_S)
             except (OSError, UnicodeError) as error:
                 round.failed(address, cause_of(error))
                 continue
@@ -306,16 +266,6 @@ class Client(TaskJunction):
         finally:
             source.close()  # whoever was cancelled leaves no thread behind that waits
 
-    async def _dial(self, address: Address, patience: float) -> _Link:
-        async with asyncio.timeout(patience):
-            transport, link = await self._loop.create_connection(lambda: _Link(self), address.host, address.port)
-        sock: socket.socket = transport.get_extra_info("socket")
-        if is_own_echo(sock):
-            transport.abort()
-            raise ConnectionRefusedError("connection refused")
-        tune(sock)
-        return link
-
     # Direct ones.
 
     def _add_direct(self, now: float) -> None:
@@ -324,7 +274,7 @@ class Client(TaskJunction):
             self._adding.add(task)
             task.add_done_callback(self._adding.discard)
 
-    async def _dial_direct(self, main: _Link, wanted: Dial) -> None:
+    async def _dial_direct(self, main: Link, wanted: Dial) -> None:
         core = self._core
         try:
             async with asyncio.timeout(ATTEMPT_S):
@@ -338,7 +288,7 @@ class Client(TaskJunction):
                     await self._loop.sock_connect(sock, form)
                     if is_own_echo(sock):
                         raise ConnectionRefusedError("connection refused")
-                    _, link = await self._loop.create_connection(lambda: _Link(self), sock=sock)
+                    _, link = await self._loop.create_connection(lambda: Link(self), sock=sock)
                 except BaseException:
                     sock.close()
                     raise

@@ -11,13 +11,13 @@ import random
 import select
 import threading
 import time
-from typing import Any, Final
+from typing import Any
 
 from skywalker import backoff
 from skywalker.clients import process
 from skywalker.clients.calls import Calls
 from skywalker.clients.connection import LineConnection, wait_for
-from skywalker.clients.dialer import Dialer
+from skywalker.clients.dialer import DIAL_STEP_S, Dialer
 from skywalker.clients.directs import Directs
 from skywalker.clients.interface import Pending
 from skywalker.clients.leading import LedJunction
@@ -27,9 +27,6 @@ from skywalker.clients.threads import SLACK_S
 from skywalker.dialling import cause_of
 from skywalker.errors import SkywalkerError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, DEFAULT_CONTROL_TIMEOUT_S, MAX_FRAME
-
-DIAL_STEP_S: Final = 0.1
-"""Seconds for which a thread that dials is deaf to close()."""
 
 
 def connect(

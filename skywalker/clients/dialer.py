@@ -23,6 +23,9 @@ ATTEMPT_S: Final = 5.0
 HASTY_S: Final = 1.5
 """The same while there are other addresses to try: one lost packet."""
 
+DIAL_STEP_S: Final = 0.1
+"""Seconds for which a thread that dials is deaf to close()."""
+
 _IDLE_S, _INTERVAL_S, _COUNT = 15, 5, 3
 _UNACKNOWLEDGED_MS: Final = 30_000
 """With these the kernel notices within half a minute that a node's machine is gone, with calls in flight or without."""

@@ -21,6 +21,7 @@ from skywalker.pubsub.exchange import Ask, Exchange
 from skywalker.pubsub.message import Message, Text, publication, topic_bytes, topic_text
 from skywalker.pubsub.settings import DEFAULT_BROKER, DEFAULT_BUFFER, checked_buffer, settings_of
 from skywalker.pubsub.telling import OnGap
+from skywalker.wire.pubsub import PUBLISH, SUBSCRIBE, UNSUBSCRIBE
 
 __all__ = ["Broker", "Message", "Pending", "Subscription", "connect"]
 
@@ -45,8 +46,8 @@ class Pending(Ask):
 
     __slots__ = ("_channel",)
 
-    def __init__(self, channel: Channel) -> None:
-        super().__init__()
+    def __init__(self, channel: Channel, code: int, topic: bytes, frame: bytes, timeout: float) -> None:
+        super().__init__(code, topic, frame, timeout)
         self._channel = channel
 
     def done(self) -> bool:
@@ -107,8 +108,8 @@ class Broker:
         milliseconds(timeout)
         name = topic_bytes(topic)
         frame = publication(name, payload, hint, compress)
-        pending = Pending(self._channel)
-        self._channel.ask(lambda now: self._exchange.publish(pending, name, frame, timeout, now))
+        pending = Pending(self._channel, PUBLISH, name, frame, timeout)
+        self._channel.ask(pending)
         await self._channel.wait_for_room(pending)
         return pending
 
@@ -122,7 +123,8 @@ class Broker:
     ) -> Subscription:
         """Return a subscription to these topics, once the node has acknowledged them all.
 
-        Arguments and errors are those of skywalker.pubsub.Broker.subscribe().
+        While `buffer` messages wait it reads no more. Other arguments and errors are those of
+        skywalker.pubsub.Broker.subscribe().
         """
         self._channel.check_open()
         milliseconds(timeout)
@@ -161,14 +163,14 @@ class Subscription(AsyncIterator[Message]):
         on_gap: OnGap | None,
         forget: Callable[[Subscription], None],
     ) -> None:
-        self._exchange = Exchange(settings.where, buffer, typed)
+        self._exchange = Exchange(settings.where, is_subscriber=True, typed=typed, buffer=buffer)
         self._channel = Channel(settings, self._exchange, on_gap)
         self._forget = forget
 
     async def open(self, topics: list[bytes], timeout: float) -> None:
         """Connect, and listen on these topics. Raises TimedOut or Unreachable."""
         if topics:
-            await self._ask(self._exchange.subscribe, topics, timeout)
+            await self._ask(SUBSCRIBE, topics, timeout)
         else:
             await self._channel.open(timeout)
 
@@ -190,7 +192,7 @@ class Subscription(AsyncIterator[Message]):
         Raises TimedOut or Unreachable, and then does not listen on what was not acknowledged.
         """
         milliseconds(timeout)
-        await self._ask(self._exchange.subscribe, [topic_bytes(topic) for topic in topics], timeout)
+        await self._ask(SUBSCRIBE, [topic_bytes(topic) for topic in topics], timeout)
 
     async def unsubscribe(self, *topics: Text, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> None:
         """Listen on these topics no more; return once the node has acknowledged that. What came before can be got.
@@ -198,7 +200,7 @@ class Subscription(AsyncIterator[Message]):
         Raises TimedOut or Unreachable; it takes effect nevertheless, as soon as it can.
         """
         milliseconds(timeout)
-        await self._ask(self._exchange.unsubscribe, [topic_bytes(topic) for topic in topics], timeout)
+        await self._ask(UNSUBSCRIBE, [topic_bytes(topic) for topic in topics], timeout)
 
     @property
     def topics(self) -> frozenset[str]:
@@ -221,20 +223,12 @@ class Subscription(AsyncIterator[Message]):
     async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
 
-    async def _ask(
-        self, start: Callable[[Ask, bytes, float, float], None], topics: list[bytes], timeout: float
-    ) -> None:
-        pending = [Pending(self._channel) for _ in topics]
-
-        def start_all(now: float) -> None:
-            for ask, topic in zip(pending, topics, strict=True):
-                start(ask, topic, timeout, now)
-
-        self._channel.ask(start_all)
+    async def _ask(self, code: int, topics: list[bytes], timeout: float) -> None:
+        pending = [Pending(self._channel, code, topic, self._exchange.frame(code, topic), timeout) for topic in topics]
+        self._channel.ask(*pending)
         try:
             for ask in pending:
                 await ask.result()
         except BaseException:
-            for ask in pending:
-                self._channel.abandon(ask)
+            self._channel.abandon(*pending)
             raise

@@ -9,62 +9,22 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-import socket
 from collections import deque
 from collections.abc import Callable
-from typing import Final
 
 from skywalker import backoff
 from skywalker.address import Address
 from skywalker.clients import process
-from skywalker.clients.dialer import ATTEMPT_S, HASTY_S, tune
+from skywalker.clients.aio_link import LINGER_S, MAX_OUTPUT_BYTES, Link, dial
+from skywalker.clients.dialer import ATTEMPT_S, HASTY_S
 from skywalker.clients.homes import Homes, Round
 from skywalker.clients.settings import Settings
 from skywalker.deadlines import PRECISION_S
-from skywalker.dialling import cause_of, is_own_echo
-from skywalker.errors import Closed, SkywalkerError
-from skywalker.limits import KIB
+from skywalker.dialling import cause_of
+from skywalker.errors import Closed
 from skywalker.pubsub.exchange import Ask, Exchange
 from skywalker.pubsub.message import Message
 from skywalker.pubsub.telling import OnGap, tell
-
-MAX_OUTPUT_BYTES: Final = 64 * KIB
-"""Bytes gathered in one turn of the loop at most: a task that begins publish after publish never ends its turn."""
-
-LINGER_S: Final = 1.0
-"""Seconds that close() waits for the event loop to have closed the socket."""
-
-
-class _Link(asyncio.Protocol):
-    """One connection of a channel."""
-
-    transport: asyncio.Transport
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.room = asyncio.Event()
-        self.room.set()
-        self.is_reading = True
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self._channel.received(self, data)
-
-    def pause_writing(self) -> None:
-        self.room.clear()
-
-    def resume_writing(self) -> None:
-        self.room.set()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.room.set()
-        if not self.lost.done():
-            self.lost.set_result(None)
-        self._channel.lost(self, cause_of(exc or ConnectionResetError("the node closed the connection")))
 
 
 class Channel:
@@ -77,8 +37,9 @@ class Channel:
         self._loop = asyncio.get_running_loop()
         self._homes = Homes()
         self._trying = Round(self._homes, random.random)
-        self._link: _Link | None = None
-        self._address: Address | None = None  # where that was made
+        self._link: Link | None = None
+        self._is_reading = True  # from that
+        self._address: Address | None = None  # where it was made
         self._redialling: asyncio.Task[None] | None = None
         self._getters: deque[asyncio.Future[None]] = deque()
         self._flush_is_due = False
@@ -91,14 +52,17 @@ class Channel:
         """Make the first connection. Raises Unreachable if there is none within `timeout` seconds."""
         try:
             async with asyncio.timeout(timeout):
-                await self._dial_until(lambda: self._link is not None)
+                await self._dial_until(lambda: self._link is not None or self._is_closed)
         except TimeoutError:
             raise self.exchange.unreachable(self._trying.cause(self._settings.where)) from None
-
-    def ask(self, start: Callable[[float], None]) -> None:
-        """Have `start` ask for something, at the time that it is given."""
         self.check_open()
-        start(self._loop.time())
+
+    def ask(self, *asks: Ask) -> None:
+        """Have the node asked."""
+        self.check_open()
+        now = self._loop.time()
+        for ask in asks:
+            self.exchange.begin(ask, now)
         self._act()
 
     async def wait_for_room(self, ask: Ask) -> None:
@@ -129,11 +93,12 @@ class Channel:
             self.abandon(ask)
             raise
 
-    def abandon(self, ask: Ask) -> None:
-        """End `ask`, unless it has ended, because nobody wants its outcome."""
-        if not ask.ended:
-            self.exchange.abandon(ask, self._loop.time())
-            self._act()
+    def abandon(self, *asks: Ask) -> None:
+        """End what has not ended, because nobody wants its outcome."""
+        now = self._loop.time()
+        for ask in asks:
+            self.exchange.abandon(ask, now)
+        self._act()
 
     async def message(self, timeout: float | None) -> Message:
         """Return the next message. A task that is cancelled takes none.
@@ -145,11 +110,9 @@ class Channel:
             self.check_open()
             try:
                 message = self.exchange.take()
-            except SkywalkerError:
-                self._act()
-                raise
-            if message is not None:
+            finally:
                 self._read_or_not()
+            if message is not None:
                 return message
             try:
                 async with asyncio.timeout_at(until):
@@ -245,13 +208,16 @@ class Channel:
 
     # The connection.
 
-    def received(self, link: _Link, data: bytes) -> None:
+    def received(self, link: Link, data: bytes) -> None:
         """The node wrote."""
         if link is self._link:
             self.exchange.receive(data, self._loop.time())
             self._act()
 
-    def lost(self, link: _Link, cause: str) -> None:
+    def stalled(self, more: int) -> None:
+        """Whoever waits for room asks the link."""
+
+    def lost(self, link: Link, cause: str) -> None:
         """A connection is lost."""
         if link is self._link:
             self._link = None
@@ -272,11 +238,11 @@ class Channel:
         link = self._link
         if link is None:
             return
-        if link.is_reading and self.exchange.is_full:
-            link.is_reading = False
+        if self._is_reading and self.exchange.is_full:
+            self._is_reading = False
             link.transport.pause_reading()
-        elif not link.is_reading and self.exchange.has_room:
-            link.is_reading = True
+        elif not self._is_reading and self.exchange.has_room:
+            self._is_reading = True
             self.exchange.reading_again(self._loop.time())
             link.transport.resume_reading()
 
@@ -302,10 +268,11 @@ class Channel:
         round.found(self._settings.addresses)
         while (address := round.next()) is not None:
             try:
-                self._link = await self._dial(address, ATTEMPT_S if round.is_last else HASTY_S)
+                self._link = await dial(self._loop, self, address, ATTEMPT_S if round.is_last else HASTY_S)
             except (OSError, UnicodeError) as error:
                 round.failed(address, cause_of(error))
                 continue
+            self._is_reading = True
             self._address = address
             self._homes.settle()
             self.exchange.connected(str(address), self._loop.time())
@@ -313,18 +280,6 @@ class Channel:
         else:
             self.exchange.disconnected(round.cause(self._settings.where), self._loop.time())
         self._act()
-
-    async def _dial(self, address: Address, patience: float) -> _Link:
-        async with asyncio.timeout(patience):
-            transport, link = await self._loop.create_connection(lambda: _Link(self), address.host, address.port)
-        sock: socket.socket = transport.get_extra_info("socket")
-        if is_own_echo(sock):
-            transport.abort()
-            raise ConnectionRefusedError("connection refused")
-        if link.lost.done():
-            raise ConnectionResetError("the node closed the connection")
-        tune(sock)
-        return link
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -16,8 +16,9 @@ from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
 from skywalker.pubsub.channel import FOREVER, Channel
 from skywalker.pubsub.exchange import Ask, Exchange
 from skywalker.pubsub.message import Message, Text, publication, topic_bytes, topic_text
-from skywalker.pubsub.settings import DEFAULT_BROKER, DEFAULT_BUFFER, checked_buffer, settings_of
+from skywalker.pubsub.settings import DEFAULT_BROKER, settings_of
 from skywalker.pubsub.telling import OnGap
+from skywalker.wire.pubsub import PUBLISH, SUBSCRIBE, UNSUBSCRIBE
 
 
 def connect(where: str = DEFAULT_BROKER, *, connect_timeout: float = CONNECT_TIMEOUT_S) -> Broker:
@@ -41,8 +42,8 @@ class Pending(Ask):
 
     __slots__ = ("_channel",)
 
-    def __init__(self, channel: Channel) -> None:
-        super().__init__()
+    def __init__(self, channel: Channel, code: int, topic: bytes, frame: bytes, timeout: float) -> None:
+        super().__init__(code, topic, frame, timeout)
         self._channel = channel
 
     def done(self) -> bool:
@@ -106,29 +107,28 @@ class Broker:
         milliseconds(timeout)
         name = topic_bytes(topic)
         frame = publication(name, payload, hint, compress)
-        pending = Pending(self._channel)
-        self._channel.ask(pending, lambda now: self._exchange.publish(pending, name, frame, timeout, now))
+        pending = Pending(self._channel, PUBLISH, name, frame, timeout)
+        self._channel.ask(pending)
         return pending
 
     def subscribe(
         self,
         *topics: Text,
-        buffer: int = DEFAULT_BUFFER,
         typed: bool = False,
         on_gap: OnGap | None = None,
         timeout: float = DEFAULT_CONTROL_TIMEOUT_S,
     ) -> Subscription:
         """Return a subscription to these topics, once the node has acknowledged them all.
 
-        It has a connection of its own. While `buffer` messages wait it reads no more. With `typed` messages have the
-        hints of their publishers, which not every broker of this dialect knows. `on_gap` is called with a text when
-        the connection was lost and there is another: messages may have been missed.
+        It has a connection of its own. With `typed` messages have the hints of their publishers, which not every
+        broker of this dialect knows. `on_gap` is called with a text when the connection was lost and there is
+        another: messages may have been missed.
         Raises TimedOut, Unreachable, or LocalProtocolError.
         """
         self._channel.check_open()
         milliseconds(timeout)
         names = [topic_bytes(topic) for topic in topics]
-        subscription = Subscription(self._settings, checked_buffer(buffer), typed, on_gap, self._forget)
+        subscription = Subscription(self._settings, typed, on_gap, self._forget)
         with self._lock:
             self._subscriptions[subscription] = None
         try:
@@ -164,19 +164,18 @@ class Subscription(Iterator[Message]):
     def __init__(
         self,
         settings: Settings,
-        buffer: int,
         typed: bool,
         on_gap: OnGap | None,
         forget: Callable[[Subscription], None],
     ) -> None:
-        self._exchange = Exchange(settings.where, buffer, typed)
+        self._exchange = Exchange(settings.where, is_subscriber=True, typed=typed)
         self._channel = Channel(settings, self._exchange, on_gap)
         self._forget = forget
 
     def open(self, topics: list[bytes], timeout: float) -> None:
         """Connect, and listen on these topics. Raises TimedOut or Unreachable."""
         if topics:
-            self._ask(self._exchange.subscribe, topics, timeout)
+            self._ask(SUBSCRIBE, topics, timeout)
         else:
             self._channel.open(timeout)
 
@@ -208,7 +207,7 @@ class Subscription(Iterator[Message]):
         Raises TimedOut or Unreachable, and then does not listen on what was not acknowledged.
         """
         milliseconds(timeout)
-        self._ask(self._exchange.subscribe, [topic_bytes(topic) for topic in topics], timeout)
+        self._ask(SUBSCRIBE, [topic_bytes(topic) for topic in topics], timeout)
 
     def unsubscribe(self, *topics: Text, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> None:
         """Listen on these topics no more; return once the node has acknowledged that. What came before can be got.
@@ -216,7 +215,7 @@ class Subscription(Iterator[Message]):
         Raises TimedOut or Unreachable; it takes effect nevertheless, as soon as it can.
         """
         milliseconds(timeout)
-        self._ask(self._exchange.unsubscribe, [topic_bytes(topic) for topic in topics], timeout)
+        self._ask(UNSUBSCRIBE, [topic_bytes(topic) for topic in topics], timeout)
 
     @property
     def topics(self) -> frozenset[str]:
@@ -240,20 +239,12 @@ class Subscription(Iterator[Message]):
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def _ask(self, start: Callable[[Ask, bytes, float, float], None], topics: list[bytes], timeout: float) -> None:
-        pending = [Pending(self._channel) for _ in topics]
-
-        def start_all(now: float) -> None:
-            for ask, topic in zip(pending, topics, strict=True):
-                start(ask, topic, timeout, now)
-
-        if not pending:
-            return
-        self._channel.ask(pending[-1], start_all)
+    def _ask(self, code: int, topics: list[bytes], timeout: float) -> None:
+        pending = [Pending(self._channel, code, topic, self._exchange.frame(code, topic), timeout) for topic in topics]
         try:
+            self._channel.ask(*pending)
             for ask in pending:
                 ask.result()
         except BaseException:
-            for ask in pending:
-                self._channel.abandon(ask)
+            self._channel.abandon(*pending)
             raise

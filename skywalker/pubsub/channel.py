@@ -16,7 +16,7 @@ from typing import Final
 from skywalker import backoff
 from skywalker.clients import process
 from skywalker.clients.connection import Connection, wait_for
-from skywalker.clients.dialer import Dialer
+from skywalker.clients.dialer import DIAL_STEP_S, Dialer
 from skywalker.clients.homes import Homes
 from skywalker.clients.leading import HELP_S
 from skywalker.clients.requests import MAX_TIMEOUT_S
@@ -32,9 +32,6 @@ IsOver = Callable[[], bool]
 """Whether a thread has what it waits for; asked while the lock is held."""
 
 FOREVER: Final = float("inf")
-
-DIAL_STEP_S: Final = 0.1
-"""Seconds for which a thread that dials is deaf to close()."""
 
 
 class Channel:
@@ -60,31 +57,30 @@ class Channel:
             raise self.exchange.unreachable(self._dialer.cause)
         self.check_open()
 
-    def ask(self, ask: Ask, start: Callable[[float], None]) -> None:
-        """Have `start` ask for something, at the time that it is given, and let the node keep up."""
+    def ask(self, *asks: Ask) -> None:
+        """Have the node asked, and let it keep up. If interrupted, some may have been begun."""
         self.check_open()
         try:
             with self.lock:
                 self.check_open()
-                start(time.monotonic())
+                now = time.monotonic()
+                for ask in asks:
+                    self.exchange.begin(ask, now)
                 self._act()
         except SkywalkerError:
             raise
         except BaseException:
             self._mistrust()
             raise
-        if self._is_clogged():
-            self._wait_for(ask, lambda: ask.ended or not self._is_clogged())
+        if asks and self._is_clogged():
+            last = asks[-1]
+            self._wait_for(last, lambda: last.ended or not self._is_clogged())
 
     def take(self) -> Message | None:
         """Return the oldest message that waits, None if there is none. Raises what Exchange.take() does, or Closed."""
         self.check_open()
         with self.lock:
-            try:
-                return self.exchange.take()
-            except SkywalkerError:
-                self._act()
-                raise
+            return self.exchange.take()
 
     def wait_until_ended(self, ask: Ask) -> None:
         """Return once `ask` has ended; abandon it if interrupted."""
@@ -98,11 +94,13 @@ class Channel:
             self.abandon(ask)
             raise
 
-    def abandon(self, ask: Ask) -> None:
-        """End `ask`, unless it has ended, because nobody wants its outcome."""
-        if not ask.ended and self._pid == process.pid():
+    def abandon(self, *asks: Ask) -> None:
+        """End what has not ended, because nobody wants its outcome."""
+        if self._pid == process.pid():
             with self.lock:
-                self.exchange.abandon(ask, time.monotonic())
+                now = time.monotonic()
+                for ask in asks:
+                    self.exchange.abandon(ask, now)
                 self._act()
 
     def check_open(self) -> None:

@@ -29,19 +29,17 @@ class Ask:
 
     __slots__ = ("code", "ended", "error", "expires", "frame", "timeout", "topic", "waiters", "was_written")
 
-    def __init__(self) -> None:
-        self.ended = False
-        self.error: SkywalkerError | None = None
-        self.waiters: list[Any] | None = None
-        self.was_written = False  # whether any node may have got it
-
-    def start(self, code: int, topic: bytes, frame: bytes, timeout: float, now: float) -> None:
-        """Say what is asked, with PUBLISH for either kind of it. Its exchange does this, once."""
+    def __init__(self, code: int, topic: bytes, frame: bytes, timeout: float) -> None:
+        """`code` says what is asked, PUBLISH for either kind of it; `timeout` is in seconds, from Exchange.begin()."""
         self.code = code
         self.topic = topic
         self.frame = frame
         self.timeout = timeout
-        self.expires = now + timeout
+        self.expires = 0.0
+        self.ended = False
+        self.error: SkywalkerError | None = None
+        self.waiters: list[Any] | None = None
+        self.was_written = False  # whether any node may have got it
 
     def __str__(self) -> str:
         return f"the {_WORDS[self.code]} {topic_text(self.topic)!r}"
@@ -55,35 +53,70 @@ class News(NamedTuple):
     """Whether it listens again, and may have missed something; else it does not listen at the moment."""
 
 
+class _Connection:
+    """What is so of one connection, and ends with it."""
+
+    __slots__ = ("hang_up", "last_renewed", "out", "out_bytes", "owed", "silence", "tail")
+
+    def __init__(self) -> None:
+        self.owed: deque[Ask] = deque()  # in the order in which they will be acknowledged
+        self.last_renewed: Ask | None = None  # with it all topics of the connection before are in effect again
+        self.out: list[bytes] = []
+        self.out_bytes = 0
+        self.tail = b""  # the beginning of a message
+        self.silence = Silence()
+        self.hang_up = ""
+
+    def write(self, ask: Ask, now: float) -> None:
+        if not self.owed:
+            self.silence.broken(now)  # it counts from when an acknowledgement is owed
+        self.owed.append(ask)
+        self.out.append(ask.frame)
+        self.out_bytes += len(ask.frame)
+        ask.was_written = True
+
+    def end(self, why: str) -> None:
+        self.hang_up = self.hang_up or why
+
+
 class Exchange:
     """All that was asked and not yet acknowledged, the topics subscribed to, and the messages that nobody has taken."""
 
-    def __init__(self, where: str, buffer: int = 0, typed: bool = False) -> None:
-        """`where` is for errors; `buffer` is how many messages may wait, 0 where none are expected."""
+    def __init__(self, where: str, *, is_subscriber: bool = False, typed: bool = False, buffer: int = 0) -> None:
+        """`where` is for errors; only a subscriber gets messages. With `buffer` it `is_full` when so many wait."""
         self.ended: list[Ask] = []  # since the shell last emptied this; likewise:
         self.news: list[News] = []
         self.address = ""  # of the connection, or of the last one
-        self.is_connected = False
-        self.hang_up = ""  # why the shell must close the connection, once it must
         self.failures = 0  # connections and attempts lost in a row, for the back-off
         self.gaps = 0
-        self.output_bytes = 0  # that output() is to return: what a shell bounds
         self._where = where
-        self._buffer = buffer
+        self._is_subscriber = is_subscriber
         self._typed = typed
+        self._buffer = buffer
         self._asks: dict[Ask, None] = {}  # in the order they were asked
         self._deadlines = Deadlines()
-        self._topics: dict[bytes, Ask | None] = {}  # each with what will put it into effect, None once it is
+        # Each with what was asked of late, any of which will put it into effect; with nothing once it is.
+        self._topics: dict[bytes, dict[Ask, None]] = {}
         self._messages: deque[Item] = deque()  # as they came: compressed ones stay small
         self._lost = ""  # why it does not listen any more, until it does again, and since when
         self._lost_at = 0.0
         self._cause = "no connection yet"
-        # Of the present connection:
-        self._owed: deque[Ask] = deque()  # in the order in which they will be acknowledged
-        self._last_renewed: Ask | None = None  # with it all topics of the connection before are in effect again
-        self._out: list[bytes] = []
-        self._tail = b""  # the beginning of a message
-        self._silence = Silence()
+        self._connection: _Connection | None = None
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection."""
+        return self._connection is not None
+
+    @property
+    def hang_up(self) -> str:
+        """Why the shell must close the connection, once it must."""
+        return "" if self._connection is None else self._connection.hang_up
+
+    @property
+    def output_bytes(self) -> int:
+        """How many output() is to return: what a shell bounds."""
+        return 0 if self._connection is None else self._connection.out_bytes
 
     @property
     def is_busy(self) -> bool:
@@ -102,28 +135,25 @@ class Exchange:
 
     # The owner's side.
 
-    def publish(self, ask: Ask, topic: bytes, frame: bytes, timeout: float, now: float) -> None:
-        """Have `frame` published, which is about `topic`."""
-        self._begin(ask, PUBLISH, topic, frame, timeout, now)
+    def frame(self, code: int, topic: bytes) -> bytes:
+        """Return what a SUBSCRIBE or UNSUBSCRIBE is asked with. Raises LocalProtocolError if the topic is too long."""
+        return pubsub.subscribe(topic, self._typed) if code == SUBSCRIBE else pubsub.unsubscribe(topic)
 
-    def subscribe(self, ask: Ask, topic: bytes, timeout: float, now: float) -> None:
-        """Listen on `topic`. Raises LocalProtocolError if it is too long."""
-        frame = pubsub.subscribe(topic, self._typed)
-        self._topics.setdefault(topic, ask)
-        self._begin(ask, SUBSCRIBE, topic, frame, timeout, now)
-
-    def unsubscribe(self, ask: Ask, topic: bytes, timeout: float, now: float) -> None:
-        """Listen on `topic` no more. Raises LocalProtocolError if it is too long."""
-        frame = pubsub.unsubscribe(topic)
-        self._topics.pop(topic, None)
-        self._begin(ask, UNSUBSCRIBE, topic, frame, timeout, now)
-
-    def _begin(self, ask: Ask, code: int, topic: bytes, frame: bytes, timeout: float, now: float) -> None:
-        ask.start(code, topic, frame, timeout, now)
+    def begin(self, ask: Ask, now: float) -> None:
+        """Ask for it, now if there is a connection, else once there is."""
+        if ask.code == SUBSCRIBE:
+            waiting = self._topics.get(ask.topic)
+            if waiting is None:
+                self._topics[ask.topic] = {ask: None}
+            elif waiting:
+                waiting[ask] = None
+        elif ask.code == UNSUBSCRIBE:
+            self._topics.pop(ask.topic, None)
+        ask.expires = now + ask.timeout
         self._asks[ask] = None
         self._deadlines.add(ask, ask.expires)
-        if self.is_connected:
-            self._write(ask, now)
+        if self._connection is not None:
+            self._connection.write(ask, now)
 
     def abandon(self, ask: Ask, now: float) -> None:
         """End `ask` because nobody wants its outcome any more. What was written may take effect."""
@@ -139,26 +169,23 @@ class Exchange:
     def take(self) -> Message | None:
         """Return the oldest message that waits, None if there is none.
 
-        Raises RemoteProtocolError if it cannot be decompressed; then it is gone, and so is the connection.
+        Raises RemoteProtocolError if it cannot be decompressed; then it is gone.
         """
-        if not self._messages:
-            return None
-        item = self._messages.popleft()
-        try:
-            return message_of(item)
-        except SkywalkerError as error:
-            self._end_connection(str(error))
-            raise
+        return message_of(self._messages.popleft()) if self._messages else None
 
     @property
     def is_full(self) -> bool:
         """Whether nothing more is to be read for now. An acknowledgement is worth reading all that lies before it."""
-        return 0 < self._buffer <= len(self._messages) and not self._owed
+        return 0 < self._buffer <= len(self._messages) and not self._is_owed
 
     @property
     def has_room(self) -> bool:
         """Whether reading may go on after it was full: not for every message that is taken."""
-        return len(self._messages) <= self._buffer // 2 or bool(self._owed)
+        return len(self._messages) <= self._buffer // 2 or self._is_owed
+
+    @property
+    def _is_owed(self) -> bool:
+        return self._connection is not None and bool(self._connection.owed)
 
     def close(self, error: SkywalkerError) -> None:
         """End everything that was asked with `error`, and forget the rest."""
@@ -181,79 +208,81 @@ class Exchange:
 
     def connected(self, address: str, now: float) -> None:
         """There is a new connection: it gets all that the one before had, and what was asked meanwhile."""
-        if self.is_connected:
+        if self._connection is not None:
             self.disconnected("it was given up halfway", now)  # as an exception in the shell makes happen
         self.address = address
-        self.is_connected = True
-        for topic, is_asked in self._topics.items():
-            if is_asked is None:
-                renewal = self._last_renewed = Ask()
-                renewal.start(SUBSCRIBE, topic, pubsub.subscribe(topic, self._typed), 0, now)
-                self._write(renewal, now)
-        if self._last_renewed is None:
+        connection = self._connection = _Connection()
+        for topic, waiting in self._topics.items():
+            if not waiting:
+                renewal = connection.last_renewed = Ask(SUBSCRIBE, topic, self.frame(SUBSCRIBE, topic), 0)
+                connection.write(renewal, now)
+        if connection.last_renewed is None:
             self._lost = ""  # all that was lost has been unsubscribed from
         for ask in self._asks:
-            self._write(ask, now)
+            connection.write(ask, now)
 
     def disconnected(self, cause: str, now: float) -> None:
         """The connection is lost, or an attempt to make one has failed."""
-        if self.is_connected and not self._lost and None in self._topics.values():
+        if self._connection is not None and not self._lost and not all(self._topics.values()):
             self._lost = f"the connection to {self.address} was lost: {cause}"
             self._lost_at = now
             self.news.append(News(f"{self._lost}; until there is another, messages are missed", False))
         self._cause = cause
         self.failures += 1
-        self.is_connected = False
-        self.hang_up = ""
-        self._owed.clear()
-        self._last_renewed = None
-        self.output()
-        self._tail = b""
+        self._connection = None
 
     def output(self) -> bytes:
         """Return what is to be written, and forget it."""
-        data = b"".join(self._out)
-        self._out.clear()
-        self.output_bytes = 0
+        connection = self._connection
+        if connection is None:
+            return b""
+        data = b"".join(connection.out)
+        connection.out.clear()
+        connection.out_bytes = 0
         return data
 
     def receive(self, data: bytes, now: float) -> None:
         """Take what the node wrote, however it was cut. Never raises; see `hang_up`."""
-        self._silence.broken(now)
-        items, self._tail = split(self._tail + data)
+        connection = self._connection
+        if connection is None:
+            return
+        connection.silence.broken(now)
+        items, connection.tail = split(connection.tail + data)
         for item in items:
-            if self.hang_up:
+            if connection.hang_up:
                 return
             code = item[0]
             if code == ACK:
-                self._acknowledged(now)
+                self._acknowledged(connection, now)
             elif code not in (PUBLISH, PUBLISH_TYPED):
-                self._end_connection(f"the node sent code {code}, which has no meaning for a client")
-            elif not self._buffer:
-                self._end_connection("the node sent a message where none was subscribed to")
+                connection.end(f"the node sent code {code}, which has no meaning for a client")
+            elif not self._is_subscriber:
+                connection.end("the node sent a message where none was subscribed to")
             else:
                 self.failures = 0
                 self._messages.append(item)
 
     def reading_again(self, now: float) -> None:
         """The shell reads on after it had stopped: what the node had not said meanwhile means nothing."""
-        self._silence.broken(now)
+        if self._connection is not None:
+            self._connection.silence.broken(now)
 
-    def _acknowledged(self, now: float) -> None:
-        if not self._owed:
-            self._end_connection("the node acknowledged what it was not asked")
+    def _acknowledged(self, connection: _Connection, now: float) -> None:
+        if not connection.owed:
+            connection.end("the node acknowledged what it was not asked")
             return
         self.failures = 0
-        ask = self._owed.popleft()
-        if ask is self._last_renewed:
+        ask = connection.owed.popleft()
+        if ask is connection.last_renewed:
+            connection.last_renewed = None
             self._listening_again(now)
         elif ask in self._asks:
-            if self._topics.get(ask.topic) is ask:
-                self._topics[ask.topic] = None
+            waiting = self._topics.get(ask.topic, {})
+            if ask in waiting:
+                waiting.clear()
             self._end(ask, None)
 
     def _listening_again(self, now: float) -> None:
-        self._last_renewed = None
         self.gaps += 1
         after = now - self._lost_at
         text = f"{self._lost}; listening again, at {self.address}, after {after:.3g} s: messages may have been missed"
@@ -267,15 +296,17 @@ class Exchange:
         for ask in self._deadlines.due(now):
             self._end(ask, self._overdue(ask))
             self._withdraw(ask, now)
-        if self._owed and self._silence.wait(now) == 0:
-            self._end_connection(f"the node has been silent for {PROBE_S:g} s, and owes an acknowledgement")
+        connection = self._connection
+        if connection is not None and connection.owed and connection.silence.wait(now) == 0:
+            connection.end(f"the node has been silent for {PROBE_S:g} s, and owes an acknowledgement")
 
     def wait(self, now: float) -> float | None:
         """Return the seconds until the next tick, None if there is nothing to wait for."""
         wait = self._deadlines.wait(now)
-        if not self._owed or self.hang_up:
+        connection = self._connection
+        if connection is None or not connection.owed or connection.hang_up:
             return wait
-        silence = self._silence.wait(now)
+        silence = connection.silence.wait(now)
         return silence if wait is None else min(wait, silence)
 
     def _overdue(self, ask: Ask) -> SkywalkerError:
@@ -287,14 +318,6 @@ class Exchange:
 
     # Ends.
 
-    def _write(self, ask: Ask, now: float) -> None:
-        if not self._owed:
-            self._silence.broken(now)  # it counts from when an acknowledgement is owed
-        self._owed.append(ask)
-        self._out.append(ask.frame)
-        self.output_bytes += len(ask.frame)
-        ask.was_written = True
-
     def _end(self, ask: Ask, error: SkywalkerError | None) -> None:
         del self._asks[ask]
         self._deadlines.discard(ask, ask.expires)
@@ -305,17 +328,11 @@ class Exchange:
 
     def _withdraw(self, ask: Ask, now: float) -> None:
         """Undo a subscribe that failed, unless the topic was in effect before, or another asks for it too."""
-        if self._topics.get(ask.topic) is not ask:
+        waiting = self._topics.get(ask.topic, {})
+        if ask not in waiting:
             return
-        others = (each for each in self._asks if each.code == SUBSCRIBE and each.topic == ask.topic)
-        other = self._topics[ask.topic] = next(others, None)
-        if other is None:
+        del waiting[ask]
+        if not waiting:
             del self._topics[ask.topic]
-            if self.is_connected:
-                undoing = Ask()
-                undoing.start(UNSUBSCRIBE, ask.topic, pubsub.unsubscribe(ask.topic), 0, now)
-                self._write(undoing, now)
-
-    def _end_connection(self, why: str) -> None:
-        if self.is_connected and not self.hang_up:
-            self.hang_up = why
+            if self._connection is not None:
+                self._connection.write(Ask(UNSUBSCRIBE, ask.topic, self.frame(UNSUBSCRIBE, ask.topic), 0), now)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from skywalker.address import Address
 from skywalker.clients.settings import Settings
+from skywalker.discovery.static import StaticSource
 from skywalker.errors import LocalProtocolError
 from skywalker.limits import DEFAULT_HOST, DEFAULT_PUBSUB_PORT
 
@@ -17,14 +17,9 @@ DEFAULT_BUFFER: Final = 1000
 
 def settings_of(where: str) -> Settings:
     """Return where the nodes are. Raises LocalProtocolError naming what is no address."""
-    parts = [part.strip() for part in where.split(",")]
-    if len(parts) > 1 and not all(parts):
-        raise LocalProtocolError(
-            f"an address is missing in {where!r}: write one or more host:port with a comma between them,"
-            f" such as {DEFAULT_BROKER}"
-        )
-    addresses = frozenset(Address.parse(part, DEFAULT_PUBSUB_PORT) for part in parts)
-    return Settings(where=",".join(map(str, sorted(addresses))), url=where, addresses=addresses)
+    # Nothing is a way to say "the default", but not within a list.
+    source = StaticSource.parse(where if where.strip() else DEFAULT_BROKER, DEFAULT_PUBSUB_PORT)
+    return Settings(where=str(source), url=where, addresses=source.look().addresses)
 
 
 def checked_buffer(buffer: Any) -> int:

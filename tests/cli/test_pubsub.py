@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from click.testing import CliRunner
 
 from skywalker import pubsub
+from skywalker.cli.pubsub import subscribe
 from skywalker.clients.blocking import Client
 from skywalker.embedding import Node, embedded
 from tests.cli.running import end, environment, run, started
+from tests.clients.scripted import ScriptedNode
 from tests.helpers import eventually, time_factor
 
 Listens = Callable[..., None]
@@ -123,7 +128,7 @@ def test_a_line_that_is_too_long_ends_the_stream_or_not(at: tuple[str, str], top
     assert ran.stderr.decode().startswith("skywalker: line 2: payload of 65536 bytes, limit of pub/sub is 65535")
     ran = run("publish", topic, "--lines", "--keep-going", "--json", *at, stdin=lines)
     assert ran.returncode == 2
-    assert [json.loads(line)["status"] for line in ran.stdout.splitlines()] == ["delivered", "not-sent", "delivered"]
+    assert [json.loads(line)["status"] for line in ran.stdout.splitlines()] == ["published", "not-sent", "published"]
 
 
 def test_the_output_for_scripts_has_text_or_base64_and_hints_where_asked(
@@ -135,7 +140,7 @@ def test_the_output_for_scripts_has_text_or_base64_and_hints_where_asked(
     ):
         someone_listens(2)
         ran = run("publish", topic, "ä" * 100, "--hint", "7", "--compress", "--json", *at)
-        assert json.loads(ran.stdout)["status"] == "delivered"
+        assert json.loads(ran.stdout)["status"] == "published"
         assert run("publish", topic, "--json", *at, stdin=b"\xff\n").returncode == 0
         assert run("publish", topic, "", *at).returncode == 0
         expected = [
@@ -167,6 +172,34 @@ def test_nothing_published_is_status_3_after_the_timeout(at: tuple[str, str], to
     ran = run("subscribe", topic, "--timeout", "100ms", "--json", *at)
     assert (ran.returncode, ran.stderr) == (3, b"")
     assert json.loads(ran.stdout)["status"] == "timed-out"
+
+
+@pytest.mark.parametrize("command", [["publish", "t", "1"], ["subscribe", "t"], ["subscribe", "t", "--lines"]])
+def test_a_node_that_never_acknowledges_is_status_3_after_the_timeout(command: list[str]) -> None:
+    with ScriptedNode() as node:
+        started_at = time.monotonic()
+        ran = run(*command, "--timeout", "200ms", "--broker", node.address)
+        assert time.monotonic() - started_at < 5 * time_factor()
+        assert (ran.returncode, ran.stdout) == (3, b"")
+        assert f"{node.address} did not acknowledge the {command[0]} to 't' within 0.2 s" in ran.stderr.decode()
+
+
+def test_lines_that_nobody_acknowledges_are_told_each() -> None:
+    with ScriptedNode() as node:
+        ran = run("publish", "t", "--lines", "--timeout", "500ms", "--broker", node.address, stdin=b"1\n2\n3\n")
+        assert ran.returncode == 3
+        first, rest = ran.stderr.decode().splitlines()
+        assert first.startswith(f"skywalker: line 1: {node.address} did not acknowledge the publish to 't'")
+        assert rest == "skywalker: nor were lines published that were on their way: 2-3"
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_the_logger_is_left_as_it_was(broker_node: Node, topic: str, options: list[str]) -> None:
+    log = logging.getLogger("skywalker.pubsub")
+    before = ([*log.handlers], log.propagate)
+    ran = CliRunner().invoke(subscribe, [topic, "--broker", broker_node.pubsub_address, "--timeout", "0.01", *options])
+    assert ran.exit_code
+    assert ([*log.handlers], log.propagate) == before
 
 
 @pytest.mark.parametrize("command", [["publish", "t", "1"], ["subscribe", "t"]])

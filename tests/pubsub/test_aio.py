@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable
 
@@ -16,7 +17,7 @@ from tests.clients.proxy import Proxy
 from tests.clients.scripted import ScriptedNode
 from tests.clients.test_aio import run
 from tests.helpers import time_factor
-from tests.pubsub.scripted import acknowledge
+from tests.pubsub.scripted import acknowledge, read
 
 SOON = 10.0
 
@@ -32,6 +33,16 @@ def test_publishes_of_many_tasks_are_under_way_together(node: Nodes, topic: str)
             await asyncio.gather(*(broker.publish(topic, b"%d" % number) for number in range(1_000)))
             for number in range(1_000):
                 assert (await messages.get(SOON)).payload == b"%d" % number
+
+    run(main())
+
+
+@pytest.mark.parametrize("buffer", [0, -1, 1.5, "1"])
+def test_a_buffer_that_is_none_is_refused(node: Nodes, topic: str, buffer: int) -> None:
+    async def main() -> None:
+        async with await aio.connect(node(2).pubsub_address) as broker:
+            with pytest.raises(skywalker.LocalProtocolError, match="buffer"):
+                await broker.subscribe(topic, buffer=buffer)
 
     run(main())
 
@@ -179,6 +190,36 @@ def test_connecting_can_be_cancelled_and_leaves_nothing_behind() -> None:
         with pytest.raises(asyncio.CancelledError):
             await connecting
         assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run(main())
+
+
+def test_closing_while_a_subscription_without_topics_connects_leaves_no_connection(scripted: ScriptedNode) -> None:
+    async def main() -> None:
+        broker = await aio.connect(scripted.address)
+        await asyncio.to_thread(scripted.next_connection)
+        subscribing = asyncio.create_task(broker.subscribe())
+        await asyncio.sleep(0)
+        await broker.close()
+        with pytest.raises(skywalker.Closed):
+            await subscribing
+        connection = await asyncio.to_thread(scripted.next_connection)
+        with contextlib.suppress(ConnectionResetError):  # an abort may look like that
+            assert await asyncio.to_thread(read, connection) is None
+
+    run(main())
+
+
+def test_closing_while_a_subscription_without_topics_waits_to_dial_again_ends_it_at_once(proxy: Proxy) -> None:
+    async def main() -> None:
+        broker = await aio.connect(proxy.address)
+        proxy.refuse()
+        subscribing = asyncio.create_task(broker.subscribe(timeout=6 * SOON))
+        await asyncio.sleep(0.1)
+        await broker.close()
+        async with asyncio.timeout(SOON * time_factor()):
+            with pytest.raises(skywalker.Closed):
+                await subscribing
 
     run(main())
 

@@ -88,7 +88,6 @@ def test_what_is_too_long_is_refused_and_harms_nothing(broker: Broker, topic: st
             lambda: broker.publish(topic, b"", hint=256),
             lambda: broker.publish(topic, b"", timeout=-1),
             lambda: broker.subscribe("x" * 256),
-            lambda: broker.subscribe(topic, buffer=0),
             lambda: messages.subscribe("fine", "x" * 256),
             lambda: messages.unsubscribe("x" * 256),
             lambda: messages.get(-1),
@@ -168,7 +167,7 @@ def test_a_client_of_the_other_dialect_hears_and_is_heard(connect: Connect, node
 
 
 def test_what_one_thread_publishes_arrives_in_order_and_once(broker: Broker, topic: str) -> None:
-    with broker.subscribe(topic, buffer=10) as messages:
+    with broker.subscribe(topic) as messages:
         begun = [broker.begin(topic, b"%d" % number) for number in range(2_000)]
         for pending in begun:
             pending.result()

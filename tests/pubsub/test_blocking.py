@@ -147,6 +147,24 @@ def test_an_interrupt_ends_the_waiting_and_leaves_a_subscription_that_works(brok
         assert messages.get(SOON).payload == b"1"
 
 
+def test_an_interrupt_while_topics_do_not_fit_into_the_kernel_withdraws_them_all(scripted: ScriptedNode) -> None:
+    with pubsub.connect(scripted.address) as broker:
+        scripted.next_connection()
+        messages = broker.subscribe()
+        scripted.next_connection()  # which reads nothing
+
+        def interrupt() -> None:
+            eventually(messages._channel._is_clogged, within=SOON)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        interrupting = background(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            messages.subscribe(*(b"%0255d" % number for number in range(60_000)), timeout=60.0)
+        interrupting.result(SOON * time_factor())
+        assert messages.topics == frozenset()
+        assert not messages._exchange.is_busy
+
+
 # A socket that an exception hits between being made and being kept is closed by the garbage collector, which warns.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_interrupts_at_any_moment_leave_a_client_that_works(broker: pubsub.Broker, topic: str) -> None:

@@ -58,7 +58,7 @@ class Subscriber(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.exchange = Exchange("here", buffer=5)
+        self.exchange = Exchange("here", is_subscriber=True)
         self.node = Node()
         self.asks: list[tuple[Ask, bytes]] = []  # with the payload, of a publish
         self.received: list[bytes] = []
@@ -73,27 +73,28 @@ class Subscriber(RuleBasedStateMachine):
 
     @rule(topic=TOPICS)
     def subscribe(self, topic: bytes) -> None:
-        ask = Ask()
-        self.exchange.subscribe(ask, topic, 10, NOW)
+        ask = Ask(SUBSCRIBE, topic, self.exchange.frame(SUBSCRIBE, topic), 10)
+        self.exchange.begin(ask, NOW)
         self.asks.append((ask, b""))
 
     @rule(topic=TOPICS)
     def unsubscribe(self, topic: bytes) -> None:
-        ask = Ask()
-        self.exchange.unsubscribe(ask, topic, 10, NOW)
+        ask = Ask(UNSUBSCRIBE, topic, self.exchange.frame(UNSUBSCRIBE, topic), 10)
+        self.exchange.begin(ask, NOW)
         self.asks.append((ask, b""))
 
     @rule(topic=TOPICS)
     def publish(self, topic: bytes) -> None:
-        ask, payload = Ask(), self.payload()
-        self.exchange.publish(ask, topic, pubsub.publish(topic, payload), 10, NOW)
+        payload = self.payload()
+        ask = Ask(PUBLISH, topic, pubsub.publish(topic, payload), 10)
+        self.exchange.begin(ask, NOW)
         self.asks.append((ask, payload))
 
     @rule(topic=TOPICS)
     def another_publishes(self, topic: bytes) -> None:
         payload = self.payload()
         exchange = self.exchange
-        if exchange._topics.get(topic, ...) is None and exchange.is_connected and not exchange._lost:
+        if exchange._topics.get(topic) == {} and exchange.is_connected and not exchange._lost:
             self.promised[payload] = self.cuts
         self.node.publish(topic, payload)
 
