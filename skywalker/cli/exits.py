@@ -7,13 +7,13 @@ from typing import Final
 from skywalker.errors import ConfigError, LocalProtocolError, RequestError, SkywalkerError, TimedOut, Unreachable
 
 OK: Final = 0
-"""Delivered, received or answered."""
+"""Delivered, published, received or answered."""
 FAILED: Final = 1
 """Anything else: standard output cannot be written, the demo lost a line."""
 USAGE: Final = 2
 """The command line, a setting or a value is wrong; nothing was sent."""
 TIMED_OUT: Final = 3
-"""Nobody came in time."""
+"""Nobody came in time, or the node did not acknowledge."""
 UNREACHABLE: Final = 4
 """No node answers."""
 REFUSED: Final = 5

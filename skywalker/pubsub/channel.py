@@ -48,6 +48,7 @@ class Channel:
         self._dialer = Dialer(settings, self._homes)
         self._connection: Connection | None = None
         self._leader: int | None = None  # the thread that reads and dials; only it closes the socket
+        self._is_halfway = False  # the leader has read or written, and not yet said so
         self._sleepers: dict[threading.Lock, IsOver] = {}
         self._pid = process.pid()
 
@@ -165,11 +166,13 @@ class Channel:
                         self.exchange.receive(data, now)
                     self.exchange.tick(now)
                     self._act()
+                    self._is_halfway = False
                     over = self.is_closed or is_over()
                     if over or now >= until or self._news:
                         return over
         except BaseException:
-            if self._leader == me:
+            if self._leader == me and self._is_halfway:
+                self._is_halfway = False
                 self._mistrust()
             raise
         finally:
@@ -236,12 +239,15 @@ class Channel:
             self._dial(now + wait)
             return b""
         try:
-            if connection.unsent:
-                wait_for(connection.fd, select.POLLIN | select.POLLOUT, wait)
-                wait = 0.0
+            # A poll goes on with the time that is left after a signal, and an exception in it costs nothing.
+            unsent = select.POLLOUT if connection.unsent else 0
+            if not wait_for(connection.fd, select.POLLIN | unsent, wait):
+                return b""
+            self._is_halfway = True
+            if unsent:
                 with self.lock:
                     connection.write(b"")
-            return connection.read(wait, SLACK_S) or b""
+            return connection.read(0.0) or b""
         except OSError as error:
             with self.lock:
                 self._lose(cause_of(error))

@@ -17,8 +17,10 @@ DEFAULT_BUFFER: Final = 1000
 
 def settings_of(where: str) -> Settings:
     """Return where the nodes are. Raises LocalProtocolError naming what is no address."""
-    # Nothing is a way to say "the default", but not within a list.
-    source = StaticSource.parse(where if where.strip() else DEFAULT_BROKER, DEFAULT_PUBSUB_PORT)
+    if not where.strip():
+        # Such as the address of a node that has no door for this: not to be taken for the usual one.
+        raise LocalProtocolError(f"there is no address: write host:port, such as {DEFAULT_BROKER}")
+    source = StaticSource.parse(where, DEFAULT_PUBSUB_PORT)
     return Settings(where=str(source), url=where, addresses=source.look().addresses)
 
 

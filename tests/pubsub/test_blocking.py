@@ -235,3 +235,42 @@ def test_the_child_of_a_fork_is_told_to_connect_anew_and_harms_nothing(
         broker.publish(topic, b"after")
         assert [messages.get(SOON).payload for _ in range(3)] == [b"before", b"child", b"after"]
         assert messages.gaps == 0
+
+
+def test_signals_that_keep_coming_do_not_put_off_a_timeout(broker: pubsub.Broker) -> None:
+    before = signal.signal(signal.SIGALRM, lambda number, frame: None)
+    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+    try:
+        with broker.subscribe("silent") as messages:
+            began = time.monotonic()
+            with pytest.raises(skywalker.TimedOut):
+                messages.get(0.5)
+            assert time.monotonic() - began < 1.5 * time_factor()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_an_interrupt_while_nothing_comes_costs_a_subscription_nothing(broker: pubsub.Broker) -> None:
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with broker.subscribe("quiet") as messages:
+            for _ in range(5):
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                with pytest.raises(KeyboardInterrupt):
+                    messages.get(SOON)
+            broker.publish("quiet", "still here")
+            assert messages.get(SOON).payload == b"still here"
+            assert messages.gaps == 0
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("where", ["", " "])
+def test_no_address_is_not_the_usual_one(where: str) -> None:
+    with pytest.raises(skywalker.LocalProtocolError, match="there is no address"):
+        pubsub.connect(where)
