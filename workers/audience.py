@@ -20,6 +20,7 @@ BEHIND_BYTES: Final = 512 * 1024
 """Bytes queued for a worker, besides what the kernel holds for it, from which on what is published waits for it."""
 
 MAX_COUNT: Final = 2**32
+"""Subscribers of one topic at one worker: more than there can be, and few enough to be added up."""
 
 STUCK_S: Final = 1.0
 """Seconds for it to catch up. Then it gets no more, and closes the connections that therefore miss something."""

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 MAX_IN_FLIGHT: Final = 256 * 1024
 """Bytes that one connection may have on their way to other workers before it is read on."""
 
-
 MAX_PUBLISHED: Final = 1024 * 1024
 """Bytes of payloads, decompressed, that one connection may publish in a turn."""
 
