@@ -39,6 +39,7 @@ cdef class Offer(NodeCall):
     cdef public bytes number
 
     cpdef begin_for(self, Forwarded forwarded, bytes number)
+    cpdef became(self, int outcome)
 
 
 cdef class Passing(Offer):

@@ -56,11 +56,15 @@ class Offer(NodeCall):
         self.number = number
 
     def met(self) -> None:
-        self.forwarded.decided(self.number, TOOK)
+        self.became(TOOK)
 
     def missed(self) -> None:
         self.answered = True
-        self.forwarded.decided(self.number, LOST)
+        self.became(LOST)
+
+    def became(self, outcome: int) -> None:
+        """Tell the owner the outcome: TOOK or LOST."""
+        self.forwarded.decided(self.number, outcome)
 
 
 class Passing(Offer):
@@ -69,16 +73,10 @@ class Passing(Offer):
     __slots__ = ()
 
     def given_here(self, listener: NodeCall) -> None:
-        if self.given_to is None:
-            self.given_to = []
-        self.given_to.append(listener)
+        self.remember(listener)
 
-    def met(self) -> None:
-        self.forwarded.passed(self.number, TOOK)
-
-    def missed(self) -> None:
-        self.answered = True
-        self.forwarded.passed(self.number, LOST)
+    def became(self, outcome: int) -> None:
+        self.forwarded.passed(self.number, outcome)
 
 
 class Forwarded(Carrier):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 OURS: Final = b"\xd3"
 """What our own numbers begin with; those of the other worker begin otherwise."""
 
-MAX_PUBLISHED: Final = len(bus_value(bytes(MAX_PAYLOAD)))
+LONGEST_PAYLOAD: Final = len(bus_value(bytes(MAX_PAYLOAD)))
 
 MAX_TIMEOUT_S: Final = MAX_TIMEOUT_MS / 1000
 
@@ -171,7 +171,7 @@ class Held:
         publication.begin(topic, router.turn.now, value, None)
         if form != NIL:
             publication.value, publication.form = unwrapped(value, form)
-        if publication.value is not None and len(publication.value) > MAX_PUBLISHED:
+        if publication.value is not None and len(publication.value) > LONGEST_PAYLOAD:
             raise ValueError("a payload that no client can publish")
         publication.begin_as(0)
         publication.messages = self.messages
@@ -217,9 +217,7 @@ class Held:
     def _give(self, listener: HeldCall, send: NodeCall) -> None:
         listener.given = send
         send.hold()
-        if send.given_to is None:
-            send.given_to = []
-        send.given_to.append(listener)
+        send.remember(listener)
 
     def _decided(self, number: bytes, took: bool) -> None:
         listener = self._calls.get(number)

@@ -18,5 +18,6 @@ cdef class NodeCall(Call):
     cpdef hold(self)
     cpdef NodeCall sender(self)
     cpdef NodeCall decided(self)
+    cpdef remember(self, NodeCall listener)
     cpdef given_here(self, NodeCall listener)
     cpdef abandon(self)

@@ -46,6 +46,12 @@ class NodeCall(Call):
     def recall(self) -> None:
         """Take back the value that this listener was given, if it is not too late."""
 
+    def remember(self, listener: NodeCall) -> None:
+        """This listener may have the value, and must be told if nobody may have it any more."""
+        if self.given_to is None:
+            self.given_to = []
+        self.given_to.append(listener)
+
     def given_here(self, listener: NodeCall) -> None:
         """A subscriber of this worker has been given the value, and will have it unless it is recalled."""
 

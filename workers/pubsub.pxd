@@ -39,7 +39,7 @@ cdef class PubSub(Connection):
     @cython.locals(items=list, had_tail=bytes)
     cpdef received(self, bytes data)
     cdef _obey(self, list items)
-    @cython.locals(at=Py_ssize_t, item=tuple, code=int)
+    @cython.locals(at=Py_ssize_t, item=tuple)
     cdef _obey_each(self, list items)
     cpdef published(self, publication)
     @cython.locals(acks=Py_ssize_t)
@@ -47,7 +47,6 @@ cdef class PubSub(Connection):
     cdef bint _must_wait(self, int code) except -1
     @cython.locals(publication=Publication, router=Router)
     cdef _publish(self, bytes topic, bytes form, bytes value, bytes whole)
-    @cython.locals(own=Subscription)
     cpdef tell(self, Subscriber subscription, NodeCall send)
     @cython.locals(own=Subscription)
     cpdef bytes worded(self, Subscriber subscription, NodeCall send)

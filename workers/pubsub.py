@@ -14,7 +14,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import Busy, RequestError
-from skywalker.wire import pubsub as wire
 from skywalker.wire.pubsub import (
     ACKED,
     COMPRESSED,
@@ -26,6 +25,7 @@ from skywalker.wire.pubsub import (
     Item,
     bus_topic,
     bus_value,
+    inflate,
     split,
 )
 from workers.alarm import Alarm
@@ -136,7 +136,7 @@ class PubSub(Connection):
         try:
             if code == PUBLISH_TYPED:
                 compressed = form[1] & COMPRESSED
-                value = bus_value(wire.inflate(payload) if compressed else payload)
+                value = bus_value(inflate(payload) if compressed else payload)
                 self._publish(topic, form + payload if compressed else form, value, whole)
             elif code in (SUBSCRIBE, SUBSCRIBE_TYPED):
                 self._subscribe(topic, code == SUBSCRIBE_TYPED)
@@ -258,8 +258,7 @@ class PubSub(Connection):
     # Output.
 
     def tell(self, subscription: Subscription, send: NodeCall) -> None:
-        own = subscription  # compiled, of this very class
-        self.push_message(self._wording.typed(send, own.key) if own.typed else self._wording.plain(send, own.key))
+        self.push_message(self.worded(subscription, send))
 
     def worded(self, subscription: Subscription, send: NodeCall) -> bytes:
         own = subscription  # compiled, of this very class
