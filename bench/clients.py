@@ -120,9 +120,7 @@ def compare(runs: int, seconds: float, progress: Callable[[str], None]) -> Found
     for library, name in LIBRARIES.items():
         version = importlib.metadata.version(library.replace("redis-py", "redis"))
         settings[library] = f"{version}, with {running[name].version}"
-    settings["machine"] = machine.described()
-    settings["python"] = machine.python()
-    settings["method"] = f"medians of {runs} interleaved run{'s' if runs > 1 else ''} of {seconds:g} s"
+    settings |= machine.settings(runs, seconds)
     return found
 
 

@@ -24,3 +24,12 @@ def described() -> str:
 def python() -> str:
     """Return which Python runs this."""
     return f"{platform.python_implementation()} {platform.python_version()}"
+
+
+def settings(runs: int, seconds: float) -> dict[str, str]:
+    """Return what a table of medians over so many runs, of so many seconds each, says of its making."""
+    return {
+        "machine": described(),
+        "python": python(),
+        "method": f"medians of {runs} interleaved run{'s' if runs > 1 else ''} of {seconds:g} s",
+    }

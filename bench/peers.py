@@ -56,9 +56,7 @@ def compare(
                     except BenchError as error:
                         raise BenchError(f"{peer}, {case}: {error}") from error
             settings.update({peer: server.version for peer, server in running.items()})
-    settings["machine"] = machine.described()
-    settings["python"] = machine.python()
-    settings["method"] = f"medians of {runs} interleaved run{'s' if runs > 1 else ''} of {seconds:g} s"
+    settings |= machine.settings(runs, seconds)
     settings["value bytes"] = VALUE_BYTES
     return found
 

@@ -68,9 +68,7 @@ def compare(
                     except BenchError as error:
                         raise BenchError(f"{name}, {case}: {error}") from error
             settings.update({name: server.version + DIALECTS[name].note for name, server in running.items()})
-    settings["machine"] = machine.described()
-    settings["python"] = machine.python()
-    settings["method"] = f"medians of {runs} interleaved run{'s' if runs > 1 else ''} of {seconds:g} s"
+    settings |= machine.settings(runs, seconds)
     return report
 
 
