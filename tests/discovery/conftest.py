@@ -1,4 +1,4 @@
-"""Real servers to ask: a Consul for all tests that leave it as it was, and one for each that does not."""
+"""Real servers to ask: a Consul for all tests that use it as it is, and one for each that does more to it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,18 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def consul() -> Iterator[ConsulAgent]:
+def running_consul() -> Iterator[ConsulAgent]:
     """A Consul that runs all the time."""
     consul_agent.require()
     with ConsulAgent() as agent:
         yield agent
+
+
+@pytest.fixture
+def consul(running_consul: ConsulAgent) -> Iterator[ConsulAgent]:
+    """A Consul that knows nothing of any other test."""
+    yield running_consul
+    running_consul.forget()
 
 
 @pytest.fixture

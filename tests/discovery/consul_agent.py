@@ -108,6 +108,11 @@ class ConsulAgent:
         """End it at once."""
         self._end(signal.SIGKILL)
 
+    def forget(self) -> None:
+        """Have it know no service any more, or it goes on to check ports that other tests have by then."""
+        for id in self.ask("/v1/agent/services"):
+            self.ask(f"/v1/agent/service/deregister/{id}", method="PUT")
+
     def frozen(self) -> contextlib.AbstractContextManager[None]:
         """Have it hang for the length of a `with` block: it takes connections, and says nothing."""
         assert self._process is not None
