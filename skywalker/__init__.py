@@ -9,7 +9,7 @@ A cluster is named by some of its nodes, "a:3443,b:3443", or by what knows them,
 
 Names load when first used, so that a program pays for what it uses: the blocking client
 loads neither asyncio nor the server. `skywalker.aio` has the same names for asyncio, and
-`skywalker.pubsub` is for publishing and subscribing.
+`skywalker.pubsub` is for publishing and subscribing, `skywalker.silk` for dialogs without a node.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from skywalker import aio, pubsub
+    from skywalker import aio, pubsub, silk
     from skywalker.clients.blocking import Client, connect
     from skywalker.clients.interface import Junction, Pending
     from skywalker.clients.local import LocalJunction
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
         HandlerFailed,
         Internal,
         LocalProtocolError,
+        NobodyHandles,
+        NoReply,
+        NoSuchNode,
+        NotJoined,
         RemoteProtocolError,
         RequestError,
         SkywalkerError,
@@ -76,6 +80,10 @@ __all__ = [
     "Junction",
     "LocalJunction",
     "LocalProtocolError",
+    "NoReply",
+    "NoSuchNode",
+    "NobodyHandles",
+    "NotJoined",
     "Pending",
     "RemoteProtocolError",
     "RequestError",
@@ -90,6 +98,7 @@ __all__ = [
     "connect",
     "embedded",
     "pubsub",
+    "silk",
 ]
 
 _HOMES: Final = {
@@ -101,7 +110,7 @@ _HOMES: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("aio", "pubsub"):
+    if name in ("aio", "pubsub", "silk"):
         return importlib.import_module(f"skywalker.{name}")
     if name in __all__:
         home = next((module for module, names in _HOMES.items() if name in names), "skywalker.errors")

@@ -9,6 +9,10 @@ SkywalkerError
 ├── LocalProtocolError     we tried to send what the protocol forbids; nothing was sent
 ├── RemoteProtocolError    the peer sent what the protocol forbids; the connection is closed
 ├── HandlerFailed          the other side of a request() raised
+├── NoSuchNode             Silk: no member has this id
+├── NobodyHandles          Silk: nobody there handles messages of this type
+├── NoReply                Silk: a request was not answered, however often it was sent (also TimedOut)
+├── NotJoined              Silk: this node has left its cluster
 └── RequestError           the node refused one call; one subclass for each code
 """
 
@@ -52,6 +56,22 @@ class RemoteProtocolError(SkywalkerError):
 
 class HandlerFailed(SkywalkerError):
     """The handler that served a request() raised; the text is what it said."""
+
+
+class NoSuchNode(SkywalkerError):
+    """No member of the Silk cluster has this id."""
+
+
+class NobodyHandles(SkywalkerError):
+    """Nobody who was asked handles Silk messages of this type."""
+
+
+class NoReply(TimedOut):
+    """A Silk request was not answered, however often it was sent; whether it was handled is not known."""
+
+
+class NotJoined(SkywalkerError):
+    """This node has left its Silk cluster: it can say nothing until it joins again."""
 
 
 class RequestError(SkywalkerError):

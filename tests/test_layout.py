@@ -19,9 +19,9 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"wire"}),
     frozenset({"address", "backoff", "dialling", "junction", "deadlines", "ring", "steering", "units"}),
     frozenset({"members"}),
-    frozenset({"config"}),
+    frozenset({"config", "silk"}),
     frozenset({"discovery"}),
-    frozenset({"clients", "pubsub", "silk"}),
+    frozenset({"clients", "pubsub"}),
     frozenset({"skywalker", "aio"}),
     frozenset({"pipeline", "cli", "embedding", "pytest_plugin", "__main__"}),
 )
@@ -71,6 +71,16 @@ PURE = (
     "pubsub.exchange",
     "pubsub.message",
     "pubsub.settings",
+    "silk.actions",
+    "silk.answers",
+    "silk.doubts",
+    "silk.info",
+    "silk.membership",
+    "silk.pace",
+    "silk.peers",
+    "silk.requests",
+    "silk.visits",
+    "silk.voice",
 )
 IMPURE = {
     *("asyncio", "concurrent", "io", "logging", "multiprocessing", "os", "pathlib", "select", "selectors", "signal"),

@@ -1,0 +1,84 @@
+"""Which members may be dead: who is silent is suspected and asked, and given up if it does not answer that either."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from skywalker.deadlines import Deadlines
+from skywalker.silk import pace
+from skywalker.silk.actions import Recovered, Suspected
+from skywalker.silk.peers import Peer, Peers
+from skywalker.silk.voice import Voice
+from skywalker.wire import silk as wire
+
+
+class Doubts:
+    """Doubts about `peers`, and the failures that are still to be told."""
+
+    def __init__(self, voice: Voice, peers: Peers, luck: Callable[[], float]) -> None:
+        self._voice = voice
+        self._peers = peers
+        self._luck = luck
+        self._failures: dict[str, float] = {}  # by id, when each is to be told
+        self._deadlines = Deadlines()  # of failures
+
+    def wait(self, now: float) -> float | None:
+        """Return the seconds until tick() has something to do, None if it has not."""
+        waits = [self._peers.wait(now), self._deadlines.wait(now)]
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    def heard(self, peer: Peer, now: float) -> None:
+        """A member has said something."""
+        peer.heard_at = now
+        if peer.probes:
+            peer.probes = 0
+            self.watch(peer)
+            self._voice.actions.append(Recovered(peer.info))
+
+    def watch(self, peer: Peer) -> None:
+        """Suspect a member once it has been silent for too long since it was heard."""
+        self._peers.look_at(peer, peer.heard_at + pace.SILENT * peer.info.keepalive_s)
+
+    def reported(self, peer: Peer, now: float) -> None:
+        """Another says that this member has failed: it is asked, not believed."""
+        if not peer.probes and not peer.is_reported:
+            peer.is_reported = True
+            self._peers.look_at(peer, now + self._spread(peer))
+
+    def tick(self, now: float) -> Iterator[Peer]:
+        """Do what is due; yield the members to give up."""
+        for id in self._deadlines.due(now):
+            if self._failures.get(id, now + 1) <= now:
+                del self._failures[id]
+                self._voice.broadcast(wire.FAIL, {"id": id})
+        for peer in self._peers.due(now):
+            silent_until = peer.heard_at + pace.SILENT * peer.info.keepalive_s
+            if not peer.probes and not peer.is_reported and silent_until > now:
+                self._peers.look_at(peer, silent_until)
+            elif peer.probes < pace.PROBES:
+                self._probe(peer, now)
+            else:
+                # All others notice at this moment too, and one that says so is enough.
+                self._failures[peer.id] = at = now + self._spread(peer)
+                self._deadlines.add(peer.id, at)
+                yield peer
+
+    def told(self, id: str) -> None:
+        """Another has told this failure, or it is over."""
+        self._failures.pop(id, None)
+
+    def clear(self) -> None:
+        """Tell nothing any more."""
+        self._failures.clear()
+
+    def _probe(self, peer: Peer, now: float) -> None:
+        if not peer.probes:
+            self._voice.actions.append(Suspected(peer.info))
+        peer.is_reported = False
+        peer.probes += 1
+        self._voice.send(peer.info.router, peer.id, wire.CONNECT, self._voice.me.as_map())
+        self._peers.look_at(peer, now + peer.info.keepalive_s / pace.PROBES)
+
+    def _spread(self, peer: Peer) -> float:
+        """Return some seconds, lest all of many members do the same at the same moment."""
+        return peer.info.keepalive_s * self._luck() * min(1.0, len(self._peers) / pace.CROWD)

@@ -1,0 +1,116 @@
+"""What a node says of itself: where it is reached, how often it shows that it lives, what it handles."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+from skywalker.wire.silk import INTERNAL, MAX_NAME
+
+TRANSPORTS: Final = ("tcp://", "ipc://")
+
+MIN_PERIOD_S: Final = 0.01
+MAX_PERIOD_S: Final = 3600.0
+"""Seconds of any period; shorter ones are work for nothing, and longer ones would be waited for in vain."""
+
+MAX_ATTEMPTS: Final = 100
+MAX_TYPES: Final = 1000
+"""Message types that one node handles."""
+
+_DEFAULT_PERIOD_MS: Final = 1000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Handling:
+    """What a node declares of one message type: how often, and how far apart, a request is to be sent to it."""
+
+    attempts: int = 3
+    period_s: float = 1.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """One node, as all others know it."""
+
+    id: str
+    name: str
+    router: str  # the endpoint that takes direct messages
+    pub: str  # the endpoint of what it broadcasts
+    keepalive_s: float = 1.0  # between two signs of life
+    messages: Mapping[str, Handling] = dataclasses.field(default_factory=dict)  # by type
+    junction: Mapping[str, Any] | None = None  # of a node that serves skywalker: what :nodes tells of it
+
+    @classmethod
+    def parse(cls, data: Any) -> NodeInfo | None:
+        """Read a node object; None if it is nothing of the kind."""
+        match data:
+            case {"id": str(id), "endpoints": {"router": str(router), "pub": str(pub)}} if (
+                0 < len(id) <= MAX_NAME and is_endpoint(router) and is_endpoint(pub)
+            ):
+                name = data.get("name") or ""
+                junction = data.get("junction")
+                keepalive_s = _period_s(data.get("keepalive", {}))
+                messages = _messages(data.get("messages", {}))
+                if isinstance(name, str) and len(name) <= MAX_NAME and keepalive_s and messages is not None:
+                    # What others tell of a node's junction is read by who uses it.
+                    told = junction if isinstance(junction, dict) else None
+                    return cls(id, name, router, pub, keepalive_s, messages, told)
+        return None
+
+    def as_map(self) -> dict[str, Any]:
+        """Return its node object."""
+        return {
+            **self.brief(),
+            "keepalive": {"period": round(self.keepalive_s * 1000)},
+            "messages": {
+                type: {"attempts": each.attempts, "period": round(each.period_s * 1000)}
+                for type, each in self.messages.items()
+            },
+            **({"junction": self.junction} if self.junction is not None else {}),
+        }
+
+    def brief(self) -> dict[str, Any]:
+        """Return as much of it as is needed to ask it for the rest: a thousand of these fit in one message."""
+        where = (
+            {key: self.junction[key] for key in ("address", "port") if key in self.junction} if self.junction else {}
+        )
+        return {
+            "id": self.id,
+            "name": self.name,
+            "endpoints": {"router": self.router, "pub": self.pub},
+            **({"junction": where} if where else {}),
+        }
+
+    def __str__(self) -> str:
+        return f"{self.name or self.id} ({self.router})"
+
+
+def is_endpoint(text: str) -> bool:
+    """Whether this is where ZeroMQ may be told to connect."""
+    return text.startswith(TRANSPORTS) and len(text) <= MAX_NAME and text.isprintable()
+
+
+def _period_s(data: Any) -> float:
+    """Read {"period": milliseconds}; 0 for what cannot be."""
+    period = data.get("period", _DEFAULT_PERIOD_MS) if isinstance(data, dict) else None
+    if isinstance(period, int | float) and MIN_PERIOD_S <= period / 1000 <= MAX_PERIOD_S:
+        return period / 1000
+    return 0.0
+
+
+def _messages(data: Any) -> Mapping[str, Handling] | None:
+    """Read what a node handles; None for what cannot be."""
+    if not isinstance(data, dict) or len(data) > MAX_TYPES:
+        return None
+    messages = {}
+    for name, told in data.items():
+        # The dialect's own page writes it in two ways, one of them a level further down.
+        declared = told.get("reply", told) if isinstance(told, dict) else None
+        period_s = _period_s(declared)
+        attempts = declared.get("attempts", 1) if isinstance(declared, dict) else 0
+        is_count = type(attempts) is int and 1 <= attempts <= MAX_ATTEMPTS
+        if not (period_s and is_count and 0 < len(name) <= MAX_NAME) or name.startswith(INTERNAL):
+            return None
+        messages[name] = Handling(attempts, period_s)
+    return messages

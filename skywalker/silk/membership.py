@@ -1,0 +1,339 @@
+"""Who is in the cluster, by what its members say: joins, signs of life, silence and leaves.
+
+Knows no socket and no clock. A shell hands in every message of an internal type, calls tick() when wait() is over,
+and carries out the actions. `now` is in seconds on any one clock.
+
+Only a node's own word makes it a member; what others say of it is a reason to ask it. So that nobody is missed, each
+sign of life names the set of members that its sender sees, its version: who sees another for long asks for the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from skywalker.silk import pace
+from skywalker.silk.actions import (
+    Action,
+    Changed,
+    Failed,
+    Ignore,
+    Joined,
+    Left,
+    Listen,
+    Part,
+    Reached,
+)
+from skywalker.silk.doubts import Doubts
+from skywalker.silk.info import NodeInfo
+from skywalker.silk.peers import Peer, Peers
+from skywalker.silk.visits import Visits
+from skywalker.silk.voice import Voice
+from skywalker.wire import silk as wire
+from skywalker.wire.silk import Message
+
+MAX_MEMBERS: Final = 2048
+"""Nodes of one cluster: the list of them has to fit in a message."""
+
+
+class Membership:
+    """The cluster as the node `me` sees it, at first of itself alone.
+
+    `luck` returns numbers from 0 to below 1, `new_id` another id for each message.
+    """
+
+    def __init__(self, me: NodeInfo, *, luck: Callable[[], float], new_id: Callable[[], str], now: float) -> None:
+        self.has_left = False
+        self.dropped = 0  # messages that made no sense
+        self._luck = luck
+        self._voice = Voice(me, new_id)
+        self._visits = Visits(self._voice, luck)
+        self._peers = Peers(me.id, now)
+        self._gone: dict[str, float] = {}  # who has left, and when
+        self._doubts = Doubts(self._voice, self._peers, luck)
+        self._asked_at = now  # when we last asked for a list
+        self._question = ""  # the id of the message that did
+        self._rejoined_at = now - me.keepalive_s
+        self._beat_at = now + me.keepalive_s * luck()
+
+    @property
+    def me(self) -> NodeInfo:
+        """This node, as it says itself."""
+        return self._voice.me
+
+    @property
+    def members(self) -> dict[str, NodeInfo]:
+        """The other members, by id."""
+        return self._peers.infos
+
+    @property
+    def version(self) -> str:
+        """What all who see the same members call that."""
+        return self._peers.version
+
+    def member(self, id: str) -> NodeInfo | None:
+        """Return one of the other members."""
+        peer = self._peers.get(id)
+        return None if peer is None else peer.info
+
+    def actions(self) -> list[Action]:
+        """Return what is to be done now, in this order, and forget it."""
+        actions, self._voice.actions = self._voice.actions, []
+        return actions
+
+    def wait(self, now: float) -> float | None:
+        """Return the seconds until tick() has something to do, at least 0; None if only an event can change that."""
+        if self.has_left:
+            return None
+        waits = [self._doubts.wait(now), self._visits.wait(now)]
+        return min([max(0.0, self._beat_at - now), *(wait for wait in waits if wait is not None)])
+
+    # What this node does.
+
+    def join(self, endpoint: str, now: float) -> None:
+        """Ask at an endpoint to be let in, over and over until somebody answers, which Reached then tells."""
+        if self.has_left:
+            self.has_left = False
+            self._beat(now)
+        if endpoint == self.me.router or self._peers.at(endpoint):
+            self._do(Reached(endpoint))
+        else:
+            self._visits.join(endpoint, now)
+
+    def abandon(self, endpoint: str) -> None:
+        """Stop to ask there."""
+        if self._visits.end(endpoint):
+            self._do(Part(endpoint))
+
+    def leave(self, now: float) -> None:
+        """Say so to all, and then nothing more until join()."""
+        if not self.has_left:
+            self.has_left = True
+            self._voice.broadcast(wire.LEAVE)
+            for peer in self._peers:
+                self._remove(peer, now)
+            self._visits.clear()
+            self._doubts.clear()
+
+    def change(self, me: NodeInfo) -> None:
+        """Say something else of this node from now on, and tell the members; its id and endpoints stay."""
+        self._voice.me = me
+        for peer in self._peers:
+            self._connect(peer)
+
+    def tick(self, now: float) -> None:
+        """Do what is due."""
+        if self.has_left:
+            return
+        if self._beat_at <= now:
+            self._beat(now)
+        for peer in self._doubts.tick(now):
+            self._remove(peer, now)
+            self._do(Failed(peer.info))
+            # It may be on the other side of a cut, with others.
+            self._visits.lost(peer.info.router, now)
+        self._visits.tick(now)
+
+    # What others say.
+
+    def received(self, message: Message, now: float) -> None:
+        """Take in a message, directly sent or broadcast; its type is an internal one."""
+        if self.has_left:
+            return
+        if message.src == self.me.id:
+            self._is_our_own(message)
+            return
+        if message.dest not in (self.me.id, wire.ALL) and (message.dest or message.type != wire.JOIN):
+            self.dropped += 1  # for somebody who was here before us
+            return
+        peer = self.heard(message.src, now)
+        match message:
+            case Message(type=wire.KEEPALIVE):
+                if peer is not None and isinstance(message.data, dict):
+                    self._sees(peer, message.data.get("cluster"), now)
+            case Message(type=wire.REPLY):
+                self._answered(message, now)
+            case Message(type=wire.JOIN | wire.CONNECT):
+                self._introduced(message, now)
+            case Message(type=wire.MEMBERS):
+                self._reply(message, self._list())
+            case Message(type=wire.LEAVE):
+                self._gone[message.src] = now
+                if peer is not None:
+                    self._remove(peer, now)
+                    self._do(Left(peer.info))
+            case Message(type=wire.FAIL, data={"id": str(id)}):
+                self._failed(id, message.src, now)
+            case _:
+                self.dropped += 1
+
+    def heard(self, id: str, now: float) -> Peer | None:
+        """A message of whatever type has come from this node; return it if it is a member."""
+        peer = self._peers.get(id)
+        if peer is not None:
+            self._doubts.heard(peer, now)
+        return peer
+
+    def unknown_to(self, id: str) -> None:
+        """A member said that it does not know us."""
+        if (peer := self._peers.get(id)) is not None:
+            self._connect(peer)
+
+    def _is_our_own(self, message: Message) -> None:
+        # The endpoint at which we were to join is our own, by another name. Or a node has our id.
+        endpoint = self._visits.place_of(message.id)
+        if endpoint is None:
+            self.dropped += 1
+        else:
+            self._reached(endpoint)
+
+    def _reached(self, endpoint: str) -> None:
+        """Somebody is there, to whom another endpoint leads."""
+        wanted = self._visits.end(endpoint)
+        self._do(Part(endpoint), *([Reached(endpoint)] if wanted else []))
+
+    def _introduced(self, message: Message, now: float) -> None:
+        info = NodeInfo.parse(message.data)
+        if info is None or info.id != message.src:
+            self._refuse(message, f"the data of a {message.type} must be the node object of its sender")
+        elif obstacle := self._obstacle(info):
+            self._refuse(message, obstacle)
+        else:
+            self._admit(info, now)
+            self._reply(message, self._list(without=info.id) if message.type == wire.JOIN else self.me.as_map())
+
+    def _answered(self, message: Message, now: float) -> None:
+        cluster: Any = None
+        match message.data:
+            case {"cluster": dict(cluster), "me": told}:
+                info = NodeInfo.parse(told)
+            case told:
+                info = NodeInfo.parse(told)
+        if info is None or info.id != message.src:
+            self.dropped += 1
+            return
+        endpoint = self._visits.place_of(message.reply)
+        if not self._has_left(info.id, now) and not self._obstacle(info):
+            self._admit(info, now)
+        if endpoint is not None and endpoint != info.router:
+            # It calls its endpoint by another name than we do.
+            self._reached(endpoint)
+        if cluster is not None:
+            self._listed(cluster, now)
+            if message.reply == self._question and self.me.id not in cluster:
+                self._is_missing_at(info.id)
+
+    def _listed(self, cluster: Mapping[str, Any], now: float) -> None:
+        """Go to those whom we do not know."""
+        for told in cluster.values():
+            info = NodeInfo.parse(told)
+            if info is not None and not self._is_known(info.id) and not self._has_left(info.id, now):
+                self._visits.told(info.router, info.id, now)
+
+    def _is_missing_at(self, teller: str) -> None:
+        """Make ourselves known to one who does not know us, and to all who see the same as that one."""
+        peer = self._peers.get(teller)
+        if peer is not None:
+            for each in self._peers:
+                if each.version == peer.version:
+                    self._connect(each)
+
+    def _is_known(self, id: str) -> bool:
+        return id == self.me.id or self._peers.get(id) is not None
+
+    def _sees(self, peer: Peer, version: Any, now: float) -> None:
+        """A member sees the members of this version: if we see others, ask it whom."""
+        if not isinstance(version, str):
+            return
+        peer.version = version
+        if version != self.version:
+            # Just after a change it is only that not all have seen it. But where there is always one, ask all the same.
+            asked_s, changed_s = now - self._asked_at, now - self._peers.changed_at
+            period = self.me.keepalive_s
+            if min(asked_s, changed_s) > pace.SPREADS * period or asked_s > pace.ASK_AGAIN * period:
+                self._asked_at = now
+                self._question = self._send(peer, wire.MEMBERS)
+
+    def _failed(self, id: str, teller: str, now: float) -> None:
+        """Somebody says that a node has failed."""
+        self._doubts.told(id)
+        peer = self._peers.get(id)
+        if id == self.me.id:
+            self._rejoin(teller, now)
+        elif peer is not None:
+            self._doubts.reported(peer, now)
+
+    # Members.
+
+    def _obstacle(self, info: NodeInfo) -> str:
+        """Return why a node cannot be a member, nothing if it can."""
+        if info.router == self.me.router:
+            return f"{info.router} is an endpoint of another node"
+        if self._peers.get(info.id) is None and len(self._peers) >= MAX_MEMBERS:
+            return f"the cluster is full: it has {MAX_MEMBERS} members"
+        return ""
+
+    def _admit(self, info: NodeInfo, now: float) -> None:
+        """Have a node be a member, as it says itself."""
+        peer = self._peers.get(info.id)
+        if peer is not None and (peer.info.router, peer.info.pub) == (info.router, info.pub):
+            if peer.info != info:
+                peer.info = info
+                self._do(Changed(info))
+            return
+        if peer is not None:
+            self._remove(peer, now)
+        for other in self._peers.at(info.router):
+            # It was there before, and cannot be there any more.
+            self._remove(other, now)
+            self._do(Failed(other.info))
+        self._gone.pop(info.id, None)
+        self._doubts.told(info.id)
+        new = Peer(info, heard_at=now)
+        self._peers.add(new, now)
+        self._doubts.watch(new)
+        self._do(Listen(info.pub), Joined(info) if peer is None else Changed(info))
+        if self._visits.end(info.router):
+            self._do(Reached(info.router))
+
+    def _remove(self, peer: Peer, now: float) -> None:
+        self._peers.remove(peer, now)
+        self._do(Ignore(peer.info.pub), Part(peer.info.router))
+
+    def _has_left(self, id: str, now: float) -> bool:
+        return now - self._gone.get(id, now - pace.LEFT_S) < pace.LEFT_S
+
+    # What we say.
+
+    def _beat(self, now: float) -> None:
+        self._voice.broadcast(wire.KEEPALIVE, {"cluster": self.version})
+        self._beat_at = now + self.me.keepalive_s
+        self._gone = {id: at for id, at in self._gone.items() if now - at < pace.LEFT_S}
+
+    def _rejoin(self, teller: str, now: float) -> None:
+        """Some think that we are dead: be let in by the one who says so, and known to all others."""
+        if now - self._rejoined_at >= self.me.keepalive_s:
+            self._rejoined_at = now
+            for peer in self._peers:
+                self._send(peer, wire.JOIN if peer.id == teller else wire.CONNECT, self.me.as_map())
+
+    def _list(self, without: str = "") -> dict[str, Any]:
+        cluster = {id: info.brief() for id, info in self.members.items() if id != without}
+        return {"cluster": cluster, "me": self.me.as_map()}
+
+    def _connect(self, peer: Peer) -> None:
+        self._send(peer, wire.CONNECT, self.me.as_map())
+
+    def _send(self, peer: Peer, type: str, data: Any = None) -> str:
+        return self._voice.send(peer.info.router, peer.id, type, data)
+
+    def _reply(self, message: Message, data: Any) -> None:
+        peer = self._peers.get(message.src)
+        self._voice.reply(message, data, None if peer is None else peer.info.router)
+
+    def _refuse(self, message: Message, reason: str) -> None:
+        self.dropped += 1
+        self._reply(message, {"error": reason})
+
+    def _do(self, *actions: Action) -> None:
+        self._voice.actions += actions

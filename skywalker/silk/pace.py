@@ -1,0 +1,39 @@
+"""How long Silk's membership waits for what, in keepalive periods where nothing else is said."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SILENT: Final = 3
+"""Periods of a member without a word from it, after which it is suspected."""
+
+PROBES: Final = 4
+"""Questions to a member within the one period that it has from then on: one that is lost proves nothing."""
+
+CROWD: Final = 100
+"""Members from which on what all would do at the same moment is spread over a period; of fewer, over a part of it."""
+
+SPREADS: Final = 0.25
+"""Part of a period within which all see what one has seen. Who sees others than we do after that is asked whom."""
+
+ASK_AGAIN: Final = 10
+"""Periods after which one that sees others is asked all the same, though somebody always comes or goes."""
+
+VISIT_S: Final = 1.0
+"""Seconds between attempts to meet somebody at an endpoint, at least, and half of that by luck."""
+
+VISIT_PART: Final = 0.1
+"""Part of the time since the first attempt, to which the seconds between them grow: who has been away for long is
+waited for in proportion."""
+
+VISIT_CAP_S: Final = 30.0
+"""Seconds between attempts, at most."""
+
+VISITS: Final = 4
+"""Attempts to meet a node that others have told of. If it lives, others will tell again."""
+
+FORGET_S: Final = 24 * 3600.0
+"""Seconds for which an endpoint is visited where a member failed: a cut may last."""
+
+LEFT_S: Final = 60.0
+"""Seconds for which nobody's word is taken for it that a node which has left is there."""

@@ -1,0 +1,134 @@
+"""Endpoints where a node may be that is no member: each is visited, over and over, until somebody answers.
+
+Three kinds of them: where this node was told to join, where others say that there is a member, and where a member
+failed, which may be on the other side of a cut.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Final
+
+from skywalker.deadlines import Deadlines
+from skywalker.silk import pace
+from skywalker.silk.actions import Part
+from skywalker.silk.voice import Voice
+from skywalker.wire import silk as wire
+
+MAX_VISITS: Final = 4096
+"""Endpoints; what is told beyond that is not looked at."""
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Visit:
+    """One of them."""
+
+    endpoint: str
+    began_at: float
+    id: str = ""  # of the node that is said to be there; empty if it may be anybody
+    wanted: bool = False  # this node is to join there, so it is never given up
+    at: float = 0.0  # when it is tried next
+    tries: int = 0  # so far
+    message_id: str = ""  # of the latest
+
+
+class Visits:
+    """All of them, by endpoint."""
+
+    def __init__(self, voice: Voice, luck: Callable[[], float]) -> None:
+        self._voice = voice
+        self._luck = luck
+        self._visits: dict[str, Visit] = {}
+        self._asked: dict[str, Visit] = {}  # by the id of the message that it is to answer
+        self._deadlines = Deadlines()
+
+    def __contains__(self, endpoint: str) -> bool:
+        return endpoint in self._visits
+
+    def wait(self, now: float) -> float | None:
+        """Return the seconds until tick() has something to do, None if it has not."""
+        return self._deadlines.wait(now)
+
+    def join(self, endpoint: str, now: float) -> None:
+        """Join there, whoever it is."""
+        if (visit := self._visits.get(endpoint)) is not None:
+            visit.wanted = True
+            self._hurry(visit, now)
+        else:
+            self._begin(Visit(endpoint, now, wanted=True), now)
+
+    def told(self, endpoint: str, id: str, now: float) -> None:
+        """Others say that this node is there."""
+        if (visit := self._visits.get(endpoint)) is not None:
+            self._hurry(visit, now)
+        else:
+            self._begin(Visit(endpoint, now, id), now)
+
+    def lost(self, endpoint: str, now: float) -> None:
+        """A member was there until now."""
+        self._begin(Visit(endpoint, now), now + self._pause(0.0))
+
+    def end(self, endpoint: str) -> bool:
+        """Somebody is there, or nobody is looked for there any more; return whether this node was to join there."""
+        visit = self._visits.pop(endpoint, None)
+        if visit is None:
+            return False
+        self._deadlines.discard(visit, visit.at)
+        self._asked.pop(visit.message_id, None)
+        return visit.wanted
+
+    def clear(self) -> None:
+        """Look nowhere any more."""
+        for endpoint in [*self._visits]:
+            self.end(endpoint)
+            self._voice.actions.append(Part(endpoint))
+
+    def place_of(self, message_id: str) -> str | None:
+        """Return the endpoint where this was the latest that was said, if there is one."""
+        visit = self._asked.get(message_id)
+        return None if visit is None else visit.endpoint
+
+    def tick(self, now: float) -> None:
+        """Go where it is time to."""
+        for visit in self._deadlines.due(now):
+            if self._is_over(visit, now):
+                self.end(visit.endpoint)
+                self._voice.actions.append(Part(visit.endpoint))
+            else:
+                self._try(visit, now)
+
+    def _begin(self, visit: Visit, at: float) -> None:
+        if len(self._visits) < MAX_VISITS and visit.endpoint not in self._visits:
+            self._visits[visit.endpoint] = visit
+            self._try_at(visit, at)
+
+    def _hurry(self, visit: Visit, now: float) -> None:
+        """Go there now, unless that was just done."""
+        if visit.at - now > pace.VISIT_S:
+            self._deadlines.discard(visit, visit.at)
+            self._try(visit, now)
+
+    def _is_over(self, visit: Visit, now: float) -> bool:
+        if visit.wanted:
+            return False
+        return visit.tries >= pace.VISITS if visit.id else now - visit.began_at >= pace.FORGET_S
+
+    def _try(self, visit: Visit, now: float) -> None:
+        if visit.tries:
+            del self._asked[visit.message_id]
+            # Lest whoever comes back there is told of all attempts at once.
+            self._voice.actions.append(Part(visit.endpoint))
+        visit.tries += 1
+        type = wire.CONNECT if visit.id else wire.JOIN
+        visit.message_id = self._voice.send(visit.endpoint, visit.id, type, self._voice.me.as_map())
+        self._asked[visit.message_id] = visit
+        self._try_at(visit, now + self._pause(now - visit.began_at))
+
+    def _try_at(self, visit: Visit, at: float) -> None:
+        visit.at = at
+        self._deadlines.add(visit, at)
+
+    def _pause(self, since_s: float) -> float:
+        pause = min(max(pace.VISIT_S, since_s * pace.VISIT_PART), pace.VISIT_CAP_S)
+        return pause * (1 + self._luck()) / 2

@@ -1,0 +1,95 @@
+"""The Silk dialect: messages between nodes, each one frame of JSON.
+
+A direct message is that frame. What is broadcast has a frame with its type before it, so that who does not want it
+need not be sent it. Nothing here knows a socket.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any, Final
+
+from skywalker.errors import LocalProtocolError, RemoteProtocolError, TooLarge
+from skywalker.limits import MIB
+
+MAX_MESSAGE: Final = MIB
+"""Bytes of one message; longer ones are neither sent nor read."""
+
+MAX_NAME: Final = 255
+"""Characters of a node's id, of a message's id and of a type."""
+
+ALL: Final = "_all"
+"""The `dest` of what is broadcast."""
+
+JOIN: Final = "_join"  # asks a member in; answered with the cluster
+CONNECT: Final = "_connect"  # makes a node known to a member; answered with that member's own node object
+MEMBERS: Final = "_members"  # asks for the same as a join does, and joins nothing
+LEAVE: Final = "_leave"
+KEEPALIVE: Final = "_ka"
+FAIL: Final = "_fail"
+REPLY: Final = "_reply"
+
+INTERNAL: Final = "_"
+"""What types begin with that are the dialect's own."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Message:
+    """One message. `dest` is a node's id, ALL, or empty as long as nobody knows it."""
+
+    src: str
+    dest: str
+    id: str
+    type: str
+    data: Any = None  # whatever JSON can say
+    reply: str = ""  # the id of the message that this one answers
+    silent: bool = False  # the sender wants no reply
+
+    def encode(self) -> bytes:
+        """Return its frame. Raises LocalProtocolError for data that JSON cannot say, TooLarge beyond MAX_MESSAGE."""
+        fields: dict[str, Any] = {"src": self.src, "dest": self.dest, "id": self.id, "type": self.type}
+        if self.data is not None:
+            fields["data"] = self.data
+        if self.reply:
+            # The dialect's own page calls it by both names.
+            fields |= {"reply": self.reply, "parent": self.reply}
+        if self.silent:
+            fields["silent"] = True
+        try:
+            frame = json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise LocalProtocolError(f"the data of {self.type!r} cannot be said in JSON: {error}") from error
+        if len(frame) > MAX_MESSAGE:
+            raise TooLarge(
+                f"the message {self.type!r} of {len(frame)} bytes is longer than {MAX_MESSAGE}",
+                {"size": len(frame), "limit": MAX_MESSAGE},
+            )
+        return frame
+
+    @classmethod
+    def decode(cls, frame: bytes) -> Message:
+        """Read a frame. Raises RemoteProtocolError for what is no message."""
+        if len(frame) > MAX_MESSAGE:
+            raise RemoteProtocolError(f"a message of {len(frame)} bytes, allowed are {MAX_MESSAGE}")
+        try:
+            fields = json.loads(frame, parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
+            raise RemoteProtocolError(f"a message that is no JSON: {str(error)[:MAX_NAME]}") from error
+        match fields:
+            case {"src": str(src), "id": str(id), "type": str(type)} if _is_name(src) and _is_name(id):
+                dest = fields.get("dest")
+                reply = fields.get("reply") or fields.get("parent") or ""
+                if dest is None and type == JOIN:
+                    dest = ""  # the joiner knows an endpoint, and not yet who is there
+                if isinstance(dest, str) and isinstance(reply, str) and _is_name(type):
+                    return cls(src, dest, id, type, fields.get("data"), reply, fields.get("silent") is True)
+        raise RemoteProtocolError("a message that lacks src, dest, id or type, or has one that is no text")
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= MAX_NAME
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
