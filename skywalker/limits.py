@@ -43,6 +43,9 @@ DEFAULT_PORT: Final = 3443
 DEFAULT_PUBSUB_PORT: Final = 61_626
 """The TCP port of the pub/sub dialect."""
 
+DEFAULT_SILK_PORT: Final = 3444
+"""The TCP port of the Silk dialect, where a node takes direct messages."""
+
 DEFAULT_ADDRESS: Final = f"{DEFAULT_HOST}:{DEFAULT_PORT}"
 
 DEFAULT_TIMEOUT_S: Final = 60.0

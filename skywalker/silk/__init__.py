@@ -1,1 +1,70 @@
-"""Silk: programs that talk to each other directly, with nobody between them, in JSON over ZeroMQ."""
+"""skywalker.silk: programs that talk to each other with nobody between them, in JSON over ZeroMQ.
+
+    async with silk.Node() as node:
+        await node.join("10.0.0.7:3444")
+        size = await node.request_any("resize", {"file": "a.png", "width": 200})
+
+Names load when first used; `skywalker.silk.blocking` has a Node for programs without asyncio. All of it needs
+`pip install 'skywalker[silk]'`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from skywalker.silk import blocking
+    from skywalker.silk.actions import Changed, Event, Failed, Joined, Left, Recovered, Suspected
+    from skywalker.silk.asking import ask
+    from skywalker.silk.events import Events
+    from skywalker.silk.info import Handling, NodeInfo
+    from skywalker.silk.keys import Keys
+    from skywalker.silk.node import Node, Reply
+
+__all__ = [
+    "Changed",
+    "Event",
+    "Events",
+    "Failed",
+    "Handling",
+    "Joined",
+    "Keys",
+    "Left",
+    "Node",
+    "NodeInfo",
+    "Recovered",
+    "Reply",
+    "Suspected",
+    "ask",
+    "blocking",
+]
+
+_HOMES: Final = {
+    "skywalker.silk.actions": ("Changed", "Event", "Failed", "Joined", "Left", "Recovered", "Suspected"),
+    "skywalker.silk.asking": ("ask",),
+    "skywalker.silk.events": ("Events",),
+    "skywalker.silk.info": ("Handling", "NodeInfo"),
+    "skywalker.silk.keys": ("Keys",),
+    "skywalker.silk.node": ("Node", "Reply"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        if name == "blocking":
+            return importlib.import_module("skywalker.silk.blocking")
+        home = next(module for module, names in _HOMES.items() if name in names)
+        value = getattr(importlib.import_module(home), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != "zmq":
+            raise
+        raise ImportError("Silk needs ZeroMQ for Python: pip install 'skywalker[silk]'", name="zmq") from error
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

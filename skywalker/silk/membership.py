@@ -143,7 +143,7 @@ class Membership:
         if message.src == self.me.id:
             self._is_our_own(message)
             return
-        if message.dest not in (self.me.id, wire.ALL) and (message.dest or message.type != wire.JOIN):
+        if message.dest not in (self.me.id, wire.ALL) and (message.dest or message.type not in wire.TO_ANYBODY):
             self.dropped += 1  # for somebody who was here before us
             return
         peer = self.heard(message.src, now)

@@ -66,12 +66,14 @@ class Requests:
         return self._deadlines.wait(now)
 
     def choose(self, type: str, nodes: Iterable[NodeInfo]) -> NodeInfo:
-        """Return the node to ask: of those with the fewest requests outstanding, the one not asked for longest.
+        """Return the node to ask: of those with the fewest requests outstanding, the one not chosen for longest.
 
         Raises NobodyHandles.
         """
         able = handling(type, nodes)
-        return min(able, key=lambda node: (self._outstanding.get(node.id, 0), self._turns.get(node.id, 0)))
+        chosen = min(able, key=lambda node: (self._outstanding.get(node.id, 0), self._turns.get(node.id, 0)))
+        self._turns[chosen.id] = next(self._turn)
+        return chosen
 
     def begin(self, node: NodeInfo, message: Message, now: float) -> Request:
         """Send a request to a node, as often as the node says that it is to be sent.
@@ -81,30 +83,39 @@ class Requests:
         request = Request(node, message, node.messages.get(message.type, Handling(attempts=1)))
         self._requests[message.id] = request
         self._outstanding[node.id] = self._outstanding.get(node.id, 0) + 1
-        self._turns[node.id] = next(self._turn)
         self._attempt(request, now)
         return request
 
-    def received(self, message: Message, now: float) -> None:
-        """Take in a reply. One that answers nothing, or comes from another than was asked, changes nothing."""
+    def awaits(self, message: Message) -> bool:
+        """Whether this is the reply to one of them, from the node that was asked."""
         request = self._requests.get(message.reply)
-        if request is None or request.node.id != message.src:
-            return
+        return request is not None and request.node.id == message.src
+
+    def received(self, message: Message) -> bool:
+        """Take in a reply that is awaited; return False if it says that its sender does not know this node."""
+        request = self._requests[message.reply]
         match message.data:
             case {"error": error, **rest}:
                 code = rest.get("code")
                 if code == STRANGER:
-                    return  # it will know us by the next attempt
+                    return False  # the next attempt may find it better informed
                 cls = NobodyHandles if code == UNKNOWN_TYPE else HandlerFailed
                 self._end(request, error=cls(f"{request.node.name or request.node.id}: {error}"))
             case data:
                 self._end(request, data)
+        return True
 
     def gone(self, id: str, why: str) -> None:
         """A node is no member any more: what was asked of it will not be answered."""
-        for request in [each for each in self._requests.values() if each.node.id == id]:
-            self._end(request, error=NoReply(f"{request.node} {why}, with {request.message.type!r} not answered"))
+        for request in [*self._requests.values()]:
+            if request.node.id == id:
+                self._end(request, error=NoReply(f"{request.node} {why}, with {request.message.type!r} not answered"))
         self._turns.pop(id, None)
+
+    def abort(self, error: SkywalkerError) -> None:
+        """End all of them."""
+        for request in [*self._requests.values()]:
+            self._end(request, error=error)
 
     def forget(self, request: Request) -> None:
         """Nobody wants to know how this one ends."""

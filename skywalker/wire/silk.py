@@ -19,6 +19,9 @@ MAX_MESSAGE: Final = MIB
 MAX_NAME: Final = 255
 """Characters of a node's id, of a message's id and of a type."""
 
+MAX_REASON: Final = 1000
+"""Characters of the text of an error."""
+
 ALL: Final = "_all"
 """The `dest` of what is broadcast."""
 
@@ -29,6 +32,9 @@ LEAVE: Final = "_leave"
 KEEPALIVE: Final = "_ka"
 FAIL: Final = "_fail"
 REPLY: Final = "_reply"
+
+TO_ANYBODY: Final = (JOIN, MEMBERS)
+"""What may be said to an endpoint before its node's id is known."""
 
 INTERNAL: Final = "_"
 """What types begin with that are the dialect's own."""
@@ -80,8 +86,8 @@ class Message:
             case {"src": str(src), "id": str(id), "type": str(type)} if _is_name(src) and _is_name(id):
                 dest = fields.get("dest")
                 reply = fields.get("reply") or fields.get("parent") or ""
-                if dest is None and type == JOIN:
-                    dest = ""  # the joiner knows an endpoint, and not yet who is there
+                if dest is None and type in TO_ANYBODY:
+                    dest = ""
                 if isinstance(dest, str) and isinstance(reply, str) and _is_name(type):
                     return cls(src, dest, id, type, fields.get("data"), reply, fields.get("silent") is True)
         raise RemoteProtocolError("a message that lacks src, dest, id or type, or has one that is no text")

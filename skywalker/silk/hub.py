@@ -1,0 +1,214 @@
+"""What goes on in a node: messages come in, the pure parts say what is to be done about them, and it is done."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from skywalker.errors import LocalProtocolError, RemoteProtocolError, SkywalkerError, TooLarge
+from skywalker.silk.actions import Action, Answer, Broadcast, Event, Failed, Ignore, Left, Listen, Part, Reached, Send
+from skywalker.silk.events import Events
+from skywalker.silk.handlers import Handlers
+from skywalker.silk.info import NodeInfo
+from skywalker.silk.membership import Membership
+from skywalker.silk.requests import Request, Requests
+from skywalker.silk.service import Service
+from skywalker.silk.sockets import Sockets
+from skywalker.wire import silk as wire
+from skywalker.wire.silk import Message
+
+AT_A_TIME: Final = 64
+"""Messages that are taken in before others have their turn."""
+
+
+class Hub:
+    """One node at work, in the running event loop, from its making to close()."""
+
+    def __init__(self, me: NodeInfo, sockets: Sockets, handlers: Handlers) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.membership = Membership(me, luck=random.random, new_id=new_id, now=self._loop.time())
+        self.requests = Requests()
+        self.events: set[Events] = set()
+        self._sockets = sockets
+        self._handlers = handlers
+        self._service = Service(me.id, handlers, self._reply)
+        self._asked: dict[Request, asyncio.Future[Request]] = {}
+        self._sought: dict[str, list[asyncio.Future[None]]] = {}  # by endpoint
+        self._dropped = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._readers = [
+            self._loop.create_task(self._read(sockets.direct), name="silk direct"),
+            self._loop.create_task(self._read(sockets.heard), name="silk broadcasts"),
+        ]
+        for type in me.messages:
+            sockets.want(type)
+        self._act()
+
+    @property
+    def dropped(self) -> int:
+        """Messages that made no sense, were too long, or could not be sent."""
+        return self._dropped + self.membership.dropped + self._service.dropped + self._sockets.dropped
+
+    def seek(self, endpoint: str) -> asyncio.Future[None]:
+        """Try to join at an endpoint; return what is done once somebody has answered. Cancel it to give up."""
+        sought: asyncio.Future[None] = self._loop.create_future()
+        sought.add_done_callback(lambda sought: self._abandon(endpoint, sought) if sought.cancelled() else None)
+        self._sought.setdefault(endpoint, []).append(sought)
+        self.membership.join(endpoint, self._loop.time())
+        self._act()
+        return sought
+
+    def ask(self, node: NodeInfo, message: Message) -> asyncio.Future[Request]:
+        """Begin a request; return what has it as its result once it has ended. Cancel it to forget the request.
+
+        Raises LocalProtocolError or TooLarge for a message that cannot be sent.
+        """
+        message.encode()
+        asked: asyncio.Future[Request] = self._loop.create_future()
+        request = self.requests.begin(node, message, self._loop.time())
+        self._asked[request] = asked
+        asked.add_done_callback(lambda asked: self._forget(request) if asked.cancelled() else None)
+        self._act()
+        return asked
+
+    def tell(self, node: NodeInfo, message: Message) -> None:
+        """Send a message once. Raises LocalProtocolError or TooLarge."""
+        self._sockets.send(node.router, message.encode())
+
+    def broadcast(self, message: Message) -> None:
+        """Send a message to all who handle its type. Raises LocalProtocolError or TooLarge."""
+        self._sockets.broadcast(message.type, message.encode())
+
+    def handle(self, type: str, me: NodeInfo) -> None:
+        """Have the messages of one more type, and say `me` of this node from now on."""
+        self._sockets.want(type)
+        self.membership.change(me)
+        self._act()
+
+    def leave(self, error: SkywalkerError) -> None:
+        """Leave the cluster; requests end with this error."""
+        self.membership.leave(self._loop.time())
+        self.requests.abort(error)
+        self._act()
+
+    async def close(self) -> None:
+        """End all that is under way, and close the sockets."""
+        for reader in self._readers:
+            reader.cancel()
+        await asyncio.gather(*self._readers, return_exceptions=True)
+        await self._handlers.stop()
+        for sought in [each for waiting in self._sought.values() for each in waiting]:
+            sought.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        for events in [*self.events]:
+            events.close()
+        await self._sockets.close()
+
+    # What is to be done.
+
+    def _act(self) -> None:
+        """Do all that is to be done now, and see to it that the rest is done in time."""
+        for action in [*self.membership.actions(), *self.requests.actions()]:
+            try:
+                self._do(action)
+            except (LocalProtocolError, TooLarge):
+                self._dropped += 1  # of a cluster whose members do not fit in a message
+        for request in self.requests.ended():
+            asked = self._asked.pop(request, None)
+            if asked is not None and not asked.done():
+                asked.set_result(request)
+        now = self._loop.time()
+        waits = [wait for wait in (self.membership.wait(now), self.requests.wait(now)) if wait is not None]
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(min(waits), self._tick) if waits else None
+
+    def _do(self, action: Action) -> None:
+        match action:
+            case Send(endpoint, message):
+                self._sockets.send(endpoint, message.encode())
+            case Broadcast(message):
+                self.broadcast(message)
+            case Answer(message):
+                self._sockets.answer(message.encode())
+            case Listen(endpoint):
+                self._sockets.listen(endpoint)
+            case Ignore(endpoint):
+                self._sockets.ignore(endpoint)
+            case Part(endpoint):
+                self._sockets.part(endpoint)
+            case Reached(endpoint):
+                for sought in self._sought.pop(endpoint, []):
+                    if not sought.done():
+                        sought.set_result(None)
+            case event:
+                self._happened(event)
+
+    def _happened(self, event: Event) -> None:
+        match event:
+            case Left(node):
+                self.requests.gone(node.id, "has left")
+            case Failed(node):
+                self.requests.gone(node.id, "has failed")
+        for events in [*self.events]:
+            events.tell(event)
+
+    def _tick(self) -> None:
+        now = self._loop.time()
+        self.membership.tick(now)
+        self.requests.tick(now)
+        self._act()
+
+    def _abandon(self, endpoint: str, sought: asyncio.Future[None]) -> None:
+        waiting = self._sought.get(endpoint, [])
+        if sought in waiting:
+            waiting.remove(sought)
+            if not waiting:
+                del self._sought[endpoint]
+                self.membership.abandon(endpoint)
+                self._act()
+
+    def _forget(self, request: Request) -> None:
+        if self._asked.pop(request, None) is not None:
+            self.requests.forget(request)
+
+    def _reply(self, id: str, frame: bytes) -> None:
+        node = self.membership.member(id)
+        if node is None:
+            self._sockets.answer(frame)
+        else:
+            self._sockets.send(node.router, frame)
+
+    # What comes in.
+
+    async def _read(self, receive: Callable[[], Awaitable[bytes | None]]) -> None:
+        while True:
+            for _ in range(AT_A_TIME):
+                self._take_in(await receive())
+            await asyncio.sleep(0)  # a message that is there already lets nobody else have a turn
+
+    def _take_in(self, frame: bytes | None) -> None:
+        try:
+            message = Message.decode(frame or b"")
+        except RemoteProtocolError:
+            self._dropped += 1
+            return
+        now = self._loop.time()
+        if message.type == wire.REPLY and self.requests.awaits(message):
+            self.membership.heard(message.src, now)
+            if not self.requests.received(message):
+                self.membership.unknown_to(message.src)
+        elif message.type.startswith(wire.INTERNAL):
+            self.membership.received(message, now)
+        elif not self.membership.has_left:
+            self._service.received(message, now, from_member=self.membership.heard(message.src, now) is not None)
+        self._act()
+
+
+def new_id() -> str:
+    """Return an id that nothing else has."""
+    return str(uuid.uuid4())

@@ -1,0 +1,80 @@
+"""What others ask of this node: the handler of each request runs once, and its reply goes to who asked."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from skywalker.errors import LocalProtocolError, TooLarge
+from skywalker.silk.answers import Answers
+from skywalker.silk.handlers import Handler, Handlers
+from skywalker.silk.requests import FAILED, STRANGER, UNKNOWN_TYPE
+from skywalker.wire import silk as wire
+from skywalker.wire.silk import Message
+
+Send = Callable[[str, bytes], None]
+"""Takes the id of a node and the frame of a reply to it."""
+
+
+class Service:
+    """The service of the node of this id. Messages come in by received(), and replies go out by `send`."""
+
+    def __init__(self, id: str, handlers: Handlers, send: Send) -> None:
+        self.dropped = 0  # messages that nothing was done about
+        self._id = id
+        self._handlers = handlers
+        self._send = send
+        self._answers = Answers()
+
+    def received(self, message: Message, now: float, *, from_member: bool) -> None:
+        """Take in a message of a type that is not internal."""
+        wants_reply = message.dest != wire.ALL and not message.silent
+        handler = self._handlers.get(message.type)
+        if message.dest not in (self._id, wire.ALL) or message.src == self._id:
+            self.dropped += 1
+        elif not from_member:
+            self.dropped += 1
+            if wants_reply:
+                self._refuse(message, "the sender is no member of this cluster: it has to join", STRANGER)
+        elif handler is None:
+            if wants_reply:
+                self._refuse(message, f"nobody handles {message.type!r} here", UNKNOWN_TYPE)
+        elif not wants_reply:
+            if not self._handlers.start(handler, message.data, lambda _: None, self._report):
+                self.dropped += 1
+        elif self._answers.is_new(message, now):
+            self._handle(message, handler)
+        elif (known := self._answers.answer_to(message)) is not None:
+            self._send(message.src, known)
+
+    def _handle(self, message: Message, handler: Handler) -> None:
+        def done(data: Any) -> None:
+            self._reply(message, data)
+
+        def failed(error: Exception) -> None:
+            self._refuse(message, str(error) or type(error).__name__, FAILED)
+
+        if not self._handlers.start(handler, message.data, done, failed):
+            # It is sent again, and there may be room for it then.
+            self._answers.withdraw(message)
+            self.dropped += 1
+
+    def _reply(self, message: Message, data: Any) -> None:
+        reply = Message(self._id, message.src, str(uuid.uuid4()), wire.REPLY, data, reply=message.id)
+        try:
+            frame = reply.encode()
+        except (LocalProtocolError, TooLarge) as error:
+            self._refuse(message, f"the handler's reply cannot be sent: {error}", FAILED)
+        else:
+            self._answers.answered(message, frame)
+            self._send(message.src, frame)
+
+    def _refuse(self, message: Message, reason: str, code: str) -> None:
+        self._reply(message, {"error": reason[: wire.MAX_REASON], "code": code})
+
+    def _report(self, error: Exception) -> None:
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": "a handler of messages that want no reply has failed", "exception": error}
+        )

@@ -1,0 +1,176 @@
+"""The ZeroMQ sockets of one node: one takes messages, one broadcasts, one listens, and for each peer there is one.
+
+Nothing here waits: what a peer does not take in time is dropped, and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from typing import Any, Final
+
+import zmq
+import zmq.asyncio
+from zmq.auth.asyncio import AsyncioAuthenticator
+
+from skywalker.errors import ConfigError
+from skywalker.silk.keys import Keys
+from skywalker.wire.silk import INTERNAL, MAX_MESSAGE
+
+MAX_SOCKETS: Final = 8192
+"""One for each peer, and one for each endpoint where one may be."""
+
+MAX_FRAME: Final = 4 * MAX_MESSAGE
+"""Bytes of a frame that are read at all; ZeroMQ ends the connection of who sends more."""
+
+LINGER_S: Final = 0.3
+"""Seconds that the last words of a node get to leave it."""
+
+RECONNECT_MS: Final = 50
+RECONNECT_CAP_MS: Final = 1000
+"""Milliseconds between attempts to reach a peer, the first and the longest."""
+
+
+class Sockets:
+    """From bind() to close(), in a running event loop. With keys, only who has them is let in."""
+
+    def __init__(self, keys: Keys | None) -> None:
+        self.dropped = 0  # messages that could not be sent
+        self._sender: bytes | None = None  # of the message in hand, as the router knows it
+        self._keys = keys
+        self._context = zmq.Context()
+        self._context.set(zmq.MAX_SOCKETS, MAX_SOCKETS)
+        waiting = zmq.asyncio.Context.shadow(self._context)  # for the sockets that are waited on
+        self._peers: dict[str, zmq.Socket[bytes]] = {}  # by endpoint
+        self._authenticator: AsyncioAuthenticator | None = None
+        if keys is not None:
+            self._authenticator = AsyncioAuthenticator(self._context)
+            self._authenticator.start()
+            self._authenticator.configure_curve_callback(credentials_provider=_Insiders(keys.public))
+        self._router = waiting.socket(zmq.ROUTER)
+        self._pub = self._context.socket(zmq.PUB)
+        self._sub = waiting.socket(zmq.SUB)
+        self._sub.subscribe(INTERNAL)
+        for sock in (self._router, self._pub, self._sub):
+            self._prepare(sock, is_server=sock is not self._sub)
+
+    def bind(self, router: str, pub: str) -> tuple[str, str]:
+        """Listen at two endpoints, port 0 for any free one; return what they are. Raises ConfigError."""
+        return _bound(self._router, router), _bound(self._pub, pub)
+
+    async def direct(self) -> bytes | None:
+        """Return the next message that was sent to us, None for something that is none."""
+        self._sender, *frames = await self._router.recv_multipart()
+        return frames[0] if len(frames) == 1 else None
+
+    async def heard(self) -> bytes | None:
+        """Return the next message that was broadcast and that we listen to, None for something that is none."""
+        _, *frames = await self._sub.recv_multipart()
+        self._sender = None
+        return frames[0] if len(frames) == 1 else None
+
+    def send(self, endpoint: str, frame: bytes) -> None:
+        """Send a message to whoever is at an endpoint, as soon as that can be reached."""
+        peer = self._peers.get(endpoint)
+        try:
+            if peer is None:
+                peer = self._peers[endpoint] = self._context.socket(zmq.DEALER)
+                self._prepare(peer, is_server=False)
+                peer.connect(endpoint)
+            peer.send(frame, zmq.NOBLOCK)
+        except zmq.ZMQError:
+            # Too much waits for it, or it is an endpoint by its form only.
+            self.dropped += 1
+
+    def part(self, endpoint: str) -> None:
+        """Give up what is still to be sent there."""
+        peer = self._peers.pop(endpoint, None)
+        if peer is not None:
+            peer.close(linger=0)
+
+    def answer(self, frame: bytes) -> None:
+        """Send a message back the way on which the one that was returned last has come."""
+        if self._sender is None:
+            self.dropped += 1  # nothing goes back to who broadcasts
+        else:
+            sent = asyncio.ensure_future(self._router.send_multipart([self._sender, frame]))
+            sent.add_done_callback(self._answered)
+
+    def broadcast(self, type: str, frame: bytes) -> None:
+        """Send a message to all who listen to its type."""
+        self._pub.send_multipart([type.encode(), frame], zmq.NOBLOCK)
+
+    def listen(self, endpoint: str) -> None:
+        """Listen to what is broadcast at an endpoint."""
+        try:
+            self._sub.connect(endpoint)
+        except zmq.ZMQError:
+            self.dropped += 1
+
+    def ignore(self, endpoint: str) -> None:
+        """Listen there no more."""
+        with contextlib.suppress(zmq.ZMQError):  # it never was one
+            self._sub.disconnect(endpoint)
+
+    def want(self, type: str) -> None:
+        """Listen to messages of this type, too."""
+        self._sub.subscribe(type)
+
+    async def close(self) -> None:
+        """Close all of them, once the last words have had a moment to leave."""
+        for endpoint in [*self._peers]:
+            self.part(endpoint)
+        self._router.close(linger=0)
+        self._sub.close(linger=0)
+        self._pub.close(linger=round(LINGER_S * 1000))
+        if self._authenticator is not None:
+            self._authenticator.stop()
+        await asyncio.get_running_loop().run_in_executor(None, self._context.term)
+
+    def _answered(self, sent: asyncio.Future[Any]) -> None:
+        if not sent.cancelled() and sent.exception() is not None:
+            self.dropped += 1
+
+    def _prepare(self, sock: zmq.Socket[Any], *, is_server: bool) -> None:
+        sock.set(zmq.LINGER, 0)
+        sock.set(zmq.IPV6, not is_server)
+        sock.set(zmq.MAXMSGSIZE, MAX_FRAME)
+        sock.set(zmq.RECONNECT_IVL, RECONNECT_MS)
+        sock.set(zmq.RECONNECT_IVL_MAX, RECONNECT_CAP_MS)
+        if self._keys is not None:
+            sock.curve_publickey, sock.curve_secretkey = self._keys.public, self._keys.secret
+            if is_server:
+                sock.curve_server = True
+            else:
+                sock.curve_serverkey = self._keys.public
+
+
+class _Insiders:
+    """What ZeroMQ's authentication asks: whether a key is ours."""
+
+    def __init__(self, public: bytes) -> None:
+        self._public = public
+
+    def callback(self, domain: str, key: bytes) -> bool:
+        """Return whether this one is let in."""
+        return key == self._public
+
+
+def _bound(sock: zmq.Socket[Any], endpoint: str) -> str:
+    _check_free(endpoint)
+    try:
+        sock.set(zmq.IPV6, "[" in endpoint)  # or an IPv4 address would come out as one of IPv6
+        sock.bind(endpoint.removesuffix(":0") + (":*" if endpoint.endswith(":0") else ""))
+    except zmq.ZMQError as error:
+        raise ConfigError(f"cannot listen at {endpoint}: {error.strerror}") from error
+    found = sock.getsockopt_string(zmq.LAST_ENDPOINT)
+    return found.rstrip("\0")
+
+
+def _check_free(endpoint: str) -> None:
+    """Raise ConfigError for a path that somebody listens at: ZeroMQ would take it away from them."""
+    if endpoint.startswith("ipc://"):
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(endpoint.removeprefix("ipc://"))
+            raise ConfigError(f"cannot listen at {endpoint}: Address already in use")
