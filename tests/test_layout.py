@@ -77,6 +77,7 @@ PURE = (
     "silk.info",
     "silk.membership",
     "silk.pace",
+    "silk.questions",
     "silk.peers",
     "silk.requests",
     "silk.visits",

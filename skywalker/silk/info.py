@@ -94,7 +94,8 @@ def is_endpoint(text: str) -> bool:
 def _period_s(data: Any) -> float:
     """Read {"period": milliseconds}; 0 for what cannot be."""
     period = data.get("period", _DEFAULT_PERIOD_MS) if isinstance(data, dict) else None
-    if isinstance(period, int | float) and MIN_PERIOD_S <= period / 1000 <= MAX_PERIOD_S:
+    # Compared before it is divided: an integer may be too big to become a float.
+    if isinstance(period, int | float) and MIN_PERIOD_S * 1000 <= period <= MAX_PERIOD_S * 1000:
         return period / 1000
     return 0.0
 

@@ -22,11 +22,11 @@ from skywalker.silk.actions import (
     Left,
     Listen,
     Part,
-    Reached,
 )
 from skywalker.silk.doubts import Doubts
 from skywalker.silk.info import NodeInfo
 from skywalker.silk.peers import Peer, Peers
+from skywalker.silk.questions import Questions
 from skywalker.silk.visits import Visits
 from skywalker.silk.voice import Voice
 from skywalker.wire import silk as wire
@@ -51,8 +51,7 @@ class Membership:
         self._peers = Peers(me.id, now)
         self._gone: dict[str, float] = {}  # who has left, and when
         self._doubts = Doubts(self._voice, self._peers, luck)
-        self._asked_at = now  # when we last asked for a list
-        self._question = ""  # the id of the message that did
+        self._questions = Questions(me.keepalive_s, now)
         self._rejoined_at = now - me.keepalive_s
         self._beat_at = now + me.keepalive_s * luck()
 
@@ -91,19 +90,22 @@ class Membership:
     # What this node does.
 
     def join(self, endpoint: str, now: float) -> None:
-        """Ask at an endpoint to be let in, over and over until somebody answers, which Reached then tells."""
+        """Ask at an endpoint to be let in, over and over until somebody answers, which Reached then tells.
+
+        Should whoever that is be a member no more, ask there again.
+        """
         if self.has_left:
             self.has_left = False
             self._beat(now)
-        if endpoint == self.me.router or self._peers.at(endpoint):
-            self._do(Reached(endpoint))
-        else:
-            self._visits.join(endpoint, now)
+        self._visits.join(endpoint, now)
+        if endpoint == self.me.router:
+            self._visits.reached(endpoint, self.me.id)
+        elif (peer := self._peers.at(endpoint)) is not None:
+            self._visits.reached(endpoint, peer.id)
 
     def abandon(self, endpoint: str) -> None:
-        """Stop to ask there."""
-        if self._visits.end(endpoint):
-            self._do(Part(endpoint))
+        """Ask there no more."""
+        self._visits.abandon(endpoint)
 
     def leave(self, now: float) -> None:
         """Say so to all, and then nothing more until join()."""
@@ -131,7 +133,8 @@ class Membership:
             self._remove(peer, now)
             self._do(Failed(peer.info))
             # It may be on the other side of a cut, with others.
-            self._visits.lost(peer.info.router, now)
+            if peer.heard_at > peer.since:
+                self._visits.lost(peer.info.router, peer.id, now)
         self._visits.tick(now)
 
     # What others say.
@@ -158,8 +161,8 @@ class Membership:
             case Message(type=wire.MEMBERS):
                 self._reply(message, self._list())
             case Message(type=wire.LEAVE):
-                self._gone[message.src] = now
                 if peer is not None:
+                    self._gone[peer.id] = now
                     self._remove(peer, now)
                     self._do(Left(peer.info))
             case Message(type=wire.FAIL, data={"id": str(id)}):
@@ -185,12 +188,8 @@ class Membership:
         if endpoint is None:
             self.dropped += 1
         else:
-            self._reached(endpoint)
-
-    def _reached(self, endpoint: str) -> None:
-        """Somebody is there, to whom another endpoint leads."""
-        wanted = self._visits.end(endpoint)
-        self._do(Part(endpoint), *([Reached(endpoint)] if wanted else []))
+            self._visits.reached(endpoint, self.me.id)
+            self._do(Part(endpoint))
 
     def _introduced(self, message: Message, now: float) -> None:
         info = NodeInfo.parse(message.data)
@@ -217,10 +216,11 @@ class Membership:
             self._admit(info, now)
         if endpoint is not None and endpoint != info.router:
             # It calls its endpoint by another name than we do.
-            self._reached(endpoint)
+            self._visits.reached(endpoint, info.id)
+            self._do(Part(endpoint))
         if cluster is not None:
             self._listed(cluster, now)
-            if message.reply == self._question and self.me.id not in cluster:
+            if message.reply == self._questions.latest and self.me.id not in cluster:
                 self._is_missing_at(info.id)
 
     def _listed(self, cluster: Mapping[str, Any], now: float) -> None:
@@ -246,13 +246,8 @@ class Membership:
         if not isinstance(version, str):
             return
         peer.version = version
-        if version != self.version:
-            # Just after a change it is only that not all have seen it. But where there is always one, ask all the same.
-            asked_s, changed_s = now - self._asked_at, now - self._peers.changed_at
-            period = self.me.keepalive_s
-            if min(asked_s, changed_s) > pace.SPREADS * period or asked_s > pace.ASK_AGAIN * period:
-                self._asked_at = now
-                self._question = self._send(peer, wire.MEMBERS)
+        if version != self.version and self._questions.is_due(version, self._peers.changed_at, now):
+            self._questions.asked(version, self._send(peer, wire.MEMBERS), now)
 
     def _failed(self, id: str, teller: str, now: float) -> None:
         """Somebody says that a node has failed."""
@@ -283,22 +278,22 @@ class Membership:
             return
         if peer is not None:
             self._remove(peer, now)
-        for other in self._peers.at(info.router):
+        if (other := self._peers.at(info.router)) is not None:
             # It was there before, and cannot be there any more.
             self._remove(other, now)
             self._do(Failed(other.info))
         self._gone.pop(info.id, None)
         self._doubts.told(info.id)
-        new = Peer(info, heard_at=now)
+        new = Peer(info, since=now, heard_at=now)
         self._peers.add(new, now)
         self._doubts.watch(new)
         self._do(Listen(info.pub), Joined(info) if peer is None else Changed(info))
-        if self._visits.end(info.router):
-            self._do(Reached(info.router))
+        self._visits.reached(info.router, info.id)
 
     def _remove(self, peer: Peer, now: float) -> None:
         self._peers.remove(peer, now)
         self._do(Ignore(peer.info.pub), Part(peer.info.router))
+        self._visits.gone(peer.id, now)
 
     def _has_left(self, id: str, now: float) -> bool:
         return now - self._gone.get(id, now - pace.LEFT_S) < pace.LEFT_S

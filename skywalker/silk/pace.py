@@ -19,6 +19,9 @@ SPREADS: Final = 0.25
 ASK_AGAIN: Final = 10
 """Periods after which one that sees others is asked all the same, though somebody always comes or goes."""
 
+READ_AGAIN: Final = 60
+"""Periods, at most, after which one who still sees others than we do is asked again."""
+
 VISIT_S: Final = 1.0
 """Seconds between attempts to meet somebody at an endpoint, at least, and half of that by luck."""
 
@@ -29,11 +32,11 @@ waited for in proportion."""
 VISIT_CAP_S: Final = 30.0
 """Seconds between attempts, at most."""
 
-VISITS: Final = 4
-"""Attempts to meet a node that others have told of. If it lives, others will tell again."""
+TOLD_S: Final = 4.0
+"""Seconds for which a node is sought that others have told of. If it lives, they will tell again."""
 
 FORGET_S: Final = 24 * 3600.0
-"""Seconds for which an endpoint is visited where a member failed: a cut may last."""
+"""Seconds for which a member is sought that failed: a cut may last."""
 
 LEFT_S: Final = 60.0
 """Seconds for which nobody's word is taken for it that a node which has left is there."""

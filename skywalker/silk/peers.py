@@ -18,6 +18,7 @@ class Peer:
     """Another member."""
 
     info: NodeInfo
+    since: float  # when it became one
     heard_at: float
     at: float = 0.0  # when to look whether it has been heard
     probes: int = 0  # questions since it is suspected; 0 while it is not
@@ -36,6 +37,7 @@ class Peers:
     def __init__(self, me: str, now: float) -> None:
         self.changed_at = now  # when somebody last came or went
         self._peers: dict[str, Peer] = {}
+        self._at: dict[str, Peer] = {}  # by the endpoint that takes messages; two cannot live at one
         self._fingerprint = 0
         self.version = ""
         self._has_changed(me, now)
@@ -51,9 +53,9 @@ class Peers:
         """Return the one of this id."""
         return self._peers.get(id)
 
-    def at(self, endpoint: str) -> list[Peer]:
-        """Return those that take messages there; more than one cannot live."""
-        return [peer for peer in self._peers.values() if peer.info.router == endpoint]
+    def at(self, endpoint: str) -> Peer | None:
+        """Return the one that takes messages there."""
+        return self._at.get(endpoint)
 
     @property
     def infos(self) -> dict[str, NodeInfo]:
@@ -61,13 +63,15 @@ class Peers:
         return {id: peer.info for id, peer in self._peers.items()}
 
     def add(self, peer: Peer, now: float) -> None:
-        """Take in a new one."""
+        """Take in a new one, where no other is."""
         self._peers[peer.id] = peer
+        self._at[peer.info.router] = peer
         self._has_changed(peer.id, now)
 
     def remove(self, peer: Peer, now: float) -> None:
         """Forget one."""
         del self._peers[peer.id]
+        del self._at[peer.info.router]
         self._deadlines.discard(peer, peer.at)
         self._has_changed(peer.id, now)
 

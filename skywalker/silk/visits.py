@@ -1,18 +1,20 @@
 """Endpoints where a node may be that is no member: each is visited, over and over, until somebody answers.
 
 Three kinds of them: where this node was told to join, where others say that there is a member, and where a member
-failed, which may be on the other side of a cut.
+failed, which may be on the other side of a cut. Only the first may be anybody: who lives where a member failed may be
+of another cluster by now.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Final
 
 from skywalker.deadlines import Deadlines
 from skywalker.silk import pace
-from skywalker.silk.actions import Part
+from skywalker.silk.actions import Part, Reached
 from skywalker.silk.voice import Voice
 from skywalker.wire import silk as wire
 
@@ -26,8 +28,8 @@ class Visit:
 
     endpoint: str
     began_at: float
-    id: str = ""  # of the node that is said to be there; empty if it may be anybody
-    wanted: bool = False  # this node is to join there, so it is never given up
+    id: str = ""  # of the node that is to be there; empty if it may be anybody
+    lasts_s: float = math.inf  # until it is given up
     at: float = 0.0  # when it is tried next
     tries: int = 0  # so far
     message_id: str = ""  # of the latest
@@ -39,49 +41,61 @@ class Visits:
     def __init__(self, voice: Voice, luck: Callable[[], float]) -> None:
         self._voice = voice
         self._luck = luck
+        self._seeds: dict[str, str] = {}  # where this node was told to join, and the id of who was there last
         self._visits: dict[str, Visit] = {}
         self._asked: dict[str, Visit] = {}  # by the id of the message that it is to answer
         self._deadlines = Deadlines()
-
-    def __contains__(self, endpoint: str) -> bool:
-        return endpoint in self._visits
 
     def wait(self, now: float) -> float | None:
         """Return the seconds until tick() has something to do, None if it has not."""
         return self._deadlines.wait(now)
 
     def join(self, endpoint: str, now: float) -> None:
-        """Join there, whoever it is."""
-        if (visit := self._visits.get(endpoint)) is not None:
-            visit.wanted = True
-            self._hurry(visit, now)
-        else:
-            self._begin(Visit(endpoint, now, wanted=True), now)
+        """Join there, whoever it is, and again whenever that one is a member no more."""
+        self._seeds[endpoint] = ""
+        self._end(endpoint)
+        self._begin(Visit(endpoint, now), now)
+
+    def abandon(self, endpoint: str) -> None:
+        """Join there no more."""
+        if self._seeds.pop(endpoint, None) == "":
+            self._end(endpoint)
+            self._voice.actions.append(Part(endpoint))
 
     def told(self, endpoint: str, id: str, now: float) -> None:
         """Others say that this node is there."""
-        if (visit := self._visits.get(endpoint)) is not None:
-            self._hurry(visit, now)
-        else:
-            self._begin(Visit(endpoint, now, id), now)
+        visit = self._visits.get(endpoint)
+        if visit is None or visit.id not in ("", id):
+            self._end(endpoint)
+            self._begin(Visit(endpoint, now, id, pace.TOLD_S), now)
+        elif visit.at - now > pace.VISIT_S:
+            self._deadlines.discard(visit, visit.at)
+            self._try(visit, now)
 
-    def lost(self, endpoint: str, now: float) -> None:
-        """A member was there until now."""
-        self._begin(Visit(endpoint, now), now + self._pause(0.0))
+    def lost(self, endpoint: str, id: str, now: float) -> None:
+        """This member was there until now."""
+        self._begin(Visit(endpoint, now, id, pace.FORGET_S), now, at_once=False)
 
-    def end(self, endpoint: str) -> bool:
-        """Somebody is there, or nobody is looked for there any more; return whether this node was to join there."""
-        visit = self._visits.pop(endpoint, None)
-        if visit is None:
-            return False
-        self._deadlines.discard(visit, visit.at)
-        self._asked.pop(visit.message_id, None)
-        return visit.wanted
+    def reached(self, endpoint: str, id: str) -> None:
+        """This node is there."""
+        self._end(endpoint)
+        if endpoint in self._seeds:
+            self._seeds[endpoint] = id
+            self._voice.actions.append(Reached(endpoint))
+
+    def gone(self, id: str, now: float) -> None:
+        """This node is a member no more."""
+        for endpoint, joined in self._seeds.items():
+            if joined == id:
+                self._seeds[endpoint] = ""
+                self._end(endpoint)
+                self._begin(Visit(endpoint, now), now, at_once=False)
 
     def clear(self) -> None:
         """Look nowhere any more."""
+        self._seeds.clear()
         for endpoint in [*self._visits]:
-            self.end(endpoint)
+            self._end(endpoint)
             self._voice.actions.append(Part(endpoint))
 
     def place_of(self, message_id: str) -> str | None:
@@ -92,27 +106,25 @@ class Visits:
     def tick(self, now: float) -> None:
         """Go where it is time to."""
         for visit in self._deadlines.due(now):
-            if self._is_over(visit, now):
-                self.end(visit.endpoint)
+            if now - visit.began_at >= visit.lasts_s:
+                self._end(visit.endpoint)
                 self._voice.actions.append(Part(visit.endpoint))
             else:
                 self._try(visit, now)
 
-    def _begin(self, visit: Visit, at: float) -> None:
+    def _end(self, endpoint: str) -> None:
+        visit = self._visits.pop(endpoint, None)
+        if visit is not None:
+            self._deadlines.discard(visit, visit.at)
+            self._asked.pop(visit.message_id, None)
+
+    def _begin(self, visit: Visit, now: float, *, at_once: bool = True) -> None:
         if len(self._visits) < MAX_VISITS and visit.endpoint not in self._visits:
             self._visits[visit.endpoint] = visit
-            self._try_at(visit, at)
-
-    def _hurry(self, visit: Visit, now: float) -> None:
-        """Go there now, unless that was just done."""
-        if visit.at - now > pace.VISIT_S:
-            self._deadlines.discard(visit, visit.at)
-            self._try(visit, now)
-
-    def _is_over(self, visit: Visit, now: float) -> bool:
-        if visit.wanted:
-            return False
-        return visit.tries >= pace.VISITS if visit.id else now - visit.began_at >= pace.FORGET_S
+            if at_once:
+                self._try(visit, now)
+            else:
+                self._try_at(visit, now + self._pause(0.0))
 
     def _try(self, visit: Visit, now: float) -> None:
         if visit.tries:
