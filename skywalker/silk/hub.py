@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import math
 import random
 import uuid
 from collections.abc import Awaitable, Callable
@@ -100,8 +102,9 @@ class Hub:
             reader.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)
         await self._handlers.stop()
-        for sought in [each for waiting in self._sought.values() for each in waiting]:
-            sought.cancel()
+        sought, self._sought = self._sought, {}
+        for each in itertools.chain(*sought.values()):
+            each.cancel()
         if self._timer is not None:
             self._timer.cancel()
         for events in [*self.events]:
@@ -123,9 +126,14 @@ class Hub:
                 asked.set_result(request)
         now = self._loop.time()
         waits = [wait for wait in (self.membership.wait(now), self.requests.wait(now)) if wait is not None]
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_later(min(waits), self._tick) if waits else None
+        self._wake_at(now + min(waits, default=math.inf))
+
+    def _wake_at(self, at: float) -> None:
+        # One that comes too early is let come: nearly each message puts the time off.
+        if at < (self._timer.when() if self._timer is not None else math.inf):
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._loop.call_at(at, self._tick)
 
     def _do(self, action: Action) -> None:
         match action:
@@ -158,6 +166,7 @@ class Hub:
             events.tell(event)
 
     def _tick(self) -> None:
+        self._timer = None
         now = self._loop.time()
         self.membership.tick(now)
         self.requests.tick(now)
