@@ -36,7 +36,7 @@ class Hub:
         self.events: set[Events] = set()
         self._sockets = sockets
         self._handlers = handlers
-        self._service = Service(me.id, handlers, self._reply)
+        self._service = Service(me.id, handlers, self._reply, sockets.answer)
         self._asked: dict[Request, asyncio.Future[Request]] = {}
         self._sought: dict[str, list[asyncio.Future[None]]] = {}  # by endpoint
         self._dropped = 0
@@ -188,7 +188,7 @@ class Hub:
     def _reply(self, id: str, frame: bytes) -> None:
         node = self.membership.member(id)
         if node is None:
-            self._sockets.answer(frame)
+            self._dropped += 1  # it has gone since it asked
         else:
             self._sockets.send(node.router, frame)
 
@@ -197,7 +197,12 @@ class Hub:
     async def _read(self, receive: Callable[[], Awaitable[bytes | None]]) -> None:
         while True:
             for _ in range(AT_A_TIME):
-                self._take_in(await receive())
+                frame = await receive()
+                try:
+                    self._take_in(frame)
+                except Exception as error:
+                    # A bug, which is to cost no more than this message.
+                    self._loop.call_exception_handler({"message": "a message was not taken in", "exception": error})
             await asyncio.sleep(0)  # a message that is there already lets nobody else have a turn
 
     def _take_in(self, frame: bytes | None) -> None:
