@@ -5,7 +5,7 @@
     junction.recv("jobs")                 # on the other
 
 A cluster is named by some of its nodes, "a:3443,b:3443", or by what knows them, such as
-"dns://name:3443" or "consul://host:8500/skywalker".
+"silk://a:3444,b:3444", "dns://name:3443" or "consul://host:8500/skywalker".
 
 Names load when first used, so that a program pays for what it uses: the blocking client
 loads neither asyncio nor the server. `skywalker.aio` has the same names for asyncio, and

@@ -30,6 +30,10 @@ class Cluster:
     """How one node finds others, and is found."""
 
     advertise: str = setting("", "host:port at which others reach this node; empty means where it listens")
+    silk: str = setting("", "take Silk messages here, and find others by them: 0.0.0.0:3444, or ipc:///path")
+    silk_pub: str = setting("", "send Silk broadcasts from here; empty means the same host and any free port")
+    silk_join: str = setting("", "Silk members to join, host:3444,host:3444: any that answers leads to the rest")
+    silk_keys: str = setting("", "file with the key pair of the Silk members: nobody without it is let in")
     join: str = setting("", "nodes of the cluster, host:port,host:port: any that answers leads to the rest")
     dns: str = setting("", "name whose A, AAAA or, if it begins with _, SRV records are the cluster's nodes")
     dns_server: str = setting("", "host:port of the name server to ask; empty means the system's")

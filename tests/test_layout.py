@@ -50,6 +50,7 @@ PURE = (
     "discovery.membership",
     "discovery.pace",
     "discovery.rumours",
+    "discovery.silk_access",
     "discovery.source",
     "discovery.static",
     "discovery.url",

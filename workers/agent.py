@@ -187,8 +187,7 @@ class Agent:
         if self._health is not None:
             self._health.ready = False
         self._circle.drain()
-        if self._registered is None:
-            self._left()
+        threading.Thread(target=self._leave, name="leave", daemon=True).start()
 
     def _left(self) -> None:
         if self._unsaid is not None or not self._channel.send(Left()):
@@ -213,6 +212,13 @@ class Agent:
 
     def _register(self, registration: Registration) -> None:
         registration.keep(self._trouble("registration"), self._draining)
+
+    def _leave(self) -> None:
+        """Have all who find the node find it no more."""
+        if self._source is not None:
+            self._source.leave()
+        if self._registered is not None:
+            self._registered.join()
         self._soon(self._left)
 
     def _trouble(self, what: str) -> Callable[[str | None], None]:

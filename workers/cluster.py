@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skywalker.address import Address
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 def needs_agent(config: Cluster) -> bool:
     """Whether the node is to find others, be found, or answer health checks."""
-    return bool(config.join or config.dns or config.consul or config.register or config.health_port)
+    finds = config.silk or config.join or config.dns or config.consul
+    return bool(finds or config.register or config.health_port)
 
 
 def hears_of_nodes(config: Cluster) -> bool:
@@ -36,10 +38,11 @@ def check(config: Cluster) -> None:
     if config.advertise:
         with _blaming("--advertise"):
             Address.parse(config.advertise)
-    chosen = {"--join": config.join, "--dns": config.dns, "--consul": config.consul}
+    chosen = {"--silk": config.silk, "--join": config.join, "--dns": config.dns, "--consul": config.consul}
     ways = [flag for flag, value in chosen.items() if value]
     if len(ways) > 1:
         raise ConfigError(f"{' and '.join(ways)}: a cluster is found in one way, so give one of them")
+    _check_silk(config)
     if config.consul or config.register:
         _check_consul(config)
     if config.dns_server:
@@ -48,7 +51,7 @@ def check(config: Cluster) -> None:
         with _blaming(way):
             _source(config)
     if config.register or config.health_port:
-        _check_health(config.health_bind)
+        _check_host("--health-bind", config.health_bind)
 
 
 def be_agent(config: Cluster, member: Member, near: Address, last: Iterable[Member], channel: Channel, log: Log) -> int:
@@ -63,7 +66,7 @@ def be_agent(config: Cluster, member: Member, near: Address, last: Iterable[Memb
     answers = config.register or config.health_port
     return Agent(
         member,
-        _source(config),
+        _silk(config, member, last) if config.silk else _source(config),
         learning=bool(config.join),
         registration=(lambda health: _registration(config, member, health)) if config.register else None,
         health=Health(Address(config.health_bind, config.health_port), near) if answers else None,
@@ -88,6 +91,17 @@ def _source(config: Cluster) -> Source | None:
         server = f"?server={config.dns_server}" if config.dns_server else ""
         return source_of(f"dns://{config.dns}{server}")
     return None
+
+
+def _silk(config: Cluster, member: Member, last: Iterable[Member]) -> Source:
+    from skywalker.discovery import silk_access
+    from skywalker.discovery.silk_member import SilkMember
+
+    router = silk_access.listening(config.silk)
+    pub = silk_access.listening(config.silk_pub) if config.silk_pub else silk_access.beside(router)
+    access = silk_access.SilkAccess.parse(config.silk_join, config.silk_keys)
+    known = [each.address for each in last if each.id != member.id]
+    return SilkMember(member, router, pub, access, known)
 
 
 def _access(config: Cluster) -> ConsulAccess:
@@ -125,6 +139,38 @@ def _blaming(flag: str) -> Iterator[None]:
         raise ConfigError(f"{flag}: {error}") from error
 
 
+def _check_silk(config: Cluster) -> None:
+    from skywalker.discovery import silk, silk_access
+
+    if not config.silk:
+        told = {"--silk-pub": config.silk_pub, "--silk-join": config.silk_join, "--silk-keys": config.silk_keys}
+        for flag in filter(told.get, told):
+            raise ConfigError(f"{flag}: this node says nothing by Silk: give --silk too, where it is to listen")
+        return
+    with _blaming("--silk"):
+        silk.require()
+    for flag, text in {"--silk": config.silk, "--silk-pub": config.silk_pub}.items():
+        if text:
+            with _blaming(flag):
+                host = silk_access.host_of(silk_access.listening(text))
+            if host is not None:
+                _check_host(flag, host)
+    with _blaming("--silk-join"):
+        silk_access.SilkAccess.parse(config.silk_join)
+    if config.silk_keys:
+        _check_keys(config.silk_keys)
+
+
+def _check_keys(file: str) -> None:
+    # Whether they are what they should be only ZeroMQ knows, which the agent alone may load.
+    try:
+        holds_some = b"secret-key" in Path(file).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"--silk-keys: {file} cannot be read: {error.strerror}") from error
+    if not holds_some:
+        raise ConfigError(f"--silk-keys: {file} holds no pair of keys: make one with skywalker silk keygen FILE")
+
+
 def _check_consul(config: Cluster) -> None:
     from skywalker.discovery.consul_api import ConsulApi
 
@@ -148,7 +194,7 @@ def _check_dns_server(config: Cluster) -> None:
         dns_server(config.dns_server)
 
 
-def _check_health(host: str) -> None:
+def _check_host(flag: str, host: str) -> None:
     # At any port: one that another has now the agent waits for.
     try:
         family, _, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
@@ -156,4 +202,4 @@ def _check_health(host: str) -> None:
             probe.bind(address)
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise ConfigError(f"--health-bind: {host} is no address of this machine: {reason}") from error
+        raise ConfigError(f"{flag}: {host} is no address of this machine: {reason}") from error

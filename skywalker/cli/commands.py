@@ -29,6 +29,7 @@ _HOMES: Final = {
     "hello": "skywalker.cli.questions",
     "tokens": "skywalker.cli.questions",
     "topic": "skywalker.cli.questions",
+    "silk": "skywalker.cli.silk.command",
     "ring": "skywalker.cli.ring.command",
     "route": "skywalker.cli.ring.command",
     "demo": "skywalker.cli.demo.command",

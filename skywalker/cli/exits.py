@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from skywalker.errors import ConfigError, LocalProtocolError, RequestError, SkywalkerError, TimedOut, Unreachable
+from skywalker.errors import (
+    ConfigError,
+    HandlerFailed,
+    LocalProtocolError,
+    NobodyHandles,
+    NoSuchNode,
+    RequestError,
+    SkywalkerError,
+    TimedOut,
+    Unreachable,
+)
 
 OK: Final = 0
 """Delivered, published, received or answered."""
@@ -13,11 +23,11 @@ FAILED: Final = 1
 USAGE: Final = 2
 """The command line, a setting or a value is wrong; nothing was sent."""
 TIMED_OUT: Final = 3
-"""Nobody came in time, or the node did not acknowledge."""
+"""Nobody came in time, or the node did not acknowledge or reply."""
 UNREACHABLE: Final = 4
 """No node answers."""
 REFUSED: Final = 5
-"""The node, or the protocol's limits, refused the call."""
+"""The node, or the protocol's limits, refused the call; of Silk, also that nobody there could do it."""
 INTERRUPTED: Final = 130
 """Ctrl-C."""
 
@@ -25,6 +35,9 @@ _STATUS: Final[tuple[tuple[type[SkywalkerError], int, str], ...]] = (
     (TimedOut, TIMED_OUT, "timed-out"),
     (Unreachable, UNREACHABLE, "unreachable"),
     (RequestError, REFUSED, "refused"),
+    (HandlerFailed, REFUSED, "refused"),
+    (NobodyHandles, REFUSED, "refused"),
+    (NoSuchNode, REFUSED, "refused"),
     (LocalProtocolError, USAGE, "not-sent"),
     (ConfigError, USAGE, "not-sent"),
 )

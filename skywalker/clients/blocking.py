@@ -43,8 +43,8 @@ def connect(
 ) -> Client:
     """Connect to a node, or to a cluster, and return a client that threads may share.
 
-    `where` is "host:port", or for a cluster "host:port,host:port", "dns://name:3443",
-    "dns://_service._tcp.name" or "consul://host:8500/service".
+    `where` is "host:port", or for a cluster "host:port,host:port", "silk://host:3444,host:3444",
+    "dns://name:3443", "dns://_service._tcp.name" or "consul://host:8500/service".
 
     With `ack` the sender of a value hears True only when this client has it. `name` and `token`
     are told to the node. With dialect "first", `timeout_value` names a timed-out call on the wire.

@@ -20,19 +20,22 @@ class Finding:
 class Source(abc.ABC):
     """Where the addresses of a cluster's nodes are found. Its text says where that is, and holds no secret.
 
-    All methods block. One thread at a time may look(); addresses() and close() may be called by any.
+    All methods block. One thread at a time may look(); all else may be called by any.
     """
 
     @abc.abstractmethod
     def look(self) -> Finding:
-        """Return what is there now. May first wait, for about a minute, until that differs from the last look.
+        """Return what is there now. May first wait, until that differs from the last look or close() is called.
 
-        Raises DiscoveryError: nothing is known now. The look after one that failed does not wait.
+        Raises DiscoveryError: nothing is known now. The look after one that failed waits for the end of that at most.
         """
 
     def addresses(self) -> frozenset[Address]:
         """Return what is there now, without waiting for anything but the answer. Raises DiscoveryError."""
         return self.look().addresses
+
+    def leave(self) -> None:  # noqa: B027  # most are not told who comes and goes
+        """Say that this node goes away, where the source has others know it: it is found no more. May take a moment."""
 
     @abc.abstractmethod
     def close(self) -> None:

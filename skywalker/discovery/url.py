@@ -16,6 +16,7 @@ from skywalker.limits import DEFAULT_PORT
 
 FORMS: Final = (
     "host:3443,host:3443",
+    "silk://host:3444,host:3444",
     "dns://name:3443",
     "dns://_service._tcp.name",
     "consul://host:8500/service",
@@ -28,6 +29,7 @@ def source_of(text: str) -> Source:
     """Return the source that a text names. Nothing is asked yet.
 
     host:3443,host:3443           these addresses
+    silk://host:3444,host:3444    what any of these members of a Silk cluster tells; option: keys=FILE
     dns://name:3443               the A and AAAA records of a name; options: server=127.0.0.1:53
     dns://_service._tcp.name      SRV records, which tell ports of their own; the same options
     consul://host:8500/service    what passes its health checks; options: token, tls=true, and the files ca, cert, key
@@ -36,12 +38,14 @@ def source_of(text: str) -> Source:
     """
     if "://" not in text:
         return StaticSource.parse(text)
+    scheme, _, rest = text.partition("://")
+    if scheme.lower() == "silk":
+        return _silk(rest)
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
         # No more of the text, here and below, than what surely is no token.
-        scheme = text.partition("://")[0]
         raise LocalProtocolError(f"host and port of a {scheme}:// URL are not readable: {_allowed()}") from None
     if parts.username or parts.password or parts.fragment or not parts.hostname or port == 0:
         raise LocalProtocolError(f"{_shown(parts)} lacks a host, or has more than its form allows: {_allowed()}")
@@ -50,6 +54,18 @@ def source_of(text: str) -> Source:
     if parts.scheme == "consul":
         return _consul(parts, parts.hostname, port)
     raise LocalProtocolError(f"{_shown(parts)} is no source of addresses: {_allowed()}")
+
+
+def _silk(text: str) -> Source:
+    from skywalker.discovery.silk import SilkSource
+    from skywalker.discovery.silk_access import SilkAccess
+
+    members, _, query = text.partition("?")
+    members = members.removesuffix("/")
+    options = _options(SplitResult("silk", "", "", query, ""), {"keys"})
+    if not members or {"@", "#"} & {*text}:
+        raise LocalProtocolError(f"a silk:// URL lacks a host, or has more than its form allows: {_allowed()}")
+    return SilkSource(SilkAccess.parse(members, options.get("keys", "")))
 
 
 def _dns(parts: SplitResult, name: str, port: int | None) -> Source:

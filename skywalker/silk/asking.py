@@ -12,6 +12,7 @@ import zmq
 
 from skywalker.errors import RemoteProtocolError, Unreachable
 from skywalker.silk.endpoints import endpoint as endpoint_of
+from skywalker.silk.endpoints import is_ipv6
 from skywalker.silk.info import NodeInfo
 from skywalker.silk.keys import Keys, keys_of
 from skywalker.wire import silk as wire
@@ -32,11 +33,11 @@ def ask(endpoint: str, *, keys: Keys | str | Path | None = None, timeout: float 
     deadline = time.monotonic() + timeout
     with zmq.Context() as context, context.socket(zmq.DEALER) as sock:
         sock.set(zmq.LINGER, 0)
-        sock.set(zmq.IPV6, 1)
         sock.set(zmq.MAXMSGSIZE, wire.MAX_MESSAGE)
         if pair is not None:
             sock.curve_publickey, sock.curve_secretkey, sock.curve_serverkey = pair.public, pair.secret, pair.public
         try:
+            sock.set(zmq.IPV6, is_ipv6(where))
             sock.connect(where)
         except zmq.ZMQError as error:
             raise Unreachable(f"{where}: {error.strerror}") from error

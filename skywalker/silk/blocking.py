@@ -6,11 +6,11 @@ import asyncio
 import concurrent.futures
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from skywalker.errors import Closed
+from skywalker.errors import Closed, HandlerFailed
 from skywalker.silk import events as aio_events
 from skywalker.silk import node as aio
 from skywalker.silk.actions import Event
@@ -45,10 +45,11 @@ class Node:
         self._node = aio.Node(
             router, pub, name=name, keepalive=keepalive, keys=keys, advertise=advertise, junction=junction
         )
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="silk", daemon=True)
         self._threads = concurrent.futures.ThreadPoolExecutor(THREADS, "silk handler")
+        self._loop: asyncio.AbstractEventLoop | None = None  # that of the thread
+        self._thread: threading.Thread | None = None
         self._is_closed = False
+        self._lock = threading.Lock()  # for the loop and whether the node is closed: nothing is begun after its end
 
     def __enter__(self) -> Self:
         self.open()
@@ -59,7 +60,12 @@ class Node:
 
     def open(self) -> None:
         """Listen, as the only member of a cluster. Raises ConfigError if its endpoints cannot be had."""
-        self._thread.start()
+        with self._lock:
+            if self._is_closed or self._loop is not None:
+                raise Closed("a node is opened once: make another")
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name="silk", daemon=True)
+            self._thread.start()
         try:
             self._call(self._node.open())
         except BaseException:
@@ -67,19 +73,31 @@ class Node:
             raise
 
     def close(self) -> None:
-        """Leave the cluster, if that has not been done, and end all that is under way; handlers are waited for."""
-        if self._is_closed:
+        """Leave the cluster, if that has not been done, and end all that is under way; handlers are waited for.
+
+        So no handler can do this to its own node.
+        """
+        with self._lock:
+            is_first, self._is_closed = not self._is_closed, True
+        if self._loop is None or self._thread is None:
             return
-        try:
-            if self._thread.is_alive():
-                self._call(self._node.close())
-        finally:
-            self._is_closed = True
-            if self._thread.is_alive():
+        if is_first:
+            ended = asyncio.run_coroutine_threadsafe(self._end(), self._loop)
+            try:
+                ended.result()
+            finally:
                 self._loop.call_soon_threadsafe(self._loop.stop)
                 self._thread.join()
-            self._loop.close()
-            self._threads.shutdown()
+                self._loop.close()
+        self._thread.join()
+        self._threads.shutdown()
+
+    async def _end(self) -> None:
+        await self._node.close()
+        begun = asyncio.all_tasks() - {asyncio.current_task()}
+        if begun:
+            await asyncio.wait(begun)  # whoever waits for them is told that the node was closed
+        await asyncio.get_running_loop().shutdown_asyncgens()
 
     # What it knows.
 
@@ -105,7 +123,7 @@ class Node:
 
     def events(self) -> Events:
         """Return what becomes known of the members from now on, to be iterated over."""
-        return Events(self._call(_told(self._node.events)), self._call, self._soon)
+        return Events(self._call(_told(self._node.events)), self)
 
     # Coming and going.
 
@@ -130,12 +148,12 @@ class Node:
 
         def add(handler: Handler) -> Handler:
             async def handle(data: Any) -> Any:
-                return await self._loop.run_in_executor(self._threads, handler, data)
+                return await asyncio.get_running_loop().run_in_executor(self._threads, _run, handler, data)
 
-            if self._thread.is_alive():
-                self._call(_told(lambda: self._node.handle(type, handle, attempts=attempts, period=period)))
-            else:
+            if self._loop is None:
                 self._node.handle(type, handle, attempts=attempts, period=period)
+            else:
+                self._call(_told(lambda: self._node.handle(type, handle, attempts=attempts, period=period)))
             return handler
 
         if handler is not None:
@@ -150,14 +168,15 @@ class Node:
         """Ask one member that handles a type."""
         return self._call(self._node.request_any(type, data))
 
-    def request_all(self, type: str, data: Any = None) -> Iterator[Reply]:
+    def request_all(self, type: str, data: Any = None) -> Generator[Reply, None, None]:
         """Ask all members that handle a type; yield their replies as they come."""
         replies = self._node.request_all(type, data)
         try:
             while (reply := self._call(_next(replies))) is not None:
                 yield reply
         finally:
-            self._call(replies.aclose())
+            with contextlib.suppress(Closed):
+                self._call(replies.aclose())
 
     def tell(self, node: str, type: str, data: Any = None) -> None:
         """Send a message to the member of this id."""
@@ -173,33 +192,24 @@ class Node:
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
         """Have the node's own thread do something; return what comes of it."""
-        if self._is_closed or not self._thread.is_alive():
-            work.close()
-            raise Closed("the node was closed" if self._is_closed else "the node is not open")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        with self._lock:
+            if self._is_closed or self._loop is None:
+                work.close()
+                raise Closed("the node was closed" if self._is_closed else "the node is not open")
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
         except BaseException:
             future.cancel()  # an interrupt, perhaps: nobody waits for it any more
             raise
 
-    def _soon(self, call: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed, and so is everything
-            self._loop.call_soon_threadsafe(call)
-
 
 class Events:
     """The events from when it was made; iterate over it. Ends when the node is closed, or by close()."""
 
-    def __init__(
-        self,
-        events: aio_events.Events,
-        call: Callable[[Coroutine[Any, Any, Event | None]], Event | None],
-        soon: Callable[[Callable[[], None]], None],
-    ) -> None:
+    def __init__(self, events: aio_events.Events, node: Node) -> None:
         self._events = events
-        self._call = call
-        self._soon = soon
+        self._node = node
 
     def __iter__(self) -> Iterator[Event]:
         while (event := self.next()) is not None:
@@ -210,11 +220,25 @@ class Events:
 
         Raises TimeoutError if none came within `timeout` seconds, Closed if there were more than could be kept.
         """
-        return self._call(_within(self._events, timeout))
+        try:
+            return self._node._call(_within(self._events, timeout))
+        except Closed:
+            if self._node._is_closed:
+                return None
+            raise
 
     def close(self) -> None:
         """Listen no more; any thread may say so, and who waits for the next event waits no longer."""
-        self._soon(self._events.close)
+        with contextlib.suppress(Closed):
+            self._node._call(_told(self._events.close))
+
+
+def _run(handler: Handler, data: Any) -> Any:
+    try:
+        return handler(data)
+    except (SystemExit, KeyboardInterrupt, GeneratorExit, StopIteration) as error:
+        # From here they would end the node's own thread, or be lost on the way there.
+        raise HandlerFailed(f"{type(error).__name__} {error}".strip()) from error
 
 
 async def _told(question: Callable[[], T]) -> T:

@@ -43,6 +43,15 @@ def advertised(bound: str, host: str) -> str:
     return f"tcp://[{where}]:{port}" if ":" in where else f"tcp://{where}:{port}"
 
 
+def is_ipv6(endpoint: str) -> bool:
+    """Whether ZeroMQ is to use IPv6 for an endpoint.
+
+    For names it is not: of their addresses ZeroMQ takes the first, and with IPv6 that of "localhost" is ::1, where few
+    listen.
+    """
+    return "[" in endpoint
+
+
 def _tcp(text: str) -> tuple[str, int]:
     host, _, port = text.removeprefix("tcp://").rpartition(":")
     host = host.strip("[]")

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from skywalker.errors import LocalProtocolError
 from skywalker.silk.info import MAX_ATTEMPTS, MAX_PERIOD_S, MAX_TYPES, MIN_PERIOD_S, Handling
-from skywalker.wire.silk import INTERNAL, MAX_NAME
+from skywalker.wire.silk import INTERNAL, MAX_NAME, is_name
 
 Handler = Callable[[Any], Any | Awaitable[Any]]
 """Takes a message's data and returns the reply's; what it raises is told to who asked."""
@@ -45,7 +45,7 @@ class Handlers:
         return self._handlers.get(type)
 
     def start(
-        self, handler: Handler, data: Any, done: Callable[[Any], None], failed: Callable[[Exception], None]
+        self, handler: Handler, data: Any, done: Callable[[Any], None], failed: Callable[[BaseException], None]
     ) -> bool:
         """Run a handler, and call one of the two with what comes of it; return whether there was room for it."""
         if len(self._running) >= MAX_RUNNING:
@@ -62,11 +62,18 @@ class Handlers:
         await asyncio.gather(*self._running, return_exceptions=True)
 
 
-async def _run(handler: Handler, data: Any, done: Callable[[Any], None], failed: Callable[[Exception], None]) -> None:
+async def _run(
+    handler: Handler, data: Any, done: Callable[[Any], None], failed: Callable[[BaseException], None]
+) -> None:
     try:
         result = handler(data)
         if inspect.isawaitable(result):
             result = await result
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise  # by stop()
+        failed(error)  # something that the handler has waited for was cancelled
     except Exception as error:
         failed(error)
     else:
@@ -75,7 +82,7 @@ async def _run(handler: Handler, data: Any, done: Callable[[Any], None], failed:
 
 def check_type(type: str) -> None:
     """Raise LocalProtocolError for a type that is none of a program's own."""
-    if not 0 < len(type) <= MAX_NAME:
-        raise LocalProtocolError(f"a message type has 1 to {MAX_NAME} characters, and not {len(type)}")
+    if not is_name(type):
+        raise LocalProtocolError(f"{type[:MAX_NAME]!r} is no message type: 1 to {MAX_NAME} printable characters are")
     if type.startswith(INTERNAL):
         raise LocalProtocolError(f"the message type {type!r} begins with {INTERNAL}, as those of the dialect itself do")

@@ -32,7 +32,7 @@ class Hub:
     def __init__(self, me: NodeInfo, sockets: Sockets, handlers: Handlers) -> None:
         self._loop = asyncio.get_running_loop()
         self.membership = Membership(me, luck=random.random, new_id=new_id, now=self._loop.time())
-        self.requests = Requests()
+        self.requests = Requests(random.random)
         self.events: set[Events] = set()
         self._sockets = sockets
         self._handlers = handlers
@@ -91,20 +91,22 @@ class Hub:
         self._act()
 
     def leave(self, error: SkywalkerError) -> None:
-        """Leave the cluster; requests end with this error."""
+        """Leave the cluster; requests end with this error, and so does the search for who is to let it in."""
         self.membership.leave(self._loop.time())
         self.requests.abort(error)
+        sought, self._sought = self._sought, {}
+        for each in itertools.chain(*sought.values()):
+            if not each.done():
+                each.set_exception(error)
+                each.exception()  # who only seeks never looks
         self._act()
 
     async def close(self) -> None:
-        """End all that is under way, and close the sockets."""
+        """End all that is under way, and close the sockets. To be called after leave()."""
         for reader in self._readers:
             reader.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)
         await self._handlers.stop()
-        sought, self._sought = self._sought, {}
-        for each in itertools.chain(*sought.values()):
-            each.cancel()
         if self._timer is not None:
             self._timer.cancel()
         for events in [*self.events]:

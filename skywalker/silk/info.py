@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-from skywalker.wire.silk import INTERNAL, MAX_NAME
+from skywalker.wire.silk import INTERNAL, MAX_NAME, is_name
 
 TRANSPORTS: Final = ("tcp://", "ipc://")
 
@@ -46,7 +46,7 @@ class NodeInfo:
         """Read a node object; None if it is nothing of the kind."""
         match data:
             case {"id": str(id), "endpoints": {"router": str(router), "pub": str(pub)}} if (
-                0 < len(id) <= MAX_NAME and is_endpoint(router) and is_endpoint(pub)
+                is_name(id) and is_endpoint(router) and is_endpoint(pub)
             ):
                 name = data.get("name") or ""
                 junction = data.get("junction")
@@ -72,9 +72,11 @@ class NodeInfo:
 
     def brief(self) -> dict[str, Any]:
         """Return as much of it as is needed to ask it for the rest: a thousand of these fit in one message."""
-        where = (
-            {key: self.junction[key] for key in ("address", "port") if key in self.junction} if self.junction else {}
-        )
+        where: dict[str, Any] = {}
+        match self.junction:
+            # Only what keeps its promise of size: with one that does not, nobody could be told of the cluster.
+            case {"address": str(address), "port": int(port)} if is_name(address) and 0 < port < 65536:
+                where = {"address": address, "port": port}
         return {
             "id": self.id,
             "name": self.name,
@@ -111,7 +113,7 @@ def _messages(data: Any) -> Mapping[str, Handling] | None:
         period_s = _period_s(declared)
         attempts = declared.get("attempts", 1) if isinstance(declared, dict) else 0
         is_count = type(attempts) is int and 1 <= attempts <= MAX_ATTEMPTS
-        if not (period_s and is_count and 0 < len(name) <= MAX_NAME) or name.startswith(INTERNAL):
+        if not (period_s and is_count and is_name(name)) or name.startswith(INTERNAL):
             return None
         messages[name] = Handling(attempts, period_s)
     return messages

@@ -36,7 +36,7 @@ class Keys:
         try:
             if secret is not None and zmq.curve_public(secret) == public:
                 return cls(public, secret)
-        except zmq.ZMQError:
+        except (zmq.ZMQError, ValueError):
             pass  # it is no key at all
         raise ConfigError(f"the key file {path} holds no pair of keys: make one with skywalker silk keygen FILE")
 

@@ -9,7 +9,7 @@ sign of life names the set of members that its sender sees, its version: who see
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any, Final
 
 from skywalker.silk import pace
@@ -90,7 +90,8 @@ class Membership:
     # What this node does.
 
     def join(self, endpoint: str, now: float) -> None:
-        """Ask at an endpoint to be let in, over and over until somebody answers, which Reached then tells.
+        """Ask at an endpoint to be let in, over and over until somebody answers. Reached tells that, and that all whom
+        that one knows have been met, or have had some time for it.
 
         Should whoever that is be a member no more, ask there again.
         """
@@ -99,9 +100,9 @@ class Membership:
             self._beat(now)
         self._visits.join(endpoint, now)
         if endpoint == self.me.router:
-            self._visits.reached(endpoint, self.me.id)
+            self._visits.reached(endpoint, self.me.id, now)
         elif (peer := self._peers.at(endpoint)) is not None:
-            self._visits.reached(endpoint, peer.id)
+            self._visits.reached(endpoint, peer.id, now)
 
     def abandon(self, endpoint: str) -> None:
         """Ask there no more."""
@@ -144,7 +145,7 @@ class Membership:
         if self.has_left:
             return
         if message.src == self.me.id:
-            self._is_our_own(message)
+            self._is_our_own(message, now)
             return
         if message.dest not in (self.me.id, wire.ALL) and (message.dest or message.type not in wire.TO_ANYBODY):
             self.dropped += 1  # for somebody who was here before us
@@ -182,14 +183,14 @@ class Membership:
         if (peer := self._peers.get(id)) is not None:
             self._connect(peer)
 
-    def _is_our_own(self, message: Message) -> None:
+    def _is_our_own(self, message: Message, now: float) -> None:
         # The endpoint at which we were to join is our own, by another name. Or a node has our id.
-        endpoint = self._visits.place_of(message.id)
-        if endpoint is None:
+        visit = self._visits.asked_by(message.id)
+        if visit is None:
             self.dropped += 1
         else:
-            self._visits.reached(endpoint, self.me.id)
-            self._do(Part(endpoint))
+            self._visits.reached(visit.endpoint, self.me.id, now)
+            self._do(Part(visit.endpoint))
 
     def _introduced(self, message: Message, now: float) -> None:
         info = NodeInfo.parse(message.data)
@@ -198,6 +199,9 @@ class Membership:
         elif obstacle := self._obstacle(info):
             self._refuse(message, obstacle)
         else:
+            if self._peers.get(info.id) is None:
+                # ZeroMQ never gets over it if whoever was there before did not let us in.
+                self._do(Part(info.router))
             self._admit(info, now)
             self._reply(message, self._list(without=info.id) if message.type == wire.JOIN else self.me.as_map())
 
@@ -211,24 +215,29 @@ class Membership:
         if info is None or info.id != message.src:
             self.dropped += 1
             return
-        endpoint = self._visits.place_of(message.reply)
+        visit = self._visits.asked_by(message.reply)
+        others = self._listed(cluster, now) if cluster is not None else set()
         if not self._has_left(info.id, now) and not self._obstacle(info):
-            self._admit(info, now)
-        if endpoint is not None and endpoint != info.router:
-            # It calls its endpoint by another name than we do.
-            self._visits.reached(endpoint, info.id)
-            self._do(Part(endpoint))
-        if cluster is not None:
-            self._listed(cluster, now)
-            if message.reply == self._questions.latest and self.me.id not in cluster:
-                self._is_missing_at(info.id)
+            self._admit(info, now, others)
+        if visit is not None:
+            if visit.endpoint != info.router:
+                # It calls its endpoint by another name than we do.
+                self._visits.reached(visit.endpoint, info.id, now, others)
+                self._do(Part(visit.endpoint))
+            if visit.said is not self.me and (peer := self._peers.get(info.id)) is not None:
+                self._connect(peer)  # we have changed meanwhile
+        if cluster is not None and message.reply == self._questions.latest and self.me.id not in cluster:
+            self._is_missing_at(info.id)
 
-    def _listed(self, cluster: Mapping[str, Any], now: float) -> None:
-        """Go to those whom we do not know."""
+    def _listed(self, cluster: Mapping[str, Any], now: float) -> set[str]:
+        """Go to those whom we do not know; return where they are."""
+        strangers = set()
         for told in cluster.values():
             info = NodeInfo.parse(told)
             if info is not None and not self._is_known(info.id) and not self._has_left(info.id, now):
                 self._visits.told(info.router, info.id, now)
+                strangers.add(info.router)
+        return strangers
 
     def _is_missing_at(self, teller: str) -> None:
         """Make ourselves known to one who does not know us, and to all who see the same as that one."""
@@ -268,8 +277,8 @@ class Membership:
             return f"the cluster is full: it has {MAX_MEMBERS} members"
         return ""
 
-    def _admit(self, info: NodeInfo, now: float) -> None:
-        """Have a node be a member, as it says itself."""
+    def _admit(self, info: NodeInfo, now: float, others: Set[str] = frozenset()) -> None:
+        """Have a node be a member, as it says itself; it told us of others, who are at these endpoints."""
         peer = self._peers.get(info.id)
         if peer is not None and (peer.info.router, peer.info.pub) == (info.router, info.pub):
             if peer.info != info:
@@ -288,7 +297,7 @@ class Membership:
         self._peers.add(new, now)
         self._doubts.watch(new)
         self._do(Listen(info.pub), Joined(info) if peer is None else Changed(info))
-        self._visits.reached(info.router, info.id)
+        self._visits.reached(info.router, info.id, now, others)
 
     def _remove(self, peer: Peer, now: float) -> None:
         self._peers.remove(peer, now)

@@ -76,6 +76,8 @@ class Node:
 
     async def open(self) -> None:
         """Listen, as the only member of a cluster. Raises ConfigError if its endpoints cannot be had."""
+        if self._hub is not None:
+            raise Closed("a node is opened once: make another")
         sockets = Sockets(self._keys)
         try:
             bound = sockets.bind(self._router, self._pub)
@@ -140,7 +142,8 @@ class Node:
     async def join(self, endpoint: str, timeout: float = JOIN_S) -> None:
         """Become a member of the cluster of whoever is at an endpoint.
 
-        Raises LocalProtocolError if that is no endpoint, Unreachable if nobody answers there within `timeout` seconds.
+        Raises LocalProtocolError if that is no endpoint, Unreachable if nobody answers there within `timeout` seconds,
+        NotJoined or Closed if the node leaves or is closed meanwhile.
         """
         where = endpoints.endpoint(endpoint)
         try:

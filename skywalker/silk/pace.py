@@ -32,6 +32,9 @@ waited for in proportion."""
 VISIT_CAP_S: Final = 30.0
 """Seconds between attempts, at most."""
 
+ARRIVE_S: Final = 1.0
+"""Seconds that who joins has to meet all others before it is told that it has joined: one of them may be dead."""
+
 TOLD_S: Final = 4.0
 """Seconds for which a node is sought that others have told of. If it lives, they will tell again."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from skywalker.deadlines import Deadlines
@@ -42,7 +42,9 @@ class Request:
 class Requests:
     """All of them. Whoever makes one is told its end by ended()."""
 
-    def __init__(self) -> None:
+    def __init__(self, luck: Callable[[], float]) -> None:
+        """`luck` returns numbers from 0 to below 1."""
+        self._luck = luck
         self._requests: dict[str, Request] = {}  # by the id of the message
         self._outstanding: dict[str, int] = {}  # how many of them each node has, by its id
         self._turns: dict[str, int] = {}  # when each node was last chosen
@@ -68,10 +70,12 @@ class Requests:
     def choose(self, type: str, nodes: Iterable[NodeInfo]) -> NodeInfo:
         """Return the node to ask: of those with the fewest requests outstanding, the one not chosen for longest.
 
-        Raises NobodyHandles.
+        Of those never chosen it is any, or all nodes that come would ask the same one first. Raises NobodyHandles.
         """
         able = handling(type, nodes)
-        chosen = min(able, key=lambda node: (self._outstanding.get(node.id, 0), self._turns.get(node.id, 0)))
+        chosen = min(
+            able, key=lambda node: (self._outstanding.get(node.id, 0), self._turns.get(node.id, 0), self._luck())
+        )
         self._turns[chosen.id] = next(self._turn)
         return chosen
 

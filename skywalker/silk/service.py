@@ -15,17 +15,21 @@ from skywalker.wire import silk as wire
 from skywalker.wire.silk import Message
 
 Send = Callable[[str, bytes], None]
-"""Takes the id of a node and the frame of a reply to it."""
+"""Takes the id of a member and the frame of a reply to it."""
+
+Answer = Callable[[bytes], None]
+"""Takes the frame of a reply to the message in hand, whoever has sent that."""
 
 
 class Service:
-    """The service of the node of this id. Messages come in by received(), and replies go out by `send`."""
+    """The service of the node of this id. Messages come in by received(), replies go out by `send` and `answer`."""
 
-    def __init__(self, id: str, handlers: Handlers, send: Send) -> None:
+    def __init__(self, id: str, handlers: Handlers, send: Send, answer: Answer) -> None:
         self.dropped = 0  # messages that nothing was done about
         self._id = id
         self._handlers = handlers
         self._send = send
+        self._answer = answer
         self._answers = Answers()
 
     def received(self, message: Message, now: float, *, from_member: bool) -> None:
@@ -37,7 +41,8 @@ class Service:
         elif not from_member:
             self.dropped += 1
             if wants_reply:
-                self._refuse(message, "the sender is no member of this cluster: it has to join", STRANGER)
+                reason = "the sender is no member of this cluster: it has to join"
+                self._answer(self._replying(message, _error(reason, STRANGER)).encode())
         elif handler is None:
             if wants_reply:
                 self._refuse(message, f"nobody handles {message.type!r} here", UNKNOWN_TYPE)
@@ -53,8 +58,8 @@ class Service:
         def done(data: Any) -> None:
             self._reply(message, data)
 
-        def failed(error: Exception) -> None:
-            self._refuse(message, str(error) or type(error).__name__, FAILED)
+        def failed(error: BaseException) -> None:
+            self._refuse(message, _text(error), FAILED)
 
         if not self._handlers.start(handler, message.data, done, failed):
             # It is sent again, and there may be room for it then.
@@ -62,9 +67,8 @@ class Service:
             self.dropped += 1
 
     def _reply(self, message: Message, data: Any) -> None:
-        reply = Message(self._id, message.src, str(uuid.uuid4()), wire.REPLY, data, reply=message.id)
         try:
-            frame = reply.encode()
+            frame = self._replying(message, data).encode()
         except (LocalProtocolError, TooLarge) as error:
             self._refuse(message, f"the handler's reply cannot be sent: {error}", FAILED)
         else:
@@ -72,9 +76,23 @@ class Service:
             self._send(message.src, frame)
 
     def _refuse(self, message: Message, reason: str, code: str) -> None:
-        self._reply(message, {"error": reason[: wire.MAX_REASON], "code": code})
+        self._reply(message, _error(reason, code))
 
-    def _report(self, error: Exception) -> None:
+    def _replying(self, message: Message, data: Any) -> Message:
+        return Message(self._id, message.src, str(uuid.uuid4()), wire.REPLY, data, reply=message.id)
+
+    def _report(self, error: BaseException) -> None:
         asyncio.get_running_loop().call_exception_handler(
             {"message": "a handler of messages that want no reply has failed", "exception": error}
         )
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error) or type(error).__name__
+    except Exception:
+        return type(error).__name__  # it cannot even be told
+
+
+def _error(reason: str, code: str) -> dict[str, str]:
+    return {"error": reason[: wire.MAX_REASON], "code": code}

@@ -15,6 +15,7 @@ import zmq.asyncio
 from zmq.auth.asyncio import AsyncioAuthenticator
 
 from skywalker.errors import ConfigError
+from skywalker.silk.endpoints import is_ipv6
 from skywalker.silk.keys import Keys
 from skywalker.wire.silk import INTERNAL, MAX_MESSAGE
 
@@ -24,8 +25,11 @@ MAX_SOCKETS: Final = 8192
 MAX_FRAME: Final = 4 * MAX_MESSAGE
 """Bytes of a frame that are read at all; ZeroMQ ends the connection of who sends more."""
 
-LINGER_S: Final = 0.3
-"""Seconds that the last words of a node get to leave it."""
+LINGER_MS: Final = 300
+"""Milliseconds that last words get to leave a node."""
+
+CONNECT_MS: Final = 1000
+"""Milliseconds for a connection to be made. The kernel tries again ever more rarely, and a cut would outlast itself."""
 
 RECONNECT_MS: Final = 50
 RECONNECT_CAP_MS: Final = 1000
@@ -77,17 +81,17 @@ class Sockets:
             if peer is None:
                 peer = self._peers[endpoint] = self._context.socket(zmq.DEALER)
                 self._prepare(peer, is_server=False)
-                peer.connect(endpoint)
+                _connect(peer, endpoint)
             peer.send(frame, zmq.NOBLOCK)
         except zmq.ZMQError:
             # Too much waits for it, or it is an endpoint by its form only.
             self.dropped += 1
 
     def part(self, endpoint: str) -> None:
-        """Give up what is still to be sent there."""
+        """Send no more there; what is on its way goes out at once or never."""
         peer = self._peers.pop(endpoint, None)
         if peer is not None:
-            peer.close(linger=0)
+            peer.close(linger=LINGER_MS)
 
     def answer(self, frame: bytes) -> None:
         """Send a message back the way on which the one that was returned last has come."""
@@ -104,7 +108,7 @@ class Sockets:
     def listen(self, endpoint: str) -> None:
         """Listen to what is broadcast at an endpoint."""
         try:
-            self._sub.connect(endpoint)
+            _connect(self._sub, endpoint)
         except zmq.ZMQError:
             self.dropped += 1
 
@@ -123,7 +127,7 @@ class Sockets:
             self.part(endpoint)
         self._router.close(linger=0)
         self._sub.close(linger=0)
-        self._pub.close(linger=round(LINGER_S * 1000))
+        self._pub.close(linger=LINGER_MS)
         if self._authenticator is not None:
             self._authenticator.stop()
         await asyncio.get_running_loop().run_in_executor(None, self._context.term)
@@ -134,8 +138,8 @@ class Sockets:
 
     def _prepare(self, sock: zmq.Socket[Any], *, is_server: bool) -> None:
         sock.set(zmq.LINGER, 0)
-        sock.set(zmq.IPV6, not is_server)
         sock.set(zmq.MAXMSGSIZE, MAX_FRAME)
+        sock.set(zmq.CONNECT_TIMEOUT, CONNECT_MS)
         sock.set(zmq.RECONNECT_IVL, RECONNECT_MS)
         sock.set(zmq.RECONNECT_IVL_MAX, RECONNECT_CAP_MS)
         if self._keys is not None:
@@ -157,10 +161,15 @@ class _Insiders:
         return key == self._public
 
 
+def _connect(sock: zmq.Socket[Any], endpoint: str) -> None:
+    sock.set(zmq.IPV6, is_ipv6(endpoint))
+    sock.connect(endpoint)
+
+
 def _bound(sock: zmq.Socket[Any], endpoint: str) -> str:
     _check_free(endpoint)
     try:
-        sock.set(zmq.IPV6, "[" in endpoint)  # or an IPv4 address would come out as one of IPv6
+        sock.set(zmq.IPV6, is_ipv6(endpoint))  # or an IPv4 address would come out as one of IPv6
         sock.bind(endpoint.removesuffix(":0") + (":*" if endpoint.endswith(":0") else ""))
     except zmq.ZMQError as error:
         raise ConfigError(f"cannot listen at {endpoint}: {error.strerror}") from error

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Final
 
 from skywalker.deadlines import Deadlines
 from skywalker.silk import pace
 from skywalker.silk.actions import Part, Reached
+from skywalker.silk.info import NodeInfo
 from skywalker.silk.voice import Voice
 from skywalker.wire import silk as wire
 
@@ -33,6 +34,7 @@ class Visit:
     at: float = 0.0  # when it is tried next
     tries: int = 0  # so far
     message_id: str = ""  # of the latest
+    said: NodeInfo | None = None  # what that told of this node
 
 
 class Visits:
@@ -44,7 +46,10 @@ class Visits:
         self._seeds: dict[str, str] = {}  # where this node was told to join, and the id of who was there last
         self._visits: dict[str, Visit] = {}
         self._asked: dict[str, Visit] = {}  # by the id of the message that it is to answer
-        self._deadlines = Deadlines()
+        self._arrivals: dict[
+            str, set[str]
+        ] = {}  # where this node has just joined, and where it is still to meet others
+        self._deadlines = Deadlines()  # of visits, and of arrivals by endpoint
 
     def wait(self, now: float) -> float | None:
         """Return the seconds until tick() has something to do, None if it has not."""
@@ -76,12 +81,14 @@ class Visits:
         """This member was there until now."""
         self._begin(Visit(endpoint, now, id, pace.FORGET_S), now, at_once=False)
 
-    def reached(self, endpoint: str, id: str) -> None:
-        """This node is there."""
+    def reached(self, endpoint: str, id: str, now: float, others: Set[str] = frozenset()) -> None:
+        """This node is there, and told of others who are at these endpoints."""
         self._end(endpoint)
         if endpoint in self._seeds:
             self._seeds[endpoint] = id
-            self._voice.actions.append(Reached(endpoint))
+            self._arrivals[endpoint] = set(others & self._visits.keys())
+            self._deadlines.add(endpoint, now + pace.ARRIVE_S)
+            self._arrive()
 
     def gone(self, id: str, now: float) -> None:
         """This node is a member no more."""
@@ -94,32 +101,45 @@ class Visits:
     def clear(self) -> None:
         """Look nowhere any more."""
         self._seeds.clear()
+        self._arrivals.clear()
         for endpoint in [*self._visits]:
             self._end(endpoint)
             self._voice.actions.append(Part(endpoint))
 
-    def place_of(self, message_id: str) -> str | None:
-        """Return the endpoint where this was the latest that was said, if there is one."""
-        visit = self._asked.get(message_id)
-        return None if visit is None else visit.endpoint
+    def asked_by(self, message_id: str) -> Visit | None:
+        """Return the visit of which this message was the latest, if there is one."""
+        return self._asked.get(message_id)
 
     def tick(self, now: float) -> None:
         """Go where it is time to."""
         for visit in self._deadlines.due(now):
-            if now - visit.began_at >= visit.lasts_s:
+            if not isinstance(visit, Visit):
+                self._arrivals.get(visit, set()).clear()
+                self._arrive()
+            elif now - visit.began_at >= visit.lasts_s:
                 self._end(visit.endpoint)
                 self._voice.actions.append(Part(visit.endpoint))
             else:
                 self._try(visit, now)
 
+    def _arrive(self) -> None:
+        """Tell where all whom this node was to meet have been met."""
+        for endpoint in [endpoint for endpoint, others in self._arrivals.items() if not others]:
+            del self._arrivals[endpoint]
+            self._voice.actions.append(Reached(endpoint))
+
     def _end(self, endpoint: str) -> None:
+        for others in self._arrivals.values():
+            others.discard(endpoint)
+        self._arrive()
         visit = self._visits.pop(endpoint, None)
         if visit is not None:
             self._deadlines.discard(visit, visit.at)
             self._asked.pop(visit.message_id, None)
 
     def _begin(self, visit: Visit, now: float, *, at_once: bool = True) -> None:
-        if len(self._visits) < MAX_VISITS and visit.endpoint not in self._visits:
+        # Where this node was told to join it goes, however much others have told.
+        if (not visit.id or len(self._visits) < MAX_VISITS) and visit.endpoint not in self._visits:
             self._visits[visit.endpoint] = visit
             if at_once:
                 self._try(visit, now)
@@ -133,7 +153,8 @@ class Visits:
             self._voice.actions.append(Part(visit.endpoint))
         visit.tries += 1
         type = wire.CONNECT if visit.id else wire.JOIN
-        visit.message_id = self._voice.send(visit.endpoint, visit.id, type, self._voice.me.as_map())
+        visit.said = self._voice.me
+        visit.message_id = self._voice.send(visit.endpoint, visit.id, type, visit.said.as_map())
         self._asked[visit.message_id] = visit
         self._try_at(visit, now + self._pause(now - visit.began_at))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from typing import Any, Final
 
 from skywalker.errors import LocalProtocolError, RemoteProtocolError, TooLarge
@@ -79,22 +80,30 @@ class Message:
         if len(frame) > MAX_MESSAGE:
             raise RemoteProtocolError(f"a message of {len(frame)} bytes, allowed are {MAX_MESSAGE}")
         try:
-            fields = json.loads(frame, parse_constant=_refuse)
+            fields = json.loads(frame, parse_constant=_refuse, parse_float=_finite)
         except (ValueError, RecursionError) as error:
             raise RemoteProtocolError(f"a message that is no JSON: {str(error)[:MAX_NAME]}") from error
         match fields:
-            case {"src": str(src), "id": str(id), "type": str(type)} if _is_name(src) and _is_name(id):
+            case {"src": str(src), "id": str(id), "type": str(type)} if is_name(src) and is_name(id):
                 dest = fields.get("dest")
                 reply = fields.get("reply") or fields.get("parent") or ""
                 if dest is None and type in TO_ANYBODY:
                     dest = ""
-                if isinstance(dest, str) and isinstance(reply, str) and _is_name(type):
+                if isinstance(dest, str) and isinstance(reply, str) and is_name(type):
                     return cls(src, dest, id, type, fields.get("data"), reply, fields.get("silent") is True)
-        raise RemoteProtocolError("a message that lacks src, dest, id or type, or has one that is no text")
+        raise RemoteProtocolError("a message that lacks src, dest, id or type, or has one that is no printable text")
 
 
-def _is_name(text: str) -> bool:
-    return 0 < len(text) <= MAX_NAME
+def is_name(text: str) -> bool:
+    """Whether this can be an id or a type: half a surrogate pair, for one, cannot be a topic of ZeroMQ."""
+    return 0 < len(text) <= MAX_NAME and text.isprintable()
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        raise ValueError(f"{number[:MAX_NAME]} is too big for a number")
+    return value
 
 
 def _refuse(constant: str) -> None:

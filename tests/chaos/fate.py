@@ -116,6 +116,8 @@ class Fate:
         self._groups = tuple(group for group in (live - cut, live & cut) if group)
 
     def _victim(self) -> ClusterNode | None:
+        if len(self._cluster.live) <= FEWEST < len(self._cluster.nodes):
+            self._join()
         live = self._cluster.live
         return self._dice.choice(live) if len(live) > FEWEST else None
 

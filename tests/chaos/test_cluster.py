@@ -27,9 +27,12 @@ from tests.chaos.verdict import Verdict
 from tests.cluster import network
 from tests.cluster.clusters import SETTLE_S, Cluster
 from tests.cluster.network import Loopback, Machine, Network
+from tests.cluster.ways import find_by
 from tests.helpers import time_factor
 
-NODES = 5
+NODES = {"list": 5, "silk": 3}
+"""By how they find each other."""
+
 PAIRS = 120
 ROUTED_PAIRS = {"aio": 60, "blocking": 20}
 GUESTS = 40
@@ -54,18 +57,21 @@ class PatientGuest(Guest):
 
 
 @pytest.mark.timeout(SECONDS * 3 + 240)
-def test_pairs_keep_meeting_whatever_becomes_of_the_nodes() -> None:
+@pytest.mark.parametrize("way", NODES)
+def test_pairs_keep_meeting_whatever_becomes_of_the_nodes(way: str) -> None:
+    count = NODES[way]
     seed = int(os.environ.get("SKYWALKER_CHAOS_SEED") or random.SystemRandom().randrange(2**32))
     print(f"\nSKYWALKER_CHAOS_SEED={seed} SKYWALKER_CHAOS_SECONDS={SECONDS:g}")
     with contextlib.ExitStack() as stack:
         net: Network | None = None
-        machines: Sequence[Machine] = [Loopback()] * (NODES + 1)
+        machines: Sequence[Machine] = [Loopback()] * (count + 1)
         if why := network.obstacle():
             print(f"nobody is cut off: {why}")
         else:
-            net = stack.enter_context(Network(NODES + 1))
+            net = stack.enter_context(Network(count + 1))
             machines = net.hosts
-        cluster = stack.enter_context(Cluster(NODES, machines=machines[:NODES], drain_timeout_s=1.0))
+        cluster = stack.enter_context(Cluster(count, machines=machines[:count], drain_timeout_s=1.0))
+        find_by(way, cluster, stack)
         cluster.start()
         crowd = Crowd(a_dial(cluster, random.Random(seed)), random.Random(seed + 1))
         pairs = [Pair(crowd, number) for number in range(PAIRS)]
@@ -73,10 +79,10 @@ def test_pairs_keep_meeting_whatever_becomes_of_the_nodes() -> None:
             crowd.clients += [pair.sender, pair.listener]
             crowd.at(time.monotonic() + crowd.random.random(), pair.begin)
         crowd.clients += [PatientGuest(crowd, 2 * PAIRS + number) for number in range(GUESTS)]
-        where = ",".join(node.address for node in cluster.nodes)
+        where = cluster.discovery.where
         routed = [
-            stack.enter_context(RoutedPairs(kind, where, count, seed, machines[NODES]))
-            for kind, count in ROUTED_PAIRS.items()
+            stack.enter_context(RoutedPairs(kind, where, pairs_of_kind, seed, machines[count]))
+            for kind, pairs_of_kind in ROUTED_PAIRS.items()
         ]
         fate = Fate(cluster, random.Random(seed + 2), net)
         stack.callback(fate.close)

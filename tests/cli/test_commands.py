@@ -23,6 +23,7 @@ COMMANDS = [
     "hello",
     "tokens",
     "topic",
+    "silk",
     "ring",
     "route",
     "demo",

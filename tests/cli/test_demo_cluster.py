@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -27,6 +28,8 @@ from tests.helpers import eventually
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 QUICKLY = ("--seconds", "4", "--rate", "400")
+IN_CONSUL = ("--discovery", "consul")
+BY_A_LIST = ("--discovery", "list")
 SLOWLY = ("--seconds", "600", "--rate", "400")
 
 
@@ -74,12 +77,14 @@ def assert_all_went_well(screen: str) -> None:
     assert "nothing was lost" in screen
 
 
-def test_nothing_is_lost_of_a_cluster_in_consul_whose_nodes_come_and_go(consul_path: str) -> None:
-    ran = run("demo-cluster", *QUICKLY, PATH=consul_path)
+def test_nothing_is_lost_of_a_cluster_whose_nodes_find_each_other_by_silk_and_come_and_go(tmp_path: Path) -> None:
+    # There is no Consul, and nothing else either.
+    ran = run("demo-cluster", *QUICKLY, PATH=str(tmp_path))
     screen = ran.stdout.decode()
     assert ran.returncode == 0, screen + ran.stderr.decode()
     assert ran.stderr == b""
-    assert re.search(r"in a Consul at 127\.0\.0\.1:[0-9]+$", screen, re.MULTILINE)
+    assert re.search(r"^  nodes +3, which .* by Silk: each is told of one, 127\.0\.0\.1:[0-9]+$", screen, re.MULTILINE)
+    assert "without" not in screen
     assert_all_went_well(screen)
     assert "\x1b" not in screen
     # A line for each second, whatever happens.
@@ -88,20 +93,37 @@ def test_nothing_is_lost_of_a_cluster_in_consul_whose_nodes_come_and_go(consul_p
     assert len(seconds) >= 3
 
 
-def test_without_consul_the_nodes_find_each_other_by_a_list(tmp_path: Path) -> None:
-    ran = run("demo-cluster", *QUICKLY, PATH=str(tmp_path))
+def test_nothing_is_lost_of_a_cluster_in_consul_either(consul_path: str) -> None:
+    ran = run("demo-cluster", *IN_CONSUL, *QUICKLY, PATH=consul_path)
     screen = ran.stdout.decode()
     assert ran.returncode == 0, screen + ran.stderr.decode()
-    assert "without Consul: there is no program named consul here" in screen
+    assert re.search(r"in a Consul at 127\.0\.0\.1:[0-9]+$", screen, re.MULTILINE)
+    assert_all_went_well(screen)
+
+
+def test_without_pyzmq_the_nodes_find_each_other_by_a_list(tmp_path: Path) -> None:
+    # A directory where Python looks first, with one that cannot be imported in place of the real one.
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['zmq'] = None\n")
+    ran = run("demo-cluster", *QUICKLY, PYTHONPATH=str(tmp_path))
+    screen = ran.stdout.decode()
+    assert ran.returncode == 0, screen + ran.stderr.decode()
+    assert "without Silk: finding nodes by Silk needs pyzmq: pip install 'skywalker[silk]'" in screen
     assert "by a list" in screen
     assert_all_went_well(screen)
+
+
+def test_without_consul_the_nodes_find_each_other_by_a_list(tmp_path: Path) -> None:
+    with started("demo-cluster", *IN_CONSUL, *SLOWLY, PATH=str(tmp_path)) as process:
+        screen = read_until(process.stdout, b"lines/s   ").decode()
+        assert "without Consul: there is no program named consul here" in screen
+        assert "by a list" in screen
 
 
 def test_a_consul_that_does_not_start_is_told_in_its_own_words_and_done_without(tmp_path: Path) -> None:
     program = tmp_path / "consul"
     program.write_text("#!/bin/sh\necho 'no, thank you' >&2\nexit 3\n")
     program.chmod(0o755)
-    with started("demo-cluster", *SLOWLY, PATH=path_with(tmp_path)) as process:
+    with started("demo-cluster", *IN_CONSUL, *SLOWLY, PATH=path_with(tmp_path)) as process:
         screen = read_until(process.stdout, b"lines/s   ").decode()
         assert "without Consul: Consul ended with exit status 3: no, thank you" in screen
         assert "by a list" in screen
@@ -116,16 +138,19 @@ def read_until(stream: object, text: bytes) -> bytes:
     return shown
 
 
+def takers_of(demo: int) -> list[psutil.Process]:
+    takers = []
+    for each in psutil.Process(demo).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):  # those of green may be ending just now
+            if "skywalker.cli.demo.taker" in each.cmdline():
+                takers.append(each)
+    return takers
+
+
 def test_lines_that_a_taker_takes_to_its_grave_are_told_and_make_the_status_1() -> None:
-    with started("demo-cluster", "--static", *QUICKLY) as process:
+    with started("demo-cluster", *BY_A_LIST, *QUICKLY) as process:
         read_until(process.stdout, b"lines/s   ")
-        # Those of green may be ending just now.
-        family = psutil.Process(process.pid).children(recursive=True)
-        takers = [
-            each
-            for each in family
-            if each.status() != psutil.STATUS_ZOMBIE and "skywalker.cli.demo.taker" in each.cmdline()
-        ]
+        takers = takers_of(process.pid)
         assert len(takers) == 2
         takers[0].kill()
         screen = read_until(process.stdout, b" lost\n\n").decode()
@@ -136,8 +161,8 @@ def test_lines_that_a_taker_takes_to_its_grave_are_told_and_make_the_status_1() 
     assert number(screen, "received") == number(screen, "sent") - lost + number(screen, "doubled")
 
 
-def test_on_a_terminal_all_is_drawn_over_itself_and_stays_within_its_lines(consul_path: str) -> None:
-    with on_terminal("demo-cluster", *QUICKLY, columns=54, PATH=consul_path) as (terminal, process):
+def test_on_a_terminal_all_is_drawn_over_itself_and_stays_within_its_lines() -> None:
+    with on_terminal("demo-cluster", *QUICKLY, columns=54) as (terminal, process):
         shown = terminal.read_to_the_end().decode()
         assert end(process) == 0, shown
     # Each picture begins with going up to where the one before began, and ends with the time.
@@ -157,7 +182,7 @@ def test_on_a_terminal_all_is_drawn_over_itself_and_stays_within_its_lines(consu
 
 
 def test_a_terminal_that_is_too_narrow_is_told_line_by_line() -> None:
-    with on_terminal("demo-cluster", "--static", *SLOWLY, columns=40) as (terminal, process):
+    with on_terminal("demo-cluster", *BY_A_LIST, *SLOWLY, columns=40) as (terminal, process):
         terminal.shows(b"on their way", within=20.0)
         process.send_signal(signal.SIGINT)
         shown = terminal.read_to_the_end()
@@ -167,7 +192,7 @@ def test_a_terminal_that_is_too_narrow_is_told_line_by_line() -> None:
 
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_color_and_a_dumb_terminal_are_respected(variables: dict[str, str]) -> None:
-    with on_terminal("demo-cluster", "--static", *SLOWLY, **variables) as (terminal, process):
+    with on_terminal("demo-cluster", *BY_A_LIST, *SLOWLY, **variables) as (terminal, process):
         terminal.shows(b"on their way", within=20.0)
         process.send_signal(signal.SIGINT)
         shown = terminal.read_to_the_end()
@@ -177,9 +202,12 @@ def test_no_color_and_a_dumb_terminal_are_respected(variables: dict[str, str]) -
 
 
 @pytest.mark.parametrize("moment", [b"skywalker demo-cluster", b"nodes ", b"on their way", b"yellow is started"])
-def test_ctrl_c_at_any_moment_leaves_nothing_behind(moment: bytes, tmp_path: Path, consul_path: str) -> None:
+@pytest.mark.parametrize("discovery", ["silk", "consul"])
+def test_ctrl_c_at_any_moment_leaves_nothing_behind(
+    discovery: str, moment: bytes, tmp_path: Path, consul_path: str
+) -> None:
     variables = {"TMPDIR": str(tmp_path), "PATH": consul_path}
-    with on_terminal("demo-cluster", "--seconds", "6", **variables) as (terminal, process):
+    with on_terminal("demo-cluster", "--seconds", "6", "--discovery", discovery, **variables) as (terminal, process):
         terminal.shows(moment, within=20.0)
         family = psutil.Process(process.pid).children(recursive=True)
         terminal.press(b"\x03")
@@ -191,7 +219,7 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind(moment: bytes, tmp_path: Pat
 
 
 def test_a_killed_demo_leaves_no_process_and_no_file_behind(tmp_path: Path, consul_path: str) -> None:
-    with started("demo-cluster", *SLOWLY, TMPDIR=str(tmp_path), PATH=consul_path) as process:
+    with started("demo-cluster", *IN_CONSUL, *SLOWLY, TMPDIR=str(tmp_path), PATH=consul_path) as process:
         read_until(process.stdout, b"lines/s   ")
         family = psutil.Process(process.pid).children(recursive=True)
         assert {"consul"} <= {child.name() for child in family}

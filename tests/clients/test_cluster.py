@@ -17,7 +17,7 @@ from skywalker.clients.routes import DIRECT_AFTER_CALLS
 from tests.clients.driving import Driver, Place, background
 from tests.clients.scripted import ScriptedNode
 from tests.clients.spying import SOON, Spy, connections, meet, meet_until_direct
-from tests.cluster.clusters import Cluster, ClusterNode, Consul, Dns
+from tests.cluster.clusters import Cluster, ClusterNode, Consul, Dns, Silk
 from tests.discovery import consul_agent, dns_server
 from tests.discovery.consul_agent import ConsulAgent
 from tests.discovery.dns_server import DnsServer
@@ -158,7 +158,7 @@ def test_dns_tells_where_a_cluster_is(make_place: MakePlace, cluster: Cluster, s
 def test_consul_tells_where_a_cluster_is_and_is_not_needed_afterwards(make_place: MakePlace, topic: str) -> None:
     consul_agent.require()
     with ConsulAgent() as agent, Cluster(3, workers=1, drain_timeout_s=1.0) as cluster:
-        cluster.discovery = Consul(f"http://{agent.address}", "skywalker")
+        cluster.discovery = Consul(agent.address, "skywalker")
         cluster.start()
         junction = make_place(agent.url("skywalker")).join()
         meet(junction, topic)
@@ -168,6 +168,24 @@ def test_consul_tells_where_a_cluster_is_and_is_not_needed_afterwards(make_place
         assert_all_meet(cluster, waiting, topic)
         with pytest.raises(skywalker.Unreachable, match=str(agent.address)):
             make_place(agent.url("skywalker")).join(connect_timeout=0.3)
+
+
+def test_silk_tells_where_a_cluster_is_and_is_not_needed_afterwards(make_place: MakePlace, topic: str) -> None:
+    with Cluster(3, workers=1, drain_timeout_s=1.0) as cluster:
+        discovery = cluster.discovery = Silk(cluster.nodes)
+        cluster.start()
+        members = discovery.where.removeprefix("silk://").split(",")
+        for member in members:
+            assert make_place(f"silk://{member}").join().ping()
+        junction = make_place(discovery.where).join()
+        meet(junction, topic)
+        waiting = begin_many(junction, topic, 6)
+        for node in cluster.nodes:
+            node.kill_agent()
+        home_of(cluster, junction).kill()
+        assert_all_meet(cluster, waiting, topic)
+    with pytest.raises(skywalker.Unreachable, match=f"Silk at {members[0]}: tcp://{members[0]}: Connection refused"):
+        make_place(f"silk://{members[0]}").join(connect_timeout=0.3)
 
 
 def test_a_source_that_hangs_delays_no_call_while_a_node_answers(
@@ -187,7 +205,7 @@ def test_a_source_that_hangs_delays_no_call_while_a_node_answers(
 
 
 def test_a_url_that_is_wrong_is_refused_before_anything_is_asked(make_place: MakePlace) -> None:
-    for where in ("http://a", "consul://a", "dns://10.0.0.1", "a:1,,b:1", "a:1,b:x"):
+    for where in ("http://a", "silk://", "consul://a", "dns://10.0.0.1", "a:1,,b:1", "a:1,b:x"):
         with pytest.raises(skywalker.LocalProtocolError):
             make_place(where).join()
 

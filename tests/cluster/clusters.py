@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 import psutil
 
 from skywalker import embedding
+from skywalker.address import Address
 from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.members import Member, Snapshot
 from skywalker.ring import token_of
@@ -32,7 +33,9 @@ SETTLE_S: Final = 8.0
 
 
 class Discovery(Protocol):
-    """How the nodes of a cluster find each other."""
+    """How the nodes of a cluster find each other, and `where` a client is to look for them."""
+
+    where: str
 
     def settings(self, node: ClusterNode) -> Mapping[str, object]:
         """Return what a node must be told."""
@@ -42,10 +45,28 @@ class Static:
     """By a list of where they are."""
 
     def __init__(self, nodes: Iterable[ClusterNode]) -> None:
-        self._join = ",".join(node.address for node in nodes)
+        self.where = ",".join(node.address for node in nodes)
 
     def settings(self, node: ClusterNode) -> Mapping[str, object]:
-        return {"join": self._join}
+        return {"join": self.where}
+
+
+class Silk:
+    """By Silk, in which each node is a member; told of all of them, unless `seeds` are some."""
+
+    def __init__(
+        self, nodes: Iterable[ClusterNode], *, seeds: Iterable[ClusterNode] | None = None, keys: Path | None = None
+    ) -> None:
+        nodes = [*nodes]
+        ports = free_ports(len(nodes))
+        self._at = {node.name: f"{node.machine.address}:{port}" for node, port in zip(nodes, ports, strict=True)}
+        self._seeds = ",".join(self._at[node.name] for node in (nodes if seeds is None else seeds))
+        self._keys = keys
+        self.where = f"silk://{','.join(self._at.values())}{f'?keys={keys}' if keys else ''}"
+
+    def settings(self, node: ClusterNode) -> Mapping[str, object]:
+        keys = {"silk_keys": str(self._keys)} if self._keys else {}
+        return {"silk": self._at[node.name], "silk_join": self._seeds, **keys}
 
 
 class Dns:
@@ -55,6 +76,7 @@ class Dns:
 
     def __init__(self, server: DnsServer, nodes: Iterable[ClusterNode]) -> None:
         self._server = server
+        self.where = f"dns://{self.NAME}?server={server.address}"
         nodes = [*nodes]
         server.serve(
             [(f"{node.name}.test", node.machine.address) for node in nodes],
@@ -68,12 +90,15 @@ class Dns:
 class Consul:
     """By a Consul, in which each node registers."""
 
-    def __init__(self, url: str, service: str) -> None:
-        self._url = url
+    def __init__(self, address: Address, service: str) -> None:
+        self._url = f"http://{address}"
         self._service = service
+        self.where = f"consul://{address}/{service}"
 
     def settings(self, node: ClusterNode) -> Mapping[str, object]:
-        return {"consul": True, "register": True, "service": self._service, "consul_url": self._url}
+        # Asked for by Consul, which may be on another machine.
+        health = {"health_bind": node.machine.address}
+        return {"consul": True, "register": True, "service": self._service, "consul_url": self._url, **health}
 
 
 class ClusterNode:

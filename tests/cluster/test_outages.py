@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 
 import pytest
 
+from skywalker.address import Address
 from tests.clients.proxy import Proxy
 from tests.cluster.clusters import Cluster, Consul, Dns
 from tests.cluster.meeting import assert_met, begin, meet
+from tests.cluster.ways import SERVICE
 from tests.discovery import consul_agent, dns_server
 from tests.discovery.consul_agent import ConsulAgent
 from tests.discovery.dns_server import DnsServer
 from tests.helpers import eventually, time_factor
-
-SERVICE = "skywalker-cluster"
 
 EVERY = [f"topic-{number}" for number in range(60)]
 
@@ -65,7 +63,7 @@ def _until(check: Callable[[], bool], within: float) -> None:
 def by_consul(consul: ConsulAgent) -> Iterator[Cluster]:
     """Three nodes that a Consul knows."""
     with Cluster(3) as cluster:
-        cluster.discovery = Consul(f"http://{consul.address}", SERVICE)
+        cluster.discovery = Consul(consul.address, SERVICE)
         cluster.start()
         yield cluster
 
@@ -121,7 +119,7 @@ def test_consul_hangs(by_consul: Cluster, consul: ConsulAgent) -> None:
 
 def test_consul_is_behind_a_proxy_that_stalls(consul: ConsulAgent) -> None:
     with Proxy(consul.address.host, consul.address.port) as proxy, Cluster(3) as cluster:
-        cluster.discovery = Consul(f"http://{proxy.address}", SERVICE)
+        cluster.discovery = Consul(Address.parse(proxy.address), SERVICE)
         cluster.start()
         proxy.stall()
         assert_calls_go_on(cluster, "slow")
@@ -173,41 +171,3 @@ def test_the_dns_server_dies_and_hangs(dns: DnsServer) -> None:
         cluster.revive(cluster.nodes[2])
         cluster.settle(within=15)
         assert cluster.snapshot().version == ring, "it has its tokens still"
-
-
-@pytest.mark.parametrize("way", ["static", "consul"])
-def test_an_agent_that_is_killed_is_missed_by_nobody(way: str, request: pytest.FixtureRequest) -> None:
-    with contextlib.ExitStack() as stack:
-        if way == "consul":
-            cluster: Cluster = request.getfixturevalue("by_consul")
-        else:
-            cluster = stack.enter_context(Cluster(3))
-            cluster.start()
-        ring = cluster.snapshot().version
-        agents = [node.agent_pid() for node in cluster.nodes]
-        for agent in agents:
-            assert agent is not None
-            os.kill(agent, signal.SIGKILL)
-        assert_calls_go_on(cluster, "orphans")
-        for node, before in zip(cluster.nodes, agents, strict=True):
-            eventually(lambda node=node, before=before: node.agent_pid() not in (None, before))
-        # Whoever dies now is found out by the new ones.
-        assert cluster.is_settled()
-        assert cluster.snapshot().version == ring
-        cluster.nodes[0].kill()
-        cluster.settle()
-        assert_calls_go_on(cluster, "two")
-        for node in cluster.nodes[1:]:
-            rings = [line for line in node.log.splitlines() if "event=ring" in line]
-            assert f"version={ring}" in rings[-2], "from the old agent to the new one the ring did not change"
-
-
-def test_an_agent_that_hangs_is_missed_by_nobody() -> None:
-    with Cluster(3) as cluster:
-        cluster.start()
-        agent = cluster.nodes[0].agent_pid()
-        assert agent is not None
-        os.kill(agent, signal.SIGSTOP)
-        assert_calls_go_on(cluster, "hung")
-        os.kill(agent, signal.SIGCONT)
-        assert cluster.is_settled()

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from skywalker.address import Address
-from skywalker.cli.demo_cluster.ports import HOST, free_ports
+from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.discovery.consul_access import ConsulAccess
+from tests.cluster.network import Loopback, Machine
 from tests.helpers import eventually, frozen, time_factor
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -38,8 +39,9 @@ def require() -> None:
 class ConsulAgent:
     """One Consul, which forgets everything when it ends. For a `with` block, in which it runs until told otherwise."""
 
-    def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
-        """`settings` go into its configuration file as they are."""
+    def __init__(self, settings: Mapping[str, Any] | None = None, machine: Machine | None = None) -> None:
+        """`settings` go into its configuration file as they are; it runs on this machine unless told another."""
+        self._machine = machine or Loopback()
         self._http, self._https, self._server, self._serf = free_ports(4)
         self._settings = settings or {}
         self._directory = tempfile.TemporaryDirectory()
@@ -60,12 +62,12 @@ class ConsulAgent:
     @property
     def address(self) -> Address:
         """Where its HTTP API is."""
-        return Address(HOST, self._http)
+        return Address(self._machine.address, self._http)
 
     @property
     def tls_address(self) -> Address:
         """Where its HTTP API is by TLS, if the settings have the files for it."""
-        return Address(HOST, self._https)
+        return Address(self._machine.address, self._https)
 
     @property
     def access(self) -> ConsulAccess:
@@ -89,10 +91,11 @@ class ConsulAgent:
         assert self._process is None, "it runs"
         ports = {"http": self._http, "server": self._server, "serf_lan": self._serf}
         ports |= {"dns": -1, "grpc": -1, "serf_wan": -1, "https": self._https if "cert_file" in self._settings else -1}
-        settings = {"bind_addr": HOST, "client_addr": HOST, "ports": ports, **self._settings}
+        where = self._machine.address
+        settings = {"bind_addr": where, "client_addr": where, "ports": ports, **self._settings}
         file = self._path("settings.json")
         file.write_text(json.dumps(settings))
-        with self._path("log").open("ab") as log:
+        with self._path("log").open("ab") as log, self._machine.inside():
             # It ends with this process, however that ends.
             self._process = subprocess.Popen(
                 ["setpriv", "--pdeathsig=KILL", path, "agent", "-dev", f"-config-file={file}"],
@@ -126,7 +129,7 @@ class ConsulAgent:
             method=method,
             headers={"X-Consul-Token": token} if token else {},
         )
-        with urllib.request.urlopen(request, timeout=10 * time_factor()) as answer:
+        with self._machine.inside(), urllib.request.urlopen(request, timeout=10 * time_factor()) as answer:
             text = answer.read()
             return json.loads(text) if text.strip() else None
 

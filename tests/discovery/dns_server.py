@@ -1,4 +1,4 @@
-"""A real DNS server on loopback, with the records that a test gives it."""
+"""A real DNS server, on loopback unless told otherwise, with the records that a test gives it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pathlib import Path
 import dns.resolver
 import pytest
 
-from skywalker.cli.demo_cluster.ports import HOST, free_ports
+from skywalker.cli.demo_cluster.ports import free_ports
+from tests.cluster.network import Loopback, Machine
 from tests.helpers import eventually, frozen, time_factor
 
 _READY = "ready.test"
@@ -33,7 +34,8 @@ def _program() -> str | None:
 class DnsServer:
     """dnsmasq, which knows what it was told and asks nobody else. For a `with` block."""
 
-    def __init__(self) -> None:
+    def __init__(self, machine: Machine | None = None) -> None:
+        self._machine = machine or Loopback()
         (self.port,) = free_ports(1)
         self._directory = tempfile.TemporaryDirectory()
         self._process: subprocess.Popen[bytes] | None = None
@@ -48,7 +50,7 @@ class DnsServer:
 
     @property
     def address(self) -> str:
-        return f"{HOST}:{self.port}"
+        return f"{self._machine.address}:{self.port}"
 
     def serve(
         self,
@@ -75,17 +77,19 @@ class DnsServer:
         assert program is not None, "there is no dnsmasq here: make tools says why"
         path = Path(self._directory.name, "settings")
         path.write_text("\n".join([*self._records, "local=/test/", ""]))
-        self._process = subprocess.Popen(
-            [
-                *("setpriv", "--pdeathsig=KILL", program, "--keep-in-foreground", f"--conf-file={path}", "--user="),
-                *(f"--port={self.port}", f"--listen-address={HOST}", "--bind-interfaces", "--no-hosts", "--no-resolv"),
-                *("--pid-file=", "--log-facility=-"),
-            ],
-            stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-        resolver = dns.resolver.Resolver(configure=False)
-        resolver.nameservers, resolver.port = [HOST], self.port
-        eventually(lambda: resolver.resolve(_READY, "A", lifetime=0.2), within=10.0)
+        where = self._machine.address
+        with self._machine.inside():
+            self._process = subprocess.Popen(
+                [
+                    *("setpriv", "--pdeathsig=KILL", program, "--keep-in-foreground", f"--conf-file={path}", "--user="),
+                    *(f"--port={self.port}", f"--listen-address={where}", "--bind-interfaces"),
+                    *("--no-hosts", "--no-resolv", "--pid-file=", "--log-facility=-"),
+                ],
+                stderr=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+            resolver = dns.resolver.Resolver(configure=False)
+            resolver.nameservers, resolver.port = [where], self.port
+            eventually(lambda: resolver.resolve(_READY, "A", lifetime=0.2), within=10.0)
 
     def stop(self) -> None:
         """End it; nobody answers then."""

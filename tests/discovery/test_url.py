@@ -52,6 +52,12 @@ def test_what_is_no_list_of_addresses_is_an_error_that_shows_one(text: str) -> N
         ("dns://nodes.test?server=::1", "DNS at [::1]:53, name nodes.test,"),
         ("dns://nodes.test?server=[::1]:5353", "DNS at [::1]:5353, name nodes.test,"),
         ("dns://_skywalker._tcp.nodes.test", "DNS, name _skywalker._tcp.nodes.test,"),
+        ("silk://host", "Silk at host:3444"),
+        ("SILK://host:1,10.0.0.1, [::1]:3,tcp://b:4,ipc:///c", "Silk at host:1,10.0.0.1:3444,[::1]:3,b:4,ipc:///c"),
+        ("silk://host:3444/", "Silk at host:3444"),
+        ("silk://ipc:///run/a", "Silk at ipc:///run/a"),
+        ("silk://a,b:3444,a:3444", "Silk at a:3444,b:3444"),
+        ("silk://host:3444?keys=/etc/s3cret", "Silk at host:3444"),
         ("consul://host/skywalker", "Consul at http://host:8500, service skywalker"),
         ("consul://host:1/sky%20walker", "Consul at http://host:1, service sky walker"),
         ("consul://[::1]:8500/skywalker?token=s3cret", "Consul at http://[::1]:8500, service skywalker"),
@@ -87,6 +93,20 @@ def test_a_url_of_what_knows_the_nodes(url: str, text: str) -> None:
         "dns://nodes.test?server=127.0.0.1:0",
         "dns://nodes.test?server=127.0.0.1&server=127.0.0.2",
         "dns://nodes.test?sever=127.0.0.1",
+        "silk://",
+        "silk://?keys=/k",
+        "silk://a,,b",
+        "silk://host:0",
+        "silk://host:70000",
+        "silk://host/path:1",
+        "silk://me:s3cret@host",
+        "silk://host#s3cret",
+        "silk://0.0.0.0:3444",
+        "silk://tcp://a:0",
+        "silk://udp://a:1",
+        "silk://host?keys=",
+        "silk://host?key=s3cret",
+        "silk://host?keys=/a&keys=/s3cret",
         "consul://",
         "consul://host",
         "consul://host/",
@@ -111,7 +131,7 @@ def test_any_other_url_is_an_error_that_tells_no_secret(url: str) -> None:
     assert "s3cret" not in str(error.value)
 
 
-@pytest.mark.parametrize("url", ["http://host:3443", "dns://nodes.test/path", "consul://host"])
+@pytest.mark.parametrize("url", ["http://host:3443", "dns://nodes.test/path", "consul://host", "silk://"])
 def test_an_error_names_the_forms_that_are_allowed(url: str) -> None:
     with pytest.raises(LocalProtocolError) as error:
         source_of(url)
@@ -163,6 +183,7 @@ def test_what_is_no_url_of_a_consul_is_an_error_that_shows_one(url: str) -> None
     [
         ("dns://nodes.test", "dns.resolver", "skywalker[dns]"),
         ("consul://host/skywalker", "consul.base", "skywalker[consul]"),
+        ("silk://host", "zmq", "skywalker[silk]"),
     ],
 )
 def test_a_library_that_is_missing_is_named_with_the_way_to_get_it(
@@ -179,11 +200,13 @@ def test_what_is_not_used_is_not_loaded() -> None:
 import sys
 from skywalker.discovery.url import source_of
 source_of("a:3443,b:3443").addresses()
-heavy = {"dns", "consul", "requests", "http.client", "ssl", "socket"} & sys.modules.keys()
+heavy = {"dns", "consul", "requests", "http.client", "ssl", "socket", "zmq"} & sys.modules.keys()
 assert not heavy, heavy
 source_of("dns://nodes.test")
-heavy = {"consul", "requests"} & sys.modules.keys()
+heavy = {"consul", "requests", "zmq"} & sys.modules.keys()
 assert not heavy, heavy
+source_of("silk://nodes.test")
+assert "zmq" not in sys.modules
 """
     ran = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr

@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from skywalker.address import Address
-from skywalker.cli.demo_cluster.ports import HOST, free_ports
+from skywalker.cli.demo_cluster.discovery import Discovery
 from skywalker.embedding import Node, start
 
 WORKERS: Final = 2
@@ -43,29 +43,19 @@ class Ship:
 
 
 class Fleet:
-    """Nodes by name. They find each other in the Consul at `consul`, or else by a list of all of them."""
+    """Nodes by name, at these addresses, which find each other in some way."""
 
-    SERVICE: Final = "skywalker-demo"
-
-    def __init__(self, names: Iterable[str], consul: Address | None) -> None:
-        names = list(names)
-        self.ships = {
-            name: Ship(name, Address(HOST, port)) for name, port in zip(names, free_ports(len(names)), strict=True)
-        }
-        everybody = ",".join(str(ship.address) for ship in self.ships.values())
-        self.where = everybody if consul is None else f"consul://{consul}/{self.SERVICE}"
+    def __init__(self, addresses: Mapping[str, Address], discovery: Discovery) -> None:
+        self.ships = {name: Ship(name, address) for name, address in addresses.items()}
+        self.where = discovery.where
         """What a client connects to."""
-        self._discovery: Mapping[str, Any] = (
-            {"join": everybody}
-            if consul is None
-            else {"consul": True, "register": True, "service": self.SERVICE, "consul_url": f"http://{consul}"}
-        )
+        self._settings = discovery.settings
 
     @classmethod
     @contextlib.contextmanager
-    def sailing(cls, names: Iterable[str], consul: Address | None, first: Iterable[str]) -> Iterator[Fleet]:
+    def sailing(cls, addresses: Mapping[str, Address], discovery: Discovery, first: Iterable[str]) -> Iterator[Fleet]:
         """Start the `first` of the nodes for a `with` block. Raises StartError if one does not start."""
-        fleet = cls(names, consul)
+        fleet = cls(addresses, discovery)
         try:
             with ThreadPoolExecutor() as threads:
                 list(threads.map(fleet.start, first))
@@ -86,7 +76,7 @@ class Fleet:
                 workers=WORKERS,
                 state_dir=state_dir,
                 drain_timeout_s=DRAIN_S,
-                **self._discovery,
+                **self._settings[name],
             )
         ship.state = State.RUNNING
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import random
 import socket
+from collections.abc import Sequence
 from typing import Final
 
+from skywalker.address import Address
 from skywalker.errors import SkywalkerError
 
 HOST: Final = "127.0.0.1"
@@ -31,3 +33,8 @@ def free_ports(count: int) -> list[int]:
             if len(ports) == count:
                 return ports
     raise SkywalkerError(f"there are no {count} free ports from {_FIRST} to {_LAST} at {HOST}")
+
+
+def free_addresses(names: Sequence[str]) -> dict[str, Address]:
+    """Return an address for each name, as free_ports()."""
+    return {name: Address(HOST, port) for name, port in zip(names, free_ports(len(names)), strict=True)}

@@ -1,0 +1,181 @@
+"""What the commands that are nodes of a cluster have in common: where they are, whom they join, how they leave."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from skywalker.cli import exits, terminal
+from skywalker.cli.options import Command, Told, told_options
+from skywalker.cli.silk import words
+from skywalker.errors import LocalProtocolError, SkywalkerError
+from skywalker.limits import DEFAULT_HOST, DEFAULT_SILK_PORT
+
+if TYPE_CHECKING:
+    from skywalker.silk.blocking import Node
+
+JOIN_S: Final = 5.0
+"""Seconds in which somebody must answer at the endpoint that is joined, unless told otherwise."""
+
+MOMENT_S: Final = 0.3
+"""Seconds for a member that has just learned of this node to listen to it, or for our last words to reach it."""
+
+DEFAULT_ENDPOINT: Final = f"{DEFAULT_HOST}:{DEFAULT_SILK_PORT}"
+
+SIGTERM_STATUS: Final = 128 + signal.SIGTERM
+
+
+def endpoint(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    """Return the endpoint that an option or argument stands for. Raises BadParameter."""
+    from skywalker.silk.endpoints import endpoint
+
+    try:
+        return None if text is None else endpoint(text)
+    except LocalProtocolError as error:
+        raise click.BadParameter(str(error), ctx, param) from error
+
+
+def key_option(command: Command) -> Command:
+    """Add --keys; the command gets it as `keys`, None if it was not given."""
+    return click.option(
+        "--keys",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="the key pair of the cluster, if it has one; see `skywalker silk keygen`",
+    )(command)
+
+
+@dataclass(frozen=True, slots=True)
+class SilkTold(Told):
+    """The options of every command of Silk."""
+
+    @contextlib.contextmanager
+    def errors_told(self) -> Iterator[None]:
+        """With --json, an error in the block is printed as a result and ends the command."""
+        started = time.monotonic()
+        try:
+            yield
+        except SkywalkerError as error:
+            if not self.as_json:
+                raise
+            terminal.write(words.failed(error, started))
+            raise click.exceptions.Exit(exits.of(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(SilkTold):
+    """The options of a command that is a node."""
+
+    router: str | None
+    pub: str | None
+    advertise: str
+    name: str
+    keys: Path | None
+
+    @property
+    def join_timeout(self) -> float:
+        """Seconds in which somebody must answer at the endpoint that is joined."""
+        return JOIN_S if self.timeout is None else self.timeout
+
+    def settings(self, joins: str | None) -> dict[str, Any]:
+        """Return the arguments of a node that is to join there, or is the first of its cluster."""
+        router = self.router or f"tcp://{_own_host(joins)}:{DEFAULT_SILK_PORT if joins is None else 0}"
+        pub = self.pub or _beside(router)
+        return {"router": router, "pub": pub, "name": self.name, "keys": self.keys, "advertise": self.advertise}
+
+    @contextlib.contextmanager
+    def node(self, joins: str | None) -> Iterator[Node]:
+        """Yield a node that joins nobody yet, and leaves at the end of the block.
+
+        With --json, an error in the block is printed as a result and ends the command.
+        """
+        with self.errors_told(), ended_by_sigterm():
+            # Only now: help and mistakes should be quick.
+            with needing_pyzmq():
+                from skywalker.silk.blocking import Node
+            with Node(**self.settings(joins)) as node:
+                yield node
+
+
+def node_options(command: Command) -> Command:
+    """Add the options of a command that is a node; they come as one Asked, the first argument."""
+
+    @click.option("--router", metavar="ENDPOINT", callback=endpoint, help="where it takes messages")
+    @click.option("--pub", metavar="ENDPOINT", callback=endpoint, help="where it broadcasts; any free port beside that")
+    @click.option("--advertise", metavar="HOST", default="", help="where others reach it, if it listens at 0.0.0.0")
+    @click.option("--name", metavar="NAME", default="", help="what others see it called")
+    @key_option
+    @told_options
+    @functools.wraps(command)
+    def with_options(
+        router: str | None,
+        pub: str | None,
+        advertise: str,
+        name: str,
+        keys: Path | None,
+        timeout: float | None,
+        as_json: bool,
+        **rest: Any,
+    ) -> int:
+        return command(Asked(timeout, as_json, router, pub, advertise, name, keys), **rest)
+
+    return with_options
+
+
+@contextlib.contextmanager
+def needing_pyzmq() -> Iterator[None]:
+    """Say what to do if an import in the block finds no pyzmq."""
+    try:
+        yield
+    except ImportError as error:
+        if error.name is None or error.name.split(".")[0] != "zmq":
+            raise
+        raise SkywalkerError("Silk needs pyzmq: pip install 'skywalker[silk]'") from error
+
+
+@contextlib.contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """Have SIGTERM end the block as Ctrl-C does, so that a node says to the others that it leaves."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(SIGTERM_STATUS)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _own_host(joins: str | None) -> str:
+    """Return the address of this machine at which those at an endpoint can reach it."""
+    host, _, port = (joins or "").removeprefix("tcp://").rpartition(":")
+    if joins is None or not joins.startswith("tcp://"):
+        return DEFAULT_HOST
+    with contextlib.suppress(OSError, ValueError):
+        # Nothing is sent: the kernel only says from which address it would be.
+        for family, kind, protocol, _, address in socket.getaddrinfo(
+            host.strip("[]"), int(port), type=socket.SOCK_DGRAM
+        ):
+            with socket.socket(family, kind, protocol) as probe:
+                probe.connect(address)
+                own = str(probe.getsockname()[0])
+                return f"[{own}]" if ":" in own else own
+    return DEFAULT_HOST
+
+
+def _beside(router: str) -> str:
+    """Return the endpoint to broadcast at, beside one to take messages at."""
+    if router.startswith("ipc://"):
+        return f"{router}.pub"
+    return f"{router.rpartition(':')[0]}:0"

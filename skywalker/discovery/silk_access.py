@@ -1,0 +1,92 @@
+"""Where members of a Silk cluster are, and what it takes to be let in."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+from typing import Final
+
+from skywalker.address import Address
+from skywalker.errors import LocalProtocolError
+from skywalker.limits import DEFAULT_SILK_PORT
+from skywalker.silk import endpoints
+from skywalker.silk.info import NodeInfo
+
+TCP: Final = "tcp://"
+IPC: Final = "ipc://"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SilkAccess:
+    """Some members of one cluster, any of which will do."""
+
+    endpoints: tuple[str, ...]  # none of them if nobody is known yet
+    keys_file: str = ""  # empty: whoever comes is let in
+
+    @classmethod
+    def parse(cls, text: str, keys_file: str = "") -> SilkAccess:
+        """Read "host:3444,host:3444", where each may also be tcp://host:3444 or ipc:///path. Raises LocalProtocolError.
+
+        An empty text is nobody.
+        """
+        parts = [part.strip() for part in text.split(",")] if text.strip() else []
+        if not all(parts):
+            raise LocalProtocolError(
+                f"an endpoint is missing in {text!r}: write one or more host:{DEFAULT_SILK_PORT}, with a comma between"
+            )
+        return cls(tuple(dict.fromkeys(map(_member, parts))), keys_file)
+
+    def __str__(self) -> str:
+        return f"Silk at {','.join(each.removeprefix(TCP) for each in self.endpoints)}"
+
+
+def listening(text: str) -> str:
+    """Return the endpoint to listen at that a text stands for. Raises LocalProtocolError."""
+    endpoint = endpoints.endpoint(text)
+    host = host_of(endpoint)
+    try:
+        if host is not None:
+            ipaddress.ip_address(host)
+    except ValueError:
+        raise LocalProtocolError(
+            f"{host} is no numeric address to listen at: write 0.0.0.0:{DEFAULT_SILK_PORT} for all of this machine"
+        ) from None
+    return endpoint
+
+
+def beside(router: str) -> str:
+    """Return the endpoint for what is broadcast by who listens at this one, unless it is told another."""
+    return f"{router.rpartition(':')[0]}:0" if router.startswith(TCP) else f"{router}.pub"
+
+
+def host_of(endpoint: str) -> str | None:
+    """Return the host of an endpoint to listen at, numeric as a rule; None if it is not of TCP."""
+    if not endpoint.startswith(TCP):
+        return None
+    host = address_of(endpoint).host
+    return "0.0.0.0" if host == "*" else host
+
+
+def address_of(endpoint: str) -> Address:
+    """Return the host and port of an endpoint of TCP."""
+    host, _, port = endpoint.removeprefix(TCP).rpartition(":")
+    return Address(host.strip("[]"), 0 if port == "*" else int(port))
+
+
+def _member(text: str) -> str:
+    """Return an endpoint as members write their own."""
+    endpoint = endpoints.endpoint(text)
+    if not endpoint.startswith(TCP):
+        return endpoint
+    address = address_of(endpoint)
+    if not address.port or address.host in endpoints.WILDCARDS or "/" in address.host:
+        raise LocalProtocolError(f"{text} is nowhere in particular: write host:{DEFAULT_SILK_PORT}")
+    return f"{TCP}{address}"
+
+
+def junction_of(node: NodeInfo) -> Address | None:
+    """Return where a member is reached as a node of skywalker, None if it says nothing of the kind."""
+    match node.junction:
+        case {"address": str(host), "port": int(port)} if host and type(port) is int and 0 < port < 65_536:
+            return Address(host, port)
+    return None

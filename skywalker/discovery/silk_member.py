@@ -1,0 +1,205 @@
+"""Addresses from Silk, for a node: it is a member of the cluster itself, and so the others find it too.
+
+Membership tells who comes and who leaves. That a member has failed says only that its Silk is silent, perhaps on the
+other side of a cut: whether its node lives, whoever dials it finds out. So for a while its address counts on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from skywalker.address import Address
+from skywalker.discovery import pace
+from skywalker.discovery.silk import knock, require
+from skywalker.discovery.silk_access import SilkAccess, junction_of
+from skywalker.discovery.source import Finding, Source
+from skywalker.errors import DiscoveryError, SkywalkerError, Unreachable
+from skywalker.members import Member
+
+if TYPE_CHECKING:
+    from skywalker.silk.node import Node
+
+PAUSE_S: Final = 0.02
+"""Seconds between looks at least, or a cluster that starts would be looked at for each of its nodes."""
+
+JOIN_S: Final = 5.0
+"""Seconds for one of those that the node was told of to answer, before it is said that none does."""
+
+LEAVE_S: Final = 1.0
+"""Seconds for the last words to leave; they are said in far less, where nothing is in the way."""
+
+
+class SilkMember(Source):
+    """The other members, for the node `me`. A look waits, without end, until they are others than before."""
+
+    def __init__(self, me: Member, router: str, pub: str, access: SilkAccess, last: Iterable[Address] = ()) -> None:
+        """`router` and `pub` are the endpoints to listen at; `last` is where nodes were known in an earlier life.
+
+        Raises DiscoveryError where pyzmq is not installed.
+        """
+        require()
+        self._me = me
+        self._router = router
+        self._pub = pub
+        self._access = access
+        self._last = frozenset(last)
+        self._news = threading.Condition()
+        self._told: frozenset[Address] | Exception | None = None  # what no look has returned yet
+        self._thread: threading.Thread | None = None
+        self._end: Callable[[], object] | None = None  # while it is a member
+        self._over = False
+
+    def look(self) -> Finding:
+        with self._news:
+            if self._thread is None and not self._over:
+                # ZeroMQ is not loaded before: no process that forks may have it.
+                self._thread = threading.Thread(target=self._live, name="silk", daemon=True)
+                self._thread.start()
+            self._news.wait_for(lambda: self._told is not None)
+            told, self._told = self._told, None
+        if isinstance(told, Exception):
+            raise told
+        assert told is not None
+        return Finding(told, PAUSE_S)
+
+    def leave(self) -> None:
+        thread = self._stop()
+        if thread is not None:
+            thread.join(LEAVE_S)
+
+    def close(self) -> None:
+        self._stop()
+        self._tell(DiscoveryError(f"{self}: closed"))
+
+    def __str__(self) -> str:
+        return str(self._access) if self._access.endpoints else f"Silk at {self._router}"
+
+    def _stop(self) -> threading.Thread | None:
+        with self._news:
+            self._over = True
+            if self._end is not None:
+                self._end()
+            return self._thread
+
+    def _tell(self, told: frozenset[Address] | Exception) -> None:
+        with self._news:
+            self._told = told
+            self._news.notify_all()
+
+    # In a thread of its own.
+
+    def _live(self) -> None:
+        try:
+            asyncio.run(self._be_member())
+        except asyncio.CancelledError:
+            return
+        except Exception as error:
+            with self._news:
+                self._thread = None  # the next look tries again
+            self._tell(DiscoveryError(f"{self}: {error}") if isinstance(error, SkywalkerError) else error)
+
+    async def _be_member(self) -> None:
+        from skywalker.silk.node import Node
+
+        me, keys = self._me, self._access.keys_file or None
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        async with Node(
+            self._router, self._pub, name=me.name, keys=keys, advertise=me.address.host, junction=me.as_map()
+        ) as node:
+            with self._news:
+                if self._over:
+                    return
+                self._end = lambda: loop.call_soon_threadsafe(task.cancel)
+            try:
+                await Company(node, self._access.endpoints, self._last, self._tell).keep(str(self))
+            finally:
+                with self._news:
+                    self._end = None
+
+
+class Company:
+    """The other members of a node, those that it is told of first and those that failed lately among them."""
+
+    def __init__(
+        self,
+        node: Node,
+        seeds: Iterable[str],
+        last: Iterable[Address],
+        tell: Callable[[frozenset[Address] | Exception], None],
+    ) -> None:
+        self._node = node
+        self._seeds = frozenset(seeds)
+        self._tell = tell
+        self._loop = asyncio.get_running_loop()
+        self._failed: dict[Address, asyncio.TimerHandle] = {}  # until each is forgotten
+        for address in last:
+            self._remember(address)
+
+    async def keep(self, where: str) -> None:
+        """Join, and tell who is there, until cancelled."""
+        from skywalker.silk.actions import Failed, Joined, Left
+
+        events = self._node.events()
+        self._tell_all()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._join(where))
+            async for event in events:
+                match event:
+                    case Joined(node) | Left(node):
+                        self._forget(junction_of(node))
+                    case Failed(node):
+                        self._remember(junction_of(node))
+                self._tell_all()
+
+    def _tell_all(self) -> None:
+        found = {junction_of(node) for node in self._node.members.values()}
+        self._tell(frozenset(address for address in found | self._failed.keys() if address is not None))
+
+    # Those that have failed.
+
+    def _remember(self, address: Address | None) -> None:
+        self._forget(address)
+        if address is not None:
+            self._failed[address] = self._loop.call_later(pace.FORGET_S, self._expire, address)
+
+    def _forget(self, address: Address | None) -> None:
+        if address is not None and address in self._failed:
+            self._failed.pop(address).cancel()
+
+    def _expire(self, address: Address) -> None:
+        self._forget(address)
+        self._tell_all()
+
+    # Those that it is to join.
+
+    async def _join(self, where: str) -> None:
+        missed = [seed for seed in await asyncio.gather(*map(self._try, self._seeds)) if seed]
+        if missed and not self._node.members:
+            obstacles = await asyncio.gather(*map(_obstacle, missed))
+            # The first of those that are all told the same reaches just itself, and that is no trouble.
+            is_first = len(missed) < len(self._seeds) and not any(there for there, _ in obstacles)
+            if not is_first and not self._node.members:
+                causes = "; ".join(cause for _, cause in obstacles)
+                self._tell(DiscoveryError(f"{where}: nobody has answered, so this node is alone for now: {causes}"))
+
+    async def _try(self, seed: str) -> str:
+        """Return the endpoint if nobody answers there, after which it goes on to be tried."""
+        try:
+            await self._node.join(seed, JOIN_S)
+        except Unreachable:
+            self._node.seek(seed)
+            return seed
+        return ""
+
+
+async def _obstacle(endpoint: str) -> tuple[bool, str]:
+    """Return whether somebody is there who does not answer, and what is in the way."""
+    try:
+        await asyncio.to_thread(knock, endpoint)
+    except OSError as error:
+        return False, f"{endpoint}: {error.strerror or error}"
+    return True, f"{endpoint}: whoever is there gives no answer, and may have other keys"

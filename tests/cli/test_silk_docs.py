@@ -1,0 +1,152 @@
+"""What docs/silk.md shows is so: its programs run, its messages are read, its numbers are those of the code."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skywalker import silk
+from skywalker.cli.demo_cluster.ports import free_ports
+from skywalker.limits import DEFAULT_SILK_PORT, MIB
+from skywalker.silk import answers, blocking, events, handlers, info, membership, pace, sockets
+from skywalker.wire import silk as wire
+from tests.cli.running import environment
+from tests.helpers import time_factor
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "silk.md").read_text()
+PROSE = " ".join(PAGE.split())
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+PYTHON = blocks("python")
+JSON = [json.loads(block) for block in blocks("json")]
+
+
+def python_block(beginning: str) -> str:
+    (block,) = [block for block in PYTHON if block.startswith(beginning)]
+    return block
+
+
+def run(program: str) -> str:
+    """Run a program to its end; return what it prints."""
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        timeout=30 * time_factor(),
+        check=True,
+    )
+    return ran.stdout.decode()
+
+
+def test_every_block_is_of_a_kind_that_is_tested_here() -> None:
+    assert len(PYTHON) == 5
+    assert len(re.findall(r"^```\w", PAGE, re.MULTILINE)) == len(PYTHON) + len(JSON) + len(blocks("console"))
+
+
+def test_the_first_two_programs_meet() -> None:
+    (port,) = free_ports(1)
+    resizer, asker = (
+        python_block(f"# {name}.py").replace(str(DEFAULT_SILK_PORT), str(port)) for name in ("resizer", "asker")
+    )
+    process = subprocess.Popen([sys.executable, "-c", resizer], env=environment())
+    try:
+        assert run(asker) == "{'done': 'a.png'}\n"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_program_without_asyncio_runs() -> None:
+    first, second = run(python_block("from skywalker import silk\n\nwith silk.blocking")).splitlines()
+    assert first == "6"
+    assert second.endswith(" 9 None")
+
+
+def test_the_handler_declares_what_is_said_of_it() -> None:
+    with blocking.Node() as node:
+        exec(python_block("@node.handle"), {"node": node})
+        assert node.info.messages == {"resize": silk.Handling(attempts=5, period_s=2.0)}
+        node.handle("default", lambda data: data)
+        assert node.info.messages["default"] == silk.Handling(attempts=3, period_s=1.0)
+
+
+def test_the_watcher_says_hello_and_bye(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {"silk": silk}
+    exec(python_block("async def watch"), names)
+
+    async def main() -> None:
+        async with silk.Node() as node, asyncio.TaskGroup() as tasks:
+            watching = tasks.create_task(names["watch"](node))
+            await asyncio.sleep(0)
+            async with silk.Node(name="red") as red:
+                await red.join(node.info.router)
+            while node.members:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
+            watching.cancel()
+
+    asyncio.run(main())
+    assert capsys.readouterr().out == "hello red {}\nbye red\n"
+
+
+@pytest.mark.parametrize("told", JSON, ids=lambda told: told.get("type", "node"))
+def test_what_is_shown_of_the_wire_is_read_and_written_so(told: dict[str, Any]) -> None:
+    if "type" not in told:
+        node = info.NodeInfo.parse(told)
+        assert node is not None
+        assert node.as_map() == told
+        return
+    message = wire.Message.decode(json.dumps(told).encode())
+    assert json.loads(message.encode()) == told
+    match message.data:
+        case {"cluster": dict(cluster), "me": me}:
+            assert all(info.NodeInfo.parse(each) for each in [me, *cluster.values()])
+        case {"endpoints": _}:
+            assert info.NodeInfo.parse(message.data)
+
+
+def test_every_type_of_message_is_shown() -> None:
+    shown = {told["type"] for told in JSON if "type" in told}
+    assert shown >= {wire.JOIN, wire.CONNECT, wire.LEAVE, wire.KEEPALIVE, wire.FAIL, wire.REPLY}
+
+
+def test_the_version_in_a_sign_of_life_is_made_as_is_said() -> None:
+    (sign,) = [told for told in JSON if told.get("type") == wire.KEEPALIVE]
+    version = 0
+    for id in ("A", "B", "C"):
+        version ^= int.from_bytes(hashlib.sha256(id.encode()).digest()[:8], "big")
+    assert sign["data"]["cluster"] == f"{version:016x}"
+    me, *others = (silk.NodeInfo(id, "", f"ipc://{id}", f"ipc://{id}.pub") for id in "BAC")
+    member = membership.Membership(me, luck=lambda: 0.5, new_id=lambda: "1", now=0.0)
+    for other in others:
+        member.received(wire.Message(other.id, me.id, "1", wire.CONNECT, other.as_map()), 0.0)
+    assert member.version == f"{version:016x}"
+
+
+def test_the_numbers_are_those_of_the_code() -> None:
+    limits = dict(re.findall(r"^\| ([a-z, ]+?) \| ([^|]+?) \|$", PAGE.partition("## Limits")[2], re.MULTILINE))
+    assert limits["members of a cluster"] == f"{membership.MAX_MEMBERS:,}"
+    assert limits["types of one node"] == f"{info.MAX_TYPES:,}"
+    assert limits["id, name, type"] == f"{wire.MAX_NAME} characters"
+    assert limits["attempts"] == f"1 to {info.MAX_ATTEMPTS}"
+    assert limits["period, keepalive"] == f"{info.MIN_PERIOD_S} to {info.MAX_PERIOD_S:,.0f} seconds"
+    assert limits["handlers at a time"] == f"{handlers.MAX_RUNNING:,}, of the blocking node {blocking.THREADS}"
+    assert limits["events unread"] == f"{events.MAX_UNREAD:,}"
+    assert (wire.MAX_MESSAGE, sockets.MAX_FRAME) == (MIB, 4 * MIB)
+    assert (answers.KEEP_S, answers.MAX_BYTES) == (300, 64 * MIB)
+    assert "5 minutes, and for 64 MiB of answers" in PROSE
+    assert (pace.SILENT, pace.PROBES, pace.FORGET_S, pace.VISIT_CAP_S) == (3, 4, 24 * 3600, 30)
+    assert "silent for **three** of its own periods" in PROSE
+    assert "asked directly, four times within **one** more" in PROSE

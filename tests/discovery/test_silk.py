@@ -1,0 +1,400 @@
+"""Finding nodes by Silk: as one who asks, and as a member; real members on loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skywalker.address import Address
+from skywalker.cli.demo_cluster.ports import free_ports
+from skywalker.discovery import pace, silk_member
+from skywalker.discovery.silk import SilkSource
+from skywalker.discovery.silk_access import SilkAccess, beside
+from skywalker.discovery.silk_member import SilkMember
+from skywalker.discovery.url import source_of
+from skywalker.errors import DiscoveryError
+from skywalker.members import Member
+from skywalker.silk import Keys, Left, blocking
+from tests.discovery.silent_member import silent_member
+from tests.discovery.watching import Watch
+from tests.helpers import eventually, time_factor
+
+ANYWHERE = "tcp://127.0.0.1:0"
+
+Nodes = Callable[..., blocking.Node]
+
+
+@pytest.fixture
+def closing() -> Iterator[contextlib.ExitStack]:
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def node(closing: contextlib.ExitStack) -> Nodes:
+    """Return a function that makes a member, which is a node of skywalker on this port of 10.0.0.1."""
+
+    def make(port: int = 0, **settings: Any) -> blocking.Node:
+        junction = {"junction": {"address": "10.0.0.1", "port": port}} if port else {}
+        return closing.enter_context(blocking.Node(**(junction | settings)))
+
+    return make
+
+
+@pytest.fixture
+def closed_port() -> str:
+    """Return an endpoint where nobody is."""
+    (port,) = free_ports(1)
+    return f"tcp://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def mute() -> Iterator[str]:
+    """An endpoint that takes connections, and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+
+def at(*ports: int) -> frozenset[Address]:
+    return frozenset(Address("10.0.0.1", port) for port in ports)
+
+
+def leave(node: blocking.Node, others: int) -> None:
+    """Have a node leave once it knows so many others, and they listen to what it broadcasts."""
+    eventually(lambda: len(node.members) == others)
+    time.sleep(0.3 * time_factor())  # it cannot know whether somebody listens
+    node.leave()
+
+
+def access(*members: blocking.Node | str, keys: Path | str = "") -> SilkAccess:
+    endpoints = [each if isinstance(each, str) else each.info.router for each in members]
+    return SilkAccess.parse(",".join(endpoints), str(keys))
+
+
+def membership(
+    port: int,
+    *seeds: blocking.Node | str,
+    router: str = ANYWHERE,
+    keys: Path | str = "",
+    last: Iterable[Address] = (),
+    host: str = "127.0.0.1",
+) -> SilkMember:
+    """Return the source of the node on this port of a host."""
+    me = Member(f"id-{port}", f"n{port}", Address(host, port), 2, True, (port, port + 1))
+    return SilkMember(me, router, beside(router), access(*seeds, keys=keys), last)
+
+
+# Asking.
+
+
+def test_a_stranger_is_told_of_all_nodes_by_any_member_and_joins_nothing(node: Nodes) -> None:
+    a, b, plain = node(1), node(2), node()
+    for other in (b, plain):
+        other.join(a.info.router)
+    eventually(lambda: all(len(each.members) == 2 for each in (a, b, plain)))
+    for member in (a, b, plain):
+        source = SilkSource(access(member))
+        finding = source.look()
+        assert finding.addresses == at(1, 2), "who is no node of skywalker is none"
+        assert 0 < (finding.pause_s or 0) < 10
+        assert source_of(f"silk://{member.info.router.removeprefix('tcp://')}").addresses() == at(1, 2)
+    assert all(len(each.members) == 2 for each in (a, b, plain))
+
+
+def test_whoever_comes_and_goes_is_seen_by_the_next_look(node: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skywalker.discovery.silk.PAUSE_S", 0.05)
+    a = node(1)
+    with Watch(SilkSource(access(a))) as watch:
+        watch.wait_for(at(1))
+        b = node(2)
+        b.join(a.info.router)
+        watch.wait_for(at(1, 2))
+        leave(b, 1)
+        watch.wait_for(at(1))
+
+
+def test_some_of_the_members_may_be_dead(node: Nodes, closed_port: str, mute: str) -> None:
+    source = SilkSource(access(closed_port, mute, "no-such-host.invalid:1", node(1)))
+    for _ in range(4):
+        assert source.addresses() == at(1)
+
+
+def test_what_is_in_the_way_is_told_of_each(closed_port: str, mute: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skywalker.discovery.silk.ANSWER_S", 0.3)
+    source = SilkSource(access(closed_port, mute, "no-such-host.invalid:1", "ipc:///no/such/path"))
+    with pytest.raises(DiscoveryError) as error:
+        source.look()
+    text = str(error.value)
+    assert text.startswith(f"{source}: ")
+    assert f"{closed_port}: Connection refused" in text
+    assert f"{mute}: no node answered within 0.3 s" in text
+    assert "tcp://no-such-host.invalid:1: " in text
+    assert "ipc:///no/such/path: No such file or directory" in text
+
+
+def test_a_look_that_is_under_way_ends_soon_when_the_source_is_closed(mute: str) -> None:
+    with Watch(SilkSource(access(*[f"tcp://127.0.0.{number}:{mute.rpartition(':')[2]}" for number in range(1, 9)]))):
+        time.sleep(0.1)  # so that it asks
+        began = time.monotonic()
+    assert time.monotonic() - began < 3 * time_factor()
+
+
+def test_members_with_keys_tell_only_who_has_them(node: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skywalker.discovery.silk.ANSWER_S", 0.5 * time_factor())
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    for file in (ours, theirs):
+        Keys.generate().save(file)
+    member = node(1, keys=ours)
+    where = f"silk://{member.info.router.removeprefix('tcp://')}"
+    assert source_of(f"{where}?keys={ours}").addresses() == at(1)
+    for wrong in (where, f"{where}?keys={theirs}"):
+        with pytest.raises(DiscoveryError, match="no node answered"):
+            source_of(wrong).addresses()
+    with pytest.raises(DiscoveryError, match="cannot be read"):
+        source_of(f"{where}?keys={tmp_path / 'missing'}").addresses()
+
+
+def test_what_a_member_says_of_its_node_is_not_believed_if_it_makes_no_sense(node: Nodes) -> None:
+    a = node(1)
+    for junction in ({"address": "", "port": 1}, {"address": "10.0.0.1", "port": 70_000}, {"address": 1, "port": 1},
+                     {"address": "10.0.0.1", "port": True}, {"address": "10.0.0.1"}, {"port": 5}):  # fmt: skip
+        node(junction=junction).join(a.info.router)
+    assert SilkSource(access(a)).addresses() == at(1)
+
+
+# Being a member.
+
+
+def test_a_member_finds_the_others_and_is_found(node: Nodes) -> None:
+    a, plain = node(1), node()
+    plain.join(a.info.router)
+    with Watch(membership(7, a)) as watch:
+        watch.wait_for(at(1))
+        [told] = eventually(lambda: [each for each in a.members.values() if each.junction])
+        assert told.name == "n7"
+        assert told.junction is not None
+        assert Member.parse(told.junction) == Member("id-7", "n7", Address("127.0.0.1", 7), 2, True, (7, 8))
+        b = node(2)
+        b.join(a.info.router)
+        watch.wait_for(at(1, 2))
+        leave(b, 3)
+        watch.wait_for(at(1))
+        assert watch.troubles == []
+    eventually(lambda: len(a.members) == 1)
+
+
+def test_a_member_on_all_addresses_is_told_at_that_of_its_node(node: Nodes) -> None:
+    a = node(1)
+    with Watch(membership(7, a, router="tcp://0.0.0.0:0")) as watch:
+        watch.wait_for(at(1))
+        [told] = eventually(lambda: [*a.members.values()])
+        assert told.router.startswith("tcp://127.0.0.1:")
+        assert told.pub.startswith("tcp://127.0.0.1:")
+
+
+def test_members_meet_by_ipv6_too() -> None:
+    (port,) = free_ports(1)
+    place = f"tcp://[::1]:{port}"
+    with (
+        Watch(membership(7, place, router=place, host="::1")) as first,
+        Watch(membership(8, f"[::1]:{port}", router="tcp://[::]:0", host="::1")) as second,
+    ):
+        first.wait_for({Address("::1", 8)})
+        second.wait_for({Address("::1", 7)})
+        assert source_of(f"silk://[::1]:{port}").addresses() == {Address("::1", 7), Address("::1", 8)}
+
+
+def test_members_meet_by_paths_too(node: Nodes, tmp_path: Path) -> None:
+    path = f"ipc://{tmp_path}/a"
+    with Watch(membership(7, path, router=path)) as first, Watch(membership(8, path, router=f"{path}b")) as second:
+        first.wait_for({Address("127.0.0.1", 8)})
+        second.wait_for({Address("127.0.0.1", 7)})
+        assert SilkSource(access(path)).addresses() == {Address("127.0.0.1", 7), Address("127.0.0.1", 8)}
+
+
+def test_one_that_fails_counts_on_for_a_while_and_one_that_leaves_does_not(
+    node: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "FORGET_S", 2.0)
+    a = node(1)
+    with Watch(membership(7, a)) as watch:
+        watch.wait_for(at(1))
+        with silent_member(a.info.router, 2) as died:
+            watch.wait_for(at(1, 2))
+            died.kill()
+            eventually(lambda: len(a.members) == 1, within=10)
+        time.sleep(0.5)  # nothing may come of it
+        assert watch.found[-1] == at(1, 2)
+        watch.wait_for(at(1))
+        with silent_member(a.info.router, 2) as died:
+            watch.wait_for(at(1, 2))
+            died.kill()
+            eventually(lambda: len(a.members) == 1, within=10)
+            # It is back there, in another life, and goes in the orderly way.
+            b = node(2)
+            b.join(a.info.router)
+            leave(b, 2)
+            watch.wait_for(at(1))
+
+
+def test_those_of_an_earlier_life_count_until_they_leave(node: Nodes) -> None:
+    a, b = node(1), node(2)
+    b.join(a.info.router)
+    with Watch(membership(7, a, last=at(1, 2, 3))) as watch:
+        watch.wait_for(at(1, 2, 3))
+        leave(b, 2)
+        watch.wait_for(at(1, 3))
+        assert all(at(1, 3) <= found for found in watch.found), "it never was without them"
+
+
+def test_the_others_are_told_of_a_leave_at_once_and_nothing_is_forgotten_for_it(node: Nodes) -> None:
+    a = node(1)
+    source = membership(7, a)
+    with Watch(source) as watch:
+        watch.wait_for(at(1))
+        eventually(lambda: len(a.members) == 1)
+        events = a.events()
+        source.leave()
+        event = events.next(0.5 * time_factor())
+        assert isinstance(event, Left), event
+        assert a.members == {}
+        # It drains, and hands on what it holds to those that it knows.
+        b = node(2)
+        b.join(a.info.router)
+        time.sleep(0.3)  # nothing may come of it
+        assert watch.found == [frozenset(), at(1)]
+        assert a.members.keys() == {b.id}
+        source.leave()
+
+
+def test_a_member_that_never_looked_has_nothing_to_leave() -> None:
+    source = membership(7)
+    source.leave()
+    source.close()
+    with pytest.raises(DiscoveryError, match="closed"):
+        source.look()
+
+
+# Those that it is to join.
+
+
+def test_seeds_that_are_down_delay_nothing_and_are_found_when_they_are_up(
+    node: Nodes, closed_port: str, mute: str
+) -> None:
+    a = node(1)
+    with Watch(membership(7, closed_port, mute, "no-such-host.invalid:1", a)) as watch:
+        watch.wait_for(at(1), within=2)
+        late = node(2, router=closed_port)
+        watch.wait_for(at(1, 2))
+        eventually(lambda: a.id in late.members)
+
+
+def test_a_seed_that_left_is_found_again_though_it_looks_for_nobody(node: Nodes, closed_port: str) -> None:
+    with Watch(membership(7, closed_port)) as watch, Watch(membership(8, closed_port)) as other:
+        for port in (1, 2):
+            with blocking.Node(router=closed_port, junction={"address": "10.0.0.1", "port": port}):
+                watch.wait_for({*at(port), Address("127.0.0.1", 8)})
+                other.wait_for({*at(port), Address("127.0.0.1", 7)})
+            watch.wait_for({Address("127.0.0.1", 8)})
+
+
+def test_a_seed_by_another_name_is_found_again_too(closed_port: str) -> None:
+    by_name = closed_port.replace("127.0.0.1", "localhost")
+    with Watch(membership(7, by_name)) as watch, Watch(membership(8, by_name)) as other:
+        for port in (1, 2):
+            with blocking.Node(router=closed_port, junction={"address": "10.0.0.1", "port": port}):
+                watch.wait_for({*at(port), Address("127.0.0.1", 8)})
+                other.wait_for({*at(port), Address("127.0.0.1", 7)})
+            watch.wait_for({Address("127.0.0.1", 8)})
+
+
+def test_who_is_alone_again_goes_on_to_look_for_its_seeds(closed_port: str) -> None:
+    with Watch(membership(7, closed_port)) as watch:
+        for port in (1, 2, 3):
+            with blocking.Node(router=closed_port, junction={"address": "10.0.0.1", "port": port}):
+                watch.wait_for(at(port))
+            watch.wait_for([])
+
+
+# Trouble.
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who are alone say so soon."""
+    monkeypatch.setattr(silk_member, "JOIN_S", 0.3 * time_factor())
+
+
+@pytest.mark.usefixtures("at_once")
+def test_who_is_first_or_named_only_itself_has_no_trouble(closed_port: str) -> None:
+    (port,) = free_ports(1)
+    itself = f"tcp://127.0.0.1:{port}"
+    for seeds in ((), (itself,), (itself.replace("127.0.0.1", "localhost"),), (itself, closed_port)):
+        with Watch(membership(7, *seeds, router=itself)) as watch:
+            watch.wait_for([])
+            time.sleep(1.0 * time_factor())  # nothing may come of it
+            assert watch.troubles == [], seeds
+        eventually(lambda: "silk" not in {thread.name for thread in threading.enumerate()})
+
+
+@pytest.mark.usefixtures("at_once")
+def test_who_reaches_none_of_the_others_says_so_once_until_it_does(node: Nodes, closed_port: str) -> None:
+    with Watch(membership(7, closed_port, "no-such-host.invalid:1")) as watch:
+        watch.wait_for_trouble(1)
+        assert re.match(
+            r"Silk at 127\.0\.0\.1:\d+,no-such-host\.invalid:1: nobody has answered, so this node is alone for now: ",
+            watch.troubles[0] or "",
+        )
+        assert f"{closed_port}: Connection refused" in (watch.troubles[0] or "")
+        time.sleep(1.0)  # nothing may come of it
+        node(1, router=closed_port)
+        watch.wait_for(at(1))
+        assert [bool(trouble) for trouble in watch.troubles] == [True, False]
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("names_itself", [False, True])
+def test_who_lacks_the_keys_is_alone_and_says_so(node: Nodes, tmp_path: Path, names_itself: bool) -> None:
+    keys = tmp_path / "keys"
+    Keys.generate().save(keys)
+    a = node(1, keys=keys)
+    (port,) = free_ports(1)
+    own = f"tcp://127.0.0.1:{port}"
+    seeds = (own, a) if names_itself else (a,)
+    with Watch(membership(7, *seeds, router=own)) as watch:
+        watch.wait_for_trouble(1)
+        assert f"{a.info.router}: whoever is there gives no answer, and may have other keys" in (
+            watch.troubles[0] or ""
+        )
+        assert watch.found == [frozenset()]
+        assert a.members == {}
+    with Watch(membership(8, a, keys=keys)) as watch:
+        watch.wait_for(at(1))
+
+
+def test_a_place_that_another_has_is_told_and_waited_for(node: Nodes) -> None:
+    (port,) = free_ports(1)
+    place = f"tcp://127.0.0.1:{port}"
+    with socket.create_server(("127.0.0.1", port)), Watch(membership(7, router=place)) as watch:
+        watch.wait_for_trouble(1)
+        assert f"cannot listen at {place}: Address already in use" in (watch.troubles[0] or "")
+        assert watch.found == []
+        stopped = time.monotonic()
+    assert time.monotonic() - stopped < 1 * time_factor()
+    with Watch(membership(8, router=place)) as watch:
+        watch.wait_for([])
+
+
+def test_keys_that_are_none_are_told(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(f'public-key = "{"x" * 40}"\nsecret-key = "{"y" * 40}"\n')
+    with Watch(membership(7, keys=tmp_path / "keys")) as watch:
+        watch.wait_for_trouble(1)
+        assert "holds no pair of keys" in (watch.troubles[0] or "")

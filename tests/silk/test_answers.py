@@ -1,0 +1,137 @@
+"""What was answered is known again, within bounds of bytes and of time."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skywalker.limits import MIB
+from skywalker.silk.answers import KEEP_S, MAX_BYTES, OVERHEAD, Answers
+from skywalker.wire.silk import Message
+
+
+def request(id: str, src: str = "a", data: Any = None) -> Message:
+    return Message(src, "me", id, "resize", data)
+
+
+def test_a_request_is_new_once() -> None:
+    answers = Answers()
+    assert answers.is_new(request("1"), 0.0)
+    assert answers.answer_to(request("1")) is None
+    assert not answers.is_new(request("1"), 1.0), "its handler is at it"
+    answers.answered(request("1"), b"done")
+    assert not answers.is_new(request("1"), 2.0)
+    assert answers.answer_to(request("1")) == b"done"
+
+
+def test_an_id_is_its_senders_own() -> None:
+    answers = Answers()
+    assert answers.is_new(request("1", "a"), 0.0)
+    answers.answered(request("1", "a"), b"for a")
+    assert answers.is_new(request("1", "b"), 0.0)
+    assert answers.answer_to(request("1", "b")) is None
+    # No pair is mistaken for another that reads the same in a row.
+    assert answers.is_new(request("11", ""), 0.0)
+
+
+def test_the_first_answer_is_the_answer() -> None:
+    answers = Answers()
+    answers.is_new(request("1"), 0.0)
+    answers.answered(request("1"), b"first")
+    answers.answered(request("1"), b"second")
+    assert answers.answer_to(request("1")) == b"first"
+
+
+def test_an_answer_to_what_never_came_is_not_kept() -> None:
+    answers = Answers()
+    answers.answered(request("1"), b"x" * MIB)
+    assert answers.answer_to(request("1")) is None
+    assert len(answers) == 0
+    assert answers.is_new(request("1"), 0.0)
+
+
+def test_what_was_withdrawn_is_new_again() -> None:
+    answers = Answers()
+    answers.is_new(request("1"), 0.0)
+    answers.withdraw(request("1"))
+    answers.withdraw(request("1"))
+    answers.withdraw(request("2"))
+    assert len(answers) == 0
+    assert answers.is_new(request("1"), 0.0)
+
+
+def test_an_answer_is_forgotten_when_its_time_is_over_and_not_before() -> None:
+    answers = Answers()
+    answers.is_new(request("1"), 0.0)
+    answers.answered(request("1"), b"done")
+    assert not answers.is_new(request("1"), KEEP_S - 0.001)
+    # That it was asked for again does not make it any younger, so that nobody keeps it here for good.
+    assert answers.is_new(request("1"), KEEP_S)
+    assert answers.answer_to(request("1")) is None
+
+
+def test_the_oldest_is_forgotten_first_when_there_are_too_many_bytes() -> None:
+    answers = Answers()
+    frame = b"x" * MIB
+    for number in range(100):
+        assert answers.is_new(request(str(number)), 0.0)
+        answers.answered(request(str(number)), frame)
+    known = [number for number in range(100) if answers.answer_to(request(str(number))) is not None]
+    assert known == list(range(100 - len(known), 100))
+    assert MAX_BYTES - 2 * MIB < len(known) * (MIB + OVERHEAD) < MAX_BYTES + 2 * MIB
+
+
+def test_answers_without_data_take_no_more_memory_than_they_may() -> None:
+    answers = Answers()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(MAX_BYTES // OVERHEAD + 20_000):
+            # As they come from the wire: of ids that are nobody else's.
+            message = request(f"01234567-89ab-4def-8123-{number:012}", src=f"01234567-89ab-4def-8123-{number:012}")
+            answers.is_new(message, 0.0)
+            answers.answered(message, b"{}%d" % number)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(answers) <= MAX_BYTES // OVERHEAD
+    assert after - before < 1.2 * MAX_BYTES
+
+
+keys = st.builds(request, st.sampled_from("123"), st.sampled_from("ab"))
+deeds = st.tuples(st.sampled_from(["come", "answer", "withdraw"]), keys, st.floats(0, KEEP_S / 2))
+
+
+@settings(max_examples=200)
+@given(st.lists(deeds, max_size=40))
+def test_nothing_is_done_twice_while_it_is_remembered(deeds: list[tuple[str, Message, float]]) -> None:
+    answers = Answers()
+    came: dict[tuple[str, str], float] = {}
+    said: dict[tuple[str, str], bytes] = {}
+    now = 0.0
+    for number, (deed, message, pause) in enumerate(deeds):
+        key = (message.src, message.id)
+        now += pause
+        if deed == "come":
+            is_new = key not in came or now - came[key] >= KEEP_S
+            assert answers.is_new(message, now) == is_new
+            came = {each: at for each, at in came.items() if now - at < KEEP_S}
+            said = {each: frame for each, frame in said.items() if each in came}
+            if is_new:
+                came[key] = now
+        elif deed == "answer":
+            answers.answered(message, b"%d" % number)
+            if key in came:
+                said.setdefault(key, b"%d" % number)
+        else:
+            answers.withdraw(message)
+            came.pop(key, None)
+            said.pop(key, None)
+        assert answers.answer_to(message) == said.get(key)
+        assert len(answers) == len(came)
+    for key in came:
+        answers.withdraw(request(key[1], key[0]))
+    assert answers._bytes == 0

@@ -1,0 +1,259 @@
+"""What no peer should send: it is counted and dropped or refused, and the node goes on as if nothing had been."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+import pytest
+
+from skywalker.silk import blocking
+from tests.helpers import eventually
+from tests.silk.conftest import Peers
+from tests.silk.driving import insist, keepalive
+from tests.silk.raw_peer import Fields, RawPeer
+
+MIB = 1024 * 1024
+LONG = "x" * 256
+DEEP = b"[" * 100_000
+
+
+@pytest.fixture(autouse=True)
+def goes_on(node: blocking.Node, member: RawPeer, peers: Peers) -> Any:
+    """After each test here the node does all that it did before."""
+    node.handle("echo", lambda data: data)
+    yield
+    assert member.answer_to(member.send(node.info.router, "echo", node.id, data="after"))["data"] == "after"
+    newcomer = peers(name="newcomer")
+    assert member.id in newcomer.join(node.info.router)["data"]["cluster"]
+
+
+def fields(**changed: Any) -> bytes:
+    """Return a message that would be taken for one, but for what is changed; None leaves a field out."""
+    message = {"src": "s", "dest": "", "id": "i", "type": "_members"} | changed
+    return json.dumps({name: value for name, value in message.items() if value is not None}).encode()
+
+
+NO_MESSAGES = {
+    "nothing": b"",
+    "no text": b"\xff\xfe\x00",
+    "no JSON": b'{"src": ',
+    "text": b'"src"',
+    "a list": b'["src", "dest", "id", "type"]',
+    "a number": b"7",
+    "null": b"null",
+    "nesting without end": DEEP,
+    "data nested without end": fields(data=0)[:-2] + DEEP,
+    "NaN": fields()[:-1] + b', "data": NaN}',
+    "infinity": fields()[:-1] + b', "data": -Infinity}',
+    "what is infinity when it is read": fields()[:-1] + b', "data": [1e999]}',
+    "a number of 5,000 digits": fields()[:-1] + b', "data": ' + b"9" * 5000 + b"}",
+    "two messages": fields() + fields(),
+    "no src": fields(src=None),
+    "no id": fields(id=None),
+    "no type": fields(type=None),
+    "no dest": fields(dest=None, type="echo"),
+    "an empty src": fields(src=""),
+    "an empty id": fields(id=""),
+    "an empty type": fields(type=""),
+    "a long src": fields(src=LONG),
+    "a long id": fields(id=LONG),
+    "a long type": fields(type=LONG),
+    "a number for src": fields(src=7),
+    "a list for id": fields(id=["i"]),
+    "a map for type": fields(type={}),
+    "a map for dest": fields(dest={}),
+    "a map for reply": fields(reply={"a": 1}),
+    "a list for parent": fields(parent=[1]),
+    "half a character for src": fields(src="\ud800"),
+    "half a character for id": fields(id="\ud800"),
+    "half a character for type": fields(type="\udfff"),
+    "half a character for dest": fields(dest="\udfff"),
+    "one byte over 1 MiB": fields(data="x" * (MIB - len(fields(data="")) + 1)),
+    "2 MiB": fields(data="x" * 2 * MIB),
+}
+
+
+@pytest.mark.parametrize("frame", [pytest.param(frame, id=name) for name, frame in NO_MESSAGES.items()])
+def test_what_is_no_message_is_counted_and_dropped(node: blocking.Node, raw: RawPeer, frame: bytes) -> None:
+    raw.send_frames(node.info.router, frame)
+    eventually(lambda: node.dropped == 1)
+    assert raw.replies(0.02) == []
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        pytest.param([b"", fields()], id="a delimiter, as REQ has it"),
+        pytest.param([fields(), fields()], id="two messages"),
+        pytest.param([b""] * 1000, id="a thousand that are empty"),
+    ],
+)
+def test_more_than_one_frame_is_no_message(node: blocking.Node, raw: RawPeer, frames: list[bytes]) -> None:
+    raw.send_frames(node.info.router, *frames)
+    eventually(lambda: node.dropped == 1)
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        pytest.param([b"_ka"], id="a type alone"),
+        pytest.param([b"_ka", b"{", b"}"], id="three frames"),
+        pytest.param([b"_ka", b"{"], id="no JSON"),
+        pytest.param([b"_ka", fields(type="_ka", src="\ud800")], id="half a character"),
+        pytest.param([b"_", fields(type="_ka", data="x" * 2 * MIB)], id="2 MiB"),
+        pytest.param([b"_fail", fields(dest="_all", type="_fail")], id="the failure of nobody"),
+        pytest.param([b"_fail", fields(dest="_all", type="_fail", data={"id": ["x"]})], id="the failure of a list"),
+        pytest.param([b"_oh", fields(dest="_all", type="_oh")], id="an internal type that there is not"),
+    ],
+)
+def test_what_makes_no_sense_as_a_broadcast_is_dropped(
+    node: blocking.Node, member: RawPeer, frames: list[bytes]
+) -> None:
+    insist(lambda: member.publish_frames(*frames), until=lambda: node.dropped)
+    # What comes after that is heard.
+    member.publish("_leave")
+    eventually(lambda: not node.members)
+    member.join(node.info.router)
+
+
+def test_who_sends_8_mib_is_cut_off_and_may_come_again(node: blocking.Node, member: RawPeer) -> None:
+    before = psutil.Process().memory_info().rss
+    member.send_frames(node.info.router, fields(data="x" * 8 * MIB))
+    # What was sent on that connection may be lost with it.
+    assert eventually(lambda: member.answer_to(member.send(node.info.router, "echo", node.id, data=1), 0.2))
+    assert psutil.Process().memory_info().rss - before < 64 * MIB
+
+
+def test_a_message_of_1_mib_is_handled_and_answered_if_the_reply_fits(node: blocking.Node, member: RawPeer) -> None:
+    node.handle("length", len)
+    message = {"src": member.id, "dest": node.id, "id": str(uuid.uuid4()), "type": "length", "data": ""}
+    message["data"] = "x" * (MIB - len(json.dumps(message)))
+    frame = json.dumps(message).encode()
+    assert len(frame) == MIB
+    member.send_frames(node.info.router, frame)
+    assert member.answer_to(message["id"])["data"] == len(message["data"])
+    message |= {"type": "echo", "id": str(uuid.uuid4())}
+    member.send_frames(node.info.router, json.dumps(message).encode())
+    # `parent` makes a reply longer than its request.
+    assert member.answer_to(message["id"])["data"]["code"] == "failed"
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\x00", "\U0001f600", "ü" * 1000, "\u2028"])
+def test_any_text_that_json_can_say_comes_back_as_it_was(node: blocking.Node, member: RawPeer, text: str) -> None:
+    reply = member.answer_to(member.send(node.info.router, "echo", node.id, data={text: [text]}))
+    assert reply["data"] == {text: [text]}
+
+
+def without(*names: str) -> Callable[[Fields], Any]:
+    return lambda info: {name: value for name, value in info.items() if name not in names}
+
+
+def having(**changed: Any) -> Callable[[Fields], Any]:
+    return lambda info: info | changed
+
+
+NO_NODES = {
+    "nothing": lambda info: None,
+    "a list": lambda info: [info],
+    "a text": lambda info: "node",
+    "no id": without("id"),
+    "half a character in a type": having(messages={"\ud800": {}}),
+    "another id": having(id="another"),
+    "no endpoints": without("endpoints"),
+    "no pub": having(endpoints={"router": "tcp://127.0.0.1:1"}),
+    "endpoints of another kind": having(endpoints={"router": "inproc://a", "pub": "inproc://b"}),
+    "endpoints that are no text": having(endpoints={"router": 1, "pub": 2}),
+    "endless endpoints": having(endpoints={"router": "tcp://" + LONG, "pub": "tcp://" + LONG}),
+    "half a character in an endpoint": having(endpoints={"router": "tcp://\ud800:1", "pub": "tcp://\ud800:2"}),
+    "an endless name": having(name=LONG),
+    "a name that is no text": having(name=7),
+    "no keepalive at all": having(keepalive=None),
+    "a keepalive of 0": having(keepalive={"period": 0}),
+    "a keepalive below 0": having(keepalive={"period": -1000}),
+    "a keepalive of years": having(keepalive={"period": 1e12}),
+    "a keepalive beyond all numbers": having(keepalive={"period": 10**400}),
+    "a keepalive that is no number": having(keepalive={"period": "soon"}),
+    "types that are no map": having(messages=["resize"]),
+    "1,001 types": having(messages={str(number): {} for number in range(1001)}),
+    "an internal type": having(messages={"_ka": {"attempts": 1, "period": 1000}}),
+    "a type without a name": having(messages={"": {}}),
+    "attempts without end": having(messages={"resize": {"attempts": 10**9, "period": 1000}}),
+    "half an attempt": having(messages={"resize": {"attempts": 0.5, "period": 1000}}),
+    "no attempts": having(messages={"resize": {"attempts": 0, "period": 1000}}),
+    "a period beyond all numbers": having(messages={"resize": {"attempts": 1, "period": 10**400}}),
+    "a declaration that is none": having(messages={"resize": 7}),
+}
+
+
+@pytest.mark.parametrize("change", [pytest.param(change, id=name) for name, change in NO_NODES.items()])
+@pytest.mark.parametrize("type", ["_join", "_connect"])
+def test_who_is_no_node_is_told_so_and_not_let_in(
+    node: blocking.Node, member: RawPeer, peers: Peers, type: str, change: Callable[[Fields], Any]
+) -> None:
+    newcomer = peers(name="what")
+    reply = newcomer.answer_to(newcomer.send(node.info.router, type, node.id, data=change(newcomer.info)))
+    assert reply["data"] == {"error": f"the data of a {type} must be the node object of its sender"}
+    assert set(node.members) == {member.id}
+    assert node.dropped == 1
+
+
+@pytest.mark.parametrize(
+    "junction",
+    [
+        pytest.param({"address": "x" * 500_000, "port": 1}, id="an endless address"),
+        pytest.param({"address": "a", "port": [[[]]]}, id="a port of lists"),
+        pytest.param({"address": {}, "port": 10**400}, id="a map and a number beyond all"),
+        pytest.param(["address"], id="a list"),
+    ],
+)
+def test_what_a_member_tells_of_its_junction_keeps_nobody_from_joining(
+    node: blocking.Node, peers: Peers, junction: Any
+) -> None:
+    for _ in range(3):
+        newcomer = peers()
+        newcomer.answer_to(newcomer.send(node.info.router, "_join", data=newcomer.info | {"junction": junction}))
+
+
+def test_a_member_that_answers_nonsense_is_heard_all_the_same(node: blocking.Node, member: RawPeer) -> None:
+    answers: list[Any] = [
+        None,
+        [],
+        {"cluster": 7},
+        {"cluster": {"a": 7, "b": {"id": "b"}}, "me": member.info},
+        {"me": []},
+    ]
+    for data in answers:
+        member.reply(node.info.router, {"id": "unasked", "src": node.id}, data)
+    eventually(lambda: node.dropped == 4)
+    assert set(node.members) == {member.id}
+
+
+def test_endpoints_where_nobody_can_be_do_no_harm(node: blocking.Node, peers: Peers) -> None:
+    for number, where in enumerate(
+        ["tcp://", "tcp://nowhere.invalid:1", "tcp://127.0.0.1:99999", "ipc://", "tcp://a b:1"]
+    ):
+        newcomer = peers()
+        told = newcomer.info | {
+            "endpoints": {"router": f"{where}{number}", "pub": where},
+            "keepalive": {"period": round(keepalive() * 1000)},
+        }
+        newcomer.send(node.info.router, "_join", data=told)
+    eventually(lambda: len(node.members) > 1)
+    eventually(lambda: len(node.members) == 1)
+
+
+def test_a_flood_of_joins_leaves_room_for_who_is_there(node: blocking.Node, member: RawPeer, peers: Peers) -> None:
+    flood = peers()
+    for number in range(1000):
+        id = f"flood-{number}"
+        endpoints = {"router": f"ipc:///nowhere/{number}", "pub": f"ipc:///nowhere/pub-{number}"}
+        told = {"id": id, "endpoints": endpoints, "keepalive": {"period": round(keepalive() * 1000)}}
+        flood.send(node.info.router, "_join", src=id, data=told)
+        if number % 100 == 0:
+            assert member.answer_to(member.send(node.info.router, "echo", node.id, data=number))["data"] == number
+    eventually(lambda: len(node.members) > 1)
+    eventually(lambda: set(node.members) == {member.id}, within=20)

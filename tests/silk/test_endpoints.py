@@ -1,0 +1,239 @@
+"""Where nodes listen: TCP and IPC, IPv6, any address, and places that are taken."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from skywalker import silk
+from skywalker.errors import ConfigError, LocalProtocolError, Unreachable
+from tests.silk.driving import hear_each_other, keepalive, met, run, soon
+
+
+async def talk(one: silk.Node, other: silk.Node) -> None:
+    """Have two nodes meet, and use every kind of way between them."""
+    await one.join(other.info.router)
+    await met(one, other)
+    other.handle("echo", lambda data: data)
+    assert await one.request(other.id, "echo", "ü") == "ü"
+    await hear_each_other(one, other)
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as sock:
+        sock.bind((host, 0))
+        return int(sock.getsockname()[1])
+
+
+def test_a_port_of_0_becomes_the_one_that_it_is() -> None:
+    async def main() -> None:
+        port = free_port()
+        async with silk.Node() as one, silk.Node("tcp://127.0.0.1:*", f"127.0.0.1:{port}") as other:
+            for endpoint in (one.info.router, one.info.pub, other.info.router):
+                host, _, found = endpoint.removeprefix("tcp://").rpartition(":")
+                assert (host, int(found) > 0) == ("127.0.0.1", True)
+            assert other.info.pub == f"tcp://127.0.0.1:{port}"
+            await talk(one, other)
+
+    run(main())
+
+
+def test_nodes_meet_by_ipc(tmp_path: Path) -> None:
+    async def main() -> None:
+        names = iter("abcd")
+        async with (
+            silk.Node(*(f"ipc://{tmp_path}/{next(names)}" for _ in range(2))) as one,
+            silk.Node(*(f"ipc://{tmp_path}/{next(names)}" for _ in range(2))) as other,
+        ):
+            assert one.info.router == f"ipc://{tmp_path}/a"
+            await talk(one, other)
+
+    run(main())
+
+
+def test_a_node_by_ipc_and_one_by_tcp_meet(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with silk.Node(f"ipc://{tmp_path}/a", f"ipc://{tmp_path}/b") as one, silk.Node() as other:
+            await talk(one, other)
+
+    run(main())
+
+
+def test_nodes_meet_by_ipv6() -> None:
+    async def main() -> None:
+        async with (
+            silk.Node("tcp://[::1]:0", "tcp://[::1]:0") as one,
+            silk.Node("[::1]:7444", "tcp://[::1]:*") as other,
+        ):
+            assert one.info.router.startswith("tcp://[::1]:")
+            assert other.info.router == "tcp://[::1]:7444"
+            await talk(one, other)
+            assert [info.router for info in await asyncio.to_thread(silk.ask, "[::1]:7444")] == [
+                other.info.router,
+                one.info.router,
+            ]
+
+    run(main())
+
+
+def test_nodes_of_both_families_meet() -> None:
+    async def main() -> None:
+        async with silk.Node("tcp://[::1]:0", "tcp://[::1]:0") as one, silk.Node() as other:
+            await talk(other, one)
+
+    run(main())
+
+
+def test_a_node_is_joined_by_name() -> None:
+    async def main() -> None:
+        async with silk.Node(keepalive=keepalive()) as one, silk.Node(keepalive=keepalive()) as other:
+            port = other.info.router.rpartition(":")[2]
+            await one.join(f"localhost:{port}")
+            await met(one, other)
+            # By that other name of its own endpoint, too.
+            await other.join(f"tcp://localhost:{port}")
+            assert {info.id for info in await asyncio.to_thread(silk.ask, f"localhost:{port}")} == {one.id, other.id}
+
+    run(main())
+
+
+@pytest.mark.parametrize("wildcard", ["tcp://0.0.0.0:0", "tcp://*:0", "tcp://[::]:0"])
+def test_a_node_on_all_addresses_says_where_others_reach_it(wildcard: str) -> None:
+    async def main() -> None:
+        host = "::1" if "[" in wildcard else "127.0.0.1"
+        shown = f"[{host}]" if ":" in host else host
+        async with silk.Node(wildcard, wildcard, advertise=host) as one, silk.Node() as other:
+            for endpoint in (one.info.router, one.info.pub):
+                assert endpoint.startswith(f"tcp://{shown}:")
+                assert int(endpoint.rpartition(":")[2]) > 0
+            await talk(other, one)
+
+    run(main())
+
+
+@pytest.mark.parametrize("wildcard", ["tcp://0.0.0.0:0", "tcp://*:0", "tcp://[::]:0"])
+@pytest.mark.parametrize("place", ["router", "pub"])
+def test_a_node_on_all_addresses_has_to_say_where_it_is_reached(wildcard: str, place: str) -> None:
+    async def main() -> None:
+        with pytest.raises(LocalProtocolError, match="say by advertise="):
+            await silk.Node(**{place: wildcard}).open()
+
+    run(main())
+
+
+def test_a_name_to_be_reached_by_may_be_any(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with silk.Node("tcp://127.0.0.1:0", f"ipc://{tmp_path}/pub", advertise="localhost") as one:
+            assert one.info.router.startswith("tcp://localhost:")
+            assert one.info.pub == f"ipc://{tmp_path}/pub"
+            async with silk.Node() as other:
+                await talk(other, one)
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", ["tcp", "ipc"])
+@pytest.mark.parametrize("place", ["router", "pub"])
+def test_an_endpoint_that_is_taken_is_named_and_its_owner_keeps_it(kind: str, place: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        mine = f"tcp://127.0.0.1:{free_port()}" if kind == "tcp" else f"ipc://{tmp_path}/mine"
+        async with silk.Node(mine, keepalive=keepalive()) as owner:
+            with pytest.raises(ConfigError, match=f"cannot listen at {mine}: Address already in use"):
+                await silk.Node(**{place: mine}).open()
+            async with silk.Node(keepalive=keepalive()) as other:
+                await talk(other, owner)
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", ["tcp", "ipc"])
+def test_a_node_cannot_have_both_its_sockets_at_one_endpoint(kind: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        mine = f"tcp://127.0.0.1:{free_port()}" if kind == "tcp" else f"ipc://{tmp_path}/mine"
+        with pytest.raises(ConfigError, match=f"cannot listen at {mine}"):
+            await silk.Node(mine, mine).open()
+        async with silk.Node(mine):  # nothing of it is left
+            pass
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["ipc:///nowhere/at/all", f"ipc:///tmp/{'x' * 200}", "tcp://203.0.113.1:0", "tcp://nowhere.invalid:0"],
+)
+def test_an_endpoint_that_cannot_be_had_is_named(endpoint: str) -> None:
+    async def main() -> None:
+        with pytest.raises(ConfigError, match=f"cannot listen at {endpoint}: "):
+            await silk.Node(endpoint).open()
+
+    run(main())
+
+
+def test_the_path_of_a_node_that_was_killed_is_free(tmp_path: Path) -> None:
+    path = tmp_path / "left"
+    program = f"""
+import asyncio, os
+from skywalker import silk
+
+async def main():
+    async with silk.Node("ipc://{path}"):
+        os.kill(os.getpid(), 9)
+
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-c", program], check=False)
+    assert path.exists()
+
+    async def main() -> None:
+        async with silk.Node(f"ipc://{path}") as one, silk.Node() as other:
+            await talk(other, one)
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["", ":", "host:port", "http://a:1", "tcp://", "tcp://a", "tcp://:1", "ipc://", "a b:1"]
+)
+def test_what_is_no_endpoint_cannot_be_joined_or_asked(endpoint: str) -> None:
+    async def main() -> None:
+        async with silk.Node() as node:
+            with pytest.raises((LocalProtocolError, Unreachable)):
+                await node.join(endpoint, timeout=0.05)
+        with pytest.raises((LocalProtocolError, Unreachable)):
+            silk.ask(endpoint, timeout=0.05)
+
+    run(main())
+
+
+def test_who_asks_learns_of_all_members_and_becomes_none() -> None:
+    async def main() -> None:
+        async with silk.Node(name="a") as one, silk.Node(name="b", junction={"address": "h", "port": 7}) as other:
+            await talk(one, other)
+            found = await asyncio.to_thread(silk.ask, one.info.router)
+            assert [(info.name, info.id, info.router) for info in found] == [
+                ("a", one.id, one.info.router),
+                ("b", other.id, other.info.router),
+            ]
+            assert found[0] == one.info
+            assert found[1].junction == {"address": "h", "port": 7}
+            await soon(lambda: len(one.members) == len(other.members) == 1)
+            assert one.dropped == other.dropped == 0
+
+    run(main())
+
+
+def test_asking_where_nobody_is_ends_in_time() -> None:
+    with pytest.raises(Unreachable, match=r"tcp://127.0.0.1:9: no node answered within 0.1 s"):
+        silk.ask("127.0.0.1:9", timeout=0.1)
+
+
+def test_asking_one_that_is_no_silk_node_ends_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(Unreachable):
+        silk.ask(f"127.0.0.1:{other.getsockname()[1]}", timeout=0.1)

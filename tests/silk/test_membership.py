@@ -1,0 +1,478 @@
+"""One node and what it answers: every message of the dialect as data, nonsense, and what has limits."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skywalker.errors import RemoteProtocolError
+from skywalker.silk import membership as module
+from skywalker.silk import pace, visits
+from skywalker.silk.actions import (
+    Action,
+    Answer,
+    Broadcast,
+    Changed,
+    Failed,
+    Ignore,
+    Joined,
+    Left,
+    Listen,
+    Part,
+    Reached,
+    Recovered,
+    Send,
+    Suspected,
+)
+from skywalker.silk.info import Handling, NodeInfo
+from skywalker.silk.membership import Membership
+from skywalker.wire.silk import CONNECT, FAIL, JOIN, KEEPALIVE, LEAVE, MEMBERS, REPLY, Message
+
+START_S = 1000.0
+
+
+def info(id: str, **changes: Any) -> NodeInfo:
+    return NodeInfo(**{"id": id, "name": "", "router": f"tcp://{id}:1", "pub": f"tcp://{id}:2", **changes})
+
+
+ME = info("me", name="kuiper", keepalive_s=0.5, messages={"resize": Handling(4, 0.25)})
+
+
+class Alone:
+    """A node `me`, and words of others that come to it in frames."""
+
+    def __init__(self, me: NodeInfo = ME) -> None:
+        numbers = itertools.count(1)
+        self.node = Membership(me, luck=lambda: 0.5, new_id=lambda: f"m{next(numbers)}", now=START_S)
+        self.now = START_S
+
+    def hears(self, type: str, data: Any = None, *, src: str = "a", dest: str = "me", **fields: Any) -> list[Action]:
+        """Return what the node does about a message."""
+        message = Message(src, dest, fields.pop("id", "1"), type, data, **fields)
+        self.node.received(Message.decode(message.encode()), self.now)
+        return self.node.actions()
+
+    def meets(self, *ids: str) -> Alone:
+        """Have these be members."""
+        for id in ids:
+            self.hears(CONNECT, info(id).as_map(), src=id)
+        return self
+
+    def passes(self, seconds: float) -> list[Action]:
+        """Let time pass as wait() says, and return what is done."""
+        actions = []
+        end = self.now + seconds
+        while (wait := self.node.wait(self.now)) is not None and self.now + wait <= end:
+            self.now += max(wait, 1e-4)
+            self.node.tick(self.now)
+            actions += self.node.actions()
+        self.now = end
+        return actions
+
+
+def sent(actions: list[Action]) -> list[Message]:
+    return [each.message for each in actions if isinstance(each, Send | Answer | Broadcast)]
+
+
+# The messages of the dialect.
+
+
+@pytest.mark.parametrize("dest", ["me", ""])
+def test_a_join_is_answered_with_the_cluster_and_makes_a_member(dest: str) -> None:
+    alone = Alone().meets("b")
+    actions = alone.hears(JOIN, info("a").as_map(), dest=dest, id="unique_id")
+    assert actions[:2] == [Listen("tcp://a:2"), Joined(info("a"))]
+    (answer,) = actions[2:]
+    assert isinstance(answer, Send)
+    assert answer.endpoint == "tcp://a:1"
+    assert (answer.message.src, answer.message.dest) == ("me", "a")
+    assert (answer.message.type, answer.message.reply) == (REPLY, "unique_id")
+    assert answer.message.data == {
+        "cluster": {"b": {"id": "b", "name": "", "endpoints": {"router": "tcp://b:1", "pub": "tcp://b:2"}}},
+        "me": {
+            "id": "me",
+            "name": "kuiper",
+            "endpoints": {"router": "tcp://me:1", "pub": "tcp://me:2"},
+            "keepalive": {"period": 500},
+            "messages": {"resize": {"attempts": 4, "period": 250}},
+        },
+    }
+
+
+def test_a_connect_is_answered_with_what_the_node_says_of_itself() -> None:
+    alone = Alone()
+    told = info("a", messages={"draw": Handling(2, 0.1)}).as_map()
+    actions = alone.hears(CONNECT, told, id="7")
+    assert actions[:2] == [Listen("tcp://a:2"), Joined(NodeInfo.parse(told))]
+    (answer,) = sent(actions)
+    assert (answer.type, answer.reply, answer.data) == (REPLY, "7", ME.as_map())
+    assert alone.node.member("a") == NodeInfo.parse(told)
+
+
+def test_a_stranger_is_told_who_is_there_and_is_one_still() -> None:
+    alone = Alone().meets("b")
+    for dest in ("", "me"):
+        (answer,) = alone.hears(MEMBERS, src="stranger", dest=dest, id="q")
+        assert isinstance(answer, Answer), "it has no endpoint: it is answered the way it came"
+        assert (answer.message.dest, answer.message.reply) == ("stranger", "q")
+        assert [*answer.message.data["cluster"]] == ["b"]
+        assert answer.message.data["me"] == ME.as_map()
+    assert [*alone.node.members] == ["b"]
+
+
+def test_a_member_that_asks_who_is_there_finds_itself_in_the_list() -> None:
+    (answer,) = Alone().meets("a", "b").hears(MEMBERS)
+    assert isinstance(answer, Send)
+    assert [*answer.message.data["cluster"]] == ["a", "b"]
+
+
+def test_who_joins_meets_all_of_whom_it_is_told_and_no_other() -> None:
+    alone = Alone()
+    alone.node.join("tcp://a:1", alone.now)
+    (question,) = sent(alone.node.actions())
+    assert (question.type, question.dest, question.data) == (JOIN, "", ME.as_map())
+    cluster = {each: info(each).brief() for each in ("b", "c", "me")}
+    actions = alone.hears(REPLY, {"cluster": cluster, "me": info("a").as_map()}, reply=question.id)
+    assert [each for each in actions if not isinstance(each, Send)] == [Listen("tcp://a:2"), Joined(info("a"))]
+    assert [each for each in actions if isinstance(each, Send)] == [
+        Send(f"tcp://{id}:1", Message("me", id, each.id, CONNECT, ME.as_map()))
+        for id, each in zip("bc", sent(actions), strict=True)
+    ]
+    assert [*alone.node.members] == ["a"], "what is told of others makes no members"
+    for id, each in zip("bc", sent(actions), strict=True):
+        met = alone.hears(REPLY, info(id).as_map(), src=id, reply=each.id)
+        assert [*filter(lambda each: not isinstance(each, Reached), met)] == [Listen(f"tcp://{id}:2"), Joined(info(id))]
+    # It has arrived once it has met all, and not before.
+    assert Reached("tcp://a:1") in met
+
+
+def test_who_joins_waits_only_so_long_for_others() -> None:
+    alone = Alone()
+    alone.node.join("tcp://a:1", alone.now)
+    (question,) = sent(alone.node.actions())
+    told = {"cluster": {"dead": info("dead").brief()}, "me": info("a").as_map()}
+    assert Reached("tcp://a:1") not in alone.hears(REPLY, told, reply=question.id)
+    assert Reached("tcp://a:1") in alone.passes(pace.ARRIVE_S + 0.1)
+
+
+def test_a_reply_in_the_other_word_alone_is_one_too() -> None:
+    alone = Alone()
+    alone.node.join("tcp://other-name:1", alone.now)
+    (question,) = sent(alone.node.actions())
+    frame = (
+        b'{"src":"a","dest":"me","id":"9","type":"_reply","parent":"%s",'
+        b'"data":{"cluster":{},"me":{"id":"a","endpoints":{"router":"tcp://a:1","pub":"tcp://a:2"}}}}'
+    ) % question.id.encode()
+    alone.node.received(Message.decode(frame), alone.now)
+    # Only by the id of the question is it known that this endpoint, of another name, is reached.
+    assert Reached("tcp://other-name:1") in alone.node.actions()
+    assert [*alone.node.members] == ["a"]
+
+
+def test_a_join_goes_on_until_somebody_answers() -> None:
+    alone = Alone()
+    alone.node.join("tcp://a:1", alone.now)
+    questions = sent([*alone.node.actions(), *alone.passes(10)])
+    joins = [each for each in questions if each.type == JOIN]
+    assert 8 <= len(joins) <= 21
+    assert len({each.id for each in joins}) == len(joins)
+    alone.hears(REPLY, {"cluster": {}, "me": info("a").as_map()}, reply=joins[-1].id)
+    assert JOIN not in {each.type for each in sent(alone.passes(1))}
+
+
+def test_a_join_that_is_abandoned_ends() -> None:
+    alone = Alone()
+    alone.node.join("tcp://a:1", alone.now)
+    alone.node.actions()
+    alone.node.abandon("tcp://a:1")
+    assert alone.node.actions() == [Part("tcp://a:1")]
+    alone.node.abandon("tcp://a:1")
+    assert alone.node.actions() == []
+    assert {each.type for each in sent(alone.passes(60))} == {KEEPALIVE}
+
+
+def test_to_join_oneself_or_a_member_is_no_work() -> None:
+    alone = Alone().meets("a")
+    for endpoint in ("tcp://me:1", "tcp://a:1"):
+        alone.node.join(endpoint, alone.now)
+        assert Reached(endpoint) in alone.node.actions()
+    # Nor is it by another name: the question comes back.
+    alone.node.join("tcp://localhost:1", alone.now)
+    (question,) = sent(alone.node.actions())
+    alone.node.received(question, alone.now)
+    assert Reached("tcp://localhost:1") in alone.node.actions()
+    assert alone.node.dropped == 0
+
+
+def test_a_sign_of_life_is_broadcast_every_period_and_names_what_is_seen() -> None:
+    alone = Alone()
+    actions = alone.passes(10)
+    assert all(isinstance(each, Broadcast) for each in actions)
+    assert {(each.src, each.dest, each.type, each.data["cluster"]) for each in sent(actions)} == {
+        ("me", "_all", KEEPALIVE, alone.node.version)
+    }
+    assert len(actions) == 20
+    assert len({each.id for each in sent(actions)}) == 20
+
+
+def test_a_silent_member_is_suspected_asked_and_given_up() -> None:
+    alone = Alone().meets("a", "b")
+    actions = []
+    for _ in range(5):
+        actions += alone.passes(0.9)
+        alone.hears(KEEPALIVE, src="b", dest="_all")
+    actions = [each for each in actions if KEEPALIVE not in {message.type for message in sent([each])}]
+    assert [type(each) for each in actions] == [Suspected, *[Send] * 4, Ignore, Part, Failed, Broadcast]
+    assert {(each.type, each.dest) for each in sent(actions[:-1])} == {(CONNECT, "a")}
+    assert (actions[0], actions[-2]) == (Suspected(info("a")), Failed(info("a")))
+    assert (sent(actions)[-1].type, sent(actions)[-1].data) == (FAIL, {"id": "a"})
+    assert [*alone.node.members] == ["b"]
+
+
+@pytest.mark.parametrize("type", [KEEPALIVE, REPLY, MEMBERS, FAIL, "_unknown", CONNECT])
+def test_any_word_of_a_suspected_member_is_enough(type: str) -> None:
+    alone = Alone().meets("a")
+    assert Suspected(info("a")) in alone.passes(3.2)
+    assert Recovered(info("a")) in alone.hears(type)
+    assert Failed(info("a")) not in alone.passes(3.2)
+
+
+def test_a_leave_is_believed_and_what_others_say_of_it_later_is_not() -> None:
+    alone = Alone().meets("a", "b")
+    assert alone.hears(LEAVE, dest="_all") == [Ignore("tcp://a:2"), Part("tcp://a:1"), Left(info("a"))]
+    told = {"cluster": {"a": info("a").brief()}, "me": info("b").as_map()}
+    assert alone.hears(REPLY, told, src="b", reply="?") == []
+    assert alone.hears(REPLY, info("a").as_map(), reply="?") == []
+    assert [*alone.node.members] == ["b"]
+    # Its own word is another matter.
+    assert Joined(info("a")) in alone.hears(CONNECT, info("a").as_map())
+    # From then on it may have failed as well as anybody, and others are right to look for it.
+    alone.passes(5)
+    alone.meets("b")
+    assert [*alone.node.members] == ["b"]
+    assert [each.dest for each in sent(alone.hears(REPLY, told, src="b", reply="?"))] == ["a"]
+    alone.meets("a")
+    alone.hears(LEAVE, dest="_all")
+    alone.now += 60
+    alone.meets("b")
+    assert [each.dest for each in sent(alone.hears(REPLY, told, src="b", reply="?"))] == ["a"]
+
+
+def test_a_report_of_a_failure_is_looked_into_and_not_believed() -> None:
+    alone = Alone().meets("a", "b")
+    assert alone.hears(FAIL, {"id": "b"}, dest="_all") == []
+    assert [*alone.node.members] == ["a", "b"]
+    actions = alone.passes(0.1)
+    assert Suspected(info("b")) in actions
+    assert [each.dest for each in sent(actions) if each.type == CONNECT] == ["b"]
+    assert alone.hears(REPLY, info("b").as_map(), src="b", reply="?") == [Recovered(info("b"))]
+
+
+def test_a_node_that_hears_of_its_own_failure_asks_to_be_let_in_again() -> None:
+    alone = Alone().meets("a", "b", "c")
+    alone.passes(1)
+    actions = alone.hears(FAIL, {"id": "me"}, dest="_all", src="b")
+    assert {(each.dest, each.type) for each in sent(actions)} == {("a", CONNECT), ("b", JOIN), ("c", CONNECT)}
+    assert alone.hears(FAIL, {"id": "me"}, dest="_all", src="c") == [], "it has just done so"
+    alone.passes(0.5)
+    assert len(sent(alone.hears(FAIL, {"id": "me"}, dest="_all", src="c"))) == 3
+
+
+def test_who_sees_others_is_asked_whom_after_a_moment() -> None:
+    alone = Alone().meets("a")
+    assert alone.hears(KEEPALIVE, {"cluster": "other"}, dest="_all") == [], "just after a change it means nothing"
+    alone.passes(1)
+    assert alone.hears(KEEPALIVE, {"cluster": alone.node.version}, dest="_all") == []
+    (question,) = sent(alone.hears(KEEPALIVE, {"cluster": "other"}, dest="_all"))
+    assert (question.type, question.dest) == (MEMBERS, "a")
+    assert alone.hears(KEEPALIVE, {"cluster": "other"}, dest="_all") == [], "it was just asked"
+    told = {"cluster": {"b": info("b").brief(), "me": ME.brief()}, "me": info("a").as_map()}
+    assert [each.dest for each in sent(alone.hears(REPLY, told, reply=question.id))] == ["b"]
+    # One whose list lacks us is told that we are there.
+    alone.passes(1)
+    (question,) = sent(alone.hears(KEEPALIVE, {"cluster": "another"}, dest="_all"))
+    answers = sent(alone.hears(REPLY, {"cluster": {}, "me": info("a").as_map()}, reply=question.id))
+    assert [(each.type, each.dest) for each in answers] == [(CONNECT, "a")]
+
+
+def test_what_a_node_says_of_itself_may_change() -> None:
+    alone = Alone().meets("a", "b")
+    changed = info("me", messages={"draw": Handling()})
+    alone.node.change(changed)
+    assert [(each.type, each.dest, each.data) for each in sent(alone.node.actions())] == [
+        (CONNECT, "a", changed.as_map()),
+        (CONNECT, "b", changed.as_map()),
+    ]
+    told = info("a", name="new")
+    assert alone.hears(CONNECT, told.as_map())[0] == Changed(told)
+    assert alone.node.member("a") == told
+    assert not [each for each in alone.hears(CONNECT, told.as_map()) if isinstance(each, Changed)]
+    moved = info("a", pub="tcp://a:9")
+    actions = alone.hears(CONNECT, moved.as_map())
+    assert actions[:4] == [Ignore("tcp://a:2"), Part("tcp://a:1"), Listen("tcp://a:9"), Changed(moved)]
+
+
+def test_a_node_that_has_left_says_nothing_whatever_it_hears() -> None:
+    alone = Alone().meets("a", "b")
+    alone.node.leave(alone.now)
+    actions = alone.node.actions()
+    assert sent(actions[:1])[0].type == LEAVE
+    assert {*actions[1:]} == {Ignore("tcp://a:2"), Part("tcp://a:1"), Ignore("tcp://b:2"), Part("tcp://b:1")}
+    alone.node.leave(alone.now)
+    for type in (JOIN, CONNECT):
+        assert alone.hears(type, info("a").as_map()) == []
+    assert alone.hears(MEMBERS) == alone.hears(FAIL, {"id": "me"}) == alone.hears(KEEPALIVE) == []
+    assert alone.node.wait(alone.now) is None
+    alone.node.tick(alone.now + 100)
+    assert alone.node.actions() == []
+    alone.node.join("tcp://a:1", alone.now)
+    assert {each.type for each in sent(alone.node.actions())} == {KEEPALIVE, JOIN}
+
+
+def test_a_member_that_does_not_know_us_is_told_again() -> None:
+    alone = Alone().meets("a")
+    alone.node.unknown_to("a")
+    alone.node.unknown_to("nobody")
+    assert [(each.type, each.dest) for each in sent(alone.node.actions())] == [(CONNECT, "a")]
+
+
+# What makes no sense.
+
+
+@pytest.mark.parametrize("type", [JOIN, CONNECT])
+@pytest.mark.parametrize(
+    "data",
+    [None, {}, 5, "a", [], {"id": "a"}, info("b").as_map(), {**info("a").as_map(), "keepalive": {"period": 10**400}}],
+)
+def test_an_introduction_without_a_node_object_of_its_sender_is_answered_with_an_error(type: str, data: Any) -> None:
+    alone = Alone()
+    (answer,) = alone.hears(type, data)
+    assert isinstance(answer, Answer)
+    assert type in answer.message.data["error"]
+    assert (alone.node.members, alone.node.dropped) == ({}, 1)
+
+
+def test_nobody_is_let_in_at_our_own_endpoint() -> None:
+    alone = Alone()
+    (answer,) = alone.hears(CONNECT, info("a", router="tcp://me:1").as_map())
+    assert "tcp://me:1" in sent([answer])[0].data["error"]
+    assert (alone.node.members, alone.node.dropped) == ({}, 1)
+
+
+@pytest.mark.parametrize("type", [CONNECT, KEEPALIVE, REPLY, LEAVE, FAIL, MEMBERS, JOIN])
+def test_what_is_for_another_node_changes_nothing(type: str) -> None:
+    alone = Alone().meets("b")
+    assert alone.hears(type, info("a").as_map(), dest="who was here before") == []
+    assert alone.hears(type, info("b").as_map(), src="b", dest="who was here before") == []
+    assert ([*alone.node.members], alone.node.dropped) == (["b"], 2)
+
+
+@pytest.mark.parametrize("type", [CONNECT, KEEPALIVE, JOIN, LEAVE])
+def test_who_has_our_id_is_not_listened_to(type: str) -> None:
+    alone = Alone().meets("a")
+    assert alone.hears(type, info("me", router="tcp://x:1").as_map(), src="me") == []
+    assert ([*alone.node.members], alone.node.dropped) == (["a"], 1)
+
+
+def test_strangers_do_no_harm() -> None:
+    alone = Alone().meets("a")
+    for number in range(100):
+        for type in (KEEPALIVE, LEAVE, FAIL):
+            assert alone.hears(type, {"id": f"x{number}", "cluster": "x"}, src=f"x{number}", dest="_all") == []
+    assert [*alone.node.members] == ["a"]
+    assert alone.node._gone == {}
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.sampled_from(["me", "a", 10**400, "\ud800"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["id", "name", "endpoints", "router", "pub", "cluster", "me", "keepalive", "period", "a"])
+            | st.text(max_size=2),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+whole = st.sampled_from([info("a").as_map(), info("b").as_map(), info("a").brief(), {"cluster": {}, "me": {}}])
+spoiled = st.builds(lambda data, key, value: data | {key: value}, whole, st.sampled_from(["id", "endpoints"]), anything)
+lists = st.builds(
+    lambda cluster, me: {"cluster": cluster, "me": me},
+    st.dictionaries(st.sampled_from(["a", "b", "me"]), whole | spoiled | anything, max_size=3) | anything,
+    whole | anything,
+)
+
+
+@settings(max_examples=400)
+@given(
+    st.lists(
+        st.builds(
+            Message,
+            st.sampled_from(["a", "b", "me", "stranger"]),
+            st.sampled_from(["me", "", "_all", "b"]),
+            st.just("1"),
+            st.sampled_from([JOIN, CONNECT, MEMBERS, LEAVE, KEEPALIVE, FAIL, REPLY, "_other"]),
+            anything | whole | spoiled | lists,
+            st.sampled_from(["", "m1", "m2", "?"]),
+        ),
+        max_size=12,
+    )
+)
+def test_whatever_others_say_costs_nothing_but_a_count(messages: list[Message]) -> None:
+    alone = Alone().meets("a", "b")
+    alone.node.join("tcp://c:1", alone.now)
+    alone.node.actions()
+    for message in messages:
+        try:
+            frame = message.encode()
+        except RemoteProtocolError:
+            continue
+        before = (alone.node.dropped, {*alone.node.members})
+        alone.node.received(Message.decode(frame), alone.now)
+        for each in sent(alone.node.actions()):
+            assert Message.decode(each.encode()) == each
+        if message.dest == "b":
+            assert (alone.node.dropped, {*alone.node.members}) in [(before[0] + 1, before[1]), before]
+        alone.passes(0.3)
+    assert {*alone.node.members} <= {"a", "b", "stranger"}
+    assert all(id == each.id and id != "me" for id, each in alone.node.members.items())
+    # It goes on as if nothing had been.
+    assert sent(alone.hears(CONNECT, info("d").as_map(), src="d"))[0].data == ME.as_map()
+    assert alone.node.member("d") == info("d")
+
+
+# Limits.
+
+
+def test_a_full_cluster_lets_nobody_in_and_keeps_who_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_MEMBERS", 3)
+    alone = Alone().meets("a", "b", "c")
+    (answer,) = alone.hears(JOIN, info("d").as_map(), src="d")
+    assert "full" in sent([answer])[0].data["error"]
+    assert alone.hears(REPLY, info("d").as_map(), src="d", reply="?") == []
+    assert ([*alone.node.members], alone.node.dropped) == (["a", "b", "c"], 1)
+    told = info("a", name="other")
+    assert alone.hears(CONNECT, told.as_map())[0] == Changed(told)
+    alone.hears(LEAVE, src="b", dest="_all")
+    assert Joined(info("d")) in alone.hears(JOIN, info("d").as_map(), src="d")
+
+
+def test_a_list_of_more_nodes_than_can_be_looked_for_is_read_as_far_as_it_goes() -> None:
+    alone = Alone().meets("a")
+    cluster = {f"x{number}": info(f"x{number}").brief() for number in range(visits.MAX_VISITS + 10)}
+    data = {"cluster": cluster, "me": info("a").as_map()}
+    alone.node.received(Message("a", "me", "1", REPLY, data, reply="?"), alone.now)
+    assert len(sent(alone.node.actions())) == visits.MAX_VISITS
+    # What this node was told to do it does all the same.
+    alone.node.join("tcp://c:1", alone.now)
+    assert [each.type for each in sent(alone.node.actions())] == [JOIN]
+    # And nothing of it lasts.
+    parted = {each.endpoint for each in alone.passes(10) if isinstance(each, Part)}
+    assert len(parted - {"tcp://a:1", "tcp://c:1"}) == visits.MAX_VISITS
+    assert {each.dest for each in sent(alone.passes(60))} <= {"_all", "", "a"}

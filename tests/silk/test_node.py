@@ -1,0 +1,705 @@
+"""Nodes for asyncio: coming and going, telling, asking, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import Any
+
+import pytest
+
+from skywalker import silk
+from skywalker.errors import (
+    Closed,
+    HandlerFailed,
+    LocalProtocolError,
+    NobodyHandles,
+    NoReply,
+    NoSuchNode,
+    NotJoined,
+    TooLarge,
+    Unreachable,
+)
+from skywalker.wire.silk import MAX_MESSAGE, Message
+from tests.helpers import time_factor
+from tests.silk.driving import Diary, cluster, hear_each_other, keepalive, met, run, soon
+
+NOWHERE = "tcp://127.0.0.1:9"
+
+
+async def stuck(data: Any) -> None:
+    await asyncio.Event().wait()
+
+
+def data_that_makes(size: int, node: silk.Node, to: silk.Node, type: str) -> str:
+    """Return the text with which a message has so many bytes."""
+    some_id = "0" * len(node.id)
+    return "x" * (size - len(Message(node.id, to.id, some_id, type, "").encode()))
+
+
+# Coming and going.
+
+
+def test_whoever_joins_one_member_knows_them_all() -> None:
+    async def main() -> None:
+        async with cluster(5) as nodes:
+            for node in nodes:
+                for other in nodes:
+                    if other is not node:
+                        assert node.members[other.id] == other.info
+                        assert node.members[other.id].router == other.info.router
+            assert {info.name for info in nodes[0].members.values()} == {"n1", "n2", "n3", "n4"}
+
+    run(main())
+
+
+def test_nodes_that_show_20_signs_of_life_a_second_are_not_taken_for_dead() -> None:
+    async def main() -> None:
+        async with cluster(5, keepalive=0.05 * time_factor()) as nodes:
+            diaries = [Diary(node) for node in nodes]
+            await asyncio.sleep(1.5 * time_factor())
+            await met(*nodes)
+            # A process that pauses for three of them is suspected, and no more than that.
+            assert not [
+                what for diary in diaries for what, _ in diary.entries if what not in ("Suspected", "Recovered")
+            ]
+            for diary in diaries:
+                diary.events.close()
+
+    run(main(), debug=False)
+
+
+def test_two_clusters_become_one_when_a_member_of_one_joins_the_other() -> None:
+    async def main() -> None:
+        async with cluster(3) as some, cluster(3) as others:
+            await some[1].join(others[2].info.router)
+            await met(*some, *others)
+
+    run(main())
+
+
+def test_a_node_may_join_itself_and_a_member_and_the_same_at_once() -> None:
+    async def main() -> None:
+        async with cluster(2) as (one, other):
+            await one.join(one.info.router)
+            await one.join(other.info.router)
+            await asyncio.gather(*(one.join(other.info.router.removeprefix("tcp://")) for _ in range(5)))
+            await met(one, other)
+            assert other.dropped == 0
+
+    run(main())
+
+
+def test_joining_where_nobody_is_fails_in_time_and_leaves_the_node_as_it_was() -> None:
+    async def main() -> None:
+        async with cluster(2) as (one, other):
+            began_at = time.monotonic()
+            with pytest.raises(Unreachable, match=f"{NOWHERE}: no node answered within 0.2 s$"):
+                await one.join(NOWHERE, timeout=0.2)
+            assert time.monotonic() - began_at < 2 * time_factor()
+            await met(one, other)
+
+    run(main())
+
+
+def test_a_node_finds_one_that_comes_later() -> None:
+    async def main() -> None:
+        async with silk.Node(keepalive=keepalive()) as early:
+            async with silk.Node() as placeholder:
+                endpoint = placeholder.info.router
+            joining = asyncio.create_task(early.join(endpoint, timeout=10 * time_factor()))
+            await asyncio.sleep(0.2)
+            async with silk.Node(endpoint, keepalive=keepalive()) as late:
+                await joining
+                await met(early, late)
+
+    run(main())
+
+
+def test_a_cancelled_join_is_given_up() -> None:
+    async def main() -> None:
+        async with silk.Node() as one, silk.Node() as other:
+            joining = asyncio.create_task(one.join(NOWHERE))
+            await asyncio.sleep(0.05)
+            joining.cancel()
+            await asyncio.wait([joining])
+            assert joining.cancelled()
+            await one.join(other.info.router)
+
+    run(main())
+
+
+def test_who_leaves_is_gone_at_once_and_can_say_nothing_until_it_joins_again() -> None:
+    async def main() -> None:
+        async with cluster(3) as (leaver, one, other):
+            for node in (one, other):
+                node.handle("echo", lambda data: data)
+            await soon(lambda: "echo" in leaver.members[one.id].messages)
+            diary = Diary(one)
+            await hear_each_other(leaver, one, other)
+            await leaver.leave()
+            assert leaver.members == {}
+            await met(one, other, within=2 * keepalive() / time_factor())
+            sayings = [
+                leaver.request(one.id, "echo"),
+                leaver.request_any("echo"),
+                anext(leaver.request_all("echo")),
+                leaver.tell(one.id, "echo"),
+                leaver.tell_any("echo"),
+                leaver.broadcast("echo"),
+                leaver.leave(),
+            ]
+            for saying in sayings:
+                with pytest.raises(NotJoined, match="left its cluster"):
+                    await saying
+            with pytest.raises(NoSuchNode):
+                await one.request(leaver.id, "echo")
+            # And it is no half of a member: nobody hears of it any more.
+            await asyncio.sleep(6 * keepalive())
+            await met(one, other)
+            assert diary.of(leaver)[-1] == "Left"
+            await leaver.join(other.info.router)
+            await met(leaver, one, other)
+            assert await leaver.request(one.id, "echo", 1) == 1
+            assert diary.of(leaver)[-2:] == ["Left", "Joined"]
+            diary.events.close()
+
+    run(main())
+
+
+def test_leaving_and_joining_over_and_over_ends_where_it_began() -> None:
+    async def main() -> None:
+        async with cluster(3) as (restless, *others):
+            restless.handle("echo", lambda data: data)
+            for number in range(20):
+                await restless.leave()
+                await restless.join(others[number % 2].info.router)
+            await met(restless, *others)
+            assert await others[0].request(restless.id, "echo", 7) == 7
+
+    run(main())
+
+
+@pytest.mark.parametrize("end", ["leave", "close"])
+def test_what_is_told_just_before_the_end_arrives_or_is_counted(end: str) -> None:
+    async def main() -> None:
+        async with cluster(2) as (one, other):
+            came: list[int] = []
+            other.handle("note", came.append)
+            for number in range(100):
+                await one.tell(other.id, "note", number)
+            await getattr(one, end)()
+            # It is said on another connection that the node has left. Messages which that overtakes are a stranger's.
+            await soon(lambda: len(came) + other.dropped == 100)
+            assert came == [*range(len(came))]
+
+    run(main())
+
+
+def test_a_node_closes_in_well_under_a_second_whatever_it_has_begun() -> None:
+    async def main() -> None:
+        async with silk.Node(keepalive=keepalive()) as other:
+            node = silk.Node(keepalive=keepalive())
+            await node.open()
+            await node.join(other.info.router)
+            node.seek(NOWHERE)
+            other.handle("stuck", stuck)
+            await soon(lambda: "stuck" in node.members[other.id].messages)
+            asking = asyncio.create_task(node.request(other.id, "stuck"))
+            await asyncio.sleep(0.02)
+            began_at = time.monotonic()
+            await node.close()
+            assert time.monotonic() - began_at < 1 * time_factor()
+            with pytest.raises(Closed):
+                await asking
+
+    run(main())
+
+
+def test_all_that_is_under_way_ends_with_closed_when_the_node_is_closed() -> None:
+    async def main() -> None:
+        async with cluster(2) as (one, other):
+            other.handle("stuck", stuck, attempts=1, period=60)
+            await soon(lambda: one.members[other.id].messages)
+            under_way = [
+                asyncio.create_task(call)
+                for call in (
+                    one.request(other.id, "stuck"),
+                    one.request_any("stuck"),
+                    one.join(NOWHERE, timeout=60),
+                )
+            ]
+            replies = asyncio.create_task(anext(one.request_all("stuck")))
+            events = one.events()
+            await asyncio.sleep(0.05)
+            await asyncio.gather(one.close(), one.close())
+            results = await asyncio.gather(*under_way, return_exceptions=True)
+            assert [type(result) for result in results] == [Closed] * 3
+            assert isinstance((await replies).error, Closed)
+            assert [type(event).__name__ async for event in events] == []
+            await one.close()
+            for call in (one.request(other.id, "stuck"), one.join(other.info.router), one.leave()):
+                with pytest.raises(Closed, match="the node was closed"):
+                    await call
+            with pytest.raises(Closed):
+                print(one.members)
+
+    run(main())
+
+
+def test_a_join_under_way_ends_when_the_node_leaves() -> None:
+    async def main() -> None:
+        async with silk.Node() as node:
+            joining = asyncio.create_task(node.join(NOWHERE, timeout=60))
+            await asyncio.sleep(0.05)
+            await node.leave()
+            with pytest.raises(NotJoined):
+                await joining
+
+    run(main())
+
+
+def test_a_node_that_was_never_opened_says_so_and_has_nothing_to_close() -> None:
+    async def main() -> None:
+        node = silk.Node()
+        for call in (node.join(NOWHERE), node.leave(), node.request("x", "y"), node.broadcast("y")):
+            with pytest.raises(Closed, match="not open"):
+                await call
+        with pytest.raises(Closed, match="not open"):
+            print(node.info)
+        await node.close()
+
+    run(main())
+
+
+def test_a_node_is_opened_once() -> None:
+    async def main() -> None:
+        node = silk.Node()
+        async with node:
+            with pytest.raises(Closed, match="once"):
+                await node.open()
+            assert node.info
+        with pytest.raises(Closed, match="once"):
+            await node.open()
+
+    run(main())
+
+
+def test_a_node_leaves_no_descriptor_behind() -> None:
+    import psutil
+
+    async def main() -> None:
+        async with cluster(3):
+            pass
+
+    run(main())
+    before = psutil.Process().num_fds()
+    for _ in range(3):
+        run(main())
+    assert psutil.Process().num_fds() <= before
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"keepalive": 0.001},
+        {"keepalive": 4000},
+        {"keepalive": float("nan")},
+        {"name": "x" * 256},
+        {"router": "udp://127.0.0.1:1"},
+        {"router": "tcp://127.0.0.1"},
+        {"pub": "tcp://127.0.0.1:65536"},
+        {"pub": "inproc://a"},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(LocalProtocolError):
+        silk.Node(**settings)
+
+
+# Asking and telling.
+
+
+def test_a_request_returns_what_the_handler_returned() -> None:
+    async def main() -> None:
+        async with cluster(2) as (one, other):
+
+            @other.handle("plain")
+            def plain(data: Any) -> Any:
+                return {"got": data}
+
+            @other.handle("coroutine", attempts=5, period=0.5)
+            async def coroutine(data: Any) -> Any:
+                await asyncio.sleep(0.01)
+                return [data, data]
+
+            await soon(lambda: len(one.members[other.id].messages) == 2)
+            assert one.members[other.id].messages["coroutine"] == silk.Handling(5, 0.5)
+            for data in (None, 0, "", "ü\U0001f600", [1, [2.5]], {"a": {"b": None}}, True):
+                assert await one.request(other.id, "plain", data) == {"got": data}
+                assert await one.request(other.id, "coroutine", data) == [data, data]
+            assert plain(1) == {"got": 1}
+
+    run(main())
+
+
+def test_whom_to_ask_must_be_there_and_know_the_type() -> None:
+    async def main() -> None:
+        async with cluster(2) as (one, other):
+            with pytest.raises(NoSuchNode, match="nobody-here"):
+                await one.request("nobody-here", "echo")
+            with pytest.raises(NoSuchNode):
+                await one.request(one.id, "echo")
+            with pytest.raises(NoSuchNode):
+                await one.tell("nobody-here", "echo")
+            with pytest.raises(NobodyHandles, match="nobody handles 'echo' here"):
+                await one.request(other.id, "echo")
+            for asking in (one.request_any("echo"), anext(one.request_all("echo")), one.tell_any("echo")):
+                with pytest.raises(NobodyHandles, match="no member handles 'echo'"):
+                    await asking
+            await one.broadcast("echo")  # to all who handle it, and that is nobody
+
+    run(main())
+
+
+@pytest.mark.parametrize("type", ["", "_ka", "_mine", "x" * 256, "\ud800", "a\nb"])
+def test_a_type_that_is_none_of_a_programs_own_is_refused(type: str) -> None:
+    async def main() -> None:
+        async with cluster(2) as (one, other):
+            with pytest.raises(LocalProtocolError):
+                one.handle(type, print)
+            for saying in (
+                one.request(other.id, type),
+                one.request_any(type),
+                anext(one.request_all(type)),
+                one.tell(other.id, type),
+                one.tell_any(type),
+                one.broadcast(type),
+            ):
+                with pytest.raises(LocalProtocolError):
+                    await saying
+
+    run(main())
+
+
+@pytest.mark.parametrize("handling", [{"attempts": 0}, {"attempts": 101}, {"period": 0.001}, {"period": 3601}])
+def test_a_declaration_that_makes_no_sense_is_refused(handling: dict[str, Any]) -> None:
+    with pytest.raises(LocalProtocolError):
+        silk.Node().handle("resize", print, **handling)
+
+
+def test_a_message_of_1_mib_is_sent_and_one_byte_more_is_not() -> None:
+    async def main() -> None:
+        async with cluster(2) as (one, other):
+            other.handle("length", len)
+            came: list[int] = []
+            other.handle("note", lambda data: came.append(len(data)))
+            await soon(lambda: len(one.members[other.id].messages) == 2)
+            most = data_that_makes(MAX_MESSAGE, one, other, "length")
+            assert await one.request(other.id, "length", most) == len(most)
+            for saying in (
+                one.request(other.id, "length", most + "x"),
+                one.request_any("length", most + "x"),
+                anext(one.request_all("length", most + "x")),
+                one.tell(other.id, "length", most + "x"),
+                one.tell_any("length", most + "x"),
+                one.broadcast("length", most + "x" * 100),
+            ):
+                with pytest.raises(TooLarge, match="longer than 1048576"):
+                    await saying
+            # `silent` makes it longer, `_all` shorter.
+            await one.tell(other.id, "note", most[:-20])
+            await soon(lambda: came == [len(most) - 20])
+            assert other.dropped == 0
+            assert await one.request(other.id, "length", "") == 0
+
+    run(main())
+
+
+@pytest.mark.parametrize("data", [b"bytes", {1, 2}, float("nan"), float("inf"), object(), {(1, 2): 3}])
+def test_data_that_json_cannot_say_is_refused_before_it_is_sent(data: Any) -> None:
+    async def main() -> None:
+        async with cluster(2) as (one, other):
+            other.handle("echo", lambda data: data)
+            await soon(lambda: one.members[other.id].messages)
+            for saying in (
+                one.request(other.id, "echo", data),
+                one.request_any("echo", data),
+                anext(one.request_all("echo", data)),
+                one.tell(other.id, "echo", data),
+                one.tell_any("echo", data),
+                one.broadcast("echo", data),
+            ):
+                with pytest.raises(LocalProtocolError, match="cannot be said in JSON"):
+                    await saying
+
+    run(main())
+
+
+def test_data_nested_without_end_is_refused_and_what_holds_itself_too() -> None:
+    async def main() -> None:
+        deep: list[Any] = []
+        for _ in range(100_000):
+            deep = [deep]
+        own: list[Any] = []
+        own.append(own)
+        async with cluster(2) as (one, other):
+            for data in (deep, own):
+                with pytest.raises(LocalProtocolError):
+                    await one.tell(other.id, "note", data)
+        while deep:
+            deep = deep.pop()
+
+    run(main())
+
+
+def test_of_equal_nodes_each_has_as_many_requests_as_the_others() -> None:
+    async def main() -> None:
+        async with cluster(4) as (asker, *workers):
+            counts = dict.fromkeys((worker.id for worker in workers), 0)
+            for worker in workers:
+
+                async def work(data: Any, id: str = worker.id) -> None:
+                    counts[id] += 1
+                    await asyncio.sleep(0.02)
+
+                worker.handle("work", work, period=30)
+            await soon(lambda: all(asker.members[worker.id].messages for worker in workers))
+            for _ in range(15):  # one after the other
+                await asker.request_any("work")
+            assert set(counts.values()) == {5}
+            await asyncio.gather(*(asker.request_any("work") for _ in range(60)))  # all at once
+            assert set(counts.values()) == {25}
+            for _ in range(30):
+                await asker.tell_any("work")
+            await soon(lambda: set(counts.values()) == {35})
+
+    run(main())
+
+
+def test_of_two_nodes_the_faster_has_more_to_do() -> None:
+    async def main() -> None:
+        async with cluster(3) as (asker, fast, slow):
+            counts = {fast.id: 0, slow.id: 0}
+
+            def working(node: silk.Node, seconds: float) -> None:
+                async def work(data: Any) -> None:
+                    counts[node.id] += 1
+                    await asyncio.sleep(seconds * time_factor())
+
+                node.handle("work", work, period=60)
+
+            working(fast, 0.01)
+            working(slow, 0.1)
+            await soon(lambda: all(asker.members[node.id].messages for node in (fast, slow)))
+
+            async def ask() -> None:
+                for _ in range(15):
+                    await asker.request_any("work")
+
+            await asyncio.gather(*(ask() for _ in range(6)))
+            assert sum(counts.values()) == 90
+            assert counts[fast.id] > 3 * counts[slow.id]
+            assert counts[slow.id] >= 6
+
+    run(main())
+
+
+def test_all_who_handle_a_type_are_asked_and_their_replies_come_as_they_are_ready() -> None:
+    async def main() -> None:
+        async with cluster(6) as (asker, quick, slow, failing, mute, bystander):
+            quick.handle("state", lambda data: data)
+
+            async def later(data: Any) -> str:
+                await asyncio.sleep(0.1)
+                return "slow"
+
+            def fails(data: Any) -> None:
+                raise OSError("no disk")
+
+            slow.handle("state", later)
+            failing.handle("state", fails)
+            mute.handle("state", stuck, attempts=2, period=0.2 * time_factor())
+            bystander.handle("other", print)
+            await soon(lambda: sum("state" in info.messages for info in asker.members.values()) == 4)
+            replies = [reply async for reply in asker.request_all("state", "quick")]
+            told = {reply.node.id: (reply.data, type(reply.error), str(reply.error)) for reply in replies}
+            assert {reply.node.id for reply in replies[:2]} == {quick.id, failing.id}
+            assert [reply.node.id for reply in replies[2:]] == [slow.id, mute.id]
+            assert told[quick.id] == ("quick", type(None), "None")
+            assert told[slow.id] == ("slow", type(None), "None")
+            assert told[failing.id] == (None, HandlerFailed, "n3: no disk")
+            assert told[mute.id][:2] == (None, NoReply)
+
+    run(main())
+
+
+def test_a_member_that_leaves_amid_a_request_to_all_is_one_of_the_errors() -> None:
+    async def main() -> None:
+        async with cluster(3) as (asker, stays, leaves):
+            for node in (stays, leaves):
+                node.handle("state", stuck if node is leaves else lambda data: "here", period=60)
+            await soon(lambda: all(info.messages for info in asker.members.values()))
+            await hear_each_other(asker, leaves)
+            replies: list[silk.Reply] = []
+            async for reply in asker.request_all("state"):
+                replies.append(reply)
+                if len(replies) == 1:
+                    await leaves.leave()
+            assert [(reply.node.id, reply.data) for reply in replies] == [(stays.id, "here"), (leaves.id, None)]
+            assert isinstance(replies[1].error, NoReply)
+            assert "has left" in str(replies[1].error)
+
+    run(main())
+
+
+def test_who_looks_no_further_for_replies_leaves_nothing_behind() -> None:
+    async def main() -> None:
+        async with cluster(3) as (asker, quick, mute):
+            quick.handle("state", lambda data: "here")
+            mute.handle("state", stuck, period=60)
+            await soon(lambda: all(info.messages for info in asker.members.values()))
+            replies = asker.request_all("state")
+            async for reply in replies:
+                assert reply.node.id == quick.id
+                break
+            await replies.aclose()
+            # With nothing outstanding at either, they take turns.
+            mute.handle("state", lambda data: "now")
+            assert {await asker.request_any("state") for _ in range(2)} == {"here", "now"}
+
+    run(main())
+
+
+def test_a_request_that_is_cancelled_is_not_sent_again() -> None:
+    async def main() -> None:
+        async with cluster(2) as (asker, other):
+            came: list[Any] = []
+
+            async def never(data: Any) -> None:
+                came.append(data)
+                await asyncio.Event().wait()
+
+            other.handle("never", never, attempts=5, period=0.05)
+            await soon(lambda: asker.members[other.id].messages)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.02):
+                    await asker.request(other.id, "never")
+            other.handle("other", print)
+            await asyncio.sleep(0.2)
+            assert len(came) == 1
+
+    run(main())
+
+
+def test_a_broadcast_comes_to_those_who_handle_its_very_type() -> None:
+    async def main() -> None:
+        async with cluster(4) as (teller, re, resize, both):
+            came: dict[str, list[str]] = {name: [] for name in ("re", "resize", "both re", "both resize")}
+            re.handle("re", came["re"].append)
+            resize.handle("resize", came["resize"].append)
+            both.handle("re", came["both re"].append)
+            both.handle("resize", came["both resize"].append)
+            teller.handle("re", pytest.fail)  # not to itself
+            await hear_each_other(teller, re, resize, both)
+            for number in range(10):
+                await teller.broadcast("re", f"re {number}")
+                await teller.broadcast("resize", f"resize {number}")
+                await teller.broadcast("resized", "?")
+                await teller.broadcast("r", "?")
+            await soon(lambda: sum(map(len, came.values())) == 40)
+            res = [f"re {number}" for number in range(10)]
+            resizes = [f"resize {number}" for number in range(10)]
+            assert came == {"re": res, "resize": resizes, "both re": res, "both resize": resizes}
+            assert re.dropped == resize.dropped == both.dropped == 0
+
+    run(main())
+
+
+def test_a_type_that_is_handled_later_becomes_known_to_all_and_its_broadcasts_come() -> None:
+    async def main() -> None:
+        async with cluster(3) as (one, *others):
+            diaries = [Diary(node) for node in others]
+            came: list[Any] = []
+            one.handle("late", came.append)
+            await soon(lambda: all("late" in node.members[one.id].messages for node in others))
+            await soon(lambda: all(diary.of(one) == ["Changed"] for diary in diaries))
+            await others[0].request_any("late", 1)
+            async with asyncio.timeout(5 * time_factor()):
+                while 2 not in came:
+                    await others[1].broadcast("late", 2)
+                    await asyncio.sleep(0.01)
+            for diary in diaries:
+                diary.events.close()
+
+    run(main())
+
+
+def test_a_thousand_requests_at_once_are_all_answered_with_their_own_reply() -> None:
+    async def main() -> None:
+        async with cluster(3) as (asker, *workers):
+            for worker in workers:
+                worker.handle("double", lambda data: 2 * data, period=20)
+            await soon(lambda: all(info.messages for info in asker.members.values()))
+            replies = await asyncio.gather(*(asker.request_any("double", number) for number in range(1000)))
+            assert replies == [2 * number for number in range(1000)]
+            assert [node.dropped for node in (asker, *workers)] == [0, 0, 0]
+
+    run(main(), debug=False)
+
+
+def test_what_happens_to_members_is_told_in_order_to_each_who_listens() -> None:
+    async def main() -> None:
+        async with cluster(1) as [node]:
+            diaries = [Diary(node) for _ in range(3)]
+            diaries[2].events.close()
+            async with silk.Node(name="guest", keepalive=keepalive()) as guest:
+                await guest.join(node.info.router)
+                await hear_each_other(guest, node)
+                guest.handle("more", print)
+                await soon(lambda: len(node.members[guest.id].messages) == 2)
+                await guest.leave()
+                await soon(lambda: not node.members)
+            await soon(lambda: len(diaries[0].entries) == 4)
+            await soon(lambda: len(diaries[1].entries) == 4)
+            assert diaries[0].of(guest) == diaries[1].of(guest) == ["Joined", "Changed", "Changed", "Left"]
+            assert diaries[2].entries == []
+
+    run(main())
+
+
+def test_who_reads_no_events_is_told_in_the_end_that_it_missed_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skywalker.silk.events.MAX_UNREAD", 5)
+
+    async def main() -> None:
+        async with cluster(2) as (node, restless):
+            events = node.events()
+            for _ in range(4):
+                await restless.leave()
+                await soon(lambda: not node.members)
+                await restless.join(node.info.router)
+            read = [await anext(events) for _ in range(5)]
+            assert [type(event).__name__ for event in read] == ["Left", "Joined", "Left", "Joined", "Left"]
+            with pytest.raises(Closed, match="more than 5 events were not read"):
+                await anext(events)
+
+    run(main())
+
+
+def test_who_has_joined_knows_everybody_and_everybody_knows_what_it_handles_since() -> None:
+    async def main() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            nodes = [await stack.enter_async_context(silk.Node(keepalive=keepalive())) for _ in range(6)]
+            seed, *others = nodes
+            for number, node in enumerate(others, 1):
+                await node.join(seed.info.router)
+                assert len(node.members) == number
+                # Right after it, while the others may still be told of a node that handles nothing.
+                node.handle("late", lambda data: data)
+            await soon(lambda: all(len(handlers(node)) == 5 - (node is not seed) for node in nodes))
+
+    def handlers(node: silk.Node) -> list[silk.NodeInfo]:
+        return [member for member in node.members.values() if "late" in member.messages]
+
+    run(main())
