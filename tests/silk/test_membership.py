@@ -85,8 +85,9 @@ def sent(actions: list[Action]) -> list[Message]:
 def test_a_join_is_answered_with_the_cluster_and_makes_a_member(dest: str) -> None:
     alone = Alone().meets("b")
     actions = alone.hears(JOIN, info("a").as_map(), dest=dest, id="unique_id")
-    assert actions[:2] == [Listen("tcp://a:2"), Joined(info("a"))]
-    (answer,) = actions[2:]
+    # Part first: what was sent there before cannot have been for this one.
+    assert actions[:3] == [Part("tcp://a:1"), Listen("tcp://a:2"), Joined(info("a"))]
+    (answer,) = actions[3:]
     assert isinstance(answer, Send)
     assert answer.endpoint == "tcp://a:1"
     assert (answer.message.src, answer.message.dest) == ("me", "a")
@@ -107,7 +108,7 @@ def test_a_connect_is_answered_with_what_the_node_says_of_itself() -> None:
     alone = Alone()
     told = info("a", messages={"draw": Handling(2, 0.1)}).as_map()
     actions = alone.hears(CONNECT, told, id="7")
-    assert actions[:2] == [Listen("tcp://a:2"), Joined(NodeInfo.parse(told))]
+    assert actions[:3] == [Part("tcp://a:1"), Listen("tcp://a:2"), Joined(NodeInfo.parse(told))]
     (answer,) = sent(actions)
     assert (answer.type, answer.reply, answer.data) == (REPLY, "7", ME.as_map())
     assert alone.node.member("a") == NodeInfo.parse(told)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from skywalker.cli import exits, terminal
 from skywalker.cli.silk import words
 from skywalker.cli.silk.options import JOIN_S, MOMENT_S, Asked
 from skywalker.errors import NoReply, NoSuchNode, SkywalkerError, TimedOut
 from skywalker.silk import Node, NodeInfo, ask
-
-MEET_S: Final = 2.0
-"""Seconds for the members that we were told of to answer, before we go on without them."""
 
 Seconds = TypeVar("Seconds", float, None)
 
@@ -42,12 +38,7 @@ class Errand:
 
     async def _run(self, join: str, do: Do, told: list[NodeInfo]) -> int:
         async with Node(**self._asked.settings(join)) as node:
-            events = node.events()
             await node.join(join, self._left(JOIN_S))
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(MEET_S, self._left(MEET_S))):
-                    while not {each.id for each in told} <= node.members.keys():
-                        await anext(events)
             self._missing = [each for each in told if each.id not in node.members]
             return await do(node)
 

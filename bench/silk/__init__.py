@@ -1,0 +1,1 @@
+"""Silk's membership in simulated time: what it says how often, and how soon all know."""

@@ -1,0 +1,528 @@
+"""Whole clusters in simulated time: whoever lives is known to all, whoever is dead goes in time, and nobody flaps."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from bench.silk.simulation import DELAY_S, Network, Node
+from skywalker.deadlines import PRECISION_S
+from skywalker.silk import pace
+from skywalker.silk.actions import Event, Failed, Joined, Left, Recovered, Suspected
+from skywalker.wire.silk import CONNECT, FAIL, KEEPALIVE, REPLY, Message
+
+PERIOD_S = 1.0
+LOSS = 0.05
+
+# The bounds that are promised, in seconds, with a period of one.
+STORM_S = 5.0  # until sixty who join at once all know each other
+LOSSY_STORM_S = 12.0  # the same where messages are lost
+HEAL_PART = 0.1  # of the time that a cut lasted, until its sides meet
+MEET_S = 5.0  # from when they meet until all know all
+LEAVE_S = 0.05
+WAKE_S = 2.0
+
+
+def death_s(nodes: int, delay_s: float = DELAY_S, period_s: float = PERIOD_S) -> float:
+    """Return the seconds within which a dead node is gone everywhere.
+
+    Three periods of silence and one of questions, from the last that it said; the part of one over which what
+    others report is spread; and what each of the looks after it may be late.
+    """
+    spread = min(1.0, nodes / pace.CROWD)
+    return (pace.SILENT + 1 + spread) * period_s + delay_s + (pace.PROBES + 2) * PRECISION_S
+
+
+def cluster(nodes: int, seed: int, **network: float) -> tuple[Network, list[Node]]:
+    """Return nodes that know each other, each somewhere in its period, with nothing counted so far."""
+    made = Network(seed, **network)  # type: ignore[arg-type]
+    some = made.add(nodes)
+    made.acquaint(some)
+    made.run(2 * PERIOD_S)
+    made.forget()
+    return made, some
+
+
+def is_gone(network: Network, *nodes: Node) -> Callable[[], bool]:
+    return lambda: not any(network.knowing(node) for node in nodes)
+
+
+def about(events: Sequence[Event]) -> set[str]:
+    return {event.node.id for event in events}
+
+
+# Joining.
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("loss", [0.0, LOSS])
+@pytest.mark.parametrize("seeds", [1, 3, 60])
+def test_all_who_join_at_once_know_each_other_soon(seeds: int, loss: float, seed: int) -> None:
+    network = Network(seed, loss=loss)
+    chance = random.Random(seed)
+    nodes = network.add(60)
+    for number, node in enumerate(nodes[1:], start=1):
+        network.join(node, nodes[chance.randrange(min(number, seeds))])
+    network.until(network.agree, within=LOSSY_STORM_S if loss else STORM_S)
+    assert network.told(Failed, Left) == []
+    for node in nodes:
+        assert about(node.told(Joined)) == {other.id for other in nodes} - {node.id}
+        assert len(node.told(Joined)) == 59
+        assert [node.membership.member(other.id) for other in nodes if other is not node] == [
+            other.membership.me for other in nodes if other is not node
+        ]
+    assert all(len(node.reached) == 1 for node in nodes[1:])
+    network.run(10)
+    assert network.agree()
+
+
+def test_two_hundred_join_nearly_as_soon() -> None:
+    network = Network(1, frames=False)
+    nodes = network.add(200)
+    chance = random.Random(1)
+    for number, node in enumerate(nodes[1:], start=1):
+        network.join(node, nodes[chance.randrange(number)])
+    network.until(network.agree, within=2 * STORM_S)
+    assert network.told(Failed, Left) == []
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_late_joiner_is_known_to_all_within_a_few_delays(seed: int) -> None:
+    network, nodes = cluster(50, seed)
+    (late,) = network.add()
+    network.join(late, nodes[7])
+    # Asking one, its answer, and a word to each.
+    assert network.until(network.agree, within=1, every=DELAY_S / 10) <= 3 * DELAY_S + 0.002
+    assert len(network.told(Joined)) == 100
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_seed_that_is_not_there_yet_is_waited_for(seed: int) -> None:
+    network = Network(seed, keeps=seed == 1)
+    nodes = network.add(5)
+    network.kill(nodes[0])
+    for node in nodes[1:]:
+        network.join(node, nodes[0])
+    network.run(20)
+    assert not any(node.membership.members or node.reached for node in nodes[1:])
+    network.restart(nodes[0])
+    network.until(network.agree, within=HEAL_PART * 20 + MEET_S)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_two_clusters_become_one_when_any_of_one_joins_any_of_the_other(seed: int) -> None:
+    network = Network(seed)
+    some, others = network.add(20), network.add(20)
+    network.acquaint(some)
+    network.acquaint(others)
+    network.run(10)
+    network.join(some[3], others[5])
+    network.until(network.agree, within=STORM_S)
+    assert network.told(Failed, Left) == []
+
+
+# Nothing happens.
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_nobody_flaps_though_messages_are_lost(seed: int) -> None:
+    network, _ = cluster(100, seed, loss=LOSS)
+    network.run(120)
+    assert network.told(Failed, Joined, Left) == []
+    # Some are doubted, which is what the questions are for.
+    assert 0 < len(network.told(Suspected)) < 0.001 * 100 * 99 * 120
+    assert abs(len(network.told(Suspected)) - len(network.told(Recovered))) <= 2
+    assert network.agree()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_messages_that_come_twice_and_out_of_order_change_nothing(seed: int) -> None:
+    network, nodes = cluster(30, seed, duplication=0.5, delay_s=0.4)
+    network.run(20)
+    assert network.told(Failed, Joined, Left, Suspected) == []
+    # Nor where much is said.
+    late = network.add(10)
+    for node in late:
+        network.join(node, nodes[3])
+    network.until(network.agree, within=STORM_S)
+    network.run(30)
+    assert network.told(Failed, Left) == []
+    assert len(network.told(Joined)) == 2 * 10 * 30 + 10 * 9
+
+
+def test_in_the_steady_state_nothing_is_said_but_signs_of_life() -> None:
+    network, nodes = cluster(30, 1)
+    network.run(100)
+    assert network.messages.keys() == {KEEPALIVE}
+    assert network.messages[KEEPALIVE] == pytest.approx(30 * 29 * 100, rel=0.02)
+    assert all(node.membership.dropped == 0 for node in nodes)
+
+
+def test_members_may_have_periods_of_their_own() -> None:
+    network = Network(1, period_s=4.0)
+    slow_ones = network.add(5)
+    network.period_s = 0.25
+    quick_ones = network.add(5)
+    network.acquaint([*slow_ones, *quick_ones])
+    network.run(20)
+    assert network.told(Failed, Suspected) == []
+    network.kill(quick_ones[0])
+    network.until(is_gone(network, quick_ones[0]), within=death_s(10, period_s=0.25))
+    network.kill(slow_ones[0])
+    assert network.until(is_gone(network, slow_ones[0]), within=death_s(10, period_s=4.0)) > 3 * 4.0 - 0.5
+
+
+# Death.
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("nodes", "loss", "delay_s"), [(3, 0.0, 0.01), (10, 0.3, 0.01), (100, LOSS, 0.01), (40, 0, 0.3)]
+)
+def test_the_dead_are_gone_in_time_and_nobody_else_is(nodes: int, loss: float, delay_s: float, seed: int) -> None:
+    network, members = cluster(nodes, seed, loss=loss, delay_s=delay_s)
+    dead = members[: max(1, nodes // 10)]
+    for each in dead:
+        network.kill(each)
+    took = network.until(is_gone(network, *dead), within=death_s(nodes, delay_s))
+    assert loss or took > pace.SILENT * PERIOD_S
+    if loss < 0.3:
+        assert about(network.told(Failed)) == {each.id for each in dead}
+        assert len(network.told(Failed)) == len(dead) * (nodes - len(dead))
+        network.until(network.agree, within=1)
+        network.run(20)
+        assert network.told(Joined) == []
+
+
+def test_a_failure_is_told_by_few() -> None:
+    network, members = cluster(100, 1)
+    network.kill(members[0])
+    network.until(is_gone(network, members[0]), within=death_s(100))
+    network.run(3)
+    # One broadcast is 98 messages. All notice within a delay of each other, and have a period to speak.
+    assert network.messages[FAIL] <= 5 * 98
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_half_of_a_cluster_may_die_at_once(seed: int) -> None:
+    network, members = cluster(40, seed, loss=LOSS)
+    for each in members[:20]:
+        network.kill(each)
+    network.until(is_gone(network, *members[:20]), within=death_s(40))
+    network.until(network.agree, within=2)
+    assert len(network.told(Failed)) == 20 * 20
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_another_node_at_the_endpoint_of_a_dead_one_replaces_it_at_once(seed: int) -> None:
+    network, members = cluster(20, seed)
+    new = network.restart(members[4])
+    network.join(new, members[9])
+    network.until(network.agree, within=0.1, every=0.01)
+    assert about(network.told(Failed)) == {members[4].id}
+    assert len(network.told(Failed)) == 19
+    assert about([event for node in members for event in node.told(Joined)]) == {new.id}
+    network.run(20)
+    assert network.agree()
+    assert len(network.told(Failed)) == 19
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_seed_that_comes_back_as_another_node_finds_its_cluster(seed: int) -> None:
+    network = Network(seed)
+    nodes = network.add(10)
+    for node in nodes[1:]:
+        network.join(node, nodes[0])
+    network.until(network.agree, within=STORM_S)
+    network.restart(nodes[0])  # which joins nobody: it is the first
+    network.until(network.agree, within=death_s(10) + HEAL_PART * death_s(10) + MEET_S)
+
+
+# Cuts.
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("loss", [0.0, LOSS])
+@pytest.mark.parametrize(("nodes", "part", "lasts_s"), [(30, 15, 20), (30, 1, 60), (3, 1, 300), (30, 10, 5.5)])
+def test_both_sides_of_a_cut_go_on_and_become_one_again(
+    nodes: int, part: int, lasts_s: float, loss: float, keeps: bool
+) -> None:
+    network, members = cluster(nodes, 1, loss=loss)
+    network.keeps = keeps
+    some, others = members[:part], members[part:]
+    network.cut(some, others)
+    network.run(death_s(nodes))
+    for side in (some, others):
+        assert {node.id for node in side} == {side[0].id, *side[0].membership.members}
+        assert len({node.membership.version for node in side}) == 1
+    assert len(network.told(Failed)) == 2 * part * (nodes - part)
+    network.run(lasts_s - death_s(nodes))
+    assert len(network.told(Failed)) == 2 * part * (nodes - part)
+    assert network.told(Joined) == []
+    network.forget()
+    network.heal()
+    network.until(network.agree, within=max(pace.VISIT_S, HEAL_PART * lasts_s) + (2 * MEET_S if loss else MEET_S))
+    network.run(20)
+    assert network.agree()
+    assert network.told(Failed, Left) == []
+    assert len(network.told(Joined)) == 2 * part * (nodes - part)
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("part", [1, 10, 19])
+def test_who_is_not_heard_fails_though_it_hears_all_and_comes_back(part: int, keeps: bool) -> None:
+    network, members = cluster(20, 1)
+    network.keeps = keeps
+    mute, others = members[:part], members[part:]
+    network.cut(mute, others, both_ways=False)
+    network.run(death_s(20))
+    for node in others:
+        assert {node.id, *node.membership.members} == {each.id for each in others}
+    for node in mute:
+        # It hears that it failed, and all the same that they live.
+        assert len(node.membership.members) == 19
+    network.run(20)
+    assert len(network.told(Failed)) == part * (20 - part), "once each, and nobody flaps"
+    assert network.told(Joined) == []
+    network.heal()
+    network.until(network.agree, within=HEAL_PART * 65 + MEET_S)
+    network.run(20)
+    assert network.agree()
+    assert len(network.told(Failed)) == part * (20 - part)
+
+
+@pytest.mark.parametrize("nodes", [3, 30])
+def test_one_link_that_is_cut_parts_two_and_disturbs_nobody_else(nodes: int) -> None:
+    network, members = cluster(nodes, 1)
+    one, other = members[:2]
+    network.cut([one], [other])
+    network.run(death_s(nodes))
+    assert len(network.told(Failed)) == 2
+    network.forget()
+    network.run(300)
+    assert network.told(Failed, Joined, Left) == []
+    assert all(len(node.membership.members) == nodes - 1 for node in members[2:])
+    # That they see other members than all others is looked at, but ever more rarely.
+    assert (sum(network.messages.values()) - network.messages[KEEPALIVE]) / nodes / 300 < 0.3
+    network.heal()
+    network.until(network.agree, within=pace.VISIT_CAP_S + MEET_S)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_those_who_joined_on_either_side_of_a_cut_meet_when_it_heals(seed: int) -> None:
+    network, members = cluster(10, seed)
+    some, others = members[:5], members[5:]
+    here, there = network.add(), network.add()
+    network.cut([*some, *here], [*others, *there])
+    network.run(death_s(10))
+    network.join(*here, some[0])
+    network.join(*there, others[0])
+    network.run(10)
+    assert len(here[0].membership.members) == len(there[0].membership.members) == 5
+    network.heal()
+    network.until(network.agree, within=HEAL_PART * 20 + MEET_S)
+    assert len(network.live) == 12
+
+
+# Leaving.
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("nodes", [2, 30])
+def test_who_leaves_is_gone_at_once_and_stays_gone(nodes: int, seed: int) -> None:
+    network, members = cluster(nodes, seed)
+    gone = members[0]
+    network.leave(gone)
+    assert gone.membership.members == {}
+    network.until(is_gone(network, gone), within=LEAVE_S, every=0.005)
+    assert about(network.told(Left)) == {gone.id}
+    assert len(network.told(Left)) == nodes - 1
+    network.forget()
+    network.run(30)
+    assert gone.membership.members == {}
+    assert network.told(Failed, Joined, Left) == []
+    assert gone.membership.wait(network.now) is None
+    assert network.messages.keys() <= {KEEPALIVE}
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 1.0, 30.0, 100.0])
+def test_who_has_left_may_join_again_whenever_it_likes(pause_s: float) -> None:
+    network, members = cluster(20, 1)
+    network.leave(members[0])
+    network.run(pause_s)
+    network.join(members[0], members[1])
+    network.until(network.agree, within=MEET_S)
+    network.run(20)
+    assert network.agree()
+    assert network.told(Failed) == []
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_leave_that_not_all_have_heard_ends_as_a_failure_for_them(seed: int) -> None:
+    network, members = cluster(20, seed)
+    network.cut(members[:1], members[10:], both_ways=False)
+    network.keeps = False
+    network.leave(members[0])
+    network.run(LEAVE_S)
+    network.heal()
+    assert len(network.knowing(members[0])) == 10
+    network.until(is_gone(network, members[0]), within=death_s(20))
+    # Nobody who heard the leave was talked out of it.
+    assert (len(network.told(Left)), len(network.told(Failed)), network.told(Joined)) == (9, 10, [])
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
+def test_a_word_that_its_sender_has_overtaken_with_its_leave_makes_no_member_for_long(seed: int) -> None:
+    network, members = cluster(10, seed, delay_s=0.3, duplication=0.3)
+    members[0].membership.change(members[0].membership.me)
+    network.leave(members[0])
+    network.run(0.6)
+    assert network.knowing(members[0]), "or else this shows nothing"
+    network.until(is_gone(network, members[0]), within=death_s(10, 0.3))
+    network.forget()
+    network.run(120)
+    assert network.told(Joined, Failed) == []
+
+
+def test_all_may_leave_one_after_the_other() -> None:
+    network, members = cluster(10, 1)
+    for node in members:
+        network.leave(node)
+        network.run(LEAVE_S)
+        assert not network.live or network.agree()
+    network.run(20)
+    assert network.told(Failed, Joined) == []
+
+
+# Hanging.
+
+
+@pytest.mark.parametrize("reads_first", [True, False])
+@pytest.mark.parametrize(("nodes", "lasts_s"), [(2, 10.0), (20, 6.0), (20, 100.0), (60, 10.0)])
+def test_a_node_that_hangs_fails_and_is_a_member_again_once_it_goes_on(
+    nodes: int, lasts_s: float, reads_first: bool
+) -> None:
+    network, members = cluster(nodes, 1)
+    network.freeze(members[0])
+    network.until(is_gone(network, members[0]), within=death_s(nodes))
+    network.run(lasts_s - 5)
+    network.thaw(members[0], reads_first=reads_first)
+    network.until(network.agree, within=WAKE_S)
+    assert about(network.told(Failed)) == {members[0].id}
+    assert about(network.told(Joined)) == {members[0].id}
+    assert len(network.told(Failed)) == len(network.told(Joined)) == nodes - 1
+    network.run(20)
+    assert network.agree()
+
+
+@pytest.mark.parametrize("reads_first", [True, False])
+def test_one_that_hangs_for_less_than_three_periods_is_not_even_missed(reads_first: bool) -> None:
+    network, members = cluster(20, 1)
+    network.freeze(members[0])
+    network.run(1.9)
+    network.thaw(members[0], reads_first=reads_first)
+    network.run(20)
+    assert [event for node in members[1:] for event in node.told(Suspected, Failed, Joined)] == []
+    assert network.told(Failed, Joined) == []
+
+
+@pytest.mark.parametrize("reads_first", [True, False])
+def test_one_that_hung_and_heard_nothing_of_its_failure_notices_by_what_others_see(reads_first: bool) -> None:
+    network, members = cluster(20, 1)
+    network.freeze(members[0])
+    network.until(is_gone(network, members[0]), within=death_s(20))
+    network.run(2)
+    members[0].inbox.clear()
+    network.thaw(members[0], reads_first=reads_first)
+    network.until(network.agree, within=2 * WAKE_S)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_many_that_hang_together_are_members_again(seed: int) -> None:
+    network, members = cluster(30, seed)
+    for node in members[:15]:
+        network.freeze(node)
+    network.run(30)
+    assert all(len(node.membership.members) == 14 for node in members[15:])
+    for node in members[:15]:
+        network.thaw(node, reads_first=seed == 1)
+    network.until(network.agree, within=2 * WAKE_S)
+    network.run(20)
+    assert network.agree()
+
+
+# Lies.
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_who_is_falsely_said_to_be_dead_is_asked_and_stays(seed: int) -> None:
+    network, members = cluster(20, seed)
+    liar, alive = members[:2]
+    for number in range(10):
+        for node in members[1:]:
+            network.forge(Message(liar.id, "_all", f"lie-{number}", FAIL, {"id": alive.id}), node)
+        network.run(3)
+    assert network.told(Failed, Joined, Left) == []
+    assert about(network.told(Suspected)) == {alive.id}, "they did ask"
+    assert len(network.told(Suspected)) == len(network.told(Recovered))
+    assert network.agree()
+
+
+def test_who_tells_of_nodes_that_are_not_there_makes_no_members() -> None:
+    network, members = cluster(5, 1)
+    liar, one = members[:2]
+    ghosts = {
+        f"ghost-{number}": {
+            "id": f"ghost-{number}",
+            "endpoints": {"router": f"tcp://ghost:{number}", "pub": f"tcp://ghost:{10_000 + number}"},
+        }
+        for number in range(1000)
+    }
+    data = {"cluster": ghosts, "me": liar.membership.me.as_map()}
+    network.forge(Message(liar.id, one.id, "lie", REPLY, data, reply="?"), one)
+    network.run(10)
+    assert network.told(Joined, Failed) == []
+    network.forget()
+    network.run(20)
+    assert network.messages.keys() == {KEEPALIVE}, "they are looked for, and not for long"
+    assert network.agree()
+
+
+def test_who_takes_the_endpoint_of_another_for_its_own_does_not_drive_it_out() -> None:
+    network, members = cluster(10, 1)
+    victim = members[3]
+    told = victim.membership.me.as_map() | {"id": "thief"}
+    for node in members:
+        if node is not victim:
+            network.forge(Message("thief", node.id, "1", CONNECT, told), node)
+    network.run(4 * DELAY_S)
+    assert about(network.told(Failed)) == {victim.id}
+    network.until(network.agree, within=2 * WAKE_S)
+    network.run(30)
+    assert network.agree()
+
+
+# A thousand.
+
+
+@pytest.mark.timeout(600)
+def test_a_thousand_stay_together_and_lose_the_dead_alone() -> None:
+    network = Network(1, loss=LOSS, frames=False)
+    nodes = network.add(1000)
+    network.acquaint(nodes)
+    network.run(1)
+    # Those who notice a period early, as something was lost, have all others ask, which takes long to simulate.
+    network.loss = 0.0
+    network.run(1)
+    assert network.told(Failed) == []
+    assert network.agree()
+    dead = nodes[::500]
+    for node in dead:
+        network.kill(node)
+    network.until(is_gone(network, *dead), within=death_s(1000), every=0.25)
+    network.until(network.agree, within=1)
+    failed = Counter(event.node.id for event in network.told(Failed))
+    assert failed == {node.id: 998 for node in dead}
