@@ -75,6 +75,8 @@ PURE = (
     "silk.actions",
     "silk.answers",
     "silk.doubts",
+    "silk.endpoints",
+    "silk.events",
     "silk.info",
     "silk.membership",
     "silk.pace",
@@ -82,7 +84,7 @@ PURE = (
     "silk.peers",
     "silk.requests",
     "silk.visits",
-    "silk.voice",
+    "silk.outbox",
 )
 IMPURE = {
     *("asyncio", "concurrent", "io", "logging", "multiprocessing", "os", "pathlib", "select", "selectors", "signal"),

@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from bench.errors import BenchError
-from skywalker.silk.actions import Action, Answer, Broadcast, Event, Ignore, Listen, Part, Reached, Send
+from skywalker.silk.actions import Action, Answer, Broadcast, Ignore, Listen, Part, Reached, Refused, Send
+from skywalker.silk.events import Event
 from skywalker.silk.info import NodeInfo
 from skywalker.silk.membership import Membership
 from skywalker.wire.silk import KEEPALIVE, Message
@@ -297,8 +298,7 @@ class Network:
             case Send(endpoint, message):
                 self._pass_on(node, self._bound.get(endpoint), self._framed(message), (node, endpoint))
             case Answer(message):
-                if (node, sender) not in self._cuts:
-                    self._carry(node, sender, self._framed(message))
+                self._framed(message)  # it is for strangers: a node reads nothing on the ways that it sends on
             case Broadcast(message):
                 listeners = self._listeners.get(node.pub, {})
                 ready = [each for each, since in listeners.items() if since <= self._tick]
@@ -318,6 +318,8 @@ class Network:
                 self._kept.pop((node, endpoint), None)
             case Reached(endpoint):
                 node.reached.append(endpoint)
+            case Refused():
+                pass  # it goes on to ask
             case event:
                 node.events.append((self.now, event))
 

@@ -63,8 +63,12 @@ class Told:
         except SkywalkerError as error:
             if not self.as_json:
                 raise
-            terminal.write(failed(error, started))
+            terminal.write(self.failed(error, started))
             raise click.exceptions.Exit(exits.of(error)) from error
+
+    def failed(self, error: SkywalkerError, started: float) -> bytes:
+        """Return the line for scripts about an error; `started` is when the call began, on the monotonic clock."""
+        return failed(error, started)
 
 
 def told_options(command: Command) -> Command:

@@ -62,9 +62,14 @@ def end_by_sigpipe() -> None:
 
 def complain(text: str) -> None:
     """Write one message to standard error, after the program's name."""
-    message = f"{painted('skywalker:', '31', STDERR)} {text}\n"
+    message = f"{painted('skywalker:', '31', STDERR)} {shown(text)}\n"
     with contextlib.suppress(OSError):  # there is nowhere left to say it
-        os.write(STDERR, message.encode(errors="backslashreplace"))
+        os.write(STDERR, message.encode())
+
+
+def shown(text: str) -> str:
+    """Return what others say as a terminal may have it: in one line, with no escapes."""
+    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def colourful(fd: int) -> bool:

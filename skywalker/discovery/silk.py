@@ -11,9 +11,10 @@ import socket
 import threading
 from typing import Final
 
-from skywalker.discovery.silk_access import IPC, SilkAccess, address_of, junction_of
+from skywalker.discovery.silk_access import SilkAccess
 from skywalker.discovery.source import Finding, Source
 from skywalker.errors import DiscoveryError, SkywalkerError
+from skywalker.silk.endpoints import IPC, address_of
 
 PAUSE_S: Final = 2.0
 """Seconds between looks: members tell each other of changes, and a stranger has to ask."""
@@ -53,8 +54,7 @@ class SilkSource(Source):
             except SkywalkerError as error:
                 causes.append(str(error))
             else:
-                found = map(junction_of, nodes)
-                return Finding(frozenset(address for address in found if address is not None), PAUSE_S)
+                return Finding(frozenset(node.serves for node in nodes if node.serves is not None), PAUSE_S)
         raise DiscoveryError(f"{self}: {'; '.join(causes)}")
 
     def close(self) -> None:
@@ -72,10 +72,13 @@ def require() -> None:
 
 def knock(endpoint: str) -> None:
     """Return if somebody takes connections there, whoever it is. Raises OSError."""
-    if endpoint.startswith(IPC):
+    address = address_of(endpoint)
+    if address is None:
         with socket.socket(socket.AF_UNIX) as sock:
             sock.settimeout(KNOCK_S)
             sock.connect(endpoint.removeprefix(IPC))
     else:
-        address = address_of(endpoint)
-        socket.create_connection((address.host, address.port), KNOCK_S).close()
+        try:
+            socket.create_connection((address.host, address.port), KNOCK_S).close()
+        except UnicodeError as error:
+            raise OSError(f"{address.host!r} cannot be a host name") from error

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-from typing import Final
 
-from skywalker.address import Address
 from skywalker.errors import LocalProtocolError
 from skywalker.limits import DEFAULT_SILK_PORT
 from skywalker.silk import endpoints
-from skywalker.silk.info import NodeInfo
-
-TCP: Final = "tcp://"
-IPC: Final = "ipc://"
+from skywalker.silk.endpoints import TCP, address_of
+from skywalker.silk.endpoints import beside as beside  # offered here too, to who sets up a member
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,39 +50,20 @@ def listening(text: str) -> str:
     return endpoint
 
 
-def beside(router: str) -> str:
-    """Return the endpoint for what is broadcast by who listens at this one, unless it is told another."""
-    return f"{router.rpartition(':')[0]}:0" if router.startswith(TCP) else f"{router}.pub"
-
-
 def host_of(endpoint: str) -> str | None:
     """Return the host of an endpoint to listen at, numeric as a rule; None if it is not of TCP."""
-    if not endpoint.startswith(TCP):
+    address = address_of(endpoint)
+    if address is None:
         return None
-    host = address_of(endpoint).host
-    return "0.0.0.0" if host == "*" else host
-
-
-def address_of(endpoint: str) -> Address:
-    """Return the host and port of an endpoint of TCP."""
-    host, _, port = endpoint.removeprefix(TCP).rpartition(":")
-    return Address(host.strip("[]"), 0 if port == "*" else int(port))
+    return "0.0.0.0" if address.host == "*" else address.host
 
 
 def _member(text: str) -> str:
     """Return an endpoint as members write their own."""
     endpoint = endpoints.endpoint(text)
-    if not endpoint.startswith(TCP):
-        return endpoint
     address = address_of(endpoint)
+    if address is None:
+        return endpoint
     if not address.port or address.host in endpoints.WILDCARDS or "/" in address.host:
         raise LocalProtocolError(f"{text} is nowhere in particular: write host:{DEFAULT_SILK_PORT}")
     return f"{TCP}{address}"
-
-
-def junction_of(node: NodeInfo) -> Address | None:
-    """Return where a member is reached as a node of skywalker, None if it says nothing of the kind."""
-    match node.junction:
-        case {"address": str(host), "port": int(port)} if host and type(port) is int and 0 < port < 65_536:
-            return Address(host, port)
-    return None

@@ -7,20 +7,23 @@ other side of a cut: whether its node lives, whoever dials it finds out. So for 
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from skywalker.address import Address
 from skywalker.discovery import pace
 from skywalker.discovery.silk import knock, require
-from skywalker.discovery.silk_access import SilkAccess, junction_of
+from skywalker.discovery.silk_access import SilkAccess
 from skywalker.discovery.source import Finding, Source
 from skywalker.errors import DiscoveryError, SkywalkerError, Unreachable
 from skywalker.members import Member
 
 if TYPE_CHECKING:
     from skywalker.silk.node import Node
+
+log: Final = logging.getLogger("skywalker.discovery")
 
 PAUSE_S: Final = 0.02
 """Seconds between looks at least, or a cluster that starts would be looked at for each of its nodes."""
@@ -47,7 +50,7 @@ class SilkMember(Source):
         self._access = access
         self._last = frozenset(last)
         self._news = threading.Condition()
-        self._told: frozenset[Address] | Exception | None = None  # what no look has returned yet
+        self._told: frozenset[Address] | DiscoveryError | None = None  # what no look has returned yet
         self._thread: threading.Thread | None = None
         self._end: Callable[[], object] | None = None  # while it is a member
         self._over = False
@@ -60,7 +63,7 @@ class SilkMember(Source):
                 self._thread.start()
             self._news.wait_for(lambda: self._told is not None)
             told, self._told = self._told, None
-        if isinstance(told, Exception):
+        if isinstance(told, DiscoveryError):
             raise told
         assert told is not None
         return Finding(told, PAUSE_S)
@@ -84,9 +87,11 @@ class SilkMember(Source):
                 self._end()
             return self._thread
 
-    def _tell(self, told: frozenset[Address] | Exception) -> None:
+    def _tell(self, told: frozenset[Address] | DiscoveryError) -> None:
         with self._news:
             self._told = told
+            if not isinstance(told, DiscoveryError):
+                self._last = told  # who is a member anew after a failure has not forgotten them
             self._news.notify_all()
 
     # In a thread of its own.
@@ -99,7 +104,7 @@ class SilkMember(Source):
         except Exception as error:
             with self._news:
                 self._thread = None  # the next look tries again
-            self._tell(DiscoveryError(f"{self}: {error}") if isinstance(error, SkywalkerError) else error)
+            self._tell(DiscoveryError(f"{self}: {'; '.join(map(_reason, _causes(error)))}"))
 
     async def _be_member(self) -> None:
         from skywalker.silk.node import Node
@@ -129,7 +134,7 @@ class Company:
         node: Node,
         seeds: Iterable[str],
         last: Iterable[Address],
-        tell: Callable[[frozenset[Address] | Exception], None],
+        tell: Callable[[frozenset[Address] | DiscoveryError], None],
     ) -> None:
         self._node = node
         self._seeds = frozenset(seeds)
@@ -141,7 +146,7 @@ class Company:
 
     async def keep(self, where: str) -> None:
         """Join, and tell who is there, until cancelled."""
-        from skywalker.silk.actions import Failed, Joined, Left
+        from skywalker.silk.events import Failed, Joined, Left
 
         events = self._node.events()
         self._tell_all()
@@ -150,13 +155,13 @@ class Company:
             async for event in events:
                 match event:
                     case Joined(node) | Left(node):
-                        self._forget(junction_of(node))
+                        self._forget(node.serves)
                     case Failed(node):
-                        self._remember(junction_of(node))
+                        self._remember(node.serves)
                 self._tell_all()
 
     def _tell_all(self) -> None:
-        found = {junction_of(node) for node in self._node.members.values()}
+        found = {node.serves for node in self._node.members.values()}
         self._tell(frozenset(address for address in found | self._failed.keys() if address is not None))
 
     # Those that have failed.
@@ -194,6 +199,27 @@ class Company:
             self._node.seek(seed)
             return seed
         return ""
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield what has failed, where that are tasks of a group."""
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _causes(each)
+    else:
+        yield error
+
+
+def _reason(error: BaseException) -> str:
+    """Return in words why one is a member no more; a bug leaves its traceback in the log."""
+    if isinstance(error, SkywalkerError | ImportError):
+        return str(error)
+    from zmq import ZMQError
+
+    if isinstance(error, ZMQError | OSError):
+        return error.strerror or str(error)
+    log.error("Silk has a bug", exc_info=error)
+    return f"a bug, {error!r}"
 
 
 async def _obstacle(endpoint: str) -> tuple[bool, str]:

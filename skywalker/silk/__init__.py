@@ -6,6 +6,13 @@
 
 Names load when first used; `skywalker.silk.blocking` has a Node for programs without asyncio. All of it needs
 `pip install 'skywalker[silk]'`.
+
+    for programs      node, blocking; asking is for who is no member; keys, endpoints
+    at work           hub is what goes on in a node, on sockets; service runs its handlers; stream is who listens
+    pure              info is what a node says of itself, membership who is in the cluster: its peers, doubts about
+                      them, visits to who is no member, questions to who sees others, at what pace
+                      requests are what this node asks, answers what it has answered
+                      all of these say by actions, in an outbox, what is to be done; events are what becomes known
 """
 
 from __future__ import annotations
@@ -15,12 +22,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from skywalker.silk import blocking
-    from skywalker.silk.actions import Changed, Event, Failed, Joined, Left, Recovered, Suspected
     from skywalker.silk.asking import ask
-    from skywalker.silk.events import Events
+    from skywalker.silk.events import Changed, Event, Failed, Joined, Left, Recovered, Suspected
     from skywalker.silk.info import Handling, NodeInfo
     from skywalker.silk.keys import Keys
     from skywalker.silk.node import Node, Reply
+    from skywalker.silk.stream import Events
 
 __all__ = [
     "Changed",
@@ -41,9 +48,9 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "skywalker.silk.actions": ("Changed", "Event", "Failed", "Joined", "Left", "Recovered", "Suspected"),
+    "skywalker.silk.events": ("Changed", "Event", "Failed", "Joined", "Left", "Recovered", "Suspected"),
     "skywalker.silk.asking": ("ask",),
-    "skywalker.silk.events": ("Events",),
+    "skywalker.silk.stream": ("Events",),
     "skywalker.silk.info": ("Handling", "NodeInfo"),
     "skywalker.silk.keys": ("Keys",),
     "skywalker.silk.node": ("Node", "Reply"),

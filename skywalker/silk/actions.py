@@ -1,10 +1,10 @@
-"""What a pure part of Silk wants done, and what has become known of members."""
+"""What the pure parts of Silk want done."""
 
 from __future__ import annotations
 
 import dataclasses
 
-from skywalker.silk.info import NodeInfo
+from skywalker.silk.events import Event
 from skywalker.wire.silk import Message
 
 
@@ -59,46 +59,11 @@ class Reached:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Joined:
-    """A node is a member."""
+class Refused:
+    """Whoever is at an endpoint that the node was to join at does not let it in."""
 
-    node: NodeInfo
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Changed:
-    """A member says something else of itself than before."""
-
-    node: NodeInfo
+    endpoint: str
+    reason: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Left:
-    """A member went in the orderly way."""
-
-    node: NodeInfo
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Failed:
-    """A member is one no more: it has answered nothing."""
-
-    node: NodeInfo
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Suspected:
-    """A member has been silent for long, or another says that it failed: it is being asked."""
-
-    node: NodeInfo
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Recovered:
-    """A member that was suspected has answered."""
-
-    node: NodeInfo
-
-
-Event = Joined | Changed | Left | Failed | Suspected | Recovered
-Action = Send | Answer | Broadcast | Listen | Ignore | Part | Reached | Event
+Action = Send | Answer | Broadcast | Listen | Ignore | Part | Reached | Refused | Event

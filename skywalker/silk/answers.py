@@ -5,8 +5,7 @@ Knows no socket and no clock, as the other pure parts of Silk.
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, Final
+from typing import Final
 
 from skywalker.limits import MIB
 from skywalker.wire.silk import Message
@@ -21,56 +20,47 @@ OVERHEAD: Final = 500
 """Bytes that an answer takes besides its data, about."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Known:
-    came_at: float
-    frame: bytes | None = None  # None while the handler is at it
-
-
 class Answers:
     """The requests that have come, by sender and id, and what was said to each."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], _Known] = {}
+        self._begun: set[tuple[str, str]] = set()  # whose handlers run; there are only so many at a time
+        self._given: dict[tuple[str, str], tuple[float, bytes]] = {}  # when, and what; the oldest first
         self._bytes = 0
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._begun) + len(self._given)
 
     def is_new(self, message: Message, now: float) -> bool:
         """Whether this request has never come before; from now on it has."""
         self._forget_old(now)
         key = (message.src, message.id)
-        if key in self._known:
+        if key in self._begun or key in self._given:
             return False
-        self._known[key] = _Known(now)
-        self._bytes += OVERHEAD
+        self._begun.add(key)
         return True
 
     def answer_to(self, message: Message) -> bytes | None:
         """Return what was said to this request, None if nothing was so far."""
-        known = self._known.get((message.src, message.id))
-        return None if known is None else known.frame
+        _, frame = self._given.get((message.src, message.id), (0.0, None))
+        return frame
 
-    def answered(self, message: Message, frame: bytes) -> None:
-        """Remember what was said to a request."""
-        known = self._known.get((message.src, message.id))
-        if known is not None and known.frame is None:
-            known.frame = frame
-            self._bytes += len(frame)
+    def answered(self, message: Message, frame: bytes, now: float) -> None:
+        """Remember what is said to a request that has come."""
+        key = (message.src, message.id)
+        if key in self._begun:
+            self._begun.remove(key)
+            self._given[key] = (now, frame)
+            self._bytes += OVERHEAD + len(frame)
 
     def withdraw(self, message: Message) -> None:
         """Have a request be new when it comes again: nothing was done for it."""
-        self._drop((message.src, message.id))
+        self._begun.discard((message.src, message.id))
 
     def _forget_old(self, now: float) -> None:
-        while self._known:
-            key, oldest = next(iter(self._known.items()))
-            if self._bytes < MAX_BYTES and now - oldest.came_at < KEEP_S:
+        while self._given:
+            key, (given_at, frame) = next(iter(self._given.items()))
+            if self._bytes < MAX_BYTES and now - given_at < KEEP_S:
                 return
-            self._drop(key)
-
-    def _drop(self, key: tuple[str, str]) -> None:
-        known: Any = self._known.pop(key, None)
-        if known is not None:
-            self._bytes -= OVERHEAD + len(known.frame or b"")
+            del self._given[key]
+            self._bytes -= OVERHEAD + len(frame)

@@ -6,14 +6,14 @@ import asyncio
 import concurrent.futures
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from skywalker.errors import Closed, HandlerFailed
-from skywalker.silk import events as aio_events
 from skywalker.silk import node as aio
-from skywalker.silk.actions import Event
+from skywalker.silk import stream
+from skywalker.silk.events import Event
 from skywalker.silk.info import NodeInfo
 from skywalker.silk.keys import Keys
 from skywalker.silk.node import ANYWHERE, JOIN_S, Reply
@@ -64,7 +64,7 @@ class Node:
             if self._is_closed or self._loop is not None:
                 raise Closed("a node is opened once: make another")
             self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._loop.run_forever, name="silk", daemon=True)
+            self._thread = threading.Thread(target=_live, args=(self._loop,), name="silk", daemon=True)
             self._thread.start()
         try:
             self._call(self._node.open())
@@ -88,7 +88,6 @@ class Node:
             finally:
                 self._loop.call_soon_threadsafe(self._loop.stop)
                 self._thread.join()
-                self._loop.close()
         self._thread.join()
         self._threads.shutdown()
 
@@ -175,8 +174,8 @@ class Node:
             while (reply := self._call(_next(replies))) is not None:
                 yield reply
         finally:
-            with contextlib.suppress(Closed):
-                self._call(replies.aclose())
+            # Not waited for: whoever collects what is left of this may be the node's own thread.
+            self._begin(_end(replies))
 
     def tell(self, node: str, type: str, data: Any = None) -> None:
         """Send a message to the member of this id."""
@@ -192,22 +191,28 @@ class Node:
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
         """Have the node's own thread do something; return what comes of it."""
-        with self._lock:
-            if self._is_closed or self._loop is None:
-                work.close()
-                raise Closed("the node was closed" if self._is_closed else "the node is not open")
-            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = self._begin(work)
+        if future is None:
+            raise Closed("the node was closed" if self._is_closed else "the node is not open")
         try:
             return future.result()
         except BaseException:
             future.cancel()  # an interrupt, perhaps: nobody waits for it any more
             raise
 
+    def _begin(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T] | None:
+        """Have the node's own thread do something, if there is one."""
+        with self._lock:
+            if self._is_closed or self._loop is None:
+                work.close()
+                return None
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+
 
 class Events:
     """The events from when it was made; iterate over it. Ends when the node is closed, or by close()."""
 
-    def __init__(self, events: aio_events.Events, node: Node) -> None:
+    def __init__(self, events: stream.Events, node: Node) -> None:
         self._events = events
         self._node = node
 
@@ -233,6 +238,18 @@ class Events:
             self._node._call(_told(self._events.close))
 
 
+def _live(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop until it is stopped, and end whatever an interrupt has kept from its end."""
+    try:
+        loop.run_forever()
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):  # whoever waited for it is gone
+                loop.run_until_complete(task)
+    finally:
+        loop.close()
+
+
 def _run(handler: Handler, data: Any) -> Any:
     try:
         return handler(data)
@@ -249,6 +266,10 @@ async def _next(replies: AsyncIterator[Reply]) -> Reply | None:
     return await anext(replies, None)
 
 
-async def _within(events: aio_events.Events, timeout: float | None) -> Event | None:
+async def _end(replies: AsyncGenerator[Reply, None]) -> None:
+    await replies.aclose()
+
+
+async def _within(events: stream.Events, timeout: float | None) -> Event | None:
     async with asyncio.timeout(timeout):
         return await anext(events, None)

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 
 from skywalker.deadlines import Deadlines
 from skywalker.silk import pace
-from skywalker.silk.actions import Recovered, Suspected
+from skywalker.silk.events import Recovered, Suspected
+from skywalker.silk.outbox import Outbox
 from skywalker.silk.peers import Peer, Peers
-from skywalker.silk.voice import Voice
 from skywalker.wire import silk as wire
 
 
 class Doubts:
     """Doubts about `peers`, and the failures that are still to be told."""
 
-    def __init__(self, voice: Voice, peers: Peers, luck: Callable[[], float]) -> None:
-        self._voice = voice
+    def __init__(self, outbox: Outbox, peers: Peers, luck: Callable[[], float]) -> None:
+        self._outbox = outbox
         self._peers = peers
         self._luck = luck
         self._failures: dict[str, float] = {}  # by id, when each is to be told
@@ -33,7 +33,7 @@ class Doubts:
         if peer.probes:
             peer.probes = 0
             self.watch(peer)
-            self._voice.actions.append(Recovered(peer.info))
+            self._outbox.do(Recovered(peer.info))
 
     def watch(self, peer: Peer) -> None:
         """Suspect a member once it has been silent for too long since it was heard."""
@@ -50,7 +50,7 @@ class Doubts:
         for id in self._deadlines.due(now):
             if self._failures.get(id, now + 1) <= now:
                 del self._failures[id]
-                self._voice.broadcast(wire.FAIL, {"id": id})
+                self._outbox.broadcast(wire.FAIL, {"id": id})
         for peer in self._peers.due(now):
             silent_until = peer.heard_at + pace.SILENT * peer.info.keepalive_s
             if not peer.probes and not peer.is_reported and silent_until > now:
@@ -73,10 +73,10 @@ class Doubts:
 
     def _probe(self, peer: Peer, now: float) -> None:
         if not peer.probes:
-            self._voice.actions.append(Suspected(peer.info))
+            self._outbox.do(Suspected(peer.info))
         peer.is_reported = False
         peer.probes += 1
-        self._voice.send(peer.info.router, peer.id, wire.CONNECT, self._voice.me.as_map())
+        self._outbox.send(peer.info.router, peer.id, wire.CONNECT, self._outbox.me.as_map())
         self._peers.look_at(peer, now + peer.info.keepalive_s / pace.PROBES)
 
     def _spread(self, peer: Peer) -> float:

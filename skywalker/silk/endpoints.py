@@ -1,17 +1,29 @@
-"""How people write where a node is: an endpoint of ZeroMQ, or just host:port."""
+"""How people and nodes write where a node is: an endpoint of ZeroMQ, or for people just host:port."""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from skywalker.address import Address
 from skywalker.errors import LocalProtocolError
 from skywalker.limits import DEFAULT_SILK_PORT
-from skywalker.silk.info import TRANSPORTS
 from skywalker.wire.silk import MAX_NAME
 
 WILDCARDS: Final = ("0.0.0.0", "*", "::")
 """Hosts that mean all addresses of a machine, and so none that others could use."""
+
+TCP: Final = "tcp://"
+IPC: Final = "ipc://"
+
+_TCP: Final = re.compile(r"tcp://(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^:\[\]]+)):(?P<port>[0-9]{1,5}|\*)", re.ASCII)
+
+
+def is_endpoint(text: str) -> bool:
+    """Whether this is where ZeroMQ may be told to listen or to connect."""
+    if len(text) > MAX_NAME or not text.isprintable():
+        return False
+    return address_of(text) is not None or (text.startswith(IPC) and text != IPC)
 
 
 def endpoint(text: str) -> str:
@@ -19,14 +31,23 @@ def endpoint(text: str) -> str:
 
     Raises LocalProtocolError.
     """
-    if "://" not in text:
-        return f"tcp://{Address.parse(text, DEFAULT_SILK_PORT)}"
-    is_known = text.startswith(TRANSPORTS) and len(text) <= MAX_NAME and text.isprintable()
-    if is_known and text.startswith("tcp://"):
-        _tcp(text)
-    elif not is_known or text == "ipc://":
+    found = text if "://" in text else f"{TCP}{Address.parse(text, DEFAULT_SILK_PORT)}"
+    if not is_endpoint(found):
         raise LocalProtocolError(f"{text!r} is no endpoint: write tcp://host:port or ipc:///path")
-    return text
+    return found
+
+
+def address_of(endpoint: str) -> Address | None:
+    """Return the host and port of an endpoint of TCP, port 0 where it is any free one; None of another."""
+    match = _TCP.fullmatch(endpoint)
+    port = 0 if match is None or match["port"] == "*" else int(match["port"])
+    return None if match is None or port >= 65_536 else Address(match["v6"] or match["host"], port)
+
+
+def beside(router: str) -> str:
+    """Return the endpoint for what is broadcast by who listens at this one, unless it is told another."""
+    address = address_of(router)
+    return f"{router}.pub" if address is None else f"{TCP}{Address(address.host, 0)}"
 
 
 def advertised(bound: str, host: str) -> str:
@@ -34,13 +55,12 @@ def advertised(bound: str, host: str) -> str:
 
     Raises LocalProtocolError for one that listens on all addresses with no host given.
     """
-    if not bound.startswith("tcp://"):
+    own = address_of(bound)
+    if own is None:
         return bound
-    own, port = _tcp(bound)
-    if not host and own in WILDCARDS:
+    if not host and own.host in WILDCARDS:
         raise LocalProtocolError(f"{bound} is on all addresses: say by advertise= at which host others reach it")
-    where = host or own
-    return f"tcp://[{where}]:{port}" if ":" in where else f"tcp://{where}:{port}"
+    return f"{TCP}{Address(host or own.host, own.port)}"
 
 
 def is_ipv6(endpoint: str) -> bool:
@@ -50,12 +70,3 @@ def is_ipv6(endpoint: str) -> bool:
     listen.
     """
     return "[" in endpoint
-
-
-def _tcp(text: str) -> tuple[str, int]:
-    host, _, port = text.removeprefix("tcp://").rpartition(":")
-    host = host.strip("[]")
-    is_port = port == "*" or (port.isascii() and port.isdecimal() and int(port) < 65_536)
-    if not host or not is_port:
-        raise LocalProtocolError(f"{text!r} is no endpoint: write tcp://host:port")
-    return host, 0 if port == "*" else int(port)

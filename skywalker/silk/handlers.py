@@ -18,6 +18,9 @@ MAX_RUNNING: Final = 1000
 """Handlers that run at a time. What comes beyond that is left undone: who asks asks again."""
 
 
+type_of = type  # which is the name of something else here
+
+
 class Handlers:
     """For the event loop that runs when they do."""
 
@@ -29,11 +32,13 @@ class Handlers:
     def add(self, type: str, handler: Handler, handling: Handling) -> None:
         """Have a handler for a type, instead of the one that it has. Raises LocalProtocolError."""
         check_type(type)
-        if not 1 <= handling.attempts <= MAX_ATTEMPTS:
-            raise LocalProtocolError(f"attempts of {handling.attempts}: from 1 to {MAX_ATTEMPTS} are allowed")
-        if not MIN_PERIOD_S <= handling.period_s <= MAX_PERIOD_S:
+        if type_of(handling.attempts) is not int or not 1 <= handling.attempts <= MAX_ATTEMPTS:
             raise LocalProtocolError(
-                f"a period of {handling.period_s} s: allowed are {MIN_PERIOD_S} to {MAX_PERIOD_S:g}"
+                f"{handling.attempts!r} attempts: a whole number of 1 to {MAX_ATTEMPTS} is allowed"
+            )
+        if type_of(handling.period_s) not in (int, float) or not MIN_PERIOD_S <= handling.period_s <= MAX_PERIOD_S:
+            raise LocalProtocolError(
+                f"a period of {handling.period_s!r} s: allowed are {MIN_PERIOD_S} to {MAX_PERIOD_S:g}"
             )
         if type not in self._handlers and len(self._handlers) >= MAX_TYPES:
             raise LocalProtocolError(f"a node can handle {MAX_TYPES} types, and not {type!r} too")

@@ -6,19 +6,20 @@ import asyncio
 import itertools
 import math
 import random
-import uuid
+import weakref
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from skywalker.errors import LocalProtocolError, RemoteProtocolError, SkywalkerError, TooLarge
-from skywalker.silk.actions import Action, Answer, Broadcast, Event, Failed, Ignore, Left, Listen, Part, Reached, Send
-from skywalker.silk.events import Events
+from skywalker.silk.actions import Action, Answer, Broadcast, Ignore, Listen, Part, Reached, Refused, Send
+from skywalker.silk.events import Event, Failed, Left
 from skywalker.silk.handlers import Handlers
 from skywalker.silk.info import NodeInfo
 from skywalker.silk.membership import Membership
 from skywalker.silk.requests import Request, Requests
 from skywalker.silk.service import Service
 from skywalker.silk.sockets import Sockets
+from skywalker.silk.stream import Events
 from skywalker.wire import silk as wire
 from skywalker.wire.silk import Message
 
@@ -31,14 +32,15 @@ class Hub:
 
     def __init__(self, me: NodeInfo, sockets: Sockets, handlers: Handlers) -> None:
         self._loop = asyncio.get_running_loop()
-        self.membership = Membership(me, luck=random.random, new_id=new_id, now=self._loop.time())
+        self.membership = Membership(me, luck=random.random, new_id=wire.new_id, now=self._loop.time())
         self.requests = Requests(random.random)
-        self.events: set[Events] = set()
+        self._streams: weakref.WeakSet[Events] = weakref.WeakSet()
         self._sockets = sockets
         self._handlers = handlers
-        self._service = Service(me.id, handlers, self._reply, sockets.answer)
+        self._service = Service(me.id, handlers, self._to_member)
         self._asked: dict[Request, asyncio.Future[Request]] = {}
         self._sought: dict[str, list[asyncio.Future[None]]] = {}  # by endpoint
+        self._refusals: dict[str, str] = {}  # why we were not let in, by endpoint
         self._dropped = 0
         self._timer: asyncio.TimerHandle | None = None
         self._readers = [
@@ -59,9 +61,20 @@ class Hub:
         sought: asyncio.Future[None] = self._loop.create_future()
         sought.add_done_callback(lambda sought: self._abandon(endpoint, sought) if sought.cancelled() else None)
         self._sought.setdefault(endpoint, []).append(sought)
+        self._refusals.pop(endpoint, None)
         self.membership.join(endpoint, self._loop.time())
         self._act()
         return sought
+
+    def refusal(self, endpoint: str) -> str:
+        """Return why whoever is at this endpoint has not let us in, nothing if nobody says so."""
+        return self._refusals.get(endpoint, "")
+
+    def listen(self) -> Events:
+        """Return what becomes known of the members from now on."""
+        events = Events(self._streams.discard)
+        self._streams.add(events)
+        return events
 
     def ask(self, node: NodeInfo, message: Message) -> asyncio.Future[Request]:
         """Begin a request; return what has it as its result once it has ended. Cancel it to forget the request.
@@ -109,19 +122,24 @@ class Hub:
         await self._handlers.stop()
         if self._timer is not None:
             self._timer.cancel()
-        for events in [*self.events]:
+        for events in [*self._streams]:
             events.close()
         await self._sockets.close()
 
     # What is to be done.
 
-    def _act(self) -> None:
-        """Do all that is to be done now, and see to it that the rest is done in time."""
-        for action in [*self.membership.actions(), *self.requests.actions()]:
+    def _act(self, sender: bytes | None = None) -> None:
+        """Do all that is to be done now, and see to it that the rest is done in time.
+
+        `sender` is on which way the message has come that was just taken in.
+        """
+        for action in self.membership.actions():
             try:
-                self._do(action)
+                self._do(action, sender)
             except (LocalProtocolError, TooLarge):
                 self._dropped += 1  # of a cluster whose members do not fit in a message
+        for message in self.requests.messages():
+            self._to_member(message.dest, message.encode())
         for request in self.requests.ended():
             asked = self._asked.pop(request, None)
             if asked is not None and not asked.done():
@@ -137,21 +155,25 @@ class Hub:
                 self._timer.cancel()
             self._timer = self._loop.call_at(at, self._tick)
 
-    def _do(self, action: Action) -> None:
+    def _do(self, action: Action, sender: bytes | None) -> None:
         match action:
             case Send(endpoint, message):
                 self._sockets.send(endpoint, message.encode())
             case Broadcast(message):
                 self.broadcast(message)
             case Answer(message):
-                self._sockets.answer(message.encode())
+                self._sockets.answer(sender, message.encode())
             case Listen(endpoint):
                 self._sockets.listen(endpoint)
             case Ignore(endpoint):
                 self._sockets.ignore(endpoint)
             case Part(endpoint):
                 self._sockets.part(endpoint)
+            case Refused(endpoint, reason):
+                if endpoint in self._sought:
+                    self._refusals[endpoint] = reason
             case Reached(endpoint):
+                self._refusals.pop(endpoint, None)
                 for sought in self._sought.pop(endpoint, []):
                     if not sought.done():
                         sought.set_result(None)
@@ -164,15 +186,17 @@ class Hub:
                 self.requests.gone(node.id, "has left")
             case Failed(node):
                 self.requests.gone(node.id, "has failed")
-        for events in [*self.events]:
+        for events in [*self._streams]:
             events.tell(event)
 
     def _tick(self) -> None:
         self._timer = None
         now = self._loop.time()
-        self.membership.tick(now)
-        self.requests.tick(now)
-        self._act()
+        try:
+            self.membership.tick(now)
+            self.requests.tick(now)
+        finally:
+            self._act()  # a bug is not to end the ticking
 
     def _abandon(self, endpoint: str, sought: asyncio.Future[None]) -> None:
         waiting = self._sought.get(endpoint, [])
@@ -187,27 +211,27 @@ class Hub:
         if self._asked.pop(request, None) is not None:
             self.requests.forget(request)
 
-    def _reply(self, id: str, frame: bytes) -> None:
+    def _to_member(self, id: str, frame: bytes) -> None:
         node = self.membership.member(id)
         if node is None:
-            self._dropped += 1  # it has gone since it asked
+            self._dropped += 1  # it has just gone
         else:
             self._sockets.send(node.router, frame)
 
     # What comes in.
 
-    async def _read(self, receive: Callable[[], Awaitable[bytes | None]]) -> None:
+    async def _read(self, receive: Callable[[], Awaitable[tuple[bytes | None, bytes | None]]]) -> None:
         while True:
             for _ in range(AT_A_TIME):
-                frame = await receive()
+                sender, frame = await receive()
                 try:
-                    self._take_in(frame)
+                    self._take_in(sender, frame)
                 except Exception as error:
                     # A bug, which is to cost no more than this message.
                     self._loop.call_exception_handler({"message": "a message was not taken in", "exception": error})
             await asyncio.sleep(0)  # a message that is there already lets nobody else have a turn
 
-    def _take_in(self, frame: bytes | None) -> None:
+    def _take_in(self, sender: bytes | None, frame: bytes | None) -> None:
         try:
             message = Message.decode(frame or b"")
         except RemoteProtocolError:
@@ -220,11 +244,10 @@ class Hub:
                 self.membership.unknown_to(message.src)
         elif message.type.startswith(wire.INTERNAL):
             self.membership.received(message, now)
-        elif not self.membership.has_left:
-            self._service.received(message, now, from_member=self.membership.heard(message.src, now) is not None)
-        self._act()
-
-
-def new_id() -> str:
-    """Return an id that nothing else has."""
-    return str(uuid.uuid4())
+        elif self.membership.has_left:
+            pass  # it hears nothing
+        elif self.membership.heard(message.src, now) is not None:
+            self._service.received(message, now)
+        elif (refusal := self._service.refusal(message)) is not None:
+            self._sockets.answer(sender, refusal)
+        self._act(sender)

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-from skywalker.wire.silk import INTERNAL, MAX_NAME, is_name
-
-TRANSPORTS: Final = ("tcp://", "ipc://")
+from skywalker.address import Address
+from skywalker.silk.endpoints import is_endpoint
+from skywalker.wire.silk import INTERNAL, is_name
 
 MIN_PERIOD_S: Final = 0.01
 MAX_PERIOD_S: Final = 3600.0
@@ -46,16 +46,24 @@ class NodeInfo:
         """Read a node object; None if it is nothing of the kind."""
         match data:
             case {"id": str(id), "endpoints": {"router": str(router), "pub": str(pub)}} if (
-                is_name(id) and is_endpoint(router) and is_endpoint(pub)
+                is_name(id) and not id.startswith(INTERNAL) and is_endpoint(router) and is_endpoint(pub)
             ):
                 name = data.get("name") or ""
                 junction = data.get("junction")
                 keepalive_s = _period_s(data.get("keepalive", {}))
                 messages = _messages(data.get("messages", {}))
-                if isinstance(name, str) and len(name) <= MAX_NAME and keepalive_s and messages is not None:
+                if (name == "" or (isinstance(name, str) and is_name(name))) and keepalive_s and messages is not None:
                     # What others tell of a node's junction is read by who uses it.
                     told = junction if isinstance(junction, dict) else None
                     return cls(id, name, router, pub, keepalive_s, messages, told)
+        return None
+
+    @property
+    def serves(self) -> Address | None:
+        """Where it serves skywalker, None if it says nothing of the kind."""
+        match self.junction:
+            case {"address": str(host), "port": int(port)} if is_name(host) and type(port) is int and 0 < port < 65_536:
+                return Address(host, port)
         return None
 
     def as_map(self) -> dict[str, Any]:
@@ -72,25 +80,17 @@ class NodeInfo:
 
     def brief(self) -> dict[str, Any]:
         """Return as much of it as is needed to ask it for the rest: a thousand of these fit in one message."""
-        where: dict[str, Any] = {}
-        match self.junction:
-            # Only what keeps its promise of size: with one that does not, nobody could be told of the cluster.
-            case {"address": str(address), "port": int(port)} if is_name(address) and 0 < port < 65536:
-                where = {"address": address, "port": port}
+        # Only what keeps its promise of size: with a junction that does not, nobody could be told of the cluster.
+        where = self.serves
         return {
             "id": self.id,
             "name": self.name,
             "endpoints": {"router": self.router, "pub": self.pub},
-            **({"junction": where} if where else {}),
+            **({"junction": {"address": where.host, "port": where.port}} if where else {}),
         }
 
     def __str__(self) -> str:
         return f"{self.name or self.id} ({self.router})"
-
-
-def is_endpoint(text: str) -> bool:
-    """Whether this is where ZeroMQ may be told to connect."""
-    return text.startswith(TRANSPORTS) and len(text) <= MAX_NAME and text.isprintable()
 
 
 def _period_s(data: Any) -> float:

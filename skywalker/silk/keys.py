@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from pathlib import Path
+from typing import Any
 
 import zmq
 import zmq.auth
@@ -50,6 +51,22 @@ class Keys:
                 file.write(text)
         except OSError as error:
             raise ConfigError(f"the key file {path} cannot be written: {error.strerror}") from error
+
+    def guard(self, sock: zmq.Socket[Any], *, is_server: bool) -> None:
+        """Have a socket talk only to who has the keys, and encrypt it; of a connection one side is the server.
+
+        A server lets in whoever knows its public key: an authenticator has to look at theirs.
+        """
+        sock.curve_publickey, sock.curve_secretkey = self.public, self.secret
+        if is_server:
+            sock.curve_server = True
+        else:
+            sock.curve_serverkey = self.public
+
+
+def hint(keys: Keys | None) -> str:
+    """Return what else it may be that nobody answers, after a comma: ZeroMQ says nothing to who has other keys."""
+    return "or those there have keys" if keys is None else "nobody with these keys at least"
 
 
 def keys_of(keys: Keys | str | Path | None) -> Keys | None:

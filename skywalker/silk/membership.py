@@ -13,22 +13,14 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any, Final
 
 from skywalker.silk import pace
-from skywalker.silk.actions import (
-    Action,
-    Changed,
-    Failed,
-    Ignore,
-    Joined,
-    Left,
-    Listen,
-    Part,
-)
+from skywalker.silk.actions import Action, Ignore, Listen, Part, Refused
 from skywalker.silk.doubts import Doubts
+from skywalker.silk.events import Changed, Failed, Joined, Left
 from skywalker.silk.info import NodeInfo
+from skywalker.silk.outbox import Outbox
 from skywalker.silk.peers import Peer, Peers
 from skywalker.silk.questions import Questions
 from skywalker.silk.visits import Visits
-from skywalker.silk.voice import Voice
 from skywalker.wire import silk as wire
 from skywalker.wire.silk import Message
 
@@ -46,19 +38,20 @@ class Membership:
         self.has_left = False
         self.dropped = 0  # messages that made no sense
         self._luck = luck
-        self._voice = Voice(me, new_id)
-        self._visits = Visits(self._voice, luck)
+        self._outbox = Outbox(me, new_id)
+        self._visits = Visits(self._outbox, luck)
         self._peers = Peers(me.id, now)
         self._gone: dict[str, float] = {}  # who has left, and when
-        self._doubts = Doubts(self._voice, self._peers, luck)
+        self._doubts = Doubts(self._outbox, self._peers, luck)
         self._questions = Questions(me.keepalive_s, now)
         self._rejoined_at = now - me.keepalive_s
+        self._rejoined_by = ""  # the id of the message that asked to be let in again
         self._beat_at = now + me.keepalive_s * luck()
 
     @property
     def me(self) -> NodeInfo:
         """This node, as it says itself."""
-        return self._voice.me
+        return self._outbox.me
 
     @property
     def members(self) -> dict[str, NodeInfo]:
@@ -77,8 +70,7 @@ class Membership:
 
     def actions(self) -> list[Action]:
         """Return what is to be done now, in this order, and forget it."""
-        actions, self._voice.actions = self._voice.actions, []
-        return actions
+        return self._outbox.take()
 
     def wait(self, now: float) -> float | None:
         """Return the seconds until tick() has something to do, at least 0; None if only an event can change that."""
@@ -112,7 +104,7 @@ class Membership:
         """Say so to all, and then nothing more until join()."""
         if not self.has_left:
             self.has_left = True
-            self._voice.broadcast(wire.LEAVE)
+            self._outbox.broadcast(wire.LEAVE)
             for peer in self._peers:
                 self._remove(peer, now)
             self._visits.clear()
@@ -120,7 +112,7 @@ class Membership:
 
     def change(self, me: NodeInfo) -> None:
         """Say something else of this node from now on, and tell the members; its id and endpoints stay."""
-        self._voice.me = me
+        self._outbox.me = me
         for peer in self._peers:
             self._connect(peer)
 
@@ -132,7 +124,7 @@ class Membership:
             self._beat(now)
         for peer in self._doubts.tick(now):
             self._remove(peer, now)
-            self._do(Failed(peer.info))
+            self._outbox.do(Failed(peer.info))
             # It may be on the other side of a cut, with others.
             if peer.heard_at > peer.since:
                 self._visits.lost(peer.info.router, peer.id, now)
@@ -159,13 +151,15 @@ class Membership:
                 self._answered(message, now)
             case Message(type=wire.JOIN | wire.CONNECT):
                 self._introduced(message, now)
-            case Message(type=wire.MEMBERS):
+            case Message(type=wire.MEMBERS, data=None):
                 self._reply(message, self._list())
+            case Message(type=wire.MEMBERS):
+                self._introduced(message, now)
             case Message(type=wire.LEAVE):
                 if peer is not None:
                     self._gone[peer.id] = now
                     self._remove(peer, now)
-                    self._do(Left(peer.info))
+                    self._outbox.do(Left(peer.info))
             case Message(type=wire.FAIL, data={"id": str(id)}):
                 self._failed(id, message.src, now)
             case _:
@@ -190,20 +184,23 @@ class Membership:
             self.dropped += 1
         else:
             self._visits.reached(visit.endpoint, self.me.id, now)
-            self._do(Part(visit.endpoint))
+            self._outbox.do(Part(visit.endpoint))
 
     def _introduced(self, message: Message, now: float) -> None:
         info = NodeInfo.parse(message.data)
         if info is None or info.id != message.src:
             self._refuse(message, f"the data of a {message.type} must be the node object of its sender")
         elif obstacle := self._obstacle(info):
-            self._refuse(message, obstacle)
+            self._refuse(message, obstacle, info.router)
         else:
+            # A list is what was seen until now: who takes itself for a member learns from it that it was none.
+            without = info.id if message.type == wire.JOIN else ""
+            answer = self.me.as_map() if message.type == wire.CONNECT else self._list(without)
             if self._peers.get(info.id) is None:
                 # ZeroMQ never gets over it if whoever was there before did not let us in.
-                self._do(Part(info.router))
+                self._outbox.do(Part(info.router))
             self._admit(info, now)
-            self._reply(message, self._list(without=info.id) if message.type == wire.JOIN else self.me.as_map())
+            self._reply(message, answer)
 
     def _answered(self, message: Message, now: float) -> None:
         cluster: Any = None
@@ -212,18 +209,22 @@ class Membership:
                 info = NodeInfo.parse(told)
             case told:
                 info = NodeInfo.parse(told)
+        visit = self._visits.asked_by(message.reply)
         if info is None or info.id != message.src:
             self.dropped += 1
+            match message.data:
+                case {"error": str(reason)} if visit is not None:
+                    self._outbox.do(Refused(visit.endpoint, reason))
             return
-        visit = self._visits.asked_by(message.reply)
-        others = self._listed(cluster, now) if cluster is not None else set()
+        was_asked = visit is not None or message.reply in (self._questions.latest, self._rejoined_by)
+        others = self._listed(cluster, now) if cluster is not None and was_asked else set()
         if not self._has_left(info.id, now) and not self._obstacle(info):
             self._admit(info, now, others)
         if visit is not None:
             if visit.endpoint != info.router:
                 # It calls its endpoint by another name than we do.
                 self._visits.reached(visit.endpoint, info.id, now, others)
-                self._do(Part(visit.endpoint))
+                self._outbox.do(Part(visit.endpoint))
             if visit.said is not self.me and (peer := self._peers.get(info.id)) is not None:
                 self._connect(peer)  # we have changed meanwhile
         if cluster is not None and message.reply == self._questions.latest and self.me.id not in cluster:
@@ -234,7 +235,9 @@ class Membership:
         strangers = set()
         for told in cluster.values():
             info = NodeInfo.parse(told)
-            if info is not None and not self._is_known(info.id) and not self._has_left(info.id, now):
+            if info is None or info.id == self.me.id or self._peers.get(info.id) is not None:
+                continue
+            if not self._has_left(info.id, now):
                 self._visits.told(info.router, info.id, now)
                 strangers.add(info.router)
         return strangers
@@ -247,16 +250,13 @@ class Membership:
                 if each.version == peer.version:
                     self._connect(each)
 
-    def _is_known(self, id: str) -> bool:
-        return id == self.me.id or self._peers.get(id) is not None
-
     def _sees(self, peer: Peer, version: Any, now: float) -> None:
         """A member sees the members of this version: if we see others, ask it whom."""
         if not isinstance(version, str):
             return
         peer.version = version
         if version != self.version and self._questions.is_due(version, self._peers.changed_at, now):
-            self._questions.asked(version, self._send(peer, wire.MEMBERS), now)
+            self._questions.asked(version, self._send(peer, wire.MEMBERS, self.me.as_map()), now)
 
     def _failed(self, id: str, teller: str, now: float) -> None:
         """Somebody says that a node has failed."""
@@ -283,25 +283,27 @@ class Membership:
         if peer is not None and (peer.info.router, peer.info.pub) == (info.router, info.pub):
             if peer.info != info:
                 peer.info = info
-                self._do(Changed(info))
+                self._outbox.do(Changed(info))
             return
         if peer is not None:
             self._remove(peer, now)
         if (other := self._peers.at(info.router)) is not None:
             # It was there before, and cannot be there any more.
             self._remove(other, now)
-            self._do(Failed(other.info))
+            self._outbox.do(Failed(other.info))
         self._gone.pop(info.id, None)
         self._doubts.told(info.id)
         new = Peer(info, since=now, heard_at=now)
         self._peers.add(new, now)
         self._doubts.watch(new)
-        self._do(Listen(info.pub), Joined(info) if peer is None else Changed(info))
+        self._outbox.do(Listen(info.pub), Joined(info) if peer is None else Changed(info))
         self._visits.reached(info.router, info.id, now, others)
 
     def _remove(self, peer: Peer, now: float) -> None:
         self._peers.remove(peer, now)
-        self._do(Ignore(peer.info.pub), Part(peer.info.router))
+        if not self._peers.broadcasts_at(peer.info.pub):
+            self._outbox.do(Ignore(peer.info.pub))
+        self._outbox.do(Part(peer.info.router))
         self._visits.gone(peer.id, now)
 
     def _has_left(self, id: str, now: float) -> bool:
@@ -310,7 +312,7 @@ class Membership:
     # What we say.
 
     def _beat(self, now: float) -> None:
-        self._voice.broadcast(wire.KEEPALIVE, {"cluster": self.version})
+        self._outbox.broadcast(wire.KEEPALIVE, {"cluster": self.version})
         self._beat_at = now + self.me.keepalive_s
         self._gone = {id: at for id, at in self._gone.items() if now - at < pace.LEFT_S}
 
@@ -319,7 +321,10 @@ class Membership:
         if now - self._rejoined_at >= self.me.keepalive_s:
             self._rejoined_at = now
             for peer in self._peers:
-                self._send(peer, wire.JOIN if peer.id == teller else wire.CONNECT, self.me.as_map())
+                if peer.id == teller:
+                    self._rejoined_by = self._send(peer, wire.JOIN, self.me.as_map())
+                else:
+                    self._connect(peer)
 
     def _list(self, without: str = "") -> dict[str, Any]:
         cluster = {id: info.brief() for id, info in self.members.items() if id != without}
@@ -328,16 +333,18 @@ class Membership:
     def _connect(self, peer: Peer) -> None:
         self._send(peer, wire.CONNECT, self.me.as_map())
 
-    def _send(self, peer: Peer, type: str, data: Any = None) -> str:
-        return self._voice.send(peer.info.router, peer.id, type, data)
+    def _send(self, peer: Peer, type: str, data: Any) -> str:
+        return self._outbox.send(peer.info.router, peer.id, type, data)
 
     def _reply(self, message: Message, data: Any) -> None:
         peer = self._peers.get(message.src)
-        self._voice.reply(message, data, None if peer is None else peer.info.router)
+        self._outbox.reply(message, data, None if peer is None else peer.info.router)
 
-    def _refuse(self, message: Message, reason: str) -> None:
+    def _refuse(self, message: Message, reason: str, endpoint: str = "") -> None:
+        """Say no to a message, if need be to the endpoint that its sender says it has."""
         self.dropped += 1
-        self._reply(message, {"error": reason})
-
-    def _do(self, *actions: Action) -> None:
-        self._voice.actions += actions
+        if endpoint in ("", self.me.router) or self._peers.at(endpoint) is not None:
+            self._reply(message, {"error": reason})
+        else:
+            self._outbox.reply(message, {"error": reason}, endpoint)
+            self._outbox.do(Part(endpoint))

@@ -10,13 +10,13 @@ from typing import Any, Final, Self
 
 from skywalker.errors import Closed, LocalProtocolError, NoSuchNode, NotJoined, SkywalkerError, Unreachable
 from skywalker.silk import endpoints
-from skywalker.silk.events import Events
 from skywalker.silk.handlers import Handler, Handlers, check_type
-from skywalker.silk.hub import Hub, new_id
+from skywalker.silk.hub import Hub
 from skywalker.silk.info import MAX_PERIOD_S, MIN_PERIOD_S, Handling, NodeInfo
-from skywalker.silk.keys import Keys, keys_of
+from skywalker.silk.keys import Keys, hint, keys_of
 from skywalker.silk.requests import handling
 from skywalker.silk.sockets import Sockets
+from skywalker.silk.stream import Events
 from skywalker.wire import silk as wire
 from skywalker.wire.silk import MAX_NAME, Message
 
@@ -57,12 +57,12 @@ class Node:
         """
         if not MIN_PERIOD_S <= keepalive <= MAX_PERIOD_S:
             raise LocalProtocolError(f"a keepalive of {keepalive} s: allowed are {MIN_PERIOD_S} to {MAX_PERIOD_S:g}")
-        if len(name) > MAX_NAME:
-            raise LocalProtocolError(f"a name of {len(name)} characters: allowed are {MAX_NAME}")
+        if name and not wire.is_name(name):
+            raise LocalProtocolError(f"{name[:MAX_NAME]!r} is no name: at most {MAX_NAME} printable characters are")
         self._router, self._pub = endpoints.endpoint(router), endpoints.endpoint(pub)
         self._advertise = advertise
         self._keys = keys_of(keys)
-        self._told = NodeInfo(new_id(), name, "", "", keepalive, {}, junction)
+        self._told = NodeInfo(wire.new_id(), name, "", "", keepalive, {}, junction)
         self._handlers = Handlers()
         self._hub: Hub | None = None
         self._is_closed = False
@@ -75,17 +75,22 @@ class Node:
         await self.close()
 
     async def open(self) -> None:
-        """Listen, as the only member of a cluster. Raises ConfigError if its endpoints cannot be had."""
+        """Listen, as the only member of a cluster.
+
+        Raises ConfigError if its endpoints cannot be had, LocalProtocolError or TooLarge for a junction that cannot be
+        told.
+        """
         if self._hub is not None:
             raise Closed("a node is opened once: make another")
         sockets = Sockets(self._keys)
         try:
             bound = sockets.bind(self._router, self._pub)
             router, pub = (endpoints.advertised(each, self._advertise) for each in bound)
+            me = dataclasses.replace(self._told, router=router, pub=pub, messages=self._handlers.declared)
+            Message(me.id, "", me.id, wire.JOIN, me.as_map()).encode()  # raises here what nobody would hear later
         except SkywalkerError:
             await sockets.close()
             raise
-        me = dataclasses.replace(self._told, router=router, pub=pub, messages=self._handlers.declared)
         self._hub = Hub(me, sockets, self._handlers)
 
     async def close(self) -> None:
@@ -105,34 +110,31 @@ class Node:
     @property
     def info(self) -> NodeInfo:
         """What it says of itself, once it is open."""
-        return self._open.membership.me
+        return self._hub_open.membership.me
 
     @property
     def members(self) -> dict[str, NodeInfo]:
         """The other members of its cluster, by id."""
-        return self._open.membership.members
+        return self._hub_open.membership.members
 
     @property
     def dropped(self) -> int:
         """Messages that made no sense, were too long, or could not be sent."""
-        return self._open.dropped
+        return self._hub_open.dropped
 
     def events(self) -> Events:
         """Return what becomes known of the members from now on, to be iterated over with `async for`."""
-        hub = self._open
-        events = Events(hub.events.discard)
-        hub.events.add(events)
-        return events
+        return self._hub_open.listen()
 
     @property
-    def _open(self) -> Hub:
+    def _hub_open(self) -> Hub:
         if self._hub is None or self._is_closed:
             raise Closed("the node is not open" if self._hub is None else "the node was closed")
         return self._hub
 
     @property
-    def _joined(self) -> Hub:
-        hub = self._open
+    def _hub_joined(self) -> Hub:
+        hub = self._hub_open
         if hub.membership.has_left:
             raise NotJoined("this node has left its cluster: it can say nothing until it joins again")
         return hub
@@ -142,23 +144,25 @@ class Node:
     async def join(self, endpoint: str, timeout: float = JOIN_S) -> None:
         """Become a member of the cluster of whoever is at an endpoint.
 
-        Raises LocalProtocolError if that is no endpoint, Unreachable if nobody answers there within `timeout` seconds,
-        NotJoined or Closed if the node leaves or is closed meanwhile.
+        Raises LocalProtocolError if that is no endpoint, Unreachable if nobody lets it in there within `timeout`
+        seconds, NotJoined or Closed if the node leaves or is closed meanwhile.
         """
         where = endpoints.endpoint(endpoint)
+        hub = self._hub_open
         try:
-            await asyncio.wait_for(self._open.seek(where), timeout)
+            await asyncio.wait_for(hub.seek(where), timeout)
         except TimeoutError:
-            hint = "" if self._keys is None else ", nobody with these keys at least"
-            raise Unreachable(f"{where}: no node answered within {timeout:g} s{hint}") from None
+            refusal = hub.refusal(where)
+            why = f"refused: {refusal}" if refusal else f"no node answered within {timeout:g} s, {hint(self._keys)}"
+            raise Unreachable(f"{where}: {why}") from None
 
     def seek(self, endpoint: str) -> None:
         """Try to join at an endpoint for as long as nobody answers there. Raises LocalProtocolError."""
-        self._open.seek(endpoints.endpoint(endpoint))
+        self._hub_open.seek(endpoints.endpoint(endpoint))
 
     async def leave(self) -> None:
         """Leave the cluster: nothing more is said until join(). Raises NotJoined if that was done before."""
-        self._joined.leave(NotJoined("this node has left its cluster"))
+        self._hub_joined.leave(NotJoined("this node has left its cluster"))
 
     # Saying something.
 
@@ -174,7 +178,7 @@ class Node:
             self._handlers.add(type, handler, Handling(attempts, period))
             if self._hub is not None:
                 me = dataclasses.replace(self.info, messages=self._handlers.declared)
-                self._open.handle(type, me)
+                self._hub_open.handle(type, me)
             return handler
 
         if handler is not None:
@@ -199,7 +203,7 @@ class Node:
     async def request_all(self, type: str, data: Any = None) -> AsyncGenerator[Reply, None]:
         """Ask all members that handle a type; yield their replies as they come, errors too. Raises as request()."""
         check_type(type)
-        hub = self._joined
+        hub = self._hub_joined
         nodes = handling(type, hub.membership.members.values())
         asked = [hub.ask(node, self._message(node.id, type, data)) for node in nodes]
         try:
@@ -213,34 +217,34 @@ class Node:
     async def tell(self, node: str, type: str, data: Any = None) -> None:
         """Send a message to the member of this id, and expect nothing. Raises as request(), but for what is replied."""
         member = self._member(node)
-        self._joined.tell(member, self._message(member.id, type, data, silent=True))
+        self._hub_joined.tell(member, self._message(member.id, type, data, silent=True))
 
     async def tell_any(self, type: str, data: Any = None) -> None:
         """Send a message to one of the members that handle its type, in turn, and expect nothing. Raises as tell()."""
         member = self._chosen(type)
-        self._joined.tell(member, self._message(member.id, type, data, silent=True))
+        self._hub_joined.tell(member, self._message(member.id, type, data, silent=True))
 
     async def broadcast(self, type: str, data: Any = None) -> None:
         """Send a message to all members that handle its type, and expect nothing. Raises as tell()."""
-        self._joined.broadcast(self._message(wire.ALL, type, data))
+        self._hub_joined.broadcast(self._message(wire.ALL, type, data))
 
     async def _ask(self, node: NodeInfo, type: str, data: Any) -> Any:
-        request = await self._joined.ask(node, self._message(node.id, type, data))
+        request = await self._hub_joined.ask(node, self._message(node.id, type, data))
         if request.error is not None:
             raise request.error
         return request.reply
 
     def _message(self, dest: str, type: str, data: Any, *, silent: bool = False) -> Message:
         check_type(type)
-        return Message(self.id, dest, new_id(), type, data, silent=silent)
+        return Message(self.id, dest, wire.new_id(), type, data, silent=silent)
 
     def _member(self, id: str) -> NodeInfo:
-        node = self._joined.membership.member(id)
+        node = self._hub_joined.membership.member(id)
         if node is None:
             raise NoSuchNode(f"no other member has the id {id!r}")
         return node
 
     def _chosen(self, type: str) -> NodeInfo:
         check_type(type)
-        hub = self._joined
+        hub = self._hub_joined
         return hub.requests.choose(type, hub.membership.members.values())

@@ -57,6 +57,10 @@ class Peers:
         """Return the one that takes messages there."""
         return self._at.get(endpoint)
 
+    def broadcasts_at(self, endpoint: str) -> bool:
+        """Whether one of them says that it broadcasts there: of those that are gone, one may have been replaced."""
+        return any(peer.info.pub == endpoint for peer in self._peers.values())
+
     @property
     def infos(self) -> dict[str, NodeInfo]:
         """What they say of themselves, by id."""

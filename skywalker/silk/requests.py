@@ -12,18 +12,9 @@ from typing import Any
 
 from skywalker.deadlines import Deadlines
 from skywalker.errors import HandlerFailed, NobodyHandles, NoReply, SkywalkerError
-from skywalker.silk.actions import Send
 from skywalker.silk.info import Handling, NodeInfo
+from skywalker.wire import silk as wire
 from skywalker.wire.silk import Message
-
-STRANGER = "stranger"
-"""The code of an error: the sender is no member there."""
-
-UNKNOWN_TYPE = "unknown-type"
-"""The code of an error: nobody handles this type there."""
-
-FAILED = "failed"
-"""The code of an error: the handler failed."""
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -50,13 +41,13 @@ class Requests:
         self._turns: dict[str, int] = {}  # when each node was last chosen
         self._turn = itertools.count(1)
         self._deadlines = Deadlines()
-        self._actions: list[Send] = []
+        self._messages: list[Message] = []
         self._ended: list[Request] = []
 
-    def actions(self) -> list[Send]:
+    def messages(self) -> list[Message]:
         """Return what is to be sent now, and forget it."""
-        actions, self._actions = self._actions, []
-        return actions
+        messages, self._messages = self._messages, []
+        return messages
 
     def ended(self) -> list[Request]:
         """Return the requests that have ended since this was last called."""
@@ -101,9 +92,9 @@ class Requests:
         match message.data:
             case {"error": error, **rest}:
                 code = rest.get("code")
-                if code == STRANGER:
+                if code == wire.STRANGER:
                     return False  # the next attempt may find it better informed
-                cls = NobodyHandles if code == UNKNOWN_TYPE else HandlerFailed
+                cls = NobodyHandles if code == wire.UNKNOWN_TYPE else HandlerFailed
                 self._end(request, error=cls(f"{request.node.name or request.node.id}: {error}"))
             case data:
                 self._end(request, data)
@@ -146,7 +137,7 @@ class Requests:
         request.attempts += 1
         request.at = now + request.handling.period_s
         self._deadlines.add(request, request.at)
-        self._actions.append(Send(request.node.router, request.message))
+        self._messages.append(request.message)
 
     def _end(self, request: Request, reply: Any = None, error: SkywalkerError | None = None) -> None:
         request.reply, request.error = reply, error

@@ -40,11 +40,18 @@ class Sockets:
     """From bind() to close(), in a running event loop. With keys, only who has them is let in."""
 
     def __init__(self, keys: Keys | None) -> None:
+        """Raises ConfigError if this process may have no more sockets."""
         self.dropped = 0  # messages that could not be sent
-        self._sender: bytes | None = None  # of the message in hand, as the router knows it
         self._keys = keys
         self._context = zmq.Context()
         self._context.set(zmq.MAX_SOCKETS, MAX_SOCKETS)
+        try:
+            self._make(keys)
+        except zmq.ZMQError as error:
+            self._context.destroy(linger=0)
+            raise ConfigError(f"no sockets can be had: {error.strerror} (see ulimit -n)") from error
+
+    def _make(self, keys: Keys | None) -> None:
         waiting = zmq.asyncio.Context.shadow(self._context)  # for the sockets that are waited on
         self._peers: dict[str, zmq.Socket[bytes]] = {}  # by endpoint
         self._authenticator: AsyncioAuthenticator | None = None
@@ -63,16 +70,18 @@ class Sockets:
         """Listen at two endpoints, port 0 for any free one; return what they are. Raises ConfigError."""
         return _bound(self._router, router), _bound(self._pub, pub)
 
-    async def direct(self) -> bytes | None:
-        """Return the next message that was sent to us, None for something that is none."""
-        self._sender, *frames = await self._router.recv_multipart()
-        return frames[0] if len(frames) == 1 else None
+    async def direct(self) -> tuple[bytes, bytes | None]:
+        """Return the next message that was sent to us, and before it what answer() takes.
 
-    async def heard(self) -> bytes | None:
-        """Return the next message that was broadcast and that we listen to, None for something that is none."""
+        The message is None if it is none.
+        """
+        sender, *frames = await self._router.recv_multipart()
+        return sender, frames[0] if len(frames) == 1 else None
+
+    async def heard(self) -> tuple[None, bytes | None]:
+        """Return None, and the next message that was broadcast and that we listen to, as direct() does."""
         _, *frames = await self._sub.recv_multipart()
-        self._sender = None
-        return frames[0] if len(frames) == 1 else None
+        return None, frames[0] if len(frames) == 1 else None
 
     def send(self, endpoint: str, frame: bytes) -> None:
         """Send a message to whoever is at an endpoint, as soon as that can be reached."""
@@ -93,12 +102,12 @@ class Sockets:
         if peer is not None:
             peer.close(linger=LINGER_MS)
 
-    def answer(self, frame: bytes) -> None:
-        """Send a message back the way on which the one that was returned last has come."""
-        if self._sender is None:
+    def answer(self, sender: bytes | None, frame: bytes) -> None:
+        """Send a message back the way on which one has come."""
+        if sender is None:
             self.dropped += 1  # nothing goes back to who broadcasts
         else:
-            sent = asyncio.ensure_future(self._router.send_multipart([self._sender, frame]))
+            sent = asyncio.ensure_future(self._router.send_multipart([sender, frame]))
             sent.add_done_callback(self._answered)
 
     def broadcast(self, type: str, frame: bytes) -> None:
@@ -143,11 +152,7 @@ class Sockets:
         sock.set(zmq.RECONNECT_IVL, RECONNECT_MS)
         sock.set(zmq.RECONNECT_IVL_MAX, RECONNECT_CAP_MS)
         if self._keys is not None:
-            sock.curve_publickey, sock.curve_secretkey = self._keys.public, self._keys.secret
-            if is_server:
-                sock.curve_server = True
-            else:
-                sock.curve_serverkey = self._keys.public
+            self._keys.guard(sock, is_server=is_server)
 
 
 class _Insiders:
@@ -172,7 +177,7 @@ def _bound(sock: zmq.Socket[Any], endpoint: str) -> str:
         sock.set(zmq.IPV6, is_ipv6(endpoint))  # or an IPv4 address would come out as one of IPv6
         sock.bind(endpoint.removesuffix(":0") + (":*" if endpoint.endswith(":0") else ""))
     except zmq.ZMQError as error:
-        raise ConfigError(f"cannot listen at {endpoint}: {error.strerror}") from error
+        raise ConfigError(f"cannot listen at {endpoint}: {zmq.strerror(error.errno or 0)}") from error
     found = sock.getsockopt_string(zmq.LAST_ENDPOINT)
     return found.rstrip("\0")
 

@@ -16,7 +16,7 @@ from skywalker.deadlines import Deadlines
 from skywalker.silk import pace
 from skywalker.silk.actions import Part, Reached
 from skywalker.silk.info import NodeInfo
-from skywalker.silk.voice import Voice
+from skywalker.silk.outbox import Outbox
 from skywalker.wire import silk as wire
 
 MAX_VISITS: Final = 4096
@@ -40,8 +40,8 @@ class Visit:
 class Visits:
     """All of them, by endpoint."""
 
-    def __init__(self, voice: Voice, luck: Callable[[], float]) -> None:
-        self._voice = voice
+    def __init__(self, outbox: Outbox, luck: Callable[[], float]) -> None:
+        self._outbox = outbox
         self._luck = luck
         self._seeds: dict[str, str] = {}  # where this node was told to join, and the id of who was there last
         self._visits: dict[str, Visit] = {}
@@ -65,7 +65,7 @@ class Visits:
         """Join there no more."""
         if self._seeds.pop(endpoint, None) == "":
             self._end(endpoint)
-            self._voice.actions.append(Part(endpoint))
+            self._outbox.do(Part(endpoint))
 
     def told(self, endpoint: str, id: str, now: float) -> None:
         """Others say that this node is there."""
@@ -104,7 +104,7 @@ class Visits:
         self._arrivals.clear()
         for endpoint in [*self._visits]:
             self._end(endpoint)
-            self._voice.actions.append(Part(endpoint))
+            self._outbox.do(Part(endpoint))
 
     def asked_by(self, message_id: str) -> Visit | None:
         """Return the visit of which this message was the latest, if there is one."""
@@ -118,7 +118,7 @@ class Visits:
                 self._arrive()
             elif now - visit.began_at >= visit.lasts_s:
                 self._end(visit.endpoint)
-                self._voice.actions.append(Part(visit.endpoint))
+                self._outbox.do(Part(visit.endpoint))
             else:
                 self._try(visit, now)
 
@@ -126,7 +126,7 @@ class Visits:
         """Tell where all whom this node was to meet have been met."""
         for endpoint in [endpoint for endpoint, others in self._arrivals.items() if not others]:
             del self._arrivals[endpoint]
-            self._voice.actions.append(Reached(endpoint))
+            self._outbox.do(Reached(endpoint))
 
     def _end(self, endpoint: str) -> None:
         for others in self._arrivals.values():
@@ -150,11 +150,11 @@ class Visits:
         if visit.tries:
             del self._asked[visit.message_id]
             # Lest whoever comes back there is told of all attempts at once.
-            self._voice.actions.append(Part(visit.endpoint))
+            self._outbox.do(Part(visit.endpoint))
         visit.tries += 1
         type = wire.CONNECT if visit.id else wire.JOIN
-        visit.said = self._voice.me
-        visit.message_id = self._voice.send(visit.endpoint, visit.id, type, visit.said.as_map())
+        visit.said = self._outbox.me
+        visit.message_id = self._outbox.send(visit.endpoint, visit.id, type, visit.said.as_map())
         self._asked[visit.message_id] = visit
         self._try_at(visit, now + self._pause(now - visit.began_at))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import uuid
 from typing import Any, Final
 
 from skywalker.errors import LocalProtocolError, RemoteProtocolError, TooLarge
@@ -36,6 +37,11 @@ REPLY: Final = "_reply"
 
 TO_ANYBODY: Final = (JOIN, MEMBERS)
 """What may be said to an endpoint before its node's id is known."""
+
+# Codes of errors, beside their text.
+STRANGER: Final = "stranger"  # the sender is no member there
+UNKNOWN_TYPE: Final = "unknown-type"  # nobody handles it there
+FAILED: Final = "failed"  # its handler did
 
 INTERNAL: Final = "_"
 """What types begin with that are the dialect's own."""
@@ -74,6 +80,15 @@ class Message:
             )
         return frame
 
+    @property
+    def wants_reply(self) -> bool:
+        """Whether somebody waits for a reply."""
+        return self.dest != ALL and not self.silent
+
+    def reply_with(self, src: str, id: str, data: Any) -> Message:
+        """Return the reply of the node `src` to this message."""
+        return Message(src, self.src, id, REPLY, data, reply=self.id)
+
     @classmethod
     def decode(cls, frame: bytes) -> Message:
         """Read a frame. Raises RemoteProtocolError for what is no message."""
@@ -104,6 +119,11 @@ def _finite(number: str) -> float:
     if math.isinf(value):
         raise ValueError(f"{number[:MAX_NAME]} is too big for a number")
     return value
+
+
+def new_id() -> str:
+    """Return an id that nothing else has."""
+    return str(uuid.uuid4())
 
 
 def _refuse(constant: str) -> None:

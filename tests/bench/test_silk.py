@@ -12,7 +12,7 @@ from bench import pages
 from bench.errors import BenchError
 from bench.silk.__main__ import SEED, deaths, steady, steady_row, storm
 from bench.silk.simulation import DELAY_S, Network, Node
-from skywalker.silk.actions import Failed, Joined
+from skywalker.silk.events import Failed, Joined
 from skywalker.wire.silk import KEEPALIVE, Message
 
 COMMAND = [sys.executable, "-m", "bench.silk"]

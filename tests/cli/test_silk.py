@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zmq
 
 from skywalker import silk
 from skywalker.cli.silk.options import Asked
@@ -158,7 +160,7 @@ def test_nobody_at_the_endpoint_is_status_4_after_the_timeout() -> None:
         began = time.monotonic()
         ran = run("silk", *arguments, NOBODY, "--timeout", "300ms")
         assert (ran.returncode, ran.stdout) == (4, b"")
-        assert ran.stderr.decode() == f"skywalker: {NOBODY}: no node answered within 0.3 s\n"
+        assert ran.stderr.decode() == f"skywalker: {NOBODY}: no node answered within 0.3 s, or those there have keys\n"
         assert time.monotonic() - began < 5 * time_factor()
         ran = run("silk", *arguments, NOBODY, "--timeout", "300ms", "--json")
         assert (ran.returncode, ran.stderr) == (4, b"")
@@ -186,6 +188,17 @@ def test_a_handler_that_fails_is_status_5_with_what_it_said(node: Node) -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (5, b"", b"skywalker: node: 7 is too big\n")
     outcome = json.loads(request("t", "7", "--join", node.info.router, "--json").stdout)
     assert (outcome["status"], outcome["code"]) == ("refused", "failed")
+
+
+@pytest.mark.parametrize("how", [[], ["--all"]])
+def test_what_a_handler_says_cannot_speak_to_the_terminal(node: Node, how: list[str]) -> None:
+    @node.handle("t")
+    def fail(data: Any) -> Any:
+        raise ValueError("\x1b]0;title\x07\x9b31m\r\nskywalker: ä")
+
+    ran = request("t", "--join", node.info.router, *how)
+    assert (ran.returncode, ran.stdout) == (5, b"")
+    assert ran.stderr.decode() == "skywalker: node: ?]0;title??31m??skywalker: ä\n"
 
 
 def test_no_reply_is_status_3(node: Node) -> None:
@@ -391,7 +404,7 @@ def test_members_are_told_with_what_they_handle_and_nobody_joins() -> None:
     junction = {"address": "10.0.0.7", "port": 3443}
     with (
         Node(name="red", junction=junction) as red,
-        Node(name="esc\x1b[31m") as other,
+        Node(name="the other") as other,
     ):
         red.handle("thumb", lambda data: data)
         red.handle("resize", lambda data: data)
@@ -403,7 +416,6 @@ def test_members_are_told_with_what_they_handle_and_nobody_joins() -> None:
         screen = ran.stdout.decode()
         assert "cluster of 2 nodes" in screen
         assert "all see each other" in screen
-        assert "\x1b" not in screen
         row = next(line for line in screen.splitlines() if line.startswith("  red "))
         assert row.split() == ["red", red.id[:8], red.info.router, "10.0.0.7:3443", "thumb,", "resize"]
         ran = run("silk", "members", other.info.router, "--json")
@@ -423,6 +435,30 @@ def test_a_member_that_does_not_answer_is_named(three: tuple[str, dict[str, subp
     assert "2 of 3 nodes see the same" in screen
     assert re.search(r"^  blue \(tcp://\S+\) did not answer within \S+ s$", screen, re.MULTILINE)
     assert re.search(r"^  blue  .* \?$", screen, re.MULTILINE)
+
+
+def test_a_member_that_says_nonsense_of_itself_ends_nothing() -> None:
+    bad = {"id": "bad", "endpoints": {"router": "tcp://nohost", "pub": "tcp://nohost"}}
+    true = {"id": "true", "name": "true", "endpoints": {"router": NOBODY, "pub": NOBODY}}
+    served = true | {"junction": {"address": "h", "port": True}}
+
+    def answer() -> None:
+        sender, frame = router.recv_multipart()
+        question = json.loads(frame)
+        data = {"me": me, "cluster": {"bad": bad, "true": served}}
+        reply = {"src": "me", "dest": question["src"], "id": "r", "type": "_reply", "reply": question["id"]}
+        router.send_multipart([sender, json.dumps(reply | {"data": data}).encode()])
+
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
+        endpoint = f"tcp://127.0.0.1:{router.bind_to_random_port('tcp://127.0.0.1')}"
+        me = {"id": "me", "name": "me", "endpoints": {"router": endpoint, "pub": endpoint}}
+        server = threading.Thread(target=answer)
+        server.start()
+        ran = run("silk", "members", endpoint, "--timeout", f"{time_factor()}s")
+        server.join()
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert "cluster of 2 nodes" in ran.stdout.decode()
+    assert "skywalker" not in ran.stdout.decode()
 
 
 def test_a_node_that_is_alone_is_a_cluster(node: Node) -> None:
@@ -535,12 +571,39 @@ def test_paths_are_endpoints_too(tmp_path: Path) -> None:
         ("tcp://localhost:1", ANYWHERE),
         ("ipc:///path", ANYWHERE),
         ("tcp://no.such.host.invalid:1", ANYWHERE),
+        (f"tcp://{'x' * 64}.invalid:1", ANYWHERE),
     ],
 )
 def test_a_node_listens_where_those_that_it_joins_can_reach_it(joins: str | None, router: str) -> None:
     settings = Asked(None, False, None, None, "", "", None).settings(joins)
     assert settings["router"] == router
     assert settings["pub"] == ANYWHERE
+
+
+def test_a_name_is_reached_as_zeromq_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = socket.getaddrinfo
+    six = (socket.AF_INET6, socket.SOCK_DGRAM, 17, "", ("::1", 1, 0, 0))
+    four = (socket.AF_INET, socket.SOCK_DGRAM, 17, "", ("127.0.0.1", 1))
+
+    def both(host: str, port: int, family: int = 0, *rest: Any) -> Any:
+        if host != "both.invalid":
+            return real(host, port, family, *rest)
+        return [each for each in (six, four) if family in (0, each[0])]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    for joins, router in (("tcp://both.invalid:1", ANYWHERE), ("tcp://[::1]:1", "tcp://[::1]:0")):
+        assert Asked(None, False, None, None, "", "", None).settings(joins)["router"] == router
+
+
+def test_who_finds_its_place_taken_is_told_what_else_it_may_do(node: Node) -> None:
+    taken = node.info.router
+    ran = run("silk", "listen", "--type", "t", "--router", taken)
+    assert (ran.returncode, ran.stdout) == (2, b"")
+    assert ran.stderr.decode().startswith(f"skywalker: cannot listen at {taken}: Address already in use")
+    assert ": --join the cluster of who is there, or say by --router where else to listen\n" in ran.stderr.decode()
+    ran = run("silk", "listen", "--type", "t", "--router", taken, "--join", taken)
+    assert ran.stderr.decode().startswith(f"skywalker: cannot listen at {taken}: Address already in use")
+    assert "--join" not in ran.stderr.decode()
 
 
 def test_the_last_part_of_an_endpoint_is_for_what_is_broadcast() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import re
 import socket
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zmq
 
 from skywalker.address import Address
 from skywalker.cli.demo_cluster.ports import free_ports
@@ -20,7 +22,7 @@ from skywalker.discovery.silk import SilkSource
 from skywalker.discovery.silk_access import SilkAccess, beside
 from skywalker.discovery.silk_member import SilkMember
 from skywalker.discovery.url import source_of
-from skywalker.errors import DiscoveryError
+from skywalker.errors import Closed, DiscoveryError
 from skywalker.members import Member
 from skywalker.silk import Keys, Left, blocking
 from tests.discovery.silent_member import silent_member
@@ -28,6 +30,7 @@ from tests.discovery.watching import Watch
 from tests.helpers import eventually, time_factor
 
 ANYWHERE = "tcp://127.0.0.1:0"
+NO_NAME = f"{'x' * 64}.invalid:1"
 
 Nodes = Callable[..., blocking.Node]
 
@@ -129,7 +132,7 @@ def test_some_of_the_members_may_be_dead(node: Nodes, closed_port: str, mute: st
 
 def test_what_is_in_the_way_is_told_of_each(closed_port: str, mute: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skywalker.discovery.silk.ANSWER_S", 0.3)
-    source = SilkSource(access(closed_port, mute, "no-such-host.invalid:1", "ipc:///no/such/path"))
+    source = SilkSource(access(closed_port, mute, "no-such-host.invalid:1", "ipc:///no/such/path", NO_NAME))
     with pytest.raises(DiscoveryError) as error:
         source.look()
     text = str(error.value)
@@ -138,6 +141,7 @@ def test_what_is_in_the_way_is_told_of_each(closed_port: str, mute: str, monkeyp
     assert f"{mute}: no node answered within 0.3 s" in text
     assert "tcp://no-such-host.invalid:1: " in text
     assert "ipc:///no/such/path: No such file or directory" in text
+    assert f"tcp://{NO_NAME}: '{'x' * 64}.invalid' cannot be a host name" in text
 
 
 def test_a_look_that_is_under_way_ends_soon_when_the_source_is_closed(mute: str) -> None:
@@ -361,6 +365,17 @@ def test_who_reaches_none_of_the_others_says_so_once_until_it_does(node: Nodes, 
 
 
 @pytest.mark.usefixtures("at_once")
+def test_a_name_that_none_can_have_is_told_and_ends_nothing(node: Nodes) -> None:
+    with Watch(membership(7, NO_NAME)) as watch:
+        watch.wait_for_trouble(1)
+        assert "cannot be a host name" in (watch.troubles[0] or "")
+        [me] = [thread for thread in threading.enumerate() if thread.name == "silk"]
+        assert me.is_alive()
+    with Watch(membership(8, NO_NAME, node(1))) as watch:
+        watch.wait_for(at(1))
+
+
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("names_itself", [False, True])
 def test_who_lacks_the_keys_is_alone_and_says_so(node: Nodes, tmp_path: Path, names_itself: bool) -> None:
     keys = tmp_path / "keys"
@@ -398,3 +413,64 @@ def test_keys_that_are_none_are_told(tmp_path: Path) -> None:
     with Watch(membership(7, keys=tmp_path / "keys")) as watch:
         watch.wait_for_trouble(1)
         assert "holds no pair of keys" in (watch.troubles[0] or "")
+
+
+def fail_once(monkeypatch: pytest.MonkeyPatch, name: str, error: Exception) -> threading.Event:
+    """Have a method of the company of members raise this the next time; return what says that it did."""
+    method = getattr(silk_member.Company, name)
+    failed = threading.Event()
+
+    def fail(company: silk_member.Company, *arguments: Any) -> Any:
+        if failed.is_set():
+            return method(company, *arguments)
+        failed.set()
+        raise error
+
+    monkeypatch.setattr(silk_member.Company, name, fail)
+    return failed
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (Closed("more than 10000 events were not read"), "more than 10000 events were not read"),
+        (zmq.ZMQError(errno.EMFILE), "Too many open files"),
+        (OSError(errno.EMFILE, "Too many open files"), "Too many open files"),
+        (ValueError("what?"), "a bug, ValueError('what?')"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+@pytest.mark.parametrize("place", ["_join", "_remember"])
+def test_whatever_ends_a_membership_is_told_and_the_next_look_begins_another(
+    node: Nodes,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    told: str,
+    place: str,
+) -> None:
+    a = node(1)
+    failed = fail_once(monkeypatch, place, error)
+    with Watch(membership(7, a, last=at(5))) as watch:
+        watch.wait_for_trouble(2)
+        assert (watch.troubles[0] or "").endswith(f": {told}")
+        assert failed.is_set()
+        watch.wait_for(at(1, 5))
+        eventually(lambda: len(a.members) == 1)
+        assert watch.troubles[1:] == [None]
+    assert ("ValueError: what?" in caplog.text) == isinstance(error, ValueError), "of a bug there is a traceback"
+
+
+def test_a_membership_that_begins_anew_has_not_forgotten_those_of_the_last(
+    node: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = node(1), node(2)
+    b.join(a.info.router)
+    with Watch(membership(7, a)) as watch:
+        watch.wait_for(at(1, 2))
+        fail_once(monkeypatch, "_forget", OSError(errno.EMFILE, "Too many open files"))
+        node(3).join(a.info.router)
+        watch.wait_for_trouble(2)
+        watch.wait_for(at(1, 2, 3))
+        begun = watch.found.index(at(1, 2))
+        assert all(at(1, 2) <= found for found in watch.found[begun:]), "it never was without them"

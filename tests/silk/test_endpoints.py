@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import json
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+import zmq
 
 from skywalker import silk
+from skywalker.address import Address
 from skywalker.errors import ConfigError, LocalProtocolError, Unreachable
+from skywalker.silk.endpoints import address_of, beside, endpoint, is_endpoint
+from skywalker.wire.silk import MAX_NAME
 from tests.silk.driving import hear_each_other, keepalive, met, run, soon
 
 
@@ -229,11 +236,73 @@ def test_who_asks_learns_of_all_members_and_becomes_none() -> None:
     run(main())
 
 
+NOT_ENDPOINTS = [
+    *("tcp://nohost", "tcp://a:65536", "tcp://a:b", "tcp://::1:1", "tcp://[::1]", "tcp://a\x1b:1", "http://a:1"),
+    *("a\n:1", "x" * MAX_NAME, "ipc://" + "x" * MAX_NAME),
+]
+
+
+@pytest.mark.parametrize("text", NOT_ENDPOINTS, ids=lambda text: ascii(text)[:40])
+def test_what_no_node_may_say_of_itself_nobody_may_write_either(text: str) -> None:
+    assert not is_endpoint(text)
+    with pytest.raises(LocalProtocolError):
+        endpoint(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "address", "beside_it"),
+    [
+        ("h", "tcp://h:3444", Address("h", 3444), "tcp://h:0"),
+        ("h:1", "tcp://h:1", Address("h", 1), "tcp://h:0"),
+        ("::1", "tcp://[::1]:3444", Address("::1", 3444), "tcp://[::1]:0"),
+        ("tcp://[fe80::1%eth0]:5", "tcp://[fe80::1%eth0]:5", Address("fe80::1%eth0", 5), "tcp://[fe80::1%eth0]:0"),
+        ("tcp://*:*", "tcp://*:*", Address("*", 0), "tcp://*:0"),
+        ("ipc:///run/red", "ipc:///run/red", None, "ipc:///run/red.pub"),
+    ],
+)
+def test_an_endpoint_is_host_and_port_or_a_path(text: str, found: str, address: Address | None, beside_it: str) -> None:
+    assert endpoint(text) == found
+    assert is_endpoint(found)
+    assert address_of(found) == address
+    assert beside(found) == beside_it
+
+
 def test_asking_where_nobody_is_ends_in_time() -> None:
-    with pytest.raises(Unreachable, match=r"tcp://127.0.0.1:9: no node answered within 0.1 s"):
+    told = "tcp://127.0.0.1:9: no node answered within 0.1 s, or those there have keys$"
+    with pytest.raises(Unreachable, match=told):
         silk.ask("127.0.0.1:9", timeout=0.1)
 
 
 def test_asking_one_that_is_no_silk_node_ends_in_time() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(Unreachable):
         silk.ask(f"127.0.0.1:{other.getsockname()[1]}", timeout=0.1)
+
+
+def test_an_answer_of_one_that_is_no_node_is_none() -> None:
+    member = {"id": "b", "endpoints": {"router": "tcp://h:1", "pub": "tcp://h:2"}}
+
+    def answer() -> None:
+        for me in ({"id": "a"}, member | {"id": "c"}):
+            sender, frame = router.recv_multipart()
+            question = json.loads(frame)
+            data = {"me": me, "cluster": {"b": member}}
+            reply = {"src": "a", "dest": question["src"], "id": "r", "type": "_reply", "reply": question["id"]}
+            router.send_multipart([sender, json.dumps(reply | {"data": data}).encode()])
+
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
+        port = router.bind_to_random_port("tcp://127.0.0.1")
+        server = threading.Thread(target=answer)
+        server.start()
+        with pytest.raises(Unreachable, match="no node answered"):
+            silk.ask(f"127.0.0.1:{port}", timeout=0.3)
+        assert [info.id for info in silk.ask(f"127.0.0.1:{port}")] == ["c", "b"]
+        server.join()
+
+
+def test_who_has_no_descriptor_left_to_ask_by_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise zmq.ZMQError(errno.EMFILE)
+
+    monkeypatch.setattr(zmq.Context, "socket", fail)
+    with pytest.raises(ConfigError, match="no socket to ask by can be had: Too many open files"):
+        silk.ask("127.0.0.1:9")

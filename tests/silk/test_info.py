@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skywalker.address import Address
 from skywalker.silk.info import MAX_ATTEMPTS, MAX_PERIOD_S, MAX_TYPES, MIN_PERIOD_S, Handling, NodeInfo
 from skywalker.silk.membership import MAX_MEMBERS
 from skywalker.wire.silk import MAX_MESSAGE, MAX_NAME, REPLY, Message
@@ -19,11 +20,12 @@ LEAST: dict[str, Any] = {"id": "a", "endpoints": ENDPOINTS}
 names = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=8)
 types = names.filter(lambda name: not name.startswith("_"))
 periods = st.integers(round(MIN_PERIOD_S * 1000), round(MAX_PERIOD_S * 1000)).map(lambda ms: ms / 1000)
-endpoints = st.builds("{}{}".format, st.sampled_from(["tcp://", "ipc://"]), names)
+hosts = names.filter(lambda name: not {*":[]"} & {*name}) | st.just("[::1]")
+endpoints = st.builds("tcp://{}:{}".format, hosts, st.integers(0, 65_535)) | st.builds("ipc://{}".format, names)
 infos = st.builds(
     NodeInfo,
-    names,
-    st.text(max_size=8),
+    types,
+    st.just("") | names,
     endpoints,
     endpoints,
     periods,
@@ -82,7 +84,9 @@ def test_the_node_object_of_the_dialects_page() -> None:
             for which in ("router", "pub")
             for endpoint in (
                 *(None, 5, "", "a:1", "http://a:1", "inproc://a", "pgm://a:1", "TCP://a:1", " tcp://a:1"),
-                *("tcp://a:1\n", "tcp://\x00", "ipc://\ud800", "tcp://" + "a" * (MAX_NAME - 5)),
+                *("tcp://a:1\n", "tcp://a\x00:1", "ipc://\ud800", "tcp://" + "a" * (MAX_NAME - 7) + ":1"),
+                *("tcp://nohost", "tcp://:1", "tcp://a:", "tcp://a:b", "tcp://a:65536", "tcp://a:-1", "tcp://a:\u0661"),
+                *("tcp://::1:1", "tcp://[::1]", "tcp://[]:1", "tcp://[a:1", "tcp://a:1;b:2", "ipc://", "tcp://"),
             )
         ),
         *(
@@ -134,7 +138,7 @@ def test_any_field_may_be_anything(field: str, data: Any) -> None:
 
 def test_limits_are_inclusive() -> None:
     name = "a" * MAX_NAME
-    endpoint = "tcp://" + "a" * (MAX_NAME - 6)
+    endpoint = "tcp://" + "a" * (MAX_NAME - 8) + ":1"
     told = {
         "id": name,
         "name": name,
@@ -153,6 +157,26 @@ def test_a_junction_that_is_no_map_is_none(junction: Any) -> None:
     info = NodeInfo.parse(LEAST | {"junction": junction})
     assert info is not None
     assert info.junction is None
+
+
+@pytest.mark.parametrize(
+    ("junction", "served"),
+    [
+        ({"address": "10.0.0.1", "port": 3443, "id": "a"}, Address("10.0.0.1", 3443)),
+        ({"address": "::1", "port": 65_535}, Address("::1", 65_535)),
+        *((told, None) for told in ({}, {"address": "a"}, {"port": 1}, {"address": 1, "port": 1})),
+        *(({"address": "a", "port": port}, None) for port in (True, 0, -1, 65_536, 1.0, "1", None, 10**400)),
+        *(({"address": address, "port": 1}, None) for address in ("", "a\x1b[31m", "a" * (MAX_NAME + 1), "\ud800")),
+    ],
+    ids=lambda each: ascii(each)[:60],
+)
+def test_where_a_node_serves_is_told_in_brief_too(junction: dict[str, Any], served: Address | None) -> None:
+    info = NodeInfo.parse(LEAST | {"junction": junction})
+    assert info is not None
+    assert info.serves == served
+    brief = NodeInfo.parse(info.brief())
+    assert brief is not None
+    assert (brief.serves, brief.junction is None) == (served, served is None)
 
 
 def test_a_full_clusters_list_fits_in_a_message() -> None:

@@ -58,7 +58,7 @@ def test_who_has_not_the_keys_neither_gets_in_nor_learns_a_thing(keys: silk.Keys
     async def main() -> None:
         async with cluster(2, keys=keys) as (one, other), silk.Node(keys=theirs, keepalive=keepalive()) as stranger:
             diary = Diary(one)
-            hint = ", nobody with these keys at least" if theirs else ""
+            hint = ", nobody with these keys at least" if theirs else ", or those there have keys"
             with pytest.raises(Unreachable, match=f"no node answered within 0.3 s{hint}$"):
                 await stranger.join(one.info.router, timeout=0.3)
             with pytest.raises(Unreachable):

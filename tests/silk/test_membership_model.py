@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bench.silk.simulation import Network, Node
 from skywalker.silk import pace
-from skywalker.silk.actions import Changed, Failed, Joined, Left, Recovered, Suspected
+from skywalker.silk.events import Changed, Failed, Joined, Left, Recovered, Suspected
 from skywalker.wire.silk import CONNECT, FAIL, JOIN, LEAVE, Message
 
 NODES = 6

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from skywalker.deadlines import PRECISION_S
 from skywalker.errors import HandlerFailed, NobodyHandles, NoReply, NotJoined, TimedOut
-from skywalker.silk.actions import Send
 from skywalker.silk.info import Handling, NodeInfo
-from skywalker.silk.requests import FAILED, STRANGER, UNKNOWN_TYPE, Requests, handling
-from skywalker.wire.silk import REPLY, Message
+from skywalker.silk.requests import Requests, handling
+from skywalker.wire.silk import FAILED, REPLY, STRANGER, UNKNOWN_TYPE, Message
 
 START_S = 1000.0
 STEP_S = 1e-4
@@ -36,19 +35,19 @@ def reply(to: str, data: Any = None, src: str = "a") -> Message:
     return Message(src, "me", f"re {to}", REPLY, data, reply=to)
 
 
-def attempts(requests: Requests, until: float, now: float = START_S) -> list[tuple[float, Send]]:
+def attempts(requests: Requests, until: float, now: float = START_S) -> list[tuple[float, Message]]:
     """Let time pass as wait() says, and return what is sent and when."""
-    sent = [(now, action) for action in requests.actions()]
+    sent = [(now, message) for message in requests.messages()]
     while (wait := requests.wait(now)) is not None and now + wait <= until:
         now += max(wait, STEP_S)
         requests.tick(now)
-        sent += [(now, action) for action in requests.actions()]
+        sent += [(now, message) for message in requests.messages()]
     return sent
 
 
 def assert_nothing_is_left(requests: Requests) -> None:
     assert requests.wait(START_S) is None
-    assert requests.actions() == []
+    assert requests.messages() == []
     assert requests.ended() == []
     assert (requests._requests, requests._outstanding, len(requests._deadlines)) == ({}, {}, 0)
 
@@ -58,7 +57,7 @@ def test_a_request_is_sent_as_often_and_as_far_apart_as_its_type_declares(times:
     requests = Requests(random.Random(1).random)
     asked = requests.begin(node("a", {"resize": Handling(times, period_s)}), request("1"), START_S)
     sent = attempts(requests, START_S + 1000)
-    assert [send for _, send in sent] == [Send("tcp://a:1", request("1"))] * times, "always with the same id"
+    assert [message for _, message in sent] == [request("1")] * times, "always with the same id"
     for (one, _), (other, _) in itertools.pairwise(sent):
         assert period_s < other - one <= period_s + PRECISION_S
     (ended,) = requests.ended()
@@ -81,7 +80,7 @@ def test_a_type_that_a_node_does_not_declare_is_sent_once() -> None:
 def test_a_reply_ends_its_request_at_once() -> None:
     requests = Requests(random.Random(1).random)
     asked = requests.begin(node("a"), request("1"), START_S)
-    assert len(requests.actions()) == 1
+    assert len(requests.messages()) == 1
     answer = reply("1", {"size": 5})
     assert requests.awaits(answer)
     assert requests.received(answer)
@@ -125,7 +124,7 @@ def test_a_reply_to_a_later_attempt_is_one_too() -> None:
 def test_an_error_is_told_with_its_text_and_who_said_it(data: dict[str, Any], error: type[Exception]) -> None:
     requests = Requests(random.Random(1).random)
     requests.begin(node("a"), request("1"), START_S)
-    assert len(requests.actions()) == 1
+    assert len(requests.messages()) == 1
     assert requests.received(reply("1", data))
     (ended,) = requests.ended()
     assert type(ended.error) is error
@@ -136,7 +135,7 @@ def test_an_error_is_told_with_its_text_and_who_said_it(data: dict[str, Any], er
 def test_who_is_taken_for_a_stranger_asks_again() -> None:
     requests = Requests(random.Random(1).random)
     requests.begin(node("a"), request("1"), START_S)
-    assert len(requests.actions()) == 1
+    assert len(requests.messages()) == 1
     stranger = reply("1", {"error": "who are you?", "code": STRANGER})
     assert not requests.received(stranger), "the membership has to know"
     assert requests.ended() == []
@@ -170,7 +169,7 @@ def test_requests_to_a_node_end_when_it_is_gone_and_no_others() -> None:
     requests = Requests(random.Random(1).random)
     doomed = [requests.begin(node("a"), request(str(number)), START_S) for number in range(3)]
     other = requests.begin(node("b"), request("9", "b"), START_S)
-    requests.actions()
+    requests.messages()
     requests.gone("a", "has left")
     requests.gone("nobody", "has left")
     assert requests.ended() == doomed
@@ -186,7 +185,7 @@ def test_requests_to_a_node_end_when_it_is_gone_and_no_others() -> None:
 def test_all_can_be_ended_at_once() -> None:
     requests = Requests(random.Random(1).random)
     all_ = [requests.begin(node(id), request(id, id), START_S) for id in "abc"]
-    requests.actions()
+    requests.messages()
     error = NotJoined("left")
     requests.abort(error)
     assert requests.ended() == all_
@@ -197,7 +196,7 @@ def test_all_can_be_ended_at_once() -> None:
 def test_a_forgotten_request_leaves_nothing_behind() -> None:
     requests = Requests(random.Random(1).random)
     asked = requests.begin(node("a"), request("1"), START_S)
-    requests.actions()
+    requests.messages()
     requests.forget(asked)
     requests.forget(asked)
     assert not requests.awaits(reply("1"))
@@ -337,12 +336,12 @@ def test_every_request_ends_once_or_is_forgotten(deeds: list[tuple[str, Any]]) -
             now += what
             requests.tick(now)
         ended += requests.ended()
-        requests.actions()
+        requests.messages()
     for _ in range(4):
         now += 1.1
         requests.tick(now)
         ended += requests.ended()
-        requests.actions()
+        requests.messages()
     assert len({*ended, *forgotten}) == len(ended) + len(forgotten) == len(asked)
     assert all((each.reply is None) == (each.error is not None) for each in ended)
     assert all(each.attempts <= 3 for each in asked)

@@ -121,7 +121,7 @@ def named(member: Member) -> str:
 
 def shown(text: str, longest: int = LONGEST_NAME) -> str:
     """Return what a node says of itself as a terminal may have it: no escapes, and not endless."""
-    clean = "".join(char if char.isprintable() else "?" for char in text)
+    clean = terminal.shown(text)
     return clean if len(clean) <= longest else f"{clean[: longest - 1]}~"
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from skywalker.cli import exits, terminal
 from skywalker.cli.silk import words
 from skywalker.cli.silk.options import JOIN_S, MOMENT_S, Asked
 from skywalker.errors import NoReply, NoSuchNode, SkywalkerError, TimedOut
 from skywalker.silk import Node, NodeInfo, ask
-
-Seconds = TypeVar("Seconds", float, None)
 
 Do = Callable[[Node], Awaitable[int]]
 """Does something as this node, and returns the exit status."""
@@ -38,14 +36,15 @@ class Errand:
 
     async def _run(self, join: str, do: Do, told: list[NodeInfo]) -> int:
         async with Node(**self._asked.settings(join)) as node:
-            await node.join(join, self._left(JOIN_S))
+            left = self._left()
+            await node.join(join, JOIN_S if left is None else left)
             self._missing = [each for each in told if each.id not in node.members]
             return await do(node)
 
     async def ask(self, node: Node) -> int:
         """Ask one node."""
         try:
-            async with asyncio.timeout(self._left(None)):
+            async with asyncio.timeout(self._left()):
                 if self._to is None:
                     reply = await node.request_any(self._type, self._data)
                 else:
@@ -64,7 +63,7 @@ class Errand:
         """Ask all that handle the type; the exit status is that of the first that fails."""
         silent = {id: each for id, each in node.members.items() if self._type in each.messages}
         try:
-            async with asyncio.timeout(self._left(None)):
+            async with asyncio.timeout(self._left()):
                 async for reply in node.request_all(self._type, self._data):
                     silent.pop(reply.node.id, None)
                     if reply.error is None:
@@ -95,10 +94,10 @@ class Errand:
         await node.broadcast(self._type, self._data)
         return self._sent()
 
-    def _left(self, default: Seconds) -> float | Seconds:
-        """Return the seconds that are left, or the default if there is no end to them."""
+    def _left(self) -> float | None:
+        """Return the seconds that are left, None if there is no end to them."""
         if self._asked.timeout is None:
-            return default
+            return None
         return max(0.0, self._started + self._asked.timeout - time.monotonic())
 
     def _named(self, node: Node) -> NodeInfo:
@@ -122,11 +121,11 @@ class Errand:
         if self._asked.as_json:
             terminal.write(words.result("answered", self._started, node=node.id, name=node.name, value=data))
         else:
-            terminal.write(words.shown(node.name or node.id).encode() + b"\t" + words.printed(data))
+            terminal.write(terminal.shown(node.name or node.id).encode() + b"\t" + words.printed(data))
 
     def _complain(self, node: NodeInfo, error: SkywalkerError) -> None:
         self._status = self._status or exits.of(error)
         if self._asked.as_json:
             terminal.write(words.failed(error, self._started, node=node.id, name=node.name))
         else:
-            terminal.complain(words.shown(str(error)))
+            terminal.complain(str(error))

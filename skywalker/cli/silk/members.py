@@ -17,7 +17,6 @@ from skywalker.cli.silk.options import DEFAULT_ENDPOINT, SilkTold, endpoint, key
 
 if TYPE_CHECKING:
     from skywalker.cli.silk.survey import Found
-    from skywalker.silk import NodeInfo
 
 ANSWER_S: Final = 2.0
 """Seconds in which each member must answer, unless told otherwise."""
@@ -75,27 +74,19 @@ def _screen(found: Sequence[Found]) -> Iterator[str]:
     else:
         yield "  " + terminal.painted(f"{len(found) - len(problems)} of {count} see the same", RED)
     for each in problems:
-        yield f"  {words.shown(str(each.node))} {words.shown(each.problem)}"
+        yield f"  {terminal.shown(str(each.node))} {terminal.shown(each.problem)}"
     yield ""
 
 
 def _row(each: Found) -> dict[str, str]:
     node = each.node
     return {
-        "name": _cut(words.shown(node.name), LONGEST_NAME) or "-",
-        "id": words.shown(node.id[:8]),
-        "endpoint": words.shown(node.router),
-        "skywalker": words.shown(_address(node)),
-        "handles": words.shown(", ".join(node.messages)) or "-" if each.answers else "?",
+        "name": _cut(terminal.shown(node.name), LONGEST_NAME) or "-",
+        "id": terminal.shown(node.id[:8]),
+        "endpoint": terminal.shown(node.router),
+        "skywalker": terminal.shown(str(node.serves or "")),
+        "handles": terminal.shown(", ".join(node.messages)) or "-" if each.answers else "?",
     }
-
-
-def _address(node: NodeInfo) -> str:
-    """Return where a member that serves skywalker is reached, nothing for another."""
-    match node.junction:
-        case {"address": str(host), "port": int(port)}:
-            return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    return ""
 
 
 def _table(rows: Sequence[dict[str, str]]) -> Iterator[str]:

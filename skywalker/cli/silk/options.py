@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
+import os
 import signal
 import socket
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from skywalker.cli import exits, terminal
 from skywalker.cli.options import Command, Told, told_options
 from skywalker.cli.silk import words
-from skywalker.errors import LocalProtocolError, SkywalkerError
+from skywalker.errors import ConfigError, LocalProtocolError, SkywalkerError
 from skywalker.limits import DEFAULT_HOST, DEFAULT_SILK_PORT
 
 if TYPE_CHECKING:
@@ -59,17 +59,9 @@ def key_option(command: Command) -> Command:
 class SilkTold(Told):
     """The options of every command of Silk."""
 
-    @contextlib.contextmanager
-    def errors_told(self) -> Iterator[None]:
-        """With --json, an error in the block is printed as a result and ends the command."""
-        started = time.monotonic()
-        try:
-            yield
-        except SkywalkerError as error:
-            if not self.as_json:
-                raise
-            terminal.write(words.failed(error, started))
-            raise click.exceptions.Exit(exits.of(error)) from error
+    def failed(self, error: SkywalkerError, started: float) -> bytes:
+        """Return the line for scripts about an error."""
+        return words.failed(error, started)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +81,10 @@ class Asked(SilkTold):
 
     def settings(self, joins: str | None) -> dict[str, Any]:
         """Return the arguments of a node that is to join there, or is the first of its cluster."""
+        from skywalker.silk import endpoints
+
         router = self.router or f"tcp://{_own_host(joins)}:{DEFAULT_SILK_PORT if joins is None else 0}"
-        pub = self.pub or _beside(router)
+        pub = self.pub or endpoints.beside(router)
         return {"router": router, "pub": pub, "name": self.name, "keys": self.keys, "advertise": self.advertise}
 
     @contextlib.contextmanager
@@ -103,7 +97,14 @@ class Asked(SilkTold):
             # Only now: help and mistakes should be quick.
             with needing_pyzmq():
                 from skywalker.silk.blocking import Node
-            with Node(**self.settings(joins)) as node:
+            with contextlib.ExitStack() as stack:
+                try:
+                    node = stack.enter_context(Node(**self.settings(joins)))
+                except ConfigError as error:
+                    if joins is not None or os.strerror(errno.EADDRINUSE) not in str(error):
+                        raise
+                    hint = "--join the cluster of who is there, or say by --router where else to listen"
+                    raise ConfigError(f"{error}: {hint}") from error
                 yield node
 
 
@@ -159,23 +160,18 @@ def ended_by_sigterm() -> Iterator[None]:
 
 def _own_host(joins: str | None) -> str:
     """Return the address of this machine at which those at an endpoint can reach it."""
-    host, _, port = (joins or "").removeprefix("tcp://").rpartition(":")
-    if joins is None or not joins.startswith("tcp://"):
+    from skywalker.silk.endpoints import address_of, is_ipv6
+
+    there = None if joins is None else address_of(joins)
+    if joins is None or there is None:
         return DEFAULT_HOST
-    with contextlib.suppress(OSError, ValueError):
+    # By the addresses that ZeroMQ takes: not all that a name has.
+    family = socket.AF_INET6 if is_ipv6(joins) else socket.AF_INET
+    with contextlib.suppress(OSError, UnicodeError):
+        found = socket.getaddrinfo(there.host, there.port, family, socket.SOCK_DGRAM)
         # Nothing is sent: the kernel only says from which address it would be.
-        for family, kind, protocol, _, address in socket.getaddrinfo(
-            host.strip("[]"), int(port), type=socket.SOCK_DGRAM
-        ):
-            with socket.socket(family, kind, protocol) as probe:
-                probe.connect(address)
-                own = str(probe.getsockname()[0])
-                return f"[{own}]" if ":" in own else own
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(found[0][4])
+            own = str(probe.getsockname()[0])
+            return f"[{own}]" if ":" in own else own
     return DEFAULT_HOST
-
-
-def _beside(router: str) -> str:
-    """Return the endpoint to broadcast at, beside one to take messages at."""
-    if router.startswith("ipc://"):
-        return f"{router}.pub"
-    return f"{router.rpartition(':')[0]}:0"

@@ -10,10 +10,10 @@ import click
 
 from skywalker.cli import exits, terminal
 from skywalker.cli.silk.options import DEFAULT_ENDPOINT, Asked, endpoint, node_options
-from skywalker.cli.silk.words import printed, shown
+from skywalker.cli.silk.words import printed
 
 if TYPE_CHECKING:
-    from skywalker.silk.actions import Event
+    from skywalker.silk.events import Event
 
 _COLOURS: Final = {"joined": "32", "left": "33", "failed": "31", "suspected": "35"}
 
@@ -40,7 +40,7 @@ def _line(event: Event) -> bytes:
     name = type(event).__name__.lower()
     clock = datetime.datetime.now().strftime("%H:%M:%S.%f")[:-3]
     word = terminal.painted(f"{name:<9}", _COLOURS.get(name, "0"))
-    return f"{clock}  {word}  {shown(str(event.node))}\n".encode(errors="replace")
+    return f"{clock}  {word}  {terminal.shown(str(event.node))}\n".encode(errors="replace")
 
 
 def _as_json(event: Event) -> bytes:

@@ -12,8 +12,9 @@ import click
 from skywalker.cli import exits
 from skywalker.cli.json_form import FormError, Unprintable
 from skywalker.errors import HandlerFailed, NobodyHandles, NoSuchNode, SkywalkerError
+from skywalker.wire.silk import FAILED, UNKNOWN_TYPE
 
-_CODES: Final = {NobodyHandles: "unknown-type", HandlerFailed: "failed", NoSuchNode: "no-such-node"}
+_CODES: Final = {NobodyHandles: UNKNOWN_TYPE, HandlerFailed: FAILED, NoSuchNode: "no-such-node"}
 """What scripts can tell refusals by."""
 
 
@@ -62,11 +63,6 @@ def failed(error: SkywalkerError, started: float, **fields: Any) -> bytes:
     """Return the line for scripts about something that failed."""
     code = next((code for cls, code in _CODES.items() if isinstance(error, cls)), None)
     return result(exits.word(error), started, **fields, **({"code": code} if code else {}), message=str(error))
-
-
-def shown(text: str) -> str:
-    """Return what a node says of itself as a terminal may have it: no escapes."""
-    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def _refuse(constant: str) -> Any:
