@@ -90,11 +90,9 @@ class Membership:
         if self.has_left:
             self.has_left = False
             self._beat(now)
-        self._visits.join(endpoint, now)
-        if endpoint == self.me.router:
-            self._visits.reached(endpoint, self.me.id, now)
-        elif (peer := self._peers.at(endpoint)) is not None:
-            self._visits.reached(endpoint, peer.id, now)
+        peer = self._peers.at(endpoint)
+        there = self.me.id if endpoint == self.me.router else "" if peer is None else peer.id
+        self._visits.join(endpoint, there, now)
 
     def abandon(self, endpoint: str) -> None:
         """Ask there no more."""

@@ -55,11 +55,14 @@ class Visits:
         """Return the seconds until tick() has something to do, None if it has not."""
         return self._deadlines.wait(now)
 
-    def join(self, endpoint: str, now: float) -> None:
-        """Join there, whoever it is, and again whenever that one is a member no more."""
+    def join(self, endpoint: str, there: str, now: float) -> None:
+        """Join there, whoever it is, and again whenever that one is a member no more; `there` is who is known to be."""
         self._seeds[endpoint] = ""
-        self._end(endpoint)
-        self._begin(Visit(endpoint, now), now)
+        if there:
+            self.reached(endpoint, there, now)
+        else:
+            self._end(endpoint)
+            self._begin(Visit(endpoint, now), now)
 
     def abandon(self, endpoint: str) -> None:
         """Join there no more."""
