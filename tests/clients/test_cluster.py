@@ -185,7 +185,7 @@ def test_silk_tells_where_a_cluster_is_and_is_not_needed_afterwards(make_place: 
         home_of(cluster, junction).kill()
         assert_all_meet(cluster, waiting, topic)
     with pytest.raises(skywalker.Unreachable, match=f"Silk at {members[0]}: tcp://{members[0]}: Connection refused"):
-        make_place(f"silk://{members[0]}").join(connect_timeout=0.3)
+        make_place(f"silk://{members[0]}").join(connect_timeout=2.0)
 
 
 def test_a_source_that_hangs_delays_no_call_while_a_node_answers(
