@@ -96,9 +96,10 @@ def _source(config: Cluster) -> Source | None:
 def _silk(config: Cluster, member: Member, last: Iterable[Member]) -> Source:
     from skywalker.discovery import silk_access
     from skywalker.discovery.silk_member import SilkMember
+    from skywalker.silk import endpoints
 
     router = silk_access.listening(config.silk)
-    pub = silk_access.listening(config.silk_pub) if config.silk_pub else silk_access.beside(router)
+    pub = silk_access.listening(config.silk_pub) if config.silk_pub else endpoints.beside(router)
     access = silk_access.SilkAccess.parse(config.silk_join, config.silk_keys)
     known = [each.address for each in last if each.id != member.id]
     return SilkMember(member, router, pub, access, known)

@@ -77,18 +77,19 @@ def storm(nodes: int, seeds: int, seed: int) -> Storm:
 def deaths(nodes: int, seed: int) -> list[Death]:
     """Have some nodes die one after the other, at any moment of their periods."""
     network, members = acquainted(nodes, seed)
-    found = []
-    for dead in members[: min(DEATHS, nodes - 2)]:
-        network.run(random.Random(f"{seed} {dead.id}").random())
-        network.forget()
-        network.kill(dead)
-        seconds = network.until(lambda dead=dead: not network.knowing(dead), PATIENCE_S)  # type: ignore[misc]
-        network.until(network.agree, PATIENCE_S)
-        network.run(1.0)
-        network.messages.pop("_ka")
-        network.bytes.pop("_ka")
-        found.append(Death(seconds, _sent(network, nodes)))
-    return found
+    return [_death(network, dead, nodes, seed) for dead in members[: min(DEATHS, nodes - 2)]]
+
+
+def _death(network: Network, dead: Node, nodes: int, seed: int) -> Death:
+    network.run(random.Random(f"{seed} {dead.id}").random())
+    network.forget()
+    network.kill(dead)
+    seconds = network.until(lambda: not network.knowing(dead), PATIENCE_S)
+    network.until(network.agree, PATIENCE_S)
+    network.run(1.0)
+    network.messages.pop("_ka")
+    network.bytes.pop("_ka")
+    return Death(seconds, _sent(network, nodes))
 
 
 def acquainted(nodes: int, seed: int) -> tuple[Network, list[Node]]:

@@ -9,7 +9,6 @@ from skywalker.errors import LocalProtocolError
 from skywalker.limits import DEFAULT_SILK_PORT
 from skywalker.silk import endpoints
 from skywalker.silk.endpoints import TCP, address_of
-from skywalker.silk.endpoints import beside as beside  # offered here too, to who sets up a member
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -31,7 +30,7 @@ def ask(endpoint: str, *, keys: Keys | str | Path | None = None, timeout: float 
     """
     where = endpoint_of(endpoint)
     pair = keys_of(keys)
-    question = Message(str(uuid.uuid4()), "", str(uuid.uuid4()), wire.MEMBERS)
+    question = Message(wire.new_id(), "", wire.new_id(), wire.MEMBERS)
     deadline = time.monotonic() + timeout
     with _socket() as sock:
         sock.set(zmq.LINGER, 0)

@@ -82,7 +82,7 @@ def test_what_each_says_grows_with_the_others() -> None:
 
 
 def network_of(nodes: int, **options: float) -> tuple[Network, list[Node]]:
-    network = Network(1, **options)  # type: ignore[arg-type]
+    network = Network(1, **options)  # type: ignore[arg-type]  # its settings, by name
     some = network.add(nodes)
     network.acquaint(some)
     network.run(0.5)
@@ -115,7 +115,7 @@ def test_as_many_are_lost_as_should_be(loss: float) -> None:
 def test_messages_overtake_each_other_and_come_within_the_delay() -> None:
     network, nodes = network_of(2, delay_s=0.5, duplication=1.0)
     came: list[tuple[float, str]] = []
-    nodes[1].membership.received = lambda message, now: came.append((now, message.id))  # type: ignore[method-assign]
+    nodes[1].membership.received = lambda message, now: came.append((now, message.id))  # type: ignore[method-assign]  # to see the time
     began = network.now
     for number in range(100):
         network._carry(nodes[0], nodes[1], Message(nodes[0].id, "", f"{number:03}", "_odd"))

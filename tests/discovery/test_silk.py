@@ -19,12 +19,13 @@ from skywalker.address import Address
 from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.discovery import pace, silk_member
 from skywalker.discovery.silk import SilkSource
-from skywalker.discovery.silk_access import SilkAccess, beside
+from skywalker.discovery.silk_access import SilkAccess
 from skywalker.discovery.silk_member import SilkMember
 from skywalker.discovery.url import source_of
 from skywalker.errors import Closed, DiscoveryError
 from skywalker.members import Member
 from skywalker.silk import Keys, Left, blocking
+from skywalker.silk.endpoints import beside
 from tests.discovery.silent_member import silent_member
 from tests.discovery.watching import Watch
 from tests.helpers import eventually, time_factor
