@@ -189,6 +189,8 @@ class ClusterNode:
         self.is_frozen = False
         node.stop()
         self._logs.append(node.log)
+        # Its agent, whom nobody but init reaps, may hold its ports for a while longer than it.
+        eventually(lambda: not _lives_group(node.pid), 10.0)
 
     def _node_ended(self) -> object:
         # Left for whoever buries it to reap.
@@ -302,3 +304,12 @@ def _attempted(node: ClusterNode) -> Any:
         return sorted(node.sees())
     except Exception as error:
         return repr(error)
+
+
+def _lives_group(leader: int) -> bool:
+    """Tell whether a process of this group has not ended."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+            if os.getpgid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
+                return True
+    return False

@@ -129,8 +129,10 @@ def test_more_handlers_than_there_are_threads_wait_and_the_node_lives_on(
     time.sleep(6 * keepalive())
     go_on.set()
     assert [call.result() for call in calls] == [*range(40)]
-    with pytest.raises(TimeoutError):
-        events.next(0.01)  # nobody was suspected
+    with contextlib.suppress(TimeoutError):
+        while True:
+            # On a machine that pauses, a member may be suspected; it must not fail.
+            assert isinstance(events.next(0.01), silk.Suspected | silk.Recovered)
 
 
 def test_a_handler_may_ask_others(node: blocking.Node, other: blocking.Node) -> None:
