@@ -6,6 +6,7 @@ SkywalkerError
 ├── DiscoveryError         the addresses of a cluster's nodes could not be found
 ├── Closed                 the client was closed by its owner
 ├── ConfigError            a setting is wrong: says which, where, and what is allowed
+├── JournalError           a file is no journal, or none that can be read here
 ├── LocalProtocolError     we tried to send what the protocol forbids; nothing was sent
 ├── RemoteProtocolError    the peer sent what the protocol forbids; the connection is closed
 ├── HandlerFailed          the other side of a request() raised
@@ -44,6 +45,10 @@ class Closed(SkywalkerError):
 
 class ConfigError(SkywalkerError):
     """A setting is unknown or has a value that is not allowed."""
+
+
+class JournalError(SkywalkerError, ValueError):
+    """A file is no journal, or not one that this version can read; the text says why, and which if that is known."""
 
 
 class LocalProtocolError(SkywalkerError, ValueError):

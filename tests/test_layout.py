@@ -17,7 +17,7 @@ MAX_LINES = 350
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"plain", "errors", "limits"}),
     frozenset({"wire"}),
-    frozenset({"address", "backoff", "dialling", "junction", "deadlines", "ring", "steering", "units"}),
+    frozenset({"address", "backoff", "dialling", "junction", "deadlines", "journal", "ring", "steering", "units"}),
     frozenset({"members"}),
     frozenset({"config", "silk"}),
     frozenset({"discovery"}),
@@ -42,6 +42,9 @@ PURE = (
     "address",
     "steering",
     "members",
+    "journal.header",
+    "journal.record",
+    "journal.recorder",
     "backoff",
     "discovery.actions",
     "discovery.consul_access",

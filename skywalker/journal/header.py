@@ -1,0 +1,92 @@
+"""What a file of a journal begins with: what it is, who wrote it, and how to read it.
+
+8 bytes   MAGIC
+u16       version of the format
+u16       bytes of a record, 0 if they have no fixed length
+u32       bytes of the MessagePack map that follows; zeros fill up to HEADER_BYTES
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from typing import Final
+
+from skywalker.errors import JournalError
+from skywalker.journal.record import FIELDS, RECORD_BYTES
+from skywalker.wire import values
+
+MAGIC: Final = b"skyjrnl\0"
+VERSION: Final = 1
+HEADER_BYTES: Final = 1024
+
+CALLS: Final = "calls"
+NAMES: Final = "names"
+
+_HEAD: Final = struct.Struct("<8sHHI")
+_MAX_TEXT: Final = 255
+"""Bytes of a name that go into a header."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Header:
+    """The header of one file. A record's Unix time is its `ended` and `clock`, added."""
+
+    kind: str  # CALLS or NAMES
+    source: str  # "node", or "bench" for the client's side of a load test
+    node: str  # its id
+    name: str
+    worker: int
+    ring: str  # version of the ring that the worker followed
+    clock: int  # ns from the zero of the monotonic clock to that of Unix time, when the file was begun
+    opened: int  # Unix time in ns at which it was
+    sample: int = 1  # every record stands for so many calls
+
+    def pack(self) -> bytes:
+        """Return the first HEADER_BYTES of the file."""
+        fields = FIELDS if self.kind == CALLS else ()
+        said = dataclasses.asdict(self) | {
+            "node": _cut(self.node),
+            "name": _cut(self.name),
+            "fields": [list(field) for field in fields],
+        }
+        body = values.pack(said)
+        return (_HEAD.pack(MAGIC, VERSION, RECORD_BYTES if fields else 0, len(body)) + body).ljust(HEADER_BYTES, b"\0")
+
+    @classmethod
+    def parse(cls, data: bytes) -> Header:
+        """Read the first HEADER_BYTES of a file. Raises JournalError for anything that this version cannot read."""
+        if data[: len(MAGIC)] != MAGIC[: len(data)]:
+            raise JournalError("no journal: it begins otherwise")
+        if len(data) < HEADER_BYTES:
+            raise JournalError(f"its header is cut off after {len(data)} of {HEADER_BYTES} bytes")
+        _, version, record_bytes, length = _HEAD.unpack_from(data)
+        if version != VERSION:
+            raise JournalError(f"it is of version {version}, and this skywalker reads version {VERSION}")
+        try:
+            said = values.unpack(data[_HEAD.size : _HEAD.size + length])
+        except ValueError as error:
+            raise JournalError(f"its header is damaged: {error}") from error
+        match said:
+            case {
+                "kind": ("calls" | "names") as kind,
+                "source": str(source),
+                "node": str(node),
+                "name": str(name),
+                "worker": int(worker),
+                "ring": str(ring),
+                "clock": int(clock),
+                "opened": int(opened),
+                "sample": int(sample),
+                "fields": [*fields],
+            } if (
+                sample > 0
+                and [tuple(field) for field in fields] == [*(FIELDS if kind == CALLS else ())]
+                and record_bytes == (RECORD_BYTES if kind == CALLS else 0)
+            ):
+                return cls(kind, source, node, name, worker, ring, clock, opened, sample)
+        raise JournalError("its header does not say what one of this version does")
+
+
+def _cut(text: str) -> str:
+    return text.encode("utf-8", "replace")[:_MAX_TEXT].decode("utf-8", "ignore")

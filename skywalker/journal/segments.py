@@ -1,0 +1,166 @@
+"""The files of a journal: how they are called, begun, ended, taken over and given up.
+
+    NODE-wWORKER-OPENED.calls.open    is written, and locked by who writes it
+    NODE-wWORKER-OPENED.calls         is complete
+    NODE-wWORKER-OPENED.names         grows as topics are met
+
+OPENED is the Unix time in µs, so that names sort by age.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from skywalker.journal.header import CALLS, HEADER_BYTES, NAMES, Header
+
+OPEN: Final = ".open"
+
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.]")
+_STEM: Final = re.compile(r"(?P<writer>.+-w\d+)-(?P<opened>\d+)\.(?P<kind>calls|names)(?:\.open)?", re.ASCII)
+
+
+def writer_of(node: str, worker: int) -> str:
+    """Return what the names of all files of one writer begin with."""
+    return f"{_UNSAFE.sub('_', node)[:100]}-w{worker}"
+
+
+class Segment:
+    """One file while it is written. What is in it is whole, whenever the machine or the disk gives out."""
+
+    def __init__(self, directory: Path, header: Header) -> None:
+        """Begin it. Raises OSError."""
+        directory.mkdir(parents=True, exist_ok=True)
+        writer = writer_of(header.node, header.worker)
+        suffix = f".{header.kind}{OPEN if header.kind == CALLS else ''}"
+        opened = header.opened // 1000
+        while True:
+            self.path = directory / f"{writer}-{opened:016d}{suffix}"
+            # A clock that was set back may come by a time again.
+            if not self.path.with_name(self.path.name.removesuffix(OPEN)).exists():
+                with contextlib.suppress(FileExistsError):
+                    self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
+                    break
+            opened += 1
+        self.size = 0
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.write(header.pack())
+        except OSError:
+            os.close(self._fd)
+            self.path.unlink(missing_ok=True)
+            raise
+
+    def write(self, data: bytes | memoryview, unit: int = 0) -> None:
+        """Add some bytes. Raises OSError where there is no room for all, having added as many whole units as fit.
+
+        A `unit` has so many bytes, 0 for all of them.
+        """
+        end = self.size + len(data)
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
+        except OSError:
+            end -= -(-len(rest) // (unit or len(data))) * (unit or len(data))
+            os.ftruncate(self._fd, end)
+            os.lseek(self._fd, end, os.SEEK_SET)
+            raise
+        finally:
+            self.size = end
+
+    def close(self) -> None:
+        """End it. Raises OSError if it cannot be renamed."""
+        try:
+            if self.size <= HEADER_BYTES:
+                self.path.unlink(missing_ok=True)
+            elif self.path.suffix == OPEN:
+                self.path.rename(self.path.with_suffix(""))
+        finally:
+            os.close(self._fd)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class File:
+    """A file of a journal, by its name alone."""
+
+    path: Path
+    writer: str
+    opened: int  # Unix time in µs
+    kind: str
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody wrote it when its name was read, or died before it was renamed."""
+        return self.path.suffix == OPEN
+
+
+def files(directory: Path) -> list[File]:
+    """Return all files of a journal, the oldest first. Raises OSError."""
+    found = []
+    for path in directory.iterdir():
+        match = _STEM.fullmatch(path.name)
+        if match:
+            found.append(File(path, match["writer"], int(match["opened"]), match["kind"]))
+    return sorted(found, key=lambda file: (file.opened, file.path.name))
+
+
+def take_over(directory: Path, writer: str) -> None:
+    """End the segments that a writer of this name left when it was killed. Raises OSError."""
+    for file in files(directory):
+        if file.writer == writer and file.is_open:
+            with _locked(file.path) as is_left:
+                if is_left:
+                    file.path.rename(file.path.with_suffix(""))
+
+
+def give_up(directory: Path, keep_bytes: int) -> None:
+    """Delete the oldest of what is complete until the rest is small enough. Raises OSError."""
+    sizes: dict[File, int] = {}
+    for file in files(directory):
+        with contextlib.suppress(FileNotFoundError):
+            sizes[file] = file.path.stat().st_size
+    surplus = sum(sizes.values()) - keep_bytes
+    for file in [*sizes]:
+        if surplus <= 0:
+            return
+        if file.kind == CALLS and not file.is_open:
+            file.path.unlink(missing_ok=True)
+            surplus -= sizes.pop(file)
+    for file in [*sizes]:
+        # Names are of use as long as there are records of the same life.
+        if file.kind == NAMES and not any(each.writer == file.writer and each.kind == CALLS for each in sizes):
+            with contextlib.suppress(FileNotFoundError), _locked(file.path) as is_left:
+                if is_left:
+                    file.path.unlink()
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[bool]:
+    """Tell whether nobody writes a file, and see that nobody does meanwhile."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(fd)
+
+
+def now() -> tuple[int, int]:
+    """Return the Unix time, and how far the monotonic clock is behind it: both in ns."""
+    unix = time.time_ns()
+    return unix, unix - time.monotonic_ns()

@@ -1,0 +1,219 @@
+"""Writes a journal in a thread of its own, since a disk may take its time and who makes the calls may not.
+
+What the thread cannot keep up with, or has no room for, is dropped and counted. Nothing here waits
+for the disk but that thread, and the end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from skywalker.journal import names
+from skywalker.journal.header import CALLS, NAMES, Header
+from skywalker.journal.record import RECORD_BYTES
+from skywalker.journal.recorder import PAGE_BYTES
+from skywalker.journal.segments import Segment, give_up, now, take_over, writer_of
+from skywalker.journal.settings import JournalSettings
+
+MAX_PAGES: Final = 16
+"""Pages that may wait for the disk: half a second of the most calls that a worker can answer."""
+
+END_S: Final = 2.0
+"""Seconds for the disk to take the rest."""
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+
+Say = Callable[..., None]
+"""What is told of events: a name and fields, as a Log's method takes them."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Origin:
+    """Who writes a journal: see Header."""
+
+    source: str
+    node: str
+    name: str
+    worker: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Page:
+    page: bytearray
+    count: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Name:
+    token: int
+    topic: bytes
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Ring:
+    version: str
+
+
+class Writer:
+    """One writer of a journal: a worker, or a process of the load generator."""
+
+    def __init__(self, settings: JournalSettings, origin: Origin, warn: Say, info: Say) -> None:
+        self._settings = settings
+        self._origin = origin
+        self._warn, self._info = warn, info
+        self._ring = ""
+        self._waiting: queue.SimpleQueue[_Page | _Name | _Ring | None] = queue.SimpleQueue()
+        self._free: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
+        self._calls: Segment | None = None
+        self._names: Segment | None = None
+        self._rotate_at = 0.0
+        self._is_failing = False
+        # Records that were lost: counted by who has them, and by the thread.
+        self._overrun = 0
+        self._refused = 0
+        self._told = 0
+        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+        self._thread.start()
+
+    @property
+    def dropped(self) -> int:
+        """How many records were lost, because the disk was too slow or would not take them."""
+        return self._overrun + self._refused
+
+    # What is asked of it, by the thread that has the records.
+
+    def write(self, page: bytearray, count: int) -> bytearray:
+        """Take a page with so many records; return another for the next ones. Never waits."""
+        if self._waiting.qsize() >= MAX_PAGES:
+            self._overrun += count
+            return page
+        self._waiting.put(_Page(page, count))
+        try:
+            return self._free.get_nowait()
+        except queue.Empty:
+            return bytearray(PAGE_BYTES)
+
+    def name(self, token: int, topic: bytes) -> None:
+        """Have the topic of a token on record, in canonical MessagePack."""
+        self._waiting.put(_Name(token, topic))
+
+    def follow(self, ring: str) -> None:
+        """What comes from now on was seen in this version of the ring."""
+        self._waiting.put(_Ring(ring))
+
+    def close(self) -> None:
+        """Write the rest and end the segment, unless the disk takes too long for it."""
+        self._waiting.put(None)
+        self._thread.join(END_S)
+
+    # The thread.
+
+    def _run(self) -> None:
+        # They are for who has the work, and looks for them.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            take_over(self._settings.directory, writer_of(self._origin.node, self._origin.worker))
+        except FileNotFoundError:
+            pass  # nobody wrote here before
+        except OSError as error:
+            self._failed(error)
+        while True:
+            try:
+                item = self._waiting.get(timeout=self._patience())
+            except queue.Empty:
+                self._end_calls()
+                continue
+            match item:
+                case _Page(page, count):
+                    self._write_page(page, count)
+                    self._free.put(page)
+                case _Name(token, topic):
+                    self._write_name(names.pack(token, topic))
+                case _Ring(version):
+                    self._end_calls()
+                    self._ring = version
+                case None:
+                    self._end()
+                    return
+
+    def _patience(self) -> float | None:
+        return None if self._calls is None else max(0.0, self._rotate_at - time.monotonic())
+
+    def _write_page(self, page: bytearray, count: int) -> None:
+        if self._calls is not None and (
+            self._calls.size >= self._settings.rotate_bytes or time.monotonic() >= self._rotate_at
+        ):
+            self._end_calls()
+        written = 0
+        try:
+            if self._calls is None:
+                self._calls = Segment(self._settings.directory, self._header(CALLS))
+                self._rotate_at = time.monotonic() + self._settings.rotate_s
+            before = self._calls.size
+            try:
+                self._calls.write(memoryview(page)[: count * RECORD_BYTES], RECORD_BYTES)
+            finally:
+                written = (self._calls.size - before) // RECORD_BYTES
+        except OSError as error:
+            self._refused += count - written
+            self._failed(error)
+        else:
+            self._succeeded()
+
+    def _write_name(self, entry: bytes) -> None:
+        try:
+            if self._names is None:
+                self._names = Segment(self._settings.directory, self._header(NAMES))
+            self._names.write(entry)
+        except OSError as error:
+            self._failed(error)
+
+    def _end_calls(self) -> None:
+        segment, self._calls = self._calls, None
+        if segment is not None:
+            try:
+                segment.close()
+                give_up(self._settings.directory, self._settings.keep_bytes)
+            except OSError as error:
+                self._failed(error)
+
+    def _end(self) -> None:
+        self._end_calls()
+        if self._names is not None:
+            self._names.close()
+        if self.dropped > self._told:
+            self._warn("journal-ended", directory=self._settings.directory, dropped=self.dropped)
+
+    def _header(self, kind: str) -> Header:
+        unix, clock = now()
+        origin = self._origin
+        return Header(
+            kind, origin.source, origin.node, origin.name, origin.worker, self._ring, clock, unix, self._settings.sample
+        )
+
+    def _failed(self, error: OSError) -> None:
+        """Say so, once until it goes on."""
+        if not self._is_failing:
+            self._is_failing = True
+            hint = "make room, or keep less" if error.errno in _FULL else "see to it"
+            self._warn(
+                "journal-stopped",
+                directory=self._settings.directory,
+                reason=os.strerror(error.errno or 0),
+                hint=f"records are dropped until it can be written again: {hint}",
+            )
+
+    def _succeeded(self) -> None:
+        """Say what was lost, once it goes on and has caught up."""
+        if (self._is_failing or self.dropped > self._told) and self._waiting.empty():
+            self._info("journal-goes-on", directory=self._settings.directory, dropped=self.dropped)
+            self._is_failing = False
+            self._told = self.dropped
