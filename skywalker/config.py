@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from skywalker.errors import ConfigError
+from skywalker.journal.settings import JournalSettings
 from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT, DEFAULT_PUBSUB_PORT, KIB, MIB, Limits, setting
 from skywalker.members import MAX_NAME, MAX_TOKENS
 from skywalker.ring import TOKENS_PER_NODE
@@ -64,6 +65,10 @@ class Config:
     name: str = setting("", "what this node calls itself; empty means the host name")
     drain_timeout_s: float = setting(10.0, "time that calls still waiting get when the node is told to stop")
     tokens: int = setting(TOKENS_PER_NODE, "tokens of a node that is new: more of them share topics out more evenly")
+    journal: str = setting("", "directory to keep a journal of all calls in; empty means none is kept")
+    journal_sample: str = setting("1/1", "part of the calls that is recorded: 1/16 is every 16th")
+    journal_rotate: str = setting("64MiB/60s", "size and time after which a worker goes on with another file")
+    journal_keep: int = setting(10 * 1024 * MIB, "bytes that the journal may take: its oldest files go first")
     cluster: Cluster = dataclasses.field(default_factory=Cluster)
     limits: Limits = dataclasses.field(default_factory=Limits)
 
@@ -78,6 +83,12 @@ class Config:
         if not (port.isascii() and port.isdecimal() and int(port) <= MAX_PORT):
             raise ConfigError(f"pubsub_bind: {bind!r} is not a host, host:port or :port")
         return host.strip("[]") or DEFAULT_HOST, int(port)
+
+    @property
+    def journal_settings(self) -> JournalSettings | None:
+        """How the journal is kept, None if none is. Raises ConfigError."""
+        settings = JournalSettings.parse(self.journal, self.journal_sample, self.journal_rotate, self.journal_keep)
+        return settings if self.journal else None
 
 
 MAX_PORT: Final = 65_535
@@ -94,7 +105,9 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
 }
 _ANY_DURATION: Final = (0.001, _DAY_S)
 _ANY_NUMBER: Final = (1, 2**40)
-_NEVER_EMPTY: Final = frozenset({"bind", "pubsub_bind", "service", "consul_url", "health_bind"})
+_NEVER_EMPTY: Final = frozenset(
+    ("bind", "pubsub_bind", "service", "consul_url", "health_bind", "journal_sample", "journal_rotate")
+)
 _LONGEST: Final[Mapping[str, int]] = {"name": MAX_NAME}
 _TRUTHS: Final[Mapping[str, bool]] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _WHOLE: Final = re.compile(r"-?\d{1,15}", re.ASCII)
@@ -214,7 +227,7 @@ class Setting:
 
     @property
     def _is_size(self) -> bool:
-        return self.key.endswith(("_bytes", "_buffer"))
+        return self.key.endswith(("_bytes", "_buffer", "_keep"))
 
     @property
     def _range(self) -> tuple[float, float]:
@@ -276,6 +289,7 @@ def _config(values: Mapping[str, Value]) -> Config:
         tables[BY_KEY[key].table][key] = value
     config = Config(**tables[""], cluster=Cluster(**tables["cluster"]), limits=Limits(**tables["limits"]))
     _check_pubsub(config, "pubsub_port" in values)
+    _ = config.journal_settings  # raises what is wrong with them
     return config
 
 

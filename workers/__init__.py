@@ -4,6 +4,7 @@
                         signals exits log snapshots
     its agent           agent cluster circle acquaintance health
     a worker            worker loop turn alarm heap node router
+    its journal         journal
     its doors           door connection outlet backlog; in MessagePack session methods, in pub/sub pubsub wording
     what clients ask    node_call calls census; publication, subscription and feeds for who subscribes
     other workers       owner peers peer guest doubt; link messages packets stream, with two ends:

@@ -2,9 +2,21 @@ cimport cython
 
 from skywalker.junction cimport Call
 from skywalker.wire.junction cimport reply
+from workers.journal cimport Journal
 from workers.node_call cimport NodeCall
 
 
+cdef int BUSY
+cdef int CANCELLED
+cdef int DRAINING
+cdef int ERROR
+cdef int HERE
+cdef int MET
+cdef int PROMPT
+cdef int TIMED_OUT
+cdef int RECORDED_RECV
+cdef int RECORDED_SEND
+cdef int RECORDED_TAKE
 cdef bytes RECV
 cdef bytes SEND
 cdef bytes TAKE
@@ -18,6 +30,9 @@ cdef class Caller:
     # Who needs its C fields says so in a local variable: a module cannot import the one that imports it.
     cdef public object router
     cdef public bint gone
+    cdef public Journal journal
+    cdef public unsigned int door
+    cdef public unsigned int number
 
     cpdef keep(self, ClientCall call)
     cpdef release(self, ClientCall call)
@@ -36,6 +51,7 @@ cdef class Caller:
 cdef class Carrier:
     cdef public object owner
     cdef public double grace_s
+    cdef public unsigned int route
 
     cpdef bint congested(self) except -1
     cpdef forward(self, ClientCall call)
@@ -50,14 +66,20 @@ cdef class ClientCall(NodeCall):
     cdef public double deadline
     cdef public bint held
     cdef public Carrier carrier
+    cdef public bint waited
     cdef public bytes number
+    cdef public unsigned int route
     cdef public bytes ending
     cdef public bytes chunk
+    cdef public Py_ssize_t size
 
     cpdef Py_ssize_t cost(self)
     cpdef begin_for(self, Caller caller, bytes id, bytes timed_out, double deadline)
     @cython.locals(caller=Caller)
     cpdef bint give(self, Call send) except -1
+    @cython.locals(journal=Journal, value=bytes, method=int, size=Py_ssize_t, kinds="unsigned int")
+    cpdef note(self, unsigned int outcome)
+    cpdef delivered(self)
     cpdef taken_back(self)
     cpdef met(self)
     cpdef expired(self)

@@ -13,7 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from skywalker.errors import Busy, Cancelled, RequestError, TooLarge
+from skywalker.errors import Busy, Cancelled, Draining, RequestError, TooLarge
+from skywalker.journal.record import BUSY, CANCELLED, DRAINING, ERROR, HERE, MET, PROMPT, TIMED_OUT
+from skywalker.journal.record import RECV as RECORDED_RECV
+from skywalker.journal.record import SEND as RECORDED_SEND
+from skywalker.journal.record import TAKE as RECORDED_TAKE
 from skywalker.junction import Call
 from skywalker.wire import junction as wire
 from skywalker.wire.junction import RECV, SEND, TAKE, TRUE, reply
@@ -22,6 +26,7 @@ from workers.node_call import NodeCall
 if TYPE_CHECKING:
     from workers.census import Question
     from workers.feeds import Feed
+    from workers.journal import Journal
     from workers.owner import Owner
     from workers.publication import Publication
     from workers.router import Router
@@ -36,11 +41,15 @@ TIME_IS_UP: Final = b""
 class Caller:
     """Who calls are answered to: one connection, as its calls see it; session.py and pubsub.py have what it does."""
 
-    __slots__ = ("gone", "router")
+    __slots__ = ("door", "gone", "journal", "number", "router")
 
     def __init__(self, router: Router) -> None:
         self.router = router
         self.gone = False  # expects no more of any call
+        self.journal: Journal | None = None
+        # What that calls this connection, and where it came in.
+        self.number = 0
+        self.door = 0
 
     def keep(self, call: ClientCall) -> None:
         """Keep track of a call, and have its clock run."""
@@ -97,11 +106,12 @@ class Carrier:
     `owner` is that worker, and `grace_s` the seconds in which its last word on a call should be here.
     """
 
-    __slots__ = ("grace_s", "owner")
+    __slots__ = ("grace_s", "owner", "route")
 
-    def __init__(self, owner: Owner | None, grace_s: float) -> None:
+    def __init__(self, owner: Owner | None, grace_s: float, route: int) -> None:
         self.owner = owner
         self.grace_s = grace_s
+        self.route = route  # whose it is, as records have it
 
     def congested(self) -> bool:
         """Return whether the owner is so far behind that it is asked nothing new."""
@@ -144,7 +154,8 @@ class ClientCall(NodeCall):
     """A call of one of our clients: a send!, recv! or :take!, or what derives from this for pub/sub."""
 
     __slots__ = (
-        "caller", "carrier", "chunk", "deadline", "ending", "held", "id", "number", "timed_out",
+        "caller", "carrier", "chunk", "deadline", "ending", "held", "id", "number", "route", "size", "timed_out",
+        "waited",
     )  # fmt: skip
 
     def begin_for(self, caller: Caller, id: bytes, timed_out: bytes, deadline: float) -> None:
@@ -154,10 +165,13 @@ class ClientCall(NodeCall):
         self.timed_out = timed_out
         self.deadline = deadline  # or the end of the time for its owner's last word
         self.held = False  # whether its caller keeps track of it and its clock runs
+        self.waited = False  # whether it was, at any time
         self.carrier: Carrier | None = None  # where it waits, if at another worker, with its number there
         self.number = b""
+        self.route = HERE  # of a call that went to another worker: whose that is
         self.ending: bytes | None = None  # set once it is to end without having met anybody, and why
         self.chunk = b""  # of a listener: the reply with the value that it was given
+        self.size = 0  # of that value, in bytes
 
     @property
     def method(self) -> bytes:
@@ -173,6 +187,16 @@ class ClientCall(NodeCall):
 
     def cost(self) -> int:
         return NodeCall.cost(self) + len(self.timed_out)
+
+    def note(self, outcome: int) -> None:
+        """Have the journal say what became of it: an outcome of record.py."""
+        journal = self.caller.journal
+        if journal is not None:
+            value = self.value
+            method = RECORDED_SEND if value is not None else RECORDED_RECV if self.group is None else RECORDED_TAKE
+            size = self.size if value is None else len(value)
+            kinds = method | outcome << 8 | self.route << 16 | self.caller.door << 24
+            journal.add(self.topic, self.since, size, self.caller.number, kinds)
 
     # Meeting.
 
@@ -191,6 +215,7 @@ class ClientCall(NodeCall):
             self.fail(error)
             return False
         self.given = send
+        self.size = len(send.value)
         caller.release(self)
         caller.push_value(self)
         return True
@@ -207,8 +232,13 @@ class ClientCall(NodeCall):
         else:
             self.caller.park(self)
 
+    def delivered(self) -> None:
+        """Its client has the value that it was given."""
+        self.note(MET if self.waited else PROMPT)
+
     def met(self) -> None:
         self.caller.release(self)
+        self.note(MET if self.waited else PROMPT)
         self.value = b""
         self.caller.reply(SEND, self.id, TRUE)
         if self.ending:
@@ -265,6 +295,7 @@ class ClientCall(NodeCall):
     def over(self) -> None:
         """It met nobody and never will: answer with what it ends with."""
         self.caller.release(self)
+        self.note(CANCELLED if self.ending else TIMED_OUT)
         self.abandon()
         if self.ending:
             self.caller.reply_error(self.method, self.id, Cancelled("the call was cancelled by its client"))
@@ -275,6 +306,7 @@ class ClientCall(NodeCall):
     def fail(self, error: RequestError) -> None:
         """Answer with an error."""
         self.caller.release(self)
+        self.note(BUSY if isinstance(error, Busy) else DRAINING if isinstance(error, Draining) else ERROR)
         self.abandon()
         self.caller.reply_error(self.method, self.id, error)
         if self.ending:

@@ -7,6 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import RequestError
+from skywalker.journal.record import CANCELLED, GONE
 from workers.alarm import Alarm
 from workers.calls import ClientCall
 from workers.loop import BROKEN
@@ -201,4 +202,5 @@ class Connection(Outlet):
 
     def _lost(self, listeners: list[ClientCall]) -> None:
         for listener in listeners:
+            listener.note(GONE if self.gone else CANCELLED)
             self.router.junction.lost(listener.decided())

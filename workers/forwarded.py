@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import Busy
+from skywalker.journal.record import NODE, SIBLING
 from skywalker.wire import values
 from skywalker.wire.junction import FALSE, NIL, TRUE
 from workers.calls import GRACE_S, Carrier, ClientCall
@@ -88,7 +89,8 @@ class Forwarded(Carrier):
     )  # fmt: skip
 
     def __init__(self, messages: Messages, router: Router, owner: Owner | None) -> None:
-        Carrier.__init__(self, owner, GRACE_S)
+        is_ours = owner is not None and owner.place.node == router.node.id
+        Carrier.__init__(self, owner, GRACE_S, SIBLING if is_ours else NODE)
         self._messages = messages
         self._router = router
         # By our number, those that wait, and listeners that were given a value which has no outcome yet.
@@ -120,6 +122,7 @@ class Forwarded(Carrier):
         number = self._number()
         call.carrier = self
         call.number = number
+        call.route = self.route
         self._calls[number] = call
         if isinstance(call, Publication):
             assert call.value is not None, "it has one to publish"

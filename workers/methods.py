@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from skywalker import errors
 from skywalker.address import Address
+from skywalker.journal import record
 from skywalker.limits import MAX_ID
 from skywalker.members import Place
 from skywalker.wire import junction as wire
@@ -79,10 +80,16 @@ def _issue(
     seconds = timeout_seconds(timeout)
     topic = topic_bytes(topic)
     router = session.router
-    if router.draining:
-        raise errors.Draining("this node is going away")
     now = session.turn.now
-    router.issue(client_call(session, id, timed_out, topic, now, now + seconds, value, group))
+    call = client_call(session, id, timed_out, topic, now, now + seconds, value, group)
+    if router.draining:
+        call.note(record.DRAINING)
+        raise errors.Draining("this node is going away")
+    try:
+        router.issue(call)
+    except errors.Busy:
+        call.note(record.BUSY)
+        raise
 
 
 def cancel(session: Session, frame: Arguments) -> None:

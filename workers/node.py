@@ -24,6 +24,7 @@ class Node:
     def __init__(self, member: Member, version: str, slot: int, agent: Channel | None = None) -> None:
         """Over `agent`, addresses of nodes that want to join are passed on; None if nobody here wants to know."""
         self.id = member.id
+        self.name = member.name
         self.slot = slot
         self.workers = member.workers
         self.agent = agent

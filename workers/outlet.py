@@ -34,6 +34,9 @@ class Outlet(Caller):
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
         Caller.__init__(self, router)
+        if router.journal is not None:
+            self.journal = router.journal
+            self.number = self.journal.number()
         self.turn = router.turn
         self.peer = peer
         self.closed = False  # one that is gone and not yet closed has its last words written
@@ -62,6 +65,7 @@ class Outlet(Caller):
     def delivered(self, listener: ClientCall) -> None:
         """The kernel has taken the whole value that was given to `listener`."""
         router = self.router
+        listener.delivered()
         router.junction.confirm(listener.decided())
 
     def push(self, chunk: bytes) -> None:
@@ -155,6 +159,8 @@ class Outlet(Caller):
             return
         complete = sent == self._out_bytes
         self._out, self._values, self._out_bytes = [], [], 0
+        if values and self.journal is not None:
+            self.journal.look_at_the_clock()
         if complete:
             for listener in values:
                 self.delivered(listener)

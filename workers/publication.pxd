@@ -4,8 +4,11 @@ from skywalker.junction cimport Junction
 from workers.calls cimport ClientCall
 
 
+cdef int PROMPT
+cdef int PUBLISH
+
+
 cdef class Publication(ClientCall):
-    cdef public Py_ssize_t size
     cdef public int delays
     cdef public bint done
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skywalker.errors import RequestError
+from skywalker.journal.record import PROMPT, PUBLISH
 from skywalker.junction import Call, Junction
 from workers.calls import ClientCall
 
@@ -10,7 +11,7 @@ from workers.calls import ClientCall
 class Publication(ClientCall):
     """A value for all who listen now. It waits for nobody, only to be handed out where its topic is owned."""
 
-    __slots__ = ("delays", "done", "size")
+    __slots__ = ("delays", "done")
 
     def begin_as(self, size: int) -> None:
         """Set up what it has besides begin() and begin_for(); `size` is in bytes, and the publisher's business."""
@@ -33,8 +34,15 @@ class Publication(ClientCall):
         if not self.delays:
             self.met()
 
+    def note(self, outcome: int) -> None:
+        journal = self.caller.journal
+        if journal is not None and self.value is not None:
+            kinds = PUBLISH | outcome << 8 | self.route << 16 | self.caller.door << 24
+            journal.add(self.topic, self.since, len(self.value), self.caller.number, kinds)
+
     def met(self) -> None:
         """It is in effect."""
+        self.note(PROMPT)
         self.done = True
         self.caller.published(self)
 

@@ -14,6 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import Busy, RequestError
+from skywalker.journal import record
 from skywalker.wire.pubsub import (
     ACKED,
     COMPRESSED,
@@ -61,6 +62,7 @@ class PubSub(Connection):
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
         Connection.__init__(self, sock, peer, router)
+        self.door = record.PUBSUB
         self._subscriptions = Subscriptions(router)
         self._wording: Wording = router.wording
         self._items: list[Item] = []  # that are read, and wait for those before them
@@ -161,7 +163,10 @@ class PubSub(Connection):
         else:
             self._wording.begin(publication, whole, None)
         router = self.router
-        if router.publish(publication) and not self._unacked:
+        done = router.publish(publication)
+        if done:
+            publication.note(record.PROMPT)
+        if done and not self._unacked:
             self.push(ACKED)
         else:
             self._in_flight += publication.size

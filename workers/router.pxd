@@ -2,6 +2,7 @@ cimport cython
 
 from skywalker.junction cimport Junction
 from workers.calls cimport Carrier, ClientCall
+from workers.journal cimport Journal
 from workers.owner cimport Owner
 from workers.publication cimport Publication
 from workers.turn cimport Turn
@@ -13,6 +14,7 @@ cdef class Router:
     cdef public object limits
     cdef public object loop
     cdef public object log
+    cdef readonly Journal journal
     cdef readonly Turn turn
     cdef public Junction junction
     cdef readonly object peers

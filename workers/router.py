@@ -31,6 +31,7 @@ from workers.wording import Wording
 
 if TYPE_CHECKING:
     from workers.connection import Connection
+    from workers.journal import Journal
 
 MAX_OWNERS: Final = 4096
 """Topics whose owner is remembered: to hash one again takes longer than all else that is done for a call."""
@@ -45,8 +46,11 @@ MOVES_PER_TURN: Final = 5_000
 class Router:
     """The calls of one worker on their ways."""
 
-    def __init__(self, node: Node, limits: Limits, loop: Loop, turn: Turn, log: Log) -> None:
+    def __init__(
+        self, node: Node, limits: Limits, loop: Loop, turn: Turn, log: Log, journal: Journal | None = None
+    ) -> None:
         self.node = node
+        self.journal = journal
         self.limits = limits
         self.loop = loop
         self.log = log
@@ -166,6 +170,8 @@ class Router:
     def follow(self, snapshot: Snapshot) -> None:
         """Have calls go by another ring from now on; those that wait, and whose topic moved, in the next turns."""
         self.node.follow(snapshot)
+        if self.journal is not None:
+            self.journal.follow(snapshot.version)
         owners = {owner.place: owner for owner in self._workers} | self.peers.follow(snapshot)
         self._ring: Ring[Owner] = snapshot.ring.mapped(owners.__getitem__)
         self._only = next(iter(owners.values())) if len(owners) == 1 else None

@@ -11,6 +11,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker import errors
+from skywalker.journal import record
 from skywalker.limits import MAX_UNREADABLE
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame, split
@@ -40,6 +41,7 @@ class Session(Connection):
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
         Connection.__init__(self, sock, peer, router)
+        self.door = record.JUNCTION
         self.name = ""
         self.acks = False
         self.follows_ring = False
@@ -134,7 +136,7 @@ class Session(Connection):
     # The calls that wait here.
 
     def keep(self, call: ClientCall) -> None:
-        call.held = True
+        call.held = call.waited = True
         if self._calls.setdefault(call.id, call) is not call:
             self._twins.setdefault(call.id, {})[call] = None
         self._in_flight += 1
@@ -183,6 +185,7 @@ class Session(Connection):
         for call in self.waiting():
             call.withdraw()
             self.release(call)
+            call.note(record.GONE)
             call.abandon()
         self.watch_no_more()
         if self._probe is not None:

@@ -106,6 +106,9 @@ class Delivery(ClientCall):
 
     __slots__ = ()
 
+    def note(self, outcome: int) -> None:
+        pass  # it is no call: the send is
+
     def taken_back(self) -> None:
         pass  # the subscription listens anyway
 

@@ -242,8 +242,9 @@ class Supervisor:
         log = self._log.bind(process="worker", worker=slot.number, pid=os.getpid())
         heard = cluster.hears_of_nodes(self._config.cluster)
         node = Node(self._ground.member, skywalker.__version__, slot.number, channel if heard else None)
-        worker = Worker(node, self._config.limits, self._config.drain_timeout_s, slot.listeners, channel, log)
-        return worker.run()
+        config = self._config
+        journal = config.journal_settings
+        return Worker(node, config.limits, config.drain_timeout_s, slot.listeners, channel, log, journal).run()
 
     def _be_agent(self, channel: control.Channel) -> int:
         assert self._agent is not None, "who else makes one"

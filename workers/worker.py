@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from skywalker.journal.settings import JournalSettings
+from skywalker.journal.writer import Origin, Writer
 from skywalker.limits import Limits
 from workers import exits, snapshots
 from workers.alarm import Alarm
@@ -18,6 +20,7 @@ from workers.control import Channel, Drain, Idle, Link, Message, Ready, Ring, St
 from workers.door import Door
 from workers.ground import JUNCTION, PUBSUB
 from workers.heap import Heap
+from workers.journal import Journal
 from workers.log import Log
 from workers.loop import Loop
 from workers.node import Node
@@ -52,6 +55,7 @@ class Worker:
         listeners: Mapping[str, socket.socket],
         channel: Channel,
         log: Log,
+        journal: JournalSettings | None,
     ) -> None:
         self._node = node
         self._limits = limits
@@ -59,6 +63,7 @@ class Worker:
         self._listeners = listeners
         self._channel = channel
         self._log = log
+        self._settings = journal
         self._ended = False
 
     def run(self) -> int:
@@ -69,7 +74,8 @@ class Worker:
         self._signals.open()
         self._loop = loop = Loop()
         turn = Turn(time.monotonic())
-        self._router = router = Router(self._node, self._limits, loop, turn, self._log)
+        journal = self._begin_journal(turn)
+        self._router = router = Router(self._node, self._limits, loop, turn, self._log, journal)
         self._alone = False  # drains by itself, while its node goes on
         self._said_idle = False
         self._doors = [Door(listener, DIALECTS[door], router) for door, listener in self._listeners.items()]
@@ -89,7 +95,16 @@ class Worker:
             was_idle = idle and not self._said_idle
             if router.leaving and router.is_decided():
                 self._stop()
+        if journal is not None:
+            journal.close()
         return exits.OK
+
+    def _begin_journal(self, turn: Turn) -> Journal | None:
+        settings, node = self._settings, self._node
+        if settings is None:
+            return None
+        origin = Origin("node", node.id, node.name, node.slot)
+        return Journal(Writer(settings, origin, self._log.warning, self._log.info), settings.sample, turn)
 
     def _hear(self) -> None:
         while True:

@@ -1,7 +1,7 @@
 """The journal: what became of each call, in fixed-width records that programs of any kind can read.
 
     what is written     record header names
-    how                 settings, recorder (a page of records), writer (segments, in a thread), segments (their files)
+    how                 settings, recorder and page, writer (a thread), segments (its files)
     read again          reading statistics
 
 A node writes one per worker, the load generator one per process. Nothing here but reading and

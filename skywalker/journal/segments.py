@@ -24,7 +24,7 @@ from skywalker.journal.header import CALLS, HEADER_BYTES, NAMES, Header
 
 OPEN: Final = ".open"
 
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.]")
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _STEM: Final = re.compile(r"(?P<writer>.+-w\d+)-(?P<opened>\d+)\.(?P<kind>calls|names)(?:\.open)?", re.ASCII)
 
 

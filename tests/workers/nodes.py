@@ -23,6 +23,8 @@ class Node:
         self._embedded = embedded
         self.pid: int = embedded.pid
         self.address: Address = (embedded.host, embedded.port)
+        host, _, port = embedded.pubsub_address.rpartition(":")
+        self.pubsub: Address = (host, int(port or 0))
         self.first_pids: list[int] = embedded.worker_pids()
         self.workers = len(self.first_pids)
         with WireClient.open(self.address) as client:

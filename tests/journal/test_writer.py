@@ -1,0 +1,305 @@
+"""What is written: byte for byte, in files that end when they should, whatever the disk does."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skywalker.errors import ConfigError, JournalError
+from skywalker.journal import writer as writing
+from skywalker.journal.header import CALLS, HEADER_BYTES, Header
+from skywalker.journal.page import Page
+from skywalker.journal.recorder import PAGE_BYTES, PAGE_RECORDS
+from skywalker.journal.settings import JournalSettings
+from skywalker.journal.writer import Origin, Writer
+from tests.helpers import eventually
+from tests.journal.raw import RECORD, calls_in, header_of, names_in, records_of
+
+MIB = 2**20
+SEGMENT = Header("calls", "node", "id", "name", 3, "ring", 7, 8, 2)
+
+
+class Events:
+    """What a writer says."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, dict[str, Any]]] = []
+
+    def __call__(self, event: str, **fields: Any) -> None:
+        self.said.append((event, fields))
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self.said]
+
+
+@pytest.fixture
+def events() -> Events:
+    return Events()
+
+
+def settings(directory: Path, rotate: str = "64MiB/60s", keep: int = 1024 * MIB) -> JournalSettings:
+    return JournalSettings.parse(str(directory), "1/1", rotate, keep)
+
+
+def make(events: Events, directory: Path, worker: int = 0, **options: Any) -> Writer:
+    return Writer(settings(directory, **options), Origin("node", "id", "name", worker), events, events)
+
+
+def page_of(numbers: Iterator[int] | range) -> tuple[bytearray, int]:
+    page = Page()
+    for number in numbers:
+        page.add(float(number), number, 0.5, 1, 2, 0x01000201)
+    return page.data(), page.count
+
+
+numbers32 = st.integers(0, 2**32 - 1)
+tokens = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(0, 1e9), tokens, st.floats(0, 1e5, width=32), numbers32, numbers32, *[st.integers(0, 255)] * 4
+        ),
+        max_size=20,
+    )
+)
+def test_a_record_has_the_bytes_that_the_page_on_the_format_says(records: list[tuple[Any, ...]]) -> None:
+    page = Page()
+    for ended, token, wait, size, connection, *kinds in records:
+        page.add(ended, token, wait, size, connection, int.from_bytes(bytes(kinds), "little"))
+    assert page.count == len(records)
+    assert page.data()[: len(records) * 32] == b"".join(RECORD.pack(*record) for record in records)
+
+
+def test_a_page_is_filled_to_its_end_and_no_further() -> None:
+    data, count = page_of(range(PAGE_RECORDS))
+    assert (len(data), count) == (PAGE_BYTES, PAGE_RECORDS)
+    page = Page()
+    page.begin(data)
+    page.count = PAGE_RECORDS
+    with pytest.raises(IndexError):
+        page.add(0.0, 0, 0.0, 0, 0, 0)
+
+
+@given(st.text(), st.text(), st.integers(0, 2**31), st.integers(-(2**62), 2**62))
+def test_a_header_says_who_wrote_it_in_its_bytes(node: str, name: str, worker: int, clock: int) -> None:
+    packed = Header(CALLS, "bench", node, name, worker, "ring", clock, 1, 5).pack()
+    assert len(packed) == HEADER_BYTES
+    read = Header.parse(packed)
+    assert (read.worker, read.clock, read.sample, read.source) == (worker, clock, 5, "bench")
+    assert node.startswith(read.node) or "?" in read.node
+    assert len(read.node) >= min(len(node), 60)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "cut off after 0"),
+        (b"skyj", "cut off after 4"),
+        (SEGMENT.pack()[:-1], "cut off after 1023"),
+        (b"\x7fELF" + bytes(2000), "begins otherwise"),
+        (SEGMENT.pack().replace(struct.pack("<HH", 1, 32), struct.pack("<HH", 2, 32)), "version 2.*reads version 1"),
+        (SEGMENT.pack().replace(struct.pack("<HH", 1, 32), struct.pack("<HH", 1, 40)), "does not say"),
+        (SEGMENT.pack().replace(b"token", b"tokeN"), "does not say"),
+        (SEGMENT.pack()[:16] + b"\xc1" * 1008, "damaged"),
+    ],
+)
+def test_what_is_no_header_is_told_apart(data: bytes, reason: str) -> None:
+    with pytest.raises(JournalError, match=reason):
+        Header.parse(data)
+
+
+@given(st.binary(min_size=HEADER_BYTES - 16, max_size=HEADER_BYTES))
+def test_a_damaged_header_raises_nothing_else(rest: bytes) -> None:
+    with pytest.raises(JournalError):
+        Header.parse(SEGMENT.pack()[:12] + rest)
+
+
+@pytest.mark.parametrize("sample", ["", "0", "1/0", "2/3", "-1", "1/x", "x"])
+def test_a_sample_that_is_none_is_named(sample: str) -> None:
+    with pytest.raises(ConfigError, match="journal_sample"):
+        JournalSettings.parse("j", sample, "64MiB/60s", 1)
+
+
+@pytest.mark.parametrize("rotate", ["", "64MiB", "60s", "64MiB/", "1KiB/60s", "64MiB/1ms", "a/b", "64MiB/60s/1"])
+def test_a_rotation_that_is_none_is_named(rotate: str) -> None:
+    with pytest.raises(ConfigError, match="journal_rotate"):
+        JournalSettings.parse("j", "1", rotate, 1)
+
+
+def test_what_was_handed_over_is_in_files_that_are_complete_at_the_end(tmp_path: Path, events: Events) -> None:
+    directory = tmp_path / "made" / "for it"
+    writer = make(events, directory)
+    writer.follow("first")
+    writer.name(5, b"\xa4five")
+    writer.name(-6, b"\x06")
+    for start in range(0, 100, 10):
+        writer.write(*page_of(range(start, start + 10)))
+    writer.follow("second")
+    writer.write(*page_of(range(100, 103)))
+    writer.close()
+    assert [record.token for record in calls_in(directory)] == [*range(103)]
+    assert [header_of(path)["ring"] for path in sorted(directory.glob("*.calls"))] == ["first", "second"]
+    assert names_in(directory) == {5: "five", -6: 6}
+    assert not [*directory.glob("*.open")]
+    assert not events.said
+
+
+def test_who_wrote_nothing_leaves_nothing(tmp_path: Path, events: Events) -> None:
+    make(events, tmp_path).close()
+    assert not [*tmp_path.iterdir()]
+    assert not events.said
+
+
+def test_a_segment_ends_by_its_size(tmp_path: Path, events: Events) -> None:
+    writer = make(events, tmp_path, rotate="1MiB/60s")
+    for _ in range(9):
+        page, count = page_of(range(PAGE_RECORDS))
+        eventually(lambda: writer._waiting.qsize() < writing.MAX_PAGES)
+        writer.write(page, count)
+    writer.close()
+    sizes = [len(records_of(path)) for path in sorted(tmp_path.glob("*.calls"))]
+    assert sizes == [4 * PAGE_RECORDS, 4 * PAGE_RECORDS, PAGE_RECORDS]
+
+
+def test_a_segment_ends_by_its_age_though_nothing_more_comes(tmp_path: Path, events: Events) -> None:
+    writer = make(events, tmp_path, rotate="64MiB/100ms")
+    writer.write(*page_of(range(3)))
+    eventually(lambda: [*tmp_path.glob("*.calls")])
+    assert not [*tmp_path.glob("*.open")]
+    writer.write(*page_of(range(3)))
+    writer.close()
+    assert len([*tmp_path.glob("*.calls")]) == 2
+
+
+def test_the_oldest_go_and_names_with_the_last_of_their_records(tmp_path: Path, events: Events) -> None:
+    keep = 20_000
+    for worker in (0, 0, 0, 1):
+        writer = make(events, tmp_path, worker, keep=keep)
+        writer.name(worker, b"\x01")
+        writer.write(*page_of(range(200)))
+        writer.close()
+    assert len([*tmp_path.glob("*.calls")]) == 2
+    assert len([*tmp_path.glob("*.names")]) == 4
+    newest = max(tmp_path.glob("id-w0-*.calls"), key=lambda path: path.name)
+    writer = make(events, tmp_path, 2, keep=HEADER_BYTES)
+    writer.write(*page_of(range(1)))
+    writer.close()
+    assert not newest.exists()
+    assert not [*tmp_path.glob("*.calls")]
+    assert not [*tmp_path.glob("*.names")]
+    assert not events.said
+
+
+def test_what_a_killed_writer_left_is_completed_by_its_successor_and_no_other(tmp_path: Path, events: Events) -> None:
+    for worker in (0, 1):
+        left = tmp_path / f"id-w{worker}-0000000000000007.calls.open"
+        left.write_bytes(SEGMENT.pack() + page_of(range(5))[0][: 5 * 32 + 7])
+    alive = tmp_path / "id-w0-0000000000000008.calls.open"
+    alive.write_bytes(SEGMENT.pack())
+    with alive.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        make(events, tmp_path).close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "id-w0-0000000000000007.calls",
+        "id-w0-0000000000000008.calls.open",
+        "id-w1-0000000000000007.calls.open",
+    ]
+    assert len(records_of(tmp_path / "id-w0-0000000000000007.calls")) == 5
+
+
+def test_two_segments_of_one_moment_do_not_overwrite_each_other(
+    tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "now", lambda: (5_000, 1))  # a clock that was set back comes by a time again
+    for start in (0, 10, 20):
+        writer = make(events, tmp_path)
+        writer.write(*page_of(range(start, start + 10)))
+        writer.close()
+    assert [record.token for record in calls_in(tmp_path)] == [*range(30)]
+
+
+def test_a_disk_that_hangs_costs_records_and_nobody_waits(
+    tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs, goes_on = os.pipe()
+    real = os.write
+
+    def slow(fd: int, data: Any) -> int:
+        os.read(hangs, 1)
+        real(goes_on, b"x")
+        return real(fd, data)
+
+    monkeypatch.setattr(os, "write", slow)
+    monkeypatch.setattr(writing, "END_S", 0.05)
+    writer = make(events, tmp_path)
+    page, count = page_of(range(PAGE_RECORDS))
+    for _ in range(writing.MAX_PAGES + 4):
+        page = writer.write(page, count)
+    writer.close()  # does not wait for it
+    assert writer.dropped >= 3 * PAGE_RECORDS
+    real(goes_on, b"x")
+    writer._thread.join()
+    os.close(hangs)
+    os.close(goes_on)
+    written = len(calls_in(tmp_path))
+    assert written + writer.dropped == (writing.MAX_PAGES + 4) * PAGE_RECORDS
+    assert "journal-ended" in events.names() or "journal-goes-on" in events.names()
+
+
+ON_A_FULL_DISK = """
+import sys
+from pathlib import Path
+from tests.helpers import eventually
+from tests.journal.raw import calls_in
+from tests.journal.test_writer import Events, make, page_of
+
+directory, events = Path(sys.argv[1]), Events()
+ballast = directory / "ballast"
+ballast.write_bytes(bytes(150_000))
+writer = make(events, directory)
+for start in range(0, 40_000, 1000):
+    writer.write(*page_of(range(start, start + 1000)))
+eventually(lambda: writer.dropped)
+eventually(lambda: writer._waiting.empty())
+lost = writer.dropped
+assert events.names() == ["journal-stopped"], events.said
+assert "No space left" in events.said[0][1]["reason"] and "make room" in events.said[0][1]["hint"]
+whole = len(calls_in(directory))
+assert whole >= 2000, whole
+ballast.unlink()
+writer.write(*page_of(range(1000)))
+eventually(lambda: len(events.said) == 2)
+assert events.said[1][0] == "journal-goes-on" and events.said[1][1]["dropped"] == lost, events.said
+writer.close()
+written = calls_in(directory)
+assert len(written) + writer.dropped == 41_000, (len(written), writer.dropped)
+assert all(record.wait == 0.5 for record in written), "each of them is whole"
+assert not [*directory.glob("*.open")]
+"""
+
+
+def test_a_full_disk_drops_and_counts_records_and_says_so_once(tmp_path: Path) -> None:
+    if os.geteuid() or not shutil.which("unshare"):
+        pytest.skip("a disk of 256 KiB is mounted for it: root may, with unshare of util-linux")
+    script = f'mount -t tmpfs -o size=256k none "{tmp_path}" && exec "{sys.executable}" -c "$0" "{tmp_path}"'
+    ran = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, ON_A_FULL_DISK],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ran.returncode == 0, ran.stderr

@@ -1,0 +1,101 @@
+"""What one worker has its journal say of the calls that it answers."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Final
+
+from skywalker.journal.names import MAX_NAMES
+from skywalker.journal.page import Page
+from skywalker.journal.recorder import PAGE_RECORDS, Recorder
+from skywalker.journal.writer import Writer
+from skywalker.ring import token_of
+from workers.alarm import Alarm
+from workers.turn import Turn
+
+MAX_TOKENS: Final = 16_384
+"""Topics whose token is remembered."""
+
+MAX_NAMED_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of topics that are named, in the life of a worker."""
+
+PAGE_S: Final = 1.0
+"""Seconds until a record is handed to the disk, if the page is not full before."""
+
+LARGEST: Final = 2**32
+"""Connections have numbers below this."""
+
+
+class Journal:
+    """Records every so many-th call. Costs a worker that keeps none a look at a pointer."""
+
+    __slots__ = (
+        "_alarm", "_connections", "_every", "_named", "_named_bytes", "_now", "_recorder", "_skipped", "_tokens",
+        "_turn", "_writer",
+    )  # fmt: skip
+
+    def __init__(self, writer: Writer, every: int, turn: Turn) -> None:
+        self._writer = writer
+        self._every = every
+        self._skipped = 0
+        self._turn = turn
+        self._now = 0.0
+        self._recorder: Recorder = Page()
+        self._tokens: dict[bytes, int] = {}
+        self._named: set[int] = set()
+        self._named_bytes = 0
+        self._connections = 0
+        self._alarm = Alarm(self._hand_over)
+
+    def number(self) -> int:
+        """Return the number of a new connection."""
+        self._connections = (self._connections + 1) % LARGEST
+        return self._connections
+
+    def follow(self, ring: str) -> None:
+        """Calls go by this version of the ring from now on."""
+        self._hand_over()
+        self._writer.follow(ring)
+
+    def look_at_the_clock(self) -> None:
+        """What is recorded next was answered now, and not when the turn began."""
+        self._now = monotonic()
+
+    def add(self, topic: bytes, since: float, size: int, connection: int, kinds: int) -> None:
+        """Record a call that was just answered, unless its turn to be sampled has not come: see Recorder.add()."""
+        self._skipped += 1
+        if self._skipped < self._every:
+            return
+        self._skipped = 0
+        token = self._tokens.get(topic)
+        if token is None:
+            token = self._meet(topic)
+        now = max(self._now, self._turn.now)
+        recorder = self._recorder
+        recorder.add(now, token, now - since, size, connection, kinds)
+        if recorder.count == PAGE_RECORDS:
+            self._hand_over()
+        elif recorder.count == 1:
+            self._alarm.set(self._turn, now + PAGE_S)
+
+    def _meet(self, topic: bytes) -> int:
+        """Return the token of a topic, which is named if it is new."""
+        if len(self._tokens) == MAX_TOKENS:
+            self._tokens.clear()
+        token = self._tokens[topic] = token_of(topic)
+        if token not in self._named and len(self._named) < MAX_NAMES and self._named_bytes < MAX_NAMED_BYTES:
+            self._named.add(token)
+            self._named_bytes += len(topic)
+            self._writer.name(token, topic)
+        return token
+
+    def _hand_over(self) -> None:
+        self._alarm.off(self._turn)
+        recorder = self._recorder
+        if recorder.count:
+            recorder.begin(self._writer.write(recorder.data(), recorder.count))
+
+    def close(self) -> None:
+        """Write the rest."""
+        self._hand_over()
+        self._writer.close()
