@@ -27,6 +27,10 @@ def value_of(loaded: Config, setting: Setting) -> Value:
 def allowed_values(setting: Setting) -> st.SearchStrategy[Value]:
     if setting.is_switch:
         return st.booleans()
+    if setting.key == "journal_sample":
+        return st.integers(1, 10**9 - 1).map(lambda every: f"1/{every}")
+    if setting.key == "journal_rotate":
+        return st.builds("{}MiB/{}s".format, st.integers(1, 10**9), st.integers(1, 10**9))
     if isinstance(setting.default, str):
         # A colon in the address of pub/sub begins a port.
         without = ":" if setting.key == "pubsub_bind" else ""

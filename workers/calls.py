@@ -108,10 +108,10 @@ class Carrier:
 
     __slots__ = ("grace_s", "owner", "route")
 
-    def __init__(self, owner: Owner | None, grace_s: float, route: int) -> None:
+    def __init__(self, owner: Owner | None, grace_s: float) -> None:
         self.owner = owner
         self.grace_s = grace_s
-        self.route = route  # whose it is, as records have it
+        self.route = HERE  # or whose that worker is, as records have it
 
     def congested(self) -> bool:
         """Return whether the owner is so far behind that it is asked nothing new."""

@@ -89,8 +89,8 @@ class Forwarded(Carrier):
     )  # fmt: skip
 
     def __init__(self, messages: Messages, router: Router, owner: Owner | None) -> None:
-        is_ours = owner is not None and owner.place.node == router.node.id
-        Carrier.__init__(self, owner, GRACE_S, SIBLING if is_ours else NODE)
+        Carrier.__init__(self, owner, GRACE_S)
+        self.route = SIBLING if owner is not None and owner.place.node == router.node.id else NODE
         self._messages = messages
         self._router = router
         # By our number, those that wait, and listeners that were given a value which has no outcome yet.

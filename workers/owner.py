@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skywalker.journal.record import HERE
 from workers.calls import GRACE_S, TIME_IS_UP, Carrier, ClientCall
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class Absent(Carrier):
     __slots__ = ("_calls", "_censuses", "_feeds", "_owner")
 
     def __init__(self, owner: Owner) -> None:
-        Carrier.__init__(self, owner, GRACE_S, HERE)
+        Carrier.__init__(self, owner, GRACE_S)
         self._owner = owner
         self._calls: dict[ClientCall, None] = {}
         self._censuses: dict[Question, bytes] = {}  # with their topics
