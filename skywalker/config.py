@@ -12,12 +12,12 @@ import dataclasses
 import difflib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from skywalker.errors import ConfigError
-from skywalker.journal.settings import JournalSettings
+from skywalker.journal.settings import ROTATION, SAMPLE, JournalSettings, rotation, sampling
 from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT, DEFAULT_PUBSUB_PORT, KIB, MIB, Limits, setting
 from skywalker.members import MAX_NAME, MAX_TOKENS
 from skywalker.ring import TOKENS_PER_NODE
@@ -86,9 +86,10 @@ class Config:
 
     @property
     def journal_settings(self) -> JournalSettings | None:
-        """How the journal is kept, None if none is. Raises ConfigError."""
-        settings = JournalSettings.parse(self.journal, self.journal_sample, self.journal_rotate, self.journal_keep)
-        return settings if self.journal else None
+        """How the journal is kept, None if none is. Raises ConfigError on a machine where none can be."""
+        if not self.journal:
+            return None
+        return JournalSettings.parse(self.journal, self.journal_sample, self.journal_rotate, self.journal_keep)
 
 
 MAX_PORT: Final = 65_535
@@ -105,10 +106,13 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
 }
 _ANY_DURATION: Final = (0.001, _DAY_S)
 _ANY_NUMBER: Final = (1, 2**40)
-_NEVER_EMPTY: Final = frozenset(
-    ("bind", "pubsub_bind", "service", "consul_url", "health_bind", "journal_sample", "journal_rotate")
-)
+_NEVER_EMPTY: Final = frozenset(("bind", "pubsub_bind", "service", "consul_url", "health_bind"))
 _LONGEST: Final[Mapping[str, int]] = {"name": MAX_NAME}
+_FORMS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
+    "journal_sample": (SAMPLE, sampling),
+    "journal_rotate": (ROTATION, rotation),
+}
+"""What a text may be, and what raises ValueError if it is not."""
 _TRUTHS: Final[Mapping[str, bool]] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _WHOLE: Final = re.compile(r"-?\d{1,15}", re.ASCII)
 
@@ -160,6 +164,8 @@ class Setting:
         if self.is_switch:
             return "true or false"
         if isinstance(self.default, str):
+            if self.key in _FORMS:
+                return _FORMS[self.key][0]
             longest = f" of at most {_LONGEST[self.key]} characters" if self.key in _LONGEST else ""
             return f"one line of text{longest}" + (" that is not empty" if self.key in _NEVER_EMPTY else "")
         least, most = self._range
@@ -202,9 +208,8 @@ class Setting:
             except ValueError:
                 value = None
         if isinstance(self.default, str):
-            is_line = isinstance(value, str) and value.isprintable()
-            if is_line and self._has_good_length(str(value)):
-                return str(value)
+            if isinstance(value, str) and self._is_good(value):
+                return value
         elif self.is_switch:
             if isinstance(value, bool):
                 return value
@@ -218,8 +223,14 @@ class Setting:
                     return value
         raise ConfigError(f"{where}: {given!r} is not {self.allowed}")
 
-    def _has_good_length(self, text: str) -> bool:
-        return bool(text.strip() or self.key not in _NEVER_EMPTY) and len(text) <= _LONGEST.get(self.key, len(text))
+    def _is_good(self, text: str) -> bool:
+        if self.key in _FORMS:
+            try:
+                _FORMS[self.key][1](text)
+            except ValueError:
+                return False
+        has_good_length = text.strip() or self.key not in _NEVER_EMPTY
+        return bool(has_good_length) and len(text) <= _LONGEST.get(self.key, len(text)) and text.isprintable()
 
     @property
     def _is_duration(self) -> bool:
@@ -289,7 +300,6 @@ def _config(values: Mapping[str, Value]) -> Config:
         tables[BY_KEY[key].table][key] = value
     config = Config(**tables[""], cluster=Cluster(**tables["cluster"]), limits=Limits(**tables["limits"]))
     _check_pubsub(config, "pubsub_port" in values)
-    _ = config.journal_settings  # raises what is wrong with them
     return config
 
 

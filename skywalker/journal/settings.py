@@ -30,23 +30,30 @@ class JournalSettings:
 
     @classmethod
     def parse(cls, directory: str, sample: str, rotate: str, keep_bytes: int) -> JournalSettings:
-        """Read them as a configuration has them: `1/16`, `64MiB/60s`. Raises ConfigError."""
+        """Read them as a configuration has them. Raises ValueError as sampling() and rotation(), and ConfigError."""
         if sys.byteorder != "little":
             raise ConfigError("journal: records are little-endian, and this machine is not")
-        every = _SAMPLE.fullmatch(sample.strip())
-        if every is None:
-            raise ConfigError(f"journal_sample: {sample!r} is no part of all calls such as 1/1 or 1/16")
-        rotate_bytes, rotate_s = _rotation(rotate)
-        return cls(Path(directory), int(every[1]), rotate_bytes, rotate_s, keep_bytes)
+        return cls(Path(directory), sampling(sample), *rotation(rotate), keep_bytes)
 
 
-def _rotation(text: str) -> tuple[int, float]:
-    try:
-        most, _, longest = text.partition("/")
-        found = size(most), duration(longest)
-    except ValueError:
-        found = (0, 0.0)
+SAMPLE: Final = "a part of all calls such as 1/1 or 1/16"
+
+
+def sampling(text: str) -> int:
+    """Return N of `1/N`, or raise ValueError."""
+    every = _SAMPLE.fullmatch(text.strip())
+    if every is None:
+        raise ValueError(f"{text!r} is not {SAMPLE}")
+    return int(every[1])
+
+
+ROTATION: Final = f"a size and a time such as 64MiB/60s, of 1MiB and {SHORTEST_SEGMENT_S:g}s at least"
+
+
+def rotation(text: str) -> tuple[int, float]:
+    """Return the bytes and seconds of `64MiB/60s`, or raise ValueError."""
+    most, _, longest = text.partition("/")
+    found = size(most), duration(longest)
     if found[0] < LEAST_SEGMENT or found[1] < SHORTEST_SEGMENT_S:
-        least = f"1MiB and {SHORTEST_SEGMENT_S:g}s"
-        raise ConfigError(f"journal_rotate: {text!r} is no size and time such as 64MiB/60s, of {least} at least")
+        raise ValueError(f"{text!r} is not {ROTATION}")
     return found

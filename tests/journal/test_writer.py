@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skywalker import config
 from skywalker.errors import ConfigError, JournalError
 from skywalker.journal import writer as writing
 from skywalker.journal.header import CALLS, HEADER_BYTES, Header
@@ -129,14 +130,14 @@ def test_a_damaged_header_raises_nothing_else(rest: bytes) -> None:
 
 @pytest.mark.parametrize("sample", ["", "0", "1/0", "2/3", "-1", "1/x", "x"])
 def test_a_sample_that_is_none_is_named(sample: str) -> None:
-    with pytest.raises(ConfigError, match="journal_sample"):
-        JournalSettings.parse("j", sample, "64MiB/60s", 1)
+    with pytest.raises(ConfigError, match=r"journal_sample.*1/16"):
+        config.checked({"journal_sample": sample})
 
 
 @pytest.mark.parametrize("rotate", ["", "64MiB", "60s", "64MiB/", "1KiB/60s", "64MiB/1ms", "a/b", "64MiB/60s/1"])
 def test_a_rotation_that_is_none_is_named(rotate: str) -> None:
-    with pytest.raises(ConfigError, match="journal_rotate"):
-        JournalSettings.parse("j", "1", rotate, 1)
+    with pytest.raises(ConfigError, match=r"journal_rotate.*64MiB/60s"):
+        config.checked({"journal_rotate": rotate})
 
 
 def test_what_was_handed_over_is_in_files_that_are_complete_at_the_end(tmp_path: Path, events: Events) -> None:

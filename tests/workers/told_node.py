@@ -97,7 +97,7 @@ class ToldNode:
             thread = threading.Thread(target=self._serve, args=[sock])
             with self._lock:
                 self._open[sock] = thread
-            thread.start()
+                thread.start()
 
     def _serve(self, sock: socket.socket) -> None:
         stream = sock.makefile("rb")
