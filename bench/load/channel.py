@@ -22,6 +22,7 @@ from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame, split
 
 if TYPE_CHECKING:
+    from bench.load.journal import Notes
     from bench.load.schedule import Schedule
 
 _PONG: Final = wire.reply(wire.PING, wire.NIL, wire.TRUE)
@@ -42,9 +43,12 @@ class Owner(Protocol):
 class Channel:
     """The receivers of a pair: each call is made again as soon as it is answered."""
 
-    def __init__(self, script: Script, worker: int | None, owner: Owner, epoll: select.epoll) -> None:
+    def __init__(
+        self, script: Script, worker: int | None, owner: Owner, epoll: select.epoll, notes: Notes | None = None
+    ) -> None:
         self.worker = worker  # where it wants to be
         self.in_flight = 0
+        self._notes = notes
         self.epoch = 0  # how many connections it has had
         self._script = script
         self._size = len(script.replies[0])
@@ -74,6 +78,11 @@ class Channel:
 
     def make(self, lanes: bytes, now: float) -> None:
         """Make the calls of some lanes."""
+        if self._notes is not None:
+            self._notes.made(lanes, now)
+        self._call(lanes)
+
+    def _call(self, lanes: bytes) -> None:
         calls = self._script.calls
         self.in_flight += len(lanes)
         self._write(b"".join([calls[lane] for lane in lanes]))
@@ -104,6 +113,8 @@ class Channel:
         self._tail = tail
         if lanes:
             self.in_flight -= len(lanes)
+            if self._notes is not None:
+                self._notes.answered(lanes, now, self._owned if self._placed else lanes)
             if self._placed:
                 self._owner.counts.placed += len(lanes)
                 self._owner.counts.forwarded += len(lanes.translate(None, self._owned))
@@ -158,7 +169,9 @@ class Channel:
                 well.append(lane)
             else:
                 self.in_flight -= 1
-                self._count(frame)
+                code = self._count(frame)
+                if self._notes is not None:
+                    self._notes.failed(lane, time.monotonic(), code)
                 self._owner.failed(self, lane)
         return bytes(well), tail
 
@@ -169,26 +182,31 @@ class Channel:
         else:
             self._count(frame)
 
-    def _count(self, frame: Frame) -> None:
+    def _count(self, frame: Frame) -> str:
+        """Count a frame that is no right answer; return the code it counts as."""
         counts = self._owner.counts
         result = b"" if isinstance(frame, BadFrame) else frame[-1]
         if result in (wire.TIMED_OUT, wire.CLOJURE_TIMED_OUT):
             counts.fail(TIMED_OUT)
-            return
+            return TIMED_OUT
         try:
             error = wire.refusal(values.unpack(result))
         except ValueError:
             error = None
-        counts.fail(error.code if error else WRONG)
+        code = error.code if error else WRONG
+        counts.fail(code)
         if not error:
             counts.example = repr(tuple(frame))
+        return code
 
 
 class Sender(Channel):
     """The senders of a pair. How long each send! took is noted, from when it was made, or was due."""
 
-    def __init__(self, script: Script, worker: int | None, owner: Owner, epoll: select.epoll) -> None:
-        super().__init__(script, worker, owner, epoll)
+    def __init__(
+        self, script: Script, worker: int | None, owner: Owner, epoll: select.epoll, notes: Notes | None = None
+    ) -> None:
+        super().__init__(script, worker, owner, epoll, notes)
         self.refills = True  # whether an answered call is made again
         self._began = [0.0] * len(script.calls)
 
@@ -221,9 +239,15 @@ class PacedSender(Sender):
     """The senders of a pair in an open loop: their lanes are free until a call is due."""
 
     def __init__(
-        self, script: Script, worker: int | None, owner: Owner, epoll: select.epoll, schedule: Schedule
+        self,
+        script: Script,
+        worker: int | None,
+        owner: Owner,
+        epoll: select.epoll,
+        schedule: Schedule,
+        notes: Notes | None = None,
     ) -> None:
-        super().__init__(script, worker, owner, epoll)
+        super().__init__(script, worker, owner, epoll, notes)
         self.refills = False
         self._schedule = schedule
 
@@ -238,7 +262,9 @@ class PacedSender(Sender):
         began = self._began
         for lane, time_due in zip(lanes, due, strict=True):
             began[lane] = time_due
-        Channel.make(self, lanes, 0.0)
+        if self._notes is not None:
+            self._notes.made_due(lanes, due)
+        self._call(lanes)
 
     def answered(self, lanes: bytes, now: float) -> None:
         super().answered(lanes, now)

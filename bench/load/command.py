@@ -154,6 +154,12 @@ def load_options(command: Command) -> Command:
         click.option("--generators", type=click.IntRange(1, 256), default=1, help="processes that make the calls"),
         click.option("--seconds", type=click.FloatRange(0.1, 86400), default=10.0, metavar="N", help="how long"),
         click.option("--warm-up", type=click.FloatRange(0, 3600), default=1.0, metavar="N", help="seconds before"),
+        click.option(
+            "--journal",
+            type=click.Path(file_okay=False, path_type=Path),
+            metavar="DIR",
+            help="record every call there as its client saw it, to be read by `skywalker journal`",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -199,6 +205,7 @@ def load_test(
     generators: int,
     seconds: float,
     warm_up: float,
+    journal: Path | None,
     json_file: IO[str] | None,
     hdr_file: BinaryIO | None,
     plot_file: Path | None,
@@ -219,6 +226,7 @@ def load_test(
                 dialect=dialect,
                 direct=direct,
                 timeout_s=timeout,
+                journal=str(journal.absolute()) if journal else "",
             )
             contact(load).sock.close()
             progress.say(f"connecting {2 * pairs:,} times")

@@ -19,10 +19,12 @@ from bench.errors import BenchError
 from bench.load.channel import Channel, PacedSender, Sender
 from bench.load.contact import Contact, Contacts
 from bench.load.counts import AFTER, DOUBLED, NOT_RECEIVED, UNANSWERED, Counts
+from bench.load.journal import Journal
 from bench.load.plan import Load
 from bench.load.schedule import Schedule
 from bench.load.scripts import scripts_of
 from bench.plan import Window
+from skywalker.journal.record import RECV, SEND
 from skywalker.ring import Ring
 
 PAUSE_S: Final = 0.1
@@ -57,6 +59,7 @@ class Loop:
         self._clean = True  # whether nothing has failed until then
         self._stopped = False
         self._over = False
+        self._journal = Journal(load) if load.journal else None
 
     def connect(self) -> None:
         """Open every connection; no calls are made yet. Raises BenchError."""
@@ -73,11 +76,13 @@ class Loop:
     def _pair(self, pair: int, contacts: Contacts) -> list[tuple[Channel, Contact]]:
         owner = self._load.group_of(pair) % self._workers if self._load.direct else None
         heard, said = scripts_of(self._load, pair, self._ring, owner)
-        receiver = Channel(heard, owner, self, self._epoll)
+        hearing = self._journal.notes(heard, RECV, self._load) if self._journal else None
+        saying = self._journal.notes(said, SEND, self._load) if self._journal else None
+        receiver = Channel(heard, owner, self, self._epoll, hearing)
         if self._schedule:
-            sender: Sender = PacedSender(said, owner, self, self._epoll, self._schedule)
+            sender: Sender = PacedSender(said, owner, self, self._epoll, self._schedule, saying)
         else:
-            sender = Sender(said, owner, self, self._epoll)
+            sender = Sender(said, owner, self, self._epoll, saying)
         self._receivers.append(receiver)
         self._senders.append(sender)
         return [(channel, contacts.meet(owner, self._workers)) for channel in (receiver, sender)]
@@ -114,6 +119,8 @@ class Loop:
         self._epoll.close()
         for channel in (*self._receivers, *self._senders):
             channel.close()
+        if self._journal:
+            self._journal.close()
 
     def lost(self, channel: Channel) -> None:
         """See Owner: dial again."""
@@ -204,6 +211,8 @@ class Loop:
     def _begin(self, second: int) -> Counts:
         """Begin to count for a second; return what was counted until now."""
         counts, self.counts = self.counts, Counts(second)
+        if self._journal:
+            self._journal.flush()
         counts.strays = len(self._strays)
         if self._schedule:
             counts.behind = max(0, self._schedule.due(time.monotonic()) - self._schedule.made)

@@ -36,6 +36,8 @@ class Load(Line):
     patience_s: float = 5.0  # for connecting, and for the last calls to be answered
     first_group: int = 0  # this part's share of the groups
     end_group: int = 0  # 0 for all
+    generator: int = 0  # number of this part
+    journal: str = ""  # directory in which every call is recorded; empty for none
 
     def __post_init__(self) -> None:
         """Raises ValueError where lanes or values could not be told apart, or would not fit."""
@@ -80,6 +82,7 @@ class Load(Line):
         count = min(count, self.groups)
         bounds = [self.groups * number // count for number in range(count + 1)]
         parts = [
-            dataclasses.replace(self, first_group=first, end_group=end) for first, end in itertools.pairwise(bounds)
+            dataclasses.replace(self, generator=number, first_group=first, end_group=end)
+            for number, (first, end) in enumerate(itertools.pairwise(bounds))
         ]
         return [dataclasses.replace(part, rate=self.rate * len(part.own_pairs()) / self.pairs) for part in parts]

@@ -41,6 +41,7 @@ class Header:
     clock: int  # ns from the zero of the monotonic clock to that of Unix time, when the file was begun
     opened: int  # Unix time in ns at which it was
     sample: int = 1  # every record stands for so many calls
+    dropped: int = 0  # records that the disk did not take, since the segment before was begun
 
     def pack(self) -> bytes:
         """Return the first HEADER_BYTES of the file."""
@@ -78,13 +79,15 @@ class Header:
                 "clock": int(clock),
                 "opened": int(opened),
                 "sample": int(sample),
+                "dropped": int(dropped),
                 "fields": [*fields],
             } if (
                 sample > 0
+                and dropped >= 0
                 and [tuple(field) for field in fields] == [*(FIELDS if kind == CALLS else ())]
                 and record_bytes == (RECORD_BYTES if kind == CALLS else 0)
             ):
-                return cls(kind, source, node, name, worker, ring, clock, opened, sample)
+                return cls(kind, source, node, name, worker, ring, clock, opened, sample, dropped)
         raise JournalError("its header does not say what one of this version does")
 
 

@@ -41,15 +41,11 @@ class Segment:
         directory.mkdir(parents=True, exist_ok=True)
         writer = writer_of(header.node, header.worker)
         suffix = f".{header.kind}{OPEN if header.kind == CALLS else ''}"
-        opened = header.opened // 1000
-        while True:
-            self.path = directory / f"{writer}-{opened:016d}{suffix}"
-            # A clock that was set back may come by a time again.
-            if not self.path.with_name(self.path.name.removesuffix(OPEN)).exists():
-                with contextlib.suppress(FileExistsError):
-                    self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
-                    break
-            opened += 1
+        # Also where the clock was set back: readers take what is behind the last for new, and nothing before it.
+        after = [file.opened + 1 for file in files(directory) if file.writer == writer]
+        opened = max([header.opened // 1000, *after])
+        self.path = directory / f"{writer}-{opened:016d}{suffix}"
+        self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
         self.size = 0
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

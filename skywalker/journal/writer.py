@@ -23,8 +23,8 @@ from skywalker.journal.recorder import PAGE_BYTES
 from skywalker.journal.segments import Segment, give_up, now, take_over, writer_of
 from skywalker.journal.settings import JournalSettings
 
-MAX_PAGES: Final = 16
-"""Pages that may wait for the disk: half a second of the most calls that a worker can answer."""
+MAX_PAGES: Final = 64
+"""Pages that may wait for the disk, 16 MiB: half a second of the most calls that a worker can answer."""
 
 END_S: Final = 2.0
 """Seconds for the disk to take the rest."""
@@ -79,7 +79,8 @@ class Writer:
         # Records that were lost: counted by who has them, and by the thread.
         self._overrun = 0
         self._refused = 0
-        self._told = 0
+        self._told = 0  # of which it was said
+        self._on_record = 0  # and of which a header says so
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
         self._thread.start()
 
@@ -155,7 +156,9 @@ class Writer:
         written = 0
         try:
             if self._calls is None:
-                self._calls = Segment(self._settings.directory, self._header(CALLS))
+                header = self._header(CALLS)
+                self._calls = Segment(self._settings.directory, header)
+                self._on_record += header.dropped
                 self._rotate_at = time.monotonic() + self._settings.rotate_s
             before = self._calls.size
             try:
@@ -195,8 +198,18 @@ class Writer:
     def _header(self, kind: str) -> Header:
         unix, clock = now()
         origin = self._origin
+        dropped = self.dropped - self._on_record if kind == CALLS else 0
         return Header(
-            kind, origin.source, origin.node, origin.name, origin.worker, self._ring, clock, unix, self._settings.sample
+            kind,
+            origin.source,
+            origin.node,
+            origin.name,
+            origin.worker,
+            self._ring,
+            clock,
+            unix,
+            self._settings.sample,
+            dropped,
         )
 
     def _failed(self, error: OSError) -> None:

@@ -224,7 +224,8 @@ def test_what_a_killed_writer_left_is_completed_by_its_successor_and_no_other(tm
 def test_two_segments_of_one_moment_do_not_overwrite_each_other(
     tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "now", lambda: (5_000, 1))  # a clock that was set back comes by a time again
+    clock = iter([9_000, 5_000, 5_000])  # it is set back, and comes by a time again
+    monkeypatch.setattr(writing, "now", lambda: (next(clock), 1))
     for start in (0, 10, 20):
         writer = make(events, tmp_path)
         writer.write(*page_of(range(start, start + 10)))
@@ -264,7 +265,7 @@ ON_A_FULL_DISK = """
 import sys
 from pathlib import Path
 from tests.helpers import eventually
-from tests.journal.raw import calls_in
+from tests.journal.raw import calls_in, header_of
 from tests.journal.test_writer import Events, make, page_of
 
 directory, events = Path(sys.argv[1]), Events()
@@ -281,6 +282,7 @@ assert "No space left" in events.said[0][1]["reason"] and "make room" in events.
 whole = len(calls_in(directory))
 assert whole >= 2000, whole
 ballast.unlink()
+writer.follow("another")
 writer.write(*page_of(range(1000)))
 eventually(lambda: len(events.said) == 2)
 assert events.said[1][0] == "journal-goes-on" and events.said[1][1]["dropped"] == lost, events.said
@@ -289,6 +291,7 @@ written = calls_in(directory)
 assert len(written) + writer.dropped == 41_000, (len(written), writer.dropped)
 assert all(record.wait == 0.5 for record in written), "each of them is whole"
 assert not [*directory.glob("*.open")]
+assert [header_of(path)["dropped"] for path in sorted(directory.glob("*.calls"))] == [0, lost]
 """
 
 

@@ -1,0 +1,111 @@
+"""The journal of a load: its calls as the clients saw them, in the format in which a node keeps its own.
+
+A call that was lost with its connection is not there: which those were is not known.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from bench.load.counts import TIMED_OUT as TIMED_OUT_CODE
+from bench.load.plan import Load
+from bench.load.scripts import Script
+from skywalker.errors import Busy, Cancelled, Draining
+from skywalker.journal.page import Page
+from skywalker.journal.record import BUSY, CANCELLED, DRAINING, ERROR, HERE, JUNCTION, MET, SIBLING, TIMED_OUT
+from skywalker.journal.recorder import PAGE_RECORDS, Recorder
+from skywalker.journal.settings import JournalSettings
+from skywalker.journal.writer import Origin, Writer
+from skywalker.limits import MIB
+from skywalker.ring import token_of
+from skywalker.wire import values
+
+ROTATE_BYTES: Final = 64 * MIB
+ROTATE_S: Final = 60.0
+
+_OUTCOMES: Final = {
+    TIMED_OUT_CODE: TIMED_OUT,
+    Cancelled.code: CANCELLED,
+    Busy.code: BUSY,
+    Draining.code: DRAINING,
+}
+
+
+@dataclasses.dataclass(slots=True)
+class Notes:
+    """What one connection's lanes do, on its way into the journal."""
+
+    journal: Journal
+    method: int
+    connection: int
+    tokens: list[int]  # by lane
+    size: int  # of the values
+    began: list[float]  # by lane, when its call was made, or was due
+
+    def made(self, lanes: bytes, now: float) -> None:
+        """Calls are made."""
+        for lane in lanes:
+            self.began[lane] = now
+
+    def made_due(self, lanes: bytes, due: Sequence[float]) -> None:
+        """Calls are made, each of which was due at its own time."""
+        for lane, time_due in zip(lanes, due, strict=True):
+            self.began[lane] = time_due
+
+    def answered(self, lanes: bytes, now: float, owned: bytes) -> None:
+        """Calls were answered well, those of `owned` lanes by the worker that owns their topic, as far as is known."""
+        recorder = self.journal.recorder_for(len(lanes))
+        for lane in lanes:
+            kinds = self.method | MET << 8 | (HERE if lane in owned else SIBLING) << 16 | JUNCTION << 24
+            recorder.add(now, self.tokens[lane], now - self.began[lane], self.size, self.connection, kinds)
+
+    def failed(self, lane: int, now: float, code: str) -> None:
+        """A call failed."""
+        kinds = self.method | _OUTCOMES.get(code, ERROR) << 8 | HERE << 16 | JUNCTION << 24
+        recorder = self.journal.recorder_for(1)
+        recorder.add(now, self.tokens[lane], now - self.began[lane], 0, self.connection, kinds)
+
+
+class Journal:
+    """What one generator writes."""
+
+    def __init__(self, load: Load) -> None:
+        settings = JournalSettings(Path(load.journal), 1, ROTATE_BYTES, ROTATE_S, sys.maxsize)
+        self._writer = Writer(settings, Origin("bench", load.prefix, "bench", load.generator), _say, _say)
+        self._recorder: Recorder = Page()
+        self._connections = 0
+
+    def notes(self, script: Script, method: int, load: Load) -> Notes:
+        """Return those of another connection, and have its topics named."""
+        self._connections += 1
+        tokens = [token_of(topic) for topic in script.topics]
+        for token, topic in dict(zip(tokens, script.topics, strict=True)).items():
+            self._writer.name(token, topic)
+        size = len(values.pack(b"." * load.value_bytes))
+        return Notes(self, method, self._connections, tokens, size, [0.0] * len(tokens))
+
+    def recorder_for(self, records: int) -> Recorder:
+        """Return the recorder, with room for so many."""
+        if self._recorder.count + records > PAGE_RECORDS:
+            self.flush()
+        return self._recorder
+
+    def flush(self) -> None:
+        """Have what there is written, by another thread."""
+        recorder = self._recorder
+        if recorder.count:
+            recorder.begin(self._writer.write(recorder.data(), recorder.count))
+
+    def close(self) -> None:
+        """Write the rest."""
+        self.flush()
+        self._writer.close()
+
+
+def _say(event: str, **fields: Any) -> None:
+    told = " ".join(f"{name}={value}" for name, value in fields.items())
+    print(f"generator: {event} {told}", file=sys.stderr)

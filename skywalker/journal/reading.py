@@ -1,0 +1,239 @@
+"""A journal read again: which files there are, and their records as arrays of numpy.
+
+Only whole records are read, and a file that grows or is renamed meanwhile is read on. Nothing is mapped into memory,
+where the end of a file that is cut would be the end of the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator
+from io import FileIO
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from skywalker.errors import ConfigError, JournalError
+from skywalker.journal.header import CALLS, HEADER_BYTES, MAGIC, NAMES, Header
+from skywalker.journal.names import entries
+from skywalker.journal.record import FIELDS, RECORD_BYTES, UNKNOWN, WORDS
+from skywalker.journal.segments import OPEN, files
+
+RECORD: Final = np.dtype(
+    {
+        "names": [name for name, _, _ in FIELDS],
+        "formats": [f"<{type}" for _, type, _ in FIELDS],
+        "offsets": [offset for _, _, offset in FIELDS],
+        "itemsize": RECORD_BYTES,
+    }
+)
+
+Records: TypeAlias = npt.NDArray[np.void]
+"""Of the type RECORD, one for each call."""
+
+Int64s: TypeAlias = npt.NDArray[np.int64]
+
+CHUNK_RECORDS: Final = 1 << 18
+"""Records that are read at a time, 8 MiB: they are cheap by then, and stay in the cache of a processor."""
+
+KINDS: Final = {field: tuple(dict.fromkeys((*words, UNKNOWN))) for field, words in WORDS.items()}
+"""By field, all words that its codes can stand for."""
+
+_KIND_OF_CODE: Final = {
+    field: np.array(
+        [KINDS[field].index(words[code] if code < len(words) else UNKNOWN) for code in range(256)], dtype=np.uint8
+    )
+    for field, words in WORDS.items()
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Segment:
+    """A file with records, as it was when it was looked at."""
+
+    path: Path
+    header: Header
+    records: int  # whole ones
+    torn: int  # bytes that follow them
+
+    @property
+    def key(self) -> str:
+        """Its name as it will be when it is complete, by which it stays known."""
+        return self.path.name.removesuffix(OPEN)
+
+    def read(self, first: int = 0, count: int | None = None) -> Records:
+        """Return up to `count` records from number `first` on, by default all there were when it was looked at.
+
+        There are fewer if the file has been cut. Raises OSError, FileNotFoundError if it has been deleted.
+        """
+        return read(self.path, first, max(0, self.records - first) if count is None else count)
+
+    def chunks(self, first: int = 0, size: int = CHUNK_RECORDS) -> Iterator[Records]:
+        """Yield its records from number `first` on, `size` at a time. Raises as read() does."""
+        for at in range(first, self.records, size):
+            yield self.read(at, min(size, self.records - at))
+
+
+@dataclasses.dataclass(slots=True)
+class Journal:
+    """What was found where one looked."""
+
+    segments: list[Segment] = dataclasses.field(default_factory=list)  # the oldest of a directory first
+    names: list[Path] = dataclasses.field(default_factory=list)
+    problems: list[JournalError] = dataclasses.field(default_factory=list)  # of each file that was left out
+
+
+def look(paths: Iterable[Path]) -> Journal:
+    """Find the files of a journal: those in directories that are called as such files are, and any that is named.
+
+    A file that cannot be read becomes one of the problems. One in which nothing stands yet, not even a whole header, is
+    no problem. Raises ConfigError for a path that is not there, or may not be looked at.
+    """
+    journal = Journal()
+    for path in paths:
+        try:
+            if path.is_dir():
+                for file in files(path):
+                    # Those of a journal that is kept short go at any time.
+                    with contextlib.suppress(FileNotFoundError):
+                        _look_at(file.path, journal)
+            else:
+                _look_at(path, journal)
+        except FileNotFoundError as error:
+            raise ConfigError(f"there is no file or directory {str(path)!r}") from error
+        except OSError as error:
+            raise ConfigError(f"cannot read {str(error.filename or path)!r}: {error.strerror}") from error
+    return journal
+
+
+def header_of(path: Path) -> tuple[Header | None, int]:
+    """Return the header of a file and how many bytes follow it; no header if its writer has not come so far.
+
+    Raises JournalError, which names the file, and OSError.
+    """
+    with open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(HEADER_BYTES)
+        if (
+            len(data) < HEADER_BYTES
+            and MAGIC.startswith(data[: len(MAGIC)])
+            and Path(str(file.name)).suffix != f".{CALLS}"
+        ):
+            return None, 0
+    try:
+        return Header.parse(data), max(0, size - HEADER_BYTES)
+    except JournalError as error:
+        raise JournalError(f"{path}: {error}") from error
+
+
+def read(path: Path, first: int, count: int) -> Records:
+    """Return up to `count` records of a file from number `first` on. Raises OSError."""
+    with open_file(path) as file:
+        found: Records = np.fromfile(file, RECORD, count, offset=HEADER_BYTES + first * RECORD_BYTES)
+    return found
+
+
+def open_file(path: Path) -> FileIO:
+    """Open a file by the name it has by now: that of one that is complete has lost its end. Raises OSError."""
+    complete = path.with_name(path.name.removesuffix(OPEN))
+    # It may be renamed between two tries.
+    for name in (complete, complete.with_name(complete.name + OPEN)):
+        with contextlib.suppress(FileNotFoundError):
+            return FileIO(name)
+    return FileIO(complete)
+
+
+def names_in(path: Path) -> tuple[Header | None, list[tuple[int, bytes]]]:
+    """Return the header of a file of names, None if that is not whole yet, and its tokens and topics, as MessagePack.
+
+    Raises JournalError, which names the file, and OSError.
+    """
+    header, _ = header_of(path)
+    if header is None:
+        return None, []
+    with open_file(path) as file:
+        file.seek(HEADER_BYTES)
+        return header, [*entries(file.read())]
+
+
+def topics(paths: Iterable[Path]) -> dict[int, bytes]:
+    """Return by token the topics, as MessagePack, that stand in files of names. One that is gone by now has none."""
+    found: dict[int, bytes] = {}
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            found.update(names_in(path)[1])
+    return found
+
+
+def unix_ns(records: Records, header: Header) -> Int64s:
+    """Return when the calls were answered: ns of Unix time, as the clock was when the file was begun."""
+    with _anything_goes():
+        ended: Int64s = (records["ended"] * 1e9).astype(np.int64)
+    return ended + header.clock
+
+
+def waits_us(records: Records) -> Int64s:
+    """Return how long the calls waited, in whole µs."""
+    with _anything_goes():
+        waits: Int64s = np.rint(records["wait"].astype(np.float64) * 1e6).astype(np.int64)
+    return waits
+
+
+def kinds(records: Records, field: str) -> npt.NDArray[np.uint8]:
+    """Return for each record where in KINDS the word for one of its fields is, whatever its code."""
+    found: npt.NDArray[np.uint8] = _KIND_OF_CODE[field][records[field]]
+    return found
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Selection:
+    """Some of all records."""
+
+    since: int | None = None  # Unix ns; itself included
+    until: int | None = None  # Unix ns; itself not
+    token: int | None = None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether anything was asked for but all."""
+        return self != ALL
+
+    def of(self, records: Records, header: Header) -> Records:
+        """Return those of one file's records that belong to it."""
+        if self.token is not None:
+            records = records[records["token"] == self.token]
+        if self.since is not None or self.until is not None:
+            times = unix_ns(records, header)
+            keep = np.ones(len(records), dtype=bool)
+            if self.since is not None:
+                keep &= times >= self.since
+            if self.until is not None:
+                keep &= times < self.until
+            records = records[keep]
+        return records
+
+
+ALL: Final = Selection()
+
+
+def _look_at(path: Path, journal: Journal) -> None:
+    try:
+        header, size = header_of(path)
+    except JournalError as error:
+        journal.problems.append(error)
+        return
+    if header is None:
+        return
+    if header.kind == NAMES:
+        journal.names.append(path)
+    elif header.kind == CALLS:
+        journal.segments.append(Segment(path, header, *divmod(size, RECORD_BYTES)))
+
+
+def _anything_goes() -> np.errstate:
+    """A record that is damaged has any numbers, and what is made of them is any too."""
+    return np.errstate(invalid="ignore", over="ignore")

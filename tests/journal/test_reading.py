@@ -1,0 +1,204 @@
+"""Journals read again: whole, torn, cut, foreign, of another version, and while they change."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from skywalker.errors import ConfigError, JournalError
+from skywalker.journal.header import HEADER_BYTES, MAGIC, VERSION
+from skywalker.journal.reading import KINDS, RECORD, Selection, kinds, look, read, topics, unix_ns, waits_us
+from skywalker.journal.record import METHODS, RECORD_BYTES
+from skywalker.ring import token_of
+from skywalker.wire import values
+from tests.journal.making import NOON, SECOND, add, complete, header, put, put_names, records
+
+
+def test_a_record_has_the_fields_and_the_bytes_that_are_written() -> None:
+    data = struct.pack("<dqfIIBBBB", 1.5, -7, 0.25, 16, 3, 2, 3, 1, 2)
+    (record,) = np.frombuffer(data, RECORD)
+    assert record.tolist() == (1.5, -7, 0.25, 16, 3, 2, 3, 1, 2)
+    assert RECORD.itemsize == len(data) == RECORD_BYTES
+
+
+def test_what_was_written_is_read_the_oldest_file_first(tmp_path: Path) -> None:
+    late, early = records(10, 1), records(7, 2)
+    put(tmp_path, header(opened=NOON + SECOND), late, is_open=True)
+    put(tmp_path, header(worker=3), early)
+    found = look([tmp_path])
+    assert [segment.records for segment in found.segments] == [7, 10]
+    assert [segment.header.worker for segment in found.segments] == [3, 0]
+    np.testing.assert_array_equal(found.segments[0].read(), early)
+    np.testing.assert_array_equal(np.concatenate([*found.segments[1].chunks(2, size=3)]), late[2:])
+    assert not found.problems
+
+
+@pytest.mark.parametrize("length", range(1, RECORD_BYTES))
+def test_a_torn_last_record_is_not_read(tmp_path: Path, length: int) -> None:
+    made = records(3)
+    path = put(tmp_path, header(), made, torn=b"\xff" * length)
+    (segment,) = look([path]).segments
+    assert (segment.records, segment.torn) == (3, length)
+    np.testing.assert_array_equal(segment.read(), made)
+    np.testing.assert_array_equal(read(path, 1, 1000), made[1:])
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 8, 15, 16, 200, HEADER_BYTES - 1])
+def test_a_file_that_is_being_begun_has_no_records_yet_and_a_complete_one_has_been_cut(
+    tmp_path: Path, length: int
+) -> None:
+    path = put(tmp_path, header(), records(3), is_open=True)
+    path.write_bytes(path.read_bytes()[:length])
+    found = look([tmp_path])
+    assert not found.segments
+    assert not found.problems
+    path = complete(path)
+    found = look([tmp_path])
+    assert not found.segments
+    (problem,) = found.problems
+    assert path.name in str(problem)
+    assert f"cut off after {length} of {HEADER_BYTES}" in str(problem)
+
+
+def test_a_file_with_a_header_and_nothing_else_has_no_records(tmp_path: Path) -> None:
+    put(tmp_path, header(), records(0))
+    (segment,) = look([tmp_path]).segments
+    assert segment.records == 0
+    assert len(segment.read()) == 0
+
+
+def test_files_that_are_not_called_as_ours_are_no_concern_of_a_journal(tmp_path: Path) -> None:
+    put(tmp_path, header(), records(1))
+    (tmp_path / "README").write_text("hello")
+    (tmp_path / "red-w0-1.calls.bak").write_bytes(b"")
+    (tmp_path / "sub").mkdir()
+    found = look([tmp_path])
+    assert len(found.segments) == 1
+    assert not found.problems
+
+
+@pytest.mark.parametrize("data", [b"hello", b"\0" * 2000, MAGIC[:-1] + b"x" * 2000, MAGIC + b"\xff" * 2000])
+def test_a_foreign_file_with_a_name_of_ours_is_named_and_left_out(tmp_path: Path, data: bytes) -> None:
+    put(tmp_path, header(), records(1))
+    path = tmp_path / "red-w0-0000000000000001.calls"
+    path.write_bytes(data)
+    found = look([tmp_path])
+    assert len(found.segments) == 1
+    (problem,) = found.problems
+    assert str(path) in str(problem)
+
+
+def test_a_version_from_the_future_is_named_with_ours(tmp_path: Path) -> None:
+    path = put(tmp_path, header(), records(1))
+    data = bytearray(path.read_bytes())
+    data[len(MAGIC) : len(MAGIC) + 2] = struct.pack("<H", VERSION + 1)
+    path.write_bytes(data)
+    (problem,) = look([tmp_path]).problems
+    assert isinstance(problem, JournalError)
+    for part in (str(path), f"version {VERSION + 1}", f"version {VERSION}"):
+        assert part in str(problem)
+
+
+def test_what_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigError, match="'/nowhere/at/all'"):
+        look([Path("/nowhere/at/all")])
+
+
+def test_a_file_can_be_named_that_is_called_otherwise(tmp_path: Path) -> None:
+    path = put(tmp_path, header(), records(5)).rename(tmp_path / "copy")
+    assert look([path]).segments[0].records == 5
+
+
+def test_a_file_is_read_on_after_it_was_completed(tmp_path: Path) -> None:
+    made = records(10)
+    path = put(tmp_path, header(), made[:4], is_open=True)
+    (segment,) = look([tmp_path]).segments
+    add(path, made[4:])
+    complete(path)
+    np.testing.assert_array_equal(segment.read(), made[:4])
+    np.testing.assert_array_equal(segment.read(4, 100), made[4:])
+    assert look([tmp_path]).segments[0].key == segment.key
+
+
+def test_a_file_that_is_cut_after_it_was_looked_at_ends_where_it_ends(tmp_path: Path) -> None:
+    made = records(10)
+    path = put(tmp_path, header(), made)
+    (segment,) = look([tmp_path]).segments
+    with path.open("r+b") as file:
+        file.truncate(HEADER_BYTES + 3 * RECORD_BYTES + 5)
+    np.testing.assert_array_equal(segment.read(), made[:3])
+    assert len(segment.read(5, 2)) == 0
+
+
+def test_a_file_that_is_gone_says_so(tmp_path: Path) -> None:
+    path = put(tmp_path, header(), records(1))
+    (segment,) = look([tmp_path]).segments
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        segment.read()
+
+
+def test_every_file_tells_time_by_its_own_clock(tmp_path: Path) -> None:
+    made = records(4)
+    set_back = header(clock=NOON - 3600 * SECOND, opened=NOON + SECOND)
+    for each in (header(), set_back):
+        put(tmp_path, each, made)
+    first, second = look([tmp_path]).segments
+    apart = unix_ns(first.read(), first.header) - unix_ns(second.read(), second.header)
+    assert set(apart.tolist()) == {3600 * SECOND}
+    expected = [NOON + round(ended * SECOND) for ended in made["ended"].tolist()]
+    assert abs(unix_ns(first.read(), first.header) - np.array(expected)).max() <= 1
+
+
+def test_a_microsecond_is_not_lost_after_years_of_uptime() -> None:
+    ten_years = 315_360_000.0
+    made = records(2, ended=np.array([ten_years, ten_years + 1e-6]))
+    first, second = unix_ns(made, header()).tolist()
+    assert 900 <= second - first <= 1100
+
+
+def test_waits_are_whole_microseconds() -> None:
+    assert waits_us(records(3, wait=np.array([0, 0.0000014, 86_400.0]))).tolist() == [0, 1, 86_400_000_000]
+
+
+def test_a_code_of_a_later_version_is_an_unknown_word() -> None:
+    made = records(3, method=np.array([1, len(METHODS), 255]), route=9, door=200, outcome=255)
+    assert [KINDS["method"][kind] for kind in kinds(made, "method")] == ["send", "unknown", "unknown"]
+    for field in ("route", "door", "outcome"):
+        assert {KINDS[field][kind] for kind in kinds(made, field)} == {"unknown"}
+
+
+def test_any_bytes_are_records() -> None:
+    made = np.frombuffer(np.random.default_rng(1).bytes(RECORD_BYTES * 1000), RECORD)
+    with np.errstate(all="raise"):
+        assert len(unix_ns(made, header())) == len(waits_us(made)) == 1000
+
+
+def test_names_are_read_up_to_one_that_is_torn(tmp_path: Path) -> None:
+    packed = {token_of(topic): topic for topic in map(values.pack, ["a", ["b", 1], b"\0", "x" * 3000])}
+    path = put_names(tmp_path, header(), packed)
+    assert topics(look([tmp_path]).names) == packed
+    whole = path.read_bytes()
+    *kept, last = packed
+    for cut in (1, 2999, 3003, 3004, 3012):
+        path.write_bytes(whole[:-cut])
+        assert topics(look([tmp_path]).names).keys() == {*kept}, cut
+    path.write_bytes(whole[:100])
+    assert topics(look([tmp_path]).names) == {}
+    path.unlink()
+    assert last not in topics(look([tmp_path]).names)
+
+
+def test_a_selection_is_of_topics_and_times(tmp_path: Path) -> None:
+    made = records(4, ended=np.array([0.0, 1.0, 2.0, 3.0]), token=np.array([5, 6, 5, 6]))
+
+    def ended(selection: Selection) -> list[float]:
+        return selection.of(made, header())["ended"].tolist()
+
+    assert ended(Selection()) == [0, 1, 2, 3]
+    assert ended(Selection(token=5)) == [0, 2]
+    assert ended(Selection(since=NOON + SECOND, until=NOON + 3 * SECOND)) == [1, 2]
+    assert ended(Selection(since=NOON + SECOND, token=5)) == [2]
