@@ -27,7 +27,7 @@ help: ## Show this list
 
 setup: $(SETUP_STAMP) ## Make .venv from the lock, if it is not up to date
 
-tools: ## Get a Consul, into .tools, and a DNS server for the tests
+tools: ## Get what the tests need besides Python: Consul (into .tools), a DNS server, Java
 	@.ci/tools
 
 demo: setup ## Start a node and stream a text file through it (FILE=path)

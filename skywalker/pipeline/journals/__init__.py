@@ -1,0 +1,1 @@
+"""The journal as a table: the Spark format "skywalker-journal", read at once or as it grows."""
