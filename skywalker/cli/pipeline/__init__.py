@@ -1,0 +1,1 @@
+"""`skywalker pipeline`: the traffic studied, and clusters planned."""
