@@ -1,0 +1,1 @@
+"""What the data pipeline does in a second."""

@@ -1,0 +1,64 @@
+"""Values as they lie in a spool: blocks, each a header and what a MessagePack reader takes in one go.
+
+The body of a block is, for each topic, its name, how many values follow, and these as they came.
+A block's number is that of its first row. It is *open* until its values may be acknowledged: the
+senders of an open one still have them, or the machine went down between the two.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from skywalker.wire import values
+
+_HEADER: Final = struct.Struct("<3sBIIIQ")  # magic, state, bytes of the body, its CRC-32, rows, number
+HEADER_BYTES: Final = _HEADER.size
+STATE_AT: Final = 3
+"""Where in a header the state is."""
+
+OPEN: Final = 0
+SEALED: Final = 1
+
+_MAGIC: Final = b"SWb"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Block:
+    """A block's place: the number of its first row, its rows, and where in the file its header begins and body ends."""
+
+    first: int
+    rows: int
+    begin: int
+    end: int
+    is_sealed: bool
+
+    @property
+    def last(self) -> int:
+        """The number after that of its last row."""
+        return self.first + self.rows
+
+
+def pack(first: int, groups: Mapping[str, Sequence[bytes]]) -> bytes:
+    """Return an open block of the encoded values of each topic."""
+    parts: list[bytes] = []
+    for topic, found in groups.items():
+        parts += (values.pack(topic), values.pack(len(found)), *found)
+    body = b"".join(parts)
+    rows = sum(map(len, groups.values()))
+    return _HEADER.pack(_MAGIC, OPEN, len(body), zlib.crc32(body), rows, first) + body
+
+
+def scan(data: bytes | memoryview) -> Iterator[Block]:
+    """Find the whole blocks at the beginning of `data`; what follows them was torn, or never written."""
+    begin = 0
+    while len(data) - begin >= HEADER_BYTES:
+        magic, state, size, checksum, rows, first = _HEADER.unpack_from(data, begin)
+        end = begin + HEADER_BYTES + size
+        if magic != _MAGIC or end > len(data) or zlib.crc32(data[begin + HEADER_BYTES : end]) != checksum:
+            return
+        yield Block(first, rows, begin, end, state == SEALED)
+        begin = end

@@ -1,0 +1,167 @@
+"""What feeds a stream on the driver: a thread that receives into a spool, while Spark is busy with batches.
+
+Into a durable spool it receives ahead, up to some batches, and acknowledges what is on disk. What
+is in a temporary one would be lost with the process: there it acknowledges no more than Spark asks
+for, and what has come besides waits, unacknowledged, with its senders.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, Final
+
+from skywalker.errors import ConfigError, SkywalkerError
+from skywalker.pipeline.tables.chunk import Chunk
+from skywalker.pipeline.tables.reading import Reading
+from skywalker.pipeline.tables.receiving import Receiver
+from skywalker.pipeline.tables.spool import Spool, open_spool
+
+AHEAD: Final = 4
+"""Batches that a durable spool may hold before senders have to wait: enough to bridge one that takes long."""
+
+TURN_S: Final = 1.0
+"""Seconds that the thread waits for values before it looks around."""
+
+CHUNK_ROWS: Final = 50_000
+"""Rows that are written at once, more than ever come at once."""
+
+STOP_S: Final = 5.0
+
+
+class DataLossError(SkywalkerError):
+    """Rows of a stream are lost, or may be."""
+
+
+class Feed:
+    """The rows of a stream as they come. Made on the driver, when the first batch is planned."""
+
+    def __init__(self, reading: Reading) -> None:
+        """Open the spool and connect. Raises ConfigError, or Unreachable if no node answers."""
+        self._reading = reading
+        self._subscribes = reading.method == "subscribe"
+        self._wanted = 0  # the row up to which Spark has asked for rows
+        self._stopping = False
+        self._error: Exception | None = None
+        self._changed = threading.Condition()
+        self.spool: Spool = open_spool(reading.spool)
+        self._receiver = Receiver(reading, cancelled=lambda: self._stopping)
+        try:
+            self._receiver.__enter__()
+        except BaseException:
+            self.spool.close()
+            raise
+        self._thread = threading.Thread(target=self._run, name="skywalker-feed", daemon=True)
+        self._thread.start()
+
+    def start_at(self, row: int) -> None:
+        """Take what is before this row as committed or lost, and number what comes from it on at least."""
+        with self._changed:
+            self.spool.start_at(row)
+
+    def await_rows(self, start: int, most: int, wait_s: float) -> int:
+        """Return the row before which a batch ends that begins at `start`: at most so many rows, at least one.
+
+        Waits so many seconds for the first row, and then again for the batch to be full; returns `start` if none
+        comes. Raises what ended the receiving.
+        """
+        with self._changed:
+            self._wanted = start + most
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._error or self.spool.end > start, wait_s)
+            if self.spool.end > start:
+                deadline = time.monotonic() + wait_s
+                while self.spool.end < start + most and not self._error and self._pause(deadline):
+                    pass
+            self._check()
+            end = min(self.spool.end, start + most)
+            self._wanted = end
+            return end
+
+    def _pause(self, deadline: float) -> bool:
+        """Wait for more rows; whether there is time left."""
+        left = deadline - time.monotonic()
+        return left > 0 and (self._changed.wait(left) or time.monotonic() < deadline)
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def commit(self, row: int) -> None:
+        """Spark is done with all rows before this one."""
+        with self._changed:
+            self.spool.commit(row)
+            self._changed.notify_all()
+
+    def report(self) -> dict[str, Any]:
+        """Return what has happened so far, for Spark's progress."""
+        counts = self._receiver.counts
+        return {
+            "row": self.spool.end,
+            "spooled": self.spool.end - self.spool.first,
+            "waits": counts.waits,
+            "timeouts": counts.timeouts,
+            "connections": counts.connections,
+            "connected": self._receiver.is_connected,
+        }
+
+    def stop(self) -> None:
+        """End the receiving, and let go of the spool."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        self._thread.join(STOP_S)
+        self._receiver.close()
+        self.spool.close()
+
+    # The thread.
+
+    def _run(self) -> None:
+        try:
+            while (room := self._await_room()) > 0:
+                chunk = self._receiver.receive(TURN_S, min(room, CHUNK_ROWS))
+                if chunk:
+                    self._keep(chunk)
+                self._notice_gaps()
+        except Exception as error:
+            with self._changed:
+                self._error = error
+                self._changed.notify_all()
+
+    def _await_room(self) -> int:
+        """Return how many rows may be received, once there are any; 0 at the end."""
+        with self._changed:
+            while not self._stopping and not self._room():
+                self._changed.wait()
+            return 0 if self._stopping else self._room()
+
+    def _room(self) -> int:
+        if self._subscribes:
+            return CHUNK_ROWS  # what is not read is lost
+        ahead = self.spool.first + AHEAD * self._reading.rows_per_batch if self.spool.durable else 0
+        return max(0, max(self._wanted, ahead) - self.spool.end)
+
+    def _keep(self, chunk: Chunk) -> None:
+        try:
+            with self._changed:
+                # Spark may have stopped waiting meanwhile.
+                chunk, rest = chunk.split(self._room())
+                self._receiver.put_back(rest)
+                if chunk:
+                    self.spool.append(self._receiver.grouped(chunk))
+                    self.spool.seal()
+                    self._changed.notify_all()
+        except OSError as error:
+            where = self.spool.directory
+            raise ConfigError(f"option 'spool': {where} cannot be written to: {error.strerror}") from error
+        self._receiver.acknowledge(chunk)
+
+    def _notice_gaps(self) -> None:
+        """A subscription that was interrupted has missed what was published meanwhile."""
+        receiver = self._receiver
+        is_whole = receiver.is_connected and receiver.counts.connections == 1
+        if self._subscribes and self._reading.fails_on_loss and not is_whole:
+            raise DataLossError(
+                f"the subscription to {', '.join(self._reading.topics)} was interrupted ({receiver.cause}): what was"
+                " published meanwhile is lost. With failOnDataLoss=false the stream goes on"
+            )

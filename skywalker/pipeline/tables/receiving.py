@@ -1,0 +1,335 @@
+"""Many calls in flight over one connection to any node: values come in as bytes, as fast as Python can cut frames.
+
+The node says who owns a topic and forwards what it does not own, also when that changes. A value
+is acknowledged only when its receiver says that it is safe; with a connection that ends before,
+the node gives it to somebody else. So a connection may be closed at any time.
+
+A send! goes to every recv! that waits. So of a topic's recv!s only one waits, and the others ask
+"is anyone there now?". Of takers in a group each value has one, and all of them may wait.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import select
+import socket
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Self
+
+from skywalker import backoff
+from skywalker.address import Address
+from skywalker.clients.dialer import DIAL_STEP_S, Dialer
+from skywalker.clients.homes import Homes
+from skywalker.clients.settings import CONNECT_TIMEOUT_S
+from skywalker.dialling import cause_of
+from skywalker.errors import Busy, RemoteProtocolError, RequestError, Unreachable
+from skywalker.limits import KIB
+from skywalker.pipeline.tables.chunk import Chunk
+from skywalker.pipeline.tables.reading import Reading
+from skywalker.pipeline.tables.slots import Slot, slots_of
+from skywalker.wire import junction as wire
+from skywalker.wire import values
+from skywalker.wire.frames import BadFrame, Frame, split
+from skywalker.wire.junction import frame
+
+DEPTH: Final = 2048
+"""Calls in flight: many frames in one read, and far from what a node allows a connection (10,000)."""
+
+READ_BYTES: Final = 256 * KIB
+"""What a node gives a connection at most before something is acknowledged."""
+
+PING_S: Final = 5.0
+"""Seconds of silence after which a node is pinged, and after as many more given up."""
+
+_HELLO_ID: Final = values.pack("hello")
+_NODES_ID: Final = values.pack("nodes")
+_PING: Final = frame(wire.PING, values.pack("ping"))
+_PONG: Final = frame(wire.PING, wire.NIL, wire.TRUE)
+_EXTENSIONS: Final = frozenset((0xC7, 0xC8, 0xC9, *range(0xD4, 0xD9)))
+"""First bytes of extension values, among which are the node's own words."""
+
+
+@dataclasses.dataclass(slots=True)
+class Counts:
+    """What has happened so far."""
+
+    rows: int = 0
+    waits: int = 0  # times that there was nothing to take
+    timeouts: int = 0  # calls whose time was over with nobody there
+    connections: int = 0  # that were made
+
+
+class Receiver:
+    """Receives from topics, for one thread. Use it in a `with` statement; it connects as it enters."""
+
+    def __init__(self, reading: Reading, rows: int = DEPTH, *, cancelled: Callable[[], bool] = lambda: False) -> None:
+        """Receive about `rows` at a time at most. `cancelled` says whether to stop dialling."""
+        self.counts = Counts()
+        self.topics = reading.topics
+        self._reading = reading
+        self._settings = reading.settings()
+        self._homes = Homes()
+        self._dialer = Dialer(self._settings, self._homes)
+        self._cancelled = cancelled
+        self._slots = slots_of(reading, max(1, min(rows, DEPTH) // len(reading.topics)))
+        self._idle: list[list[bytes]] = []  # by topic, the slots that ask who is there, and are not under way
+        self._busy = 0  # calls that the node refused for being too many
+        self._socket: socket.socket | None = None
+        self._out: list[bytes] = []  # to be written once all that came is taken
+        self._tail = b""
+        self._spare = Chunk([], [], 0)  # received, and not yet wanted
+        self._heard_at = 0.0
+        self._pinged = False
+        self._failures = 0
+        self._cause = "no connection yet"
+
+    def __enter__(self) -> Self:
+        try:
+            self._connect(CONNECT_TIMEOUT_S)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave. What is not acknowledged goes to somebody else."""
+        self._dialer.close()
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection now."""
+        return self._socket is not None
+
+    @property
+    def cause(self) -> str:
+        """Why the last connection was lost, or could not be made."""
+        return self._cause
+
+    def unreachable(self) -> Unreachable:
+        """Return the error that says that there is no connection."""
+        return Unreachable(f"no node reachable at {self._settings.where}: {self._dialer.cause or self._cause}")
+
+    def grouped(self, chunk: Chunk) -> dict[str, list[bytes]]:
+        """Return the values of a chunk by topic."""
+        if len(self.topics) == 1:
+            return {self.topics[0]: chunk.values}
+        groups: dict[str, list[bytes]] = {}
+        for id, value in zip(chunk.ids, chunk.values, strict=True):
+            groups.setdefault(self.topics[self._slots[id].topic], []).append(value)
+        return groups
+
+    def receive(self, wait_s: float, most: int) -> Chunk:
+        """Return up to `most` values, waiting at most `wait_s` seconds for the first; an empty chunk if none comes.
+
+        A lost connection is made again meanwhile. Raises RequestError for what the node refuses, such as a topic
+        that is too long for it.
+        """
+        deadline = time.monotonic() + wait_s
+        if not self._spare.values:
+            self._fill(0.0)
+            if not self._spare.values:
+                self.counts.waits += 1
+        while not self._spare.values and (left := deadline - time.monotonic()) > 0 and not self._cancelled():
+            self._fill(left)
+        chunk, self._spare = self._spare.split(most)
+        self.counts.rows += len(chunk)
+        return chunk
+
+    def put_back(self, chunk: Chunk) -> None:
+        """Have what was received last come again with the next receive(), instead of acknowledging it."""
+        self.counts.rows -= len(chunk)
+        if chunk.connection == self._spare.connection:
+            self._spare = Chunk(chunk.ids + self._spare.ids, chunk.values + self._spare.values, chunk.connection)
+
+    def acknowledge(self, chunk: Chunk, *, and_go_on: bool = True) -> None:
+        """Say that these values are safe, and ask for as many more."""
+        if not chunk or self._reading.method == "subscribe" or chunk.connection != self.counts.connections:
+            return  # nobody waits for a word, or its node will never hear it and gives the values again
+        slots = self._slots
+        if not and_go_on:
+            self._write(b"".join([slots[id].ack for id in chunk.ids]))
+            return
+        out = [slots[id].again for id in chunk.ids]
+        if self._reading.method == "recv":
+            for id in chunk.ids:
+                out += self._ask_more(slots[id])
+        self._write(b"".join(out))
+
+    def _ask_more(self, slot: Slot) -> Iterable[bytes]:
+        """Return calls that ask whether still more is there, since something was: one, then twice as many each time."""
+        idle = self._idle[slot.topic]
+        asked, idle[:] = idle[: 1 if slot.waits else 2], idle[1 if slot.waits else 2 :]
+        return [self._slots[id].call for id in asked]
+
+    # The connection.
+
+    def _connect(self, within: float) -> None:
+        """Dial for so long. Raises Unreachable if there is still no connection."""
+        deadline = time.monotonic() + within
+        while self._socket is None:
+            self._dial(deadline)
+            if self._socket is None and time.monotonic() >= deadline:
+                raise self.unreachable()
+
+    def _dial(self, until: float) -> None:
+        """Dial a step, and greet the node if that makes a connection."""
+        try:
+            sock = self._dialer.advance(min(until, time.monotonic() + DIAL_STEP_S))
+        except OSError as error:
+            self._cause = cause_of(error)
+            self._pause()
+            return
+        if sock is None:
+            return
+        self._socket = sock
+        self._tail = b""
+        self._homes.settle()
+        self._heard()
+        self.counts.connections += 1
+        self._spare = Chunk([], [], self.counts.connections)  # what came before is given again
+        self._idle = [[] for _ in self.topics]
+        hello = frame(wire.HELLO, _HELLO_ID, values.pack({**(self._settings.hello or {}), "ring": True}))
+        calls = [hello, frame(wire.NODES, _NODES_ID)]
+        for id, slot in self._slots.items():
+            if slot.waits:
+                calls.append(slot.call)
+            else:
+                self._idle[slot.topic].append(id)
+        self._write(b"".join(calls))
+
+    def _pause(self) -> None:
+        self._dialer.pause(backoff.delay(self._failures, random.random()))
+        self._failures += 1
+
+    def _lose(self, cause: str) -> None:
+        """Close the connection; the next receive() makes another, if it can elsewhere."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+            self._cause = cause
+            self._out.clear()
+            self._homes.avoid(self._dialer.address)
+            self._spare = Chunk([], [], 0)
+            self._pause()
+
+    def _write(self, data: bytes) -> None:
+        if self._socket is None:
+            return
+        try:
+            self._socket.settimeout(2 * PING_S)
+            self._socket.sendall(data)
+        except OSError as error:
+            self._lose(cause_of(error))
+
+    def _fill(self, wait_s: float) -> None:
+        """Take what comes within so many seconds, though perhaps less: a few rounds are no harm."""
+        if self._socket is None:
+            self._dial(time.monotonic() + wait_s)
+            return
+        poller = select.poll()
+        poller.register(self._socket, select.POLLIN)
+        if not poller.poll(min(wait_s, DIAL_STEP_S) * 1000):
+            self._silent()
+            return
+        try:
+            data = self._socket.recv(READ_BYTES)
+            if not data:
+                raise ConnectionResetError("the node closed the connection")
+        except OSError as error:
+            self._lose(cause_of(error))
+            return
+        self._heard()
+        self._take(data)
+
+    def _heard(self) -> None:
+        self._heard_at = time.monotonic()
+        self._pinged = False
+
+    def _silent(self) -> None:
+        silence = time.monotonic() - self._heard_at
+        if silence > 2 * PING_S and self._pinged:
+            self._lose(f"the node has been silent for {2 * PING_S:g} s, even to a ping")
+        elif silence > PING_S and not self._pinged:
+            self._pinged = True
+            self._heard_at = time.monotonic() - PING_S  # nobody may have listened for a long time
+            self._write(_PING)
+
+    # What comes.
+
+    def _take(self, data: bytes) -> None:
+        frames, self._tail = split(self._tail + data if self._tail else data)
+        given = _GIVEN[self._reading.method]
+        ids, found = self._spare.ids, self._spare.values
+        for each in frames:
+            if len(each) == 3 and each[0] == given and each[2][0] not in _EXTENSIONS:
+                ids.append(each[1])
+                found.append(each[2])
+            else:
+                self._unusual(each)
+        if self._out:
+            out, self._out = self._out, []
+            self._write(b"".join(out))
+
+    def _unusual(self, message: Frame) -> None:
+        """Deal with what is not plainly a value."""
+        if isinstance(message, BadFrame):
+            raise RemoteProtocolError(f"the node sent what is no array: {message.reason}")
+        if len(message) == 2 and message[0] == wire.PING:
+            self._out.append(_PONG)
+            return
+        if len(message) != 3:
+            raise RemoteProtocolError(f"the node sent an array of {len(message)}, which is no reply")
+        method, id, packed = message
+        slot = self._slots.get(id)
+        result = values.unpack(packed) if slot is None or packed[0] in _EXTENSIONS else None
+        error = wire.refusal(result)
+        if error is not None:
+            self._refused(id, slot, error)
+        elif slot is None:
+            self._told(method, id, result)
+        elif method != _GIVEN[self._reading.method]:
+            self._failures = 0  # it is a subscription, which has begun
+        elif wire.is_timeout(result):
+            self._timed_out(id, slot)
+        else:
+            self._spare.ids.append(id)
+            self._spare.values.append(packed)
+
+    def _timed_out(self, id: bytes, slot: Slot) -> None:
+        if slot.waits:
+            self.counts.timeouts += 1
+            self._out.append(slot.call)
+        else:
+            self._idle[slot.topic].append(id)
+
+    def _refused(self, id: bytes, slot: Slot | None, error: RequestError) -> None:
+        if error.retryable or id == wire.NIL:
+            self._lose(str(error))
+        elif isinstance(error, Busy) and slot is not None and self._busy < len(self._slots) - len(self.topics):
+            self._busy += 1  # with fewer calls in flight it goes on
+        else:
+            raise error
+
+    def _told(self, method: bytes, id: bytes, result: Any) -> None:
+        """The node says something of itself."""
+        match result:
+            case {"leaving": True} if method == wire.RING:
+                self._lose("the node drains")
+            case {"nodes": [_, _, *_] as nodes} if id == _NODES_ID:
+                self._homes.learn(Address(str(node["address"]), int(node["port"])) for node in nodes)
+            case {"extensions": [*extensions]} if id == _HELLO_ID and "ack" in extensions:
+                self._failures = 0
+            case _ if id == _HELLO_ID:
+                raise RemoteProtocolError(f"the node at {self._dialer.address} knows no acknowledgements")
+
+
+_GIVEN: Final = {"recv": wire.RECV, "take": wire.TAKE, "subscribe": wire.MESSAGE}
+"""The method of a frame that brings a value."""

@@ -1,0 +1,262 @@
+"""Rows that were received and that Spark has not yet committed, in files: a row has a number, and keeps it.
+
+A durable spool is on disk before its senders hear of it, and is found again by whoever opens its
+directory next. The other kind is a temporary directory that goes with its process. One process
+writes; tasks read, in other processes, what it tells them.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import dataclasses
+import fcntl
+import itertools
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from skywalker.errors import ConfigError
+from skywalker.limits import MIB
+from skywalker.pipeline.tables.blocks import SEALED, STATE_AT, Block, pack, scan
+
+SEGMENT_BYTES: Final = 64 * MIB
+"""Bytes after which a file is followed by another: what is committed goes away a file at a time."""
+
+LOCK_S: Final = 10.0
+"""Seconds in which the process of a query that was killed finds out, and lets go of its spool."""
+
+TEMPORARY: Final = "skywalker-spool-"
+"""What the name of a temporary spool begins with."""
+
+_LOCK: Final = "lock"
+_COMMITTED: Final = "committed"
+_SUFFIX: Final = ".rows"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Extent:
+    """Rows within one file: whole blocks from `begin` to `end`, less some rows before and with those after left out."""
+
+    path: str
+    begin: int
+    end: int
+    skip: int
+    rows: int
+
+
+class Segment:
+    """One file and its blocks, in order."""
+
+    def __init__(self, path: Path, blocks: list[Block], boot: str) -> None:
+        self.path = path
+        self.blocks = blocks
+        self.boot = boot
+        self.size = blocks[-1].end if blocks else 0
+
+    @property
+    def last(self) -> int:
+        """The number after that of the last row."""
+        return self.blocks[-1].last
+
+
+class Spool:
+    """The rows from `first` to before `end`. Made by open_spool()."""
+
+    def __init__(self, directory: Path, lock: int, *, durable: bool) -> None:
+        self.directory = directory
+        self.durable = durable
+        self.first = 0
+        self.end = 0
+        self._lock = lock
+        self._segments: list[Segment] = []
+        self._file = -1  # of the last segment, while it is written
+        self._open: list[int] = []  # where in that file the blocks are that are not sealed
+
+    # Writing.
+
+    def start_at(self, row: int) -> None:
+        """Give the next row this number at least: all before it is committed, or lost."""
+        if self.end < row:
+            self.commit(row)
+            self.first = self.end = row
+
+    def append(self, groups: Mapping[str, Sequence[bytes]]) -> None:
+        """Write the encoded values of each topic. Raises OSError, and then none of them counts."""
+        data = pack(self.end, groups)
+        segment = self._segment()
+        begin = segment.size
+        try:
+            _write_all(self._file, data, begin)
+            if self.durable:
+                os.fdatasync(self._file)
+        except OSError:
+            os.ftruncate(self._file, begin)
+            raise
+        rows = sum(map(len, groups.values()))
+        segment.blocks.append(Block(self.end, rows, begin, begin + len(data), False))
+        segment.size += len(data)
+        self._open.append(begin)
+        self.end += rows
+
+    def seal(self) -> None:
+        """Say that what was appended may be acknowledged from now on, so that its senders may have it no more."""
+        for begin in self._open:
+            os.pwrite(self._file, bytes((SEALED,)), begin + STATE_AT)
+        self._open.clear()
+
+    def _segment(self) -> Segment:
+        """Return the segment to write to, open."""
+        if self._file != -1 and self._segments[-1].size >= SEGMENT_BYTES:
+            self._close_file()
+        if self._file == -1:
+            path = self.directory / f"{self.end:020d}-{_boot()}{_SUFFIX}"
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            self._segments.append(Segment(path, [], _boot()))
+            if self.durable:
+                _sync_directory(self.directory)
+        return self._segments[-1]
+
+    def _close_file(self) -> None:
+        if self._file != -1:
+            os.close(self._file)
+            self._file = -1
+
+    # What Spark does with it.
+
+    def slices(self, start: int, end: int, parts: int) -> list[list[Extent]]:
+        """Return where the rows from `start` to before `end` are, in at most so many parts of about the same size."""
+        rows = end - start
+        cuts = [start + rows * part // parts for part in range(parts + 1)]
+        return [self._extents(low, high) for low, high in itertools.pairwise(cuts) if low < high]
+
+    def _extents(self, start: int, end: int) -> list[Extent]:
+        found = []
+        for segment in self._segments:
+            blocks = segment.blocks
+            low = bisect.bisect_right(blocks, start, key=lambda block: block.last)
+            high = bisect.bisect_left(blocks, end, key=lambda block: block.first)
+            if low < high:
+                first = max(start, blocks[low].first)
+                rows = min(end, blocks[high - 1].last) - first
+                skip = first - blocks[low].first
+                found.append(Extent(str(segment.path), blocks[low].begin, blocks[high - 1].end, skip, rows))
+        return found
+
+    def commit(self, row: int) -> None:
+        """Forget the rows before this one."""
+        if row <= self.first:
+            return
+        self.first = min(row, self.end)
+        if self.durable:
+            # Not synced: it only matters to a query that begins anew on this spool, without its checkpoint.
+            (self.directory / _COMMITTED).write_text(str(row))
+        while self._segments and self._segments[0].last <= row:
+            if len(self._segments) == 1:
+                self._close_file()
+                self._open.clear()
+            self._segments.pop(0).path.unlink(missing_ok=True)
+
+    # Life.
+
+    def recover(self) -> None:
+        """Take in what an earlier process left: all that is whole, but for what was surely not acknowledged."""
+        for path in sorted(self.directory.glob(f"*{_SUFFIX}")):
+            blocks = list(scan(path.read_bytes()))
+            boot = path.stem.partition("-")[2]
+            while blocks and not blocks[-1].is_sealed and boot == _boot():
+                blocks.pop()  # the process ended before it acknowledged them: their senders still have them
+            if blocks:
+                segment = Segment(path, blocks, boot)
+                self._segments.append(segment)
+                self.end = segment.last
+            else:
+                path.unlink()
+        self.first = self._segments[0].blocks[0].first if self._segments else 0
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            committed = int((self.directory / _COMMITTED).read_text())
+            self.start_at(committed)
+            self.commit(committed)
+
+    def close(self) -> None:
+        """Let go of the directory; a temporary one is gone then."""
+        self._close_file()
+        if not self.durable:
+            shutil.rmtree(self.directory, ignore_errors=True)
+        if self._lock != -1:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def open_spool(directory: Path | None, *, patience_s: float = LOCK_S) -> Spool:
+    """Open the spool in a directory, which is made if need be; None means a temporary one.
+
+    Raises ConfigError if it cannot be written to, or if another query uses it.
+    """
+    if directory is None:
+        _sweep()
+        directory = Path(tempfile.mkdtemp(prefix=TEMPORARY))
+        return Spool(directory, _locked(directory, 0.0), durable=False)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = _locked(directory, patience_s)
+    except OSError as error:
+        raise ConfigError(f"option 'spool': {directory} cannot be written to: {error.strerror}") from error
+    spool = Spool(directory.absolute(), lock, durable=True)
+    try:
+        spool.recover()
+    except BaseException:
+        spool.close()
+        raise
+    return spool
+
+
+def _locked(directory: Path, patience_s: float) -> int:
+    """Return a descriptor that holds the lock of a directory for as long as it is open."""
+    lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                os.close(lock)
+                raise ConfigError(
+                    f"option 'spool': {directory} is in use by another query; give each its own"
+                ) from None
+            time.sleep(0.05)
+        else:
+            return lock
+
+
+def _sweep() -> None:
+    """Remove the temporary spools of processes that were killed."""
+    for path in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*/{_LOCK}"):
+        with contextlib.suppress(ConfigError, OSError):
+            lock = _locked(path.parent, 0.0)
+            shutil.rmtree(path.parent, ignore_errors=True)
+            os.close(lock)
+
+
+def _write_all(fd: int, data: bytes, at: int) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(fd, view, at)
+        view, at = view[written:], at + written
+
+
+def _sync_directory(directory: Path) -> None:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _boot() -> str:
+    """Return what names the time since this machine started: what the kernel has of a file outlives any process."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")

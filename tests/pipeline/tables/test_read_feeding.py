@@ -1,0 +1,159 @@
+"""What feeds a stream: it acknowledges just what is safe, goes ahead just so far, and its troubles reach Spark."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skywalker
+from skywalker import embedding
+from skywalker.clients.blocking import Client
+from skywalker.errors import BadTopic, ConfigError, Unreachable
+from skywalker.pipeline.tables import receiving
+from skywalker.pipeline.tables.feeding import AHEAD, DataLossError, Feed
+from skywalker.pipeline.tables.reading import Reading
+from skywalker.pipeline.tables.spool import Spool
+from tests.helpers import eventually, time_factor
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[embedding.Node]:
+    with skywalker.embedded(workers=1) as running:
+        yield running
+
+
+@pytest.fixture
+def client(node: embedding.Node) -> Iterator[Client]:
+    with node.connect() as made:
+        yield made
+
+
+@pytest.fixture
+def feed(node: embedding.Node) -> Iterator[Callable[..., Feed]]:
+    """Makes feeds, which are stopped at the end."""
+    with contextlib.ExitStack() as stack:
+
+        def make(topic: str, **options: Any) -> Feed:
+            given = {"address": node.address, "topic": topic, **{name: str(value) for name, value in options.items()}}
+            made = Feed(Reading.parse(given, streams=True))
+            stack.callback(made.stop)
+            return made
+
+        yield make
+
+
+def send_all(client: Client, topic: str, count: int) -> list[Any]:
+    return [client.begin("send", topic, number, timeout=30) for number in range(count)]
+
+
+def taken(client: Client, calls: list[Any]) -> int:
+    client.ping()
+    return sum(call.done() for call in calls)
+
+
+def test_without_a_spool_no_value_is_acknowledged_that_is_in_no_batch(
+    feed: Callable[..., Feed], client: Client
+) -> None:
+    calls = send_all(client, "temporary", 50)
+    by = feed("temporary")
+    assert by.await_rows(0, 20, 10 * time_factor()) == 20
+    assert eventually(lambda: taken(client, calls)) == 20
+    assert by.await_rows(20, 100, 0.3 * time_factor()) == 50
+    # Spark does not wait now: what is sent, is received and stays its sender's.
+    more = send_all(client, "temporary", 30)
+    eventually(lambda: client.topic("temporary")["senders"] == 0)
+    assert taken(client, more) == 0
+    by.stop()
+    eventually(lambda: client.topic("temporary")["senders"] == 30)
+    assert sorted(client.recv("temporary") for _ in range(30)) == list(range(30))
+
+
+def test_with_a_spool_it_goes_ahead_by_some_batches_and_then_its_senders_wait(
+    feed: Callable[..., Feed], client: Client, tmp_path: Path
+) -> None:
+    calls = send_all(client, "ahead", 100)
+    by = feed("ahead", spool=tmp_path, rowsPerBatch=10)
+    eventually(lambda: taken(client, calls) == 10 * AHEAD)
+    assert by.await_rows(0, 10, 5) == 10
+    by.commit(10)
+    eventually(lambda: taken(client, calls) == 10 * AHEAD + 10)
+    assert by.report()["spooled"] == 10 * AHEAD
+
+
+def test_a_batch_is_closed_so_long_after_its_first_row(feed: Callable[..., Feed], client: Client) -> None:
+    by = feed("slow")
+    assert by.await_rows(0, 10, 0.05) == 0
+    calls = send_all(client, "slow", 3)
+    assert eventually(lambda: by.await_rows(0, 10, 0.2)) == 3
+    assert all(call.result() for call in calls)
+    assert by.await_rows(3, 10, 0.05) == 3
+
+
+def test_a_spool_that_is_full_ends_the_stream_and_leaves_the_values_to_their_senders(
+    feed: Callable[..., Feed], client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Spool, groups: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Spool, "append", full)
+    by = feed("full", spool=tmp_path)
+    (call,) = send_all(client, "full", 1)
+    with pytest.raises(ConfigError, match=r"option 'spool': .* cannot be written to: No space left"):
+        by.await_rows(0, 10, 10)
+    assert taken(client, [call]) == 0
+    by.stop()
+    assert client.recv("full") == 0
+
+
+def test_a_subscription_is_read_whether_spark_asks_or_not(feed: Callable[..., Feed], client: Client) -> None:
+    by = feed("pushed", method="subscribe")
+    eventually(lambda: client.topic("pushed")["subscribers"] == 1)
+    calls = send_all(client, "pushed", 500)
+    eventually(lambda: by.spool.end == 500)
+    assert all(call.result() for call in calls)
+    assert by.await_rows(0, 200, 1) == 200
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_an_interrupted_subscription_is_an_error_unless_loss_is_allowed(fails: bool) -> None:
+    with contextlib.ExitStack() as stack:
+        node = stack.enter_context(skywalker.embedded(workers=1))
+        given = {"address": node.address, "topic": "t", "method": "subscribe", "failOnDataLoss": str(fails)}
+        by = Feed(Reading.parse(given, streams=True))
+        stack.callback(by.stop)
+        with node.connect() as client:
+            eventually(lambda: client.topic("t")["subscribers"] == 1)
+        node.stop()
+        again = stack.enter_context(skywalker.embedded(workers=1, port=node.port))
+        if fails:
+            with pytest.raises(DataLossError, match="the subscription to t was interrupted"):
+                by.await_rows(0, 10, 10 * time_factor())
+        else:
+            with again.connect() as client:
+                eventually(lambda: client.topic("t")["subscribers"] == 1, within=10)
+                client.send("t", 1)
+                assert by.await_rows(0, 1, 5) == 1
+
+
+def test_what_the_node_refuses_ends_the_stream(feed: Callable[..., Feed], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receiving.Receiver, "_take", _refuse)
+    by = feed("refused")
+    with pytest.raises(BadTopic, match="no such topic"):
+        by.await_rows(0, 10, 10)
+
+
+def _refuse(self: receiving.Receiver, data: bytes) -> None:
+    raise BadTopic("no such topic")
+
+
+def test_a_stream_to_nowhere_does_not_begin_and_leaves_its_spool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receiving, "CONNECT_TIMEOUT_S", 0.1)
+    for _ in range(2):
+        with pytest.raises(Unreachable):
+            Feed(Reading.parse({"address": "127.0.0.1:1", "topic": "t", "spool": str(tmp_path)}, streams=True))

@@ -1,0 +1,324 @@
+"""Messages on their way to real nodes that restart, drain, hang and are busy, and to receivers that vanish."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql.types import LongType, StructField, StructType
+
+from skywalker.cli.demo_cluster.ports import free_ports
+from skywalker.clients import silence
+from skywalker.clients.blocking import Client
+from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
+from skywalker.embedding import Node, embedded, start
+from skywalker.errors import BadFrame, Busy, TimedOut, TooLarge, Unreachable
+from skywalker.limits import MAX_FRAME
+from skywalker.pipeline.tables import sending
+from skywalker.pipeline.tables.sending import Sender
+from skywalker.pipeline.tables.writer import Plan
+from skywalker.wire import values
+from tests.clients.scripted import ScriptedNode, error
+from tests.helpers import eventually, time_factor
+from tests.pipeline.tables.receiver import Receiver
+
+
+def sender(address: str, timeout_ms: int = 10_000, window: int = 100, *, missed_is_fatal: bool = True) -> Sender:
+    settings = Settings.of(
+        address,
+        dialect="current",
+        timeout_value=CLOJURE_KEYWORD,
+        name="tests",
+        ack=False,
+        token=None,
+        max_frame=MAX_FRAME,
+        direct=False,
+    )
+    return Sender(settings, timeout_ms, window, missed_is_fatal=missed_is_fatal)
+
+
+def messages(topic: Any, numbers: range) -> Iterator[tuple[bytes, bytes]]:
+    where = values.pack(topic)
+    return ((where, values.pack(number)) for number in numbers)
+
+
+def send_all(sends: Sender, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+    sends.send(pairs)
+    sends.finish()
+
+
+@pytest.fixture
+def node(skywalker_node: Node) -> Node:
+    return skywalker_node
+
+
+def test_messages_arrive_in_order_once_each(node: Node) -> None:
+    with Receiver(node.address, "w/order") as receiver, sender(node.address) as sends:
+        sends.send(messages("w/order", range(500)))
+        sends.send(messages("w/order", range(500, 1000)))
+        sends.finish()
+        assert sends.flight.handed_over == 1000
+        assert eventually(lambda: len(receiver.got) == 1000)
+    assert receiver.got == [*range(1000)]
+
+
+def test_the_last_message_is_on_its_way_before_more_are_asked_for(node: Node) -> None:
+    with sender(node.address) as sends:
+        sends.send(messages("w/flushed", range(3)))
+        with node.connect() as junction:
+            assert [junction.recv("w/flushed", 5 * time_factor()) for _ in range(3)] == [0, 1, 2]
+        sends.finish()
+
+
+def test_a_message_that_nobody_takes_ends_it_and_the_error_tells_how_far_it_got(node: Node) -> None:
+    with Receiver(node.address, "w/there"), sender(node.address, timeout_ms=200) as sends:
+        sends.send(messages("w/there", range(50)))
+        sends.finish()
+        with pytest.raises(TimedOut) as caught:
+            send_all(sends, messages("w/nobody", range(3)))
+    said = str(caught.value)
+    assert "nobody took" in said
+    assert "of 'w/nobody'" in said
+    assert "within 0.2 s; of this partition 50 rows were taken" in said
+    assert "onTimeout=count" in said
+
+
+def test_messages_that_nobody_takes_are_counted_by_topic_if_that_is_wanted(node: Node) -> None:
+    with (
+        Receiver(node.address, "w/taken") as receiver,
+        sender(node.address, timeout_ms=200, window=10, missed_is_fatal=False) as sends,
+    ):
+        sends.send(messages("w/a", range(5)))
+        sends.send(messages("w/taken", range(30)))
+        sends.send(messages("w/b", range(12)))
+        sends.finish()
+        assert sends.flight.missed == {values.pack("w/a"): 5, values.pack("w/b"): 12}
+        assert sends.flight.handed_over == 30
+        assert eventually(lambda: len(receiver.got) == 30)
+
+
+def test_without_any_time_only_who_is_there_already_gets_a_message(node: Node) -> None:
+    with sender(node.address, timeout_ms=0, missed_is_fatal=False) as sends, node.connect() as junction:
+        waiting = junction.begin("recv", "w/now")
+        assert eventually(lambda: junction.topic("w/now")["receivers"] == 1)
+        sends.send(messages("w/now", range(3)))
+        sends.finish()
+        assert waiting.result() == 0
+        assert (sends.flight.handed_over, sends.flight.missed.total()) == (1, 2)
+
+
+def test_a_receiver_that_vanishes_halfway_leaves_the_rest_to_time_out(node: Node) -> None:
+    with (
+        Receiver(node.address, "w/half", most=20) as receiver,
+        sender(node.address, timeout_ms=500, missed_is_fatal=False) as sends,
+    ):
+        sends.send(messages("w/half", range(50)))
+        sends.finish()
+        assert sends.flight.handed_over == len(receiver.got) == 20
+        assert sends.flight.missed == {values.pack("w/half"): 30}
+
+
+def test_a_node_that_is_killed_and_starts_again_loses_nothing() -> None:
+    first = start(workers=1)
+    port = first.port
+    nodes = [first]
+    try:
+        with Receiver(first.address, "w/killed") as receiver, sender(first.address, 60_000, window=50) as sends:
+            crowd = threading.Thread(target=_restart, args=(first, port, receiver, nodes))
+            crowd.start()
+            try:
+                sends.send(messages("w/killed", range(3000)))
+                sends.finish()
+            finally:
+                crowd.join()
+            assert eventually(lambda: {*receiver.got} == {*range(3000)})
+            assert 0 < sends.flight.issued_again <= 50
+        twice = sum(count - 1 for count in Counter(receiver.got).values())
+        assert twice <= sends.flight.issued_again
+    finally:
+        for node in nodes:
+            node.stop()
+
+
+def _restart(node: Node, port: int, receiver: Receiver, nodes: list[Node]) -> None:
+    """Kill a node in the middle of things, and start it again where it was."""
+    eventually(lambda: len(receiver.got) > 500)
+    os.killpg(node.pid, signal.SIGKILL)
+    node.stop()
+    nodes.append(eventually(lambda: start(workers=1, port=port), within=20))
+
+
+def test_a_node_that_drains_gives_back_what_waits_and_another_gets_it_once() -> None:
+    with embedded(workers=1) as staying:
+        leaving = start(workers=1, drain_timeout_s=10.0)
+        ended = threading.Thread(target=leaving.stop)
+        try:
+            with sender(f"{leaving.address},{staying.address}", window=50) as sends:
+                _be_at(sends, leaving, staying)
+                sends.send(messages("w/drained", range(20)))
+                with leaving.connect() as junction:
+                    assert eventually(lambda: junction.topic("w/drained")["senders"] == 20)
+                ended.start()
+                with Receiver(staying.address, "w/drained") as receiver:
+                    sends.send(messages("w/drained", range(20, 40)))
+                    sends.finish()
+                    assert eventually(lambda: len(receiver.got) >= 40)
+                assert receiver.got == [*range(40)]
+                assert sends.flight.issued_again == 0
+        finally:
+            ended.join()
+
+
+def test_any_node_of_a_cluster_takes_what_others_own_and_if_it_is_killed_another_does() -> None:
+    topics = [f"c/{number}" for number in range(8)]
+    with contextlib.ExitStack() as stack:
+        where = ",".join(f"127.0.0.1:{port}" for port in free_ports(2))
+        nodes = [start(port=int(address.rpartition(":")[2]), join=where, workers=1) for address in where.split(",")]
+        for node in nodes:
+            stack.callback(node.stop)
+        for node in nodes:
+            with node.connect() as junction:
+                _see_two(junction)
+        dying, living = nodes
+        receiver = stack.enter_context(Receiver(living.address, *topics))
+        sends = stack.enter_context(sender(where, 60_000))
+        _be_at(sends, dying, living)
+        everything = [(values.pack(topics[number % 8]), values.pack(number)) for number in range(1600)]
+        sends.send(everything[:800])
+        sends.finish()
+        assert sends.flight.handed_over == 800
+        assert sends.flight.issued_again == 0
+        os.killpg(dying.pid, signal.SIGKILL)
+        sends.send(everything[800:])
+        sends.finish()
+        assert eventually(lambda: {*receiver.got} == {*range(1600)}, within=20)
+
+
+def _see_two(junction: Client) -> None:
+    eventually(lambda: len(junction.nodes()) == 2, within=20)
+
+
+def _be_at(sends: Sender, wanted: Node, other: Node) -> None:
+    """Have the sender be connected to one of two nodes, if need be by a stop of the other that it thinks is lost."""
+    address = sends._dialer.address
+    assert address is not None
+    if address.port != wanted.port:
+        assert address.port == other.port
+        sends._replace("the test wants the other node")
+
+
+def test_a_node_that_hangs_is_left_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(silence, "PROBE_S", 0.3 * time_factor())
+    with (
+        embedded(workers=1) as hanging,
+        embedded(workers=1) as other,
+        sender(f"{hanging.address},{other.address}", window=50) as sends,
+    ):
+        _be_at(sends, hanging, other)
+        sends.send(messages("w/hung", range(10)))
+        os.killpg(hanging.pid, signal.SIGSTOP)
+        try:
+            with Receiver(other.address, "w/hung") as receiver:
+                sends.finish()
+                assert eventually(lambda: receiver.got == [*range(10)])
+        finally:
+            os.killpg(hanging.pid, signal.SIGCONT)
+        assert sends.flight.issued_again == 10
+
+
+def test_a_topic_that_waits_for_long_is_no_silence(monkeypatch: pytest.MonkeyPatch, node: Node) -> None:
+    monkeypatch.setattr(silence, "PROBE_S", 0.1)
+    with sender(node.address, timeout_ms=1500, missed_is_fatal=False) as sends:
+        sends.send(messages("w/long", range(2)))
+        sends.finish()
+        assert sends.flight.missed.total() == 2
+        assert sends.flight.issued_again == 0
+
+
+def test_a_node_that_takes_fewer_calls_gets_no_more_and_all_in_the_end() -> None:
+    with embedded(workers=1, max_calls=100) as node:
+        with Receiver(node.address, "w/busy") as receiver, sender(node.address, window=200) as sends:
+            sends.send(messages("w/busy", range(1000)))
+            sends.finish()
+            assert sends.flight.busy is not None
+            assert eventually(lambda: len(receiver.got) == 1000)
+        assert sorted(receiver.got) == [*range(1000)]
+
+
+def test_a_node_that_stays_too_busy_is_given_up_and_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "STUCK_S", 0.3)
+    with ScriptedNode() as node:
+        scripted = threading.Thread(target=_refuse_all, args=(node,), daemon=True)
+        scripted.start()
+        too_busy = pytest.raises(Busy, match=r"too busy for \d+ s: no memory; set maxInFlight lower")
+        with sender(node.address, timeout_ms=100) as sends, too_busy:
+            send_all(sends, messages("w/full", range(1)))
+        scripted.join()
+
+
+def _refuse_all(node: ScriptedNode) -> None:
+    connection = node.next_connection()
+    while call := connection.read():
+        connection.write([call[0], call[1], {} if call[0] == ":hello" else error("busy", "no memory")])
+
+
+def test_large_values_get_through_to_receivers_that_are_slower(node: Node) -> None:
+    # More than all buffers on the way hold: the sender has to read and write at the same time.
+    value = values.pack("x" * 60_000)
+    with Receiver(node.address, "w/large") as receiver, sender(node.address, window=300) as sends:
+        sends.send((values.pack("w/large"), value) for _ in range(400))
+        sends.finish()
+        assert eventually(lambda: len(receiver.got) == 400, within=20)
+    assert {*map(len, receiver.got)} == {60_000}
+
+
+def test_a_message_that_fits_in_no_frame_is_named_by_its_topic_and_size(node: Node) -> None:
+    with sender(node.address) as sends, pytest.raises(TooLarge, match=r"topic 'w/huge' takes 700\d\d bytes"):
+        sends.send([(values.pack("w/huge"), values.pack("x" * 70_000))])
+
+
+def test_a_value_that_is_no_messagepack_is_refused_by_the_node_and_named_by_its_topic(node: Node) -> None:
+    with sender(node.address) as sends, pytest.raises(BadFrame, match=r"topic 'w/bad': .* it ends within a value"):
+        send_all(sends, [(values.pack("w/bad"), b"\xda\xff")])
+
+
+def test_with_no_node_at_all_the_error_names_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "CONNECT_TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(Unreachable, match=f"127.0.0.1:{port}.*refused"), sender(f"127.0.0.1:{port}"):
+        pass
+
+
+def test_what_is_no_node_is_said_to_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "CONNECT_TIMEOUT_S", 0.5 * time_factor())
+    monkeypatch.setattr(sending, "HELLO_S", 0.2 * time_factor())
+    with ScriptedNode() as silent, pytest.raises(Unreachable, match="does not answer :hello"):
+        sender(silent.address).__enter__()
+
+
+def test_the_node_is_told_who_writes_and_with_which_token() -> None:
+    with ScriptedNode() as node:
+        greeted: list[Any] = []
+        scripted = threading.Thread(target=lambda: greeted.append(_greet(node)), daemon=True)
+        scripted.start()
+        plan = Plan(
+            StructType([StructField("n", LongType())]), {"address": node.address, "topic": "t", "token": "s3cret"}
+        )
+        assert plan.write(iter([]), "w/0").taken == 0
+        scripted.join()
+    assert greeted == [[":hello", None, {"name": "skywalker-spark", "token": "s3cret", "ring": True}]]
+
+
+def _greet(node: ScriptedNode) -> Any:
+    connection = node.next_connection()
+    hello = connection.read()
+    connection.write([":hello", None, {}])
+    return hello
