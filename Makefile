@@ -36,9 +36,9 @@ demo: setup ## Start a node and stream a text file through it (FILE=path)
 demo-cluster: setup ## Watch a cluster while its nodes come and go (FILE=path)
 	PATH="$(CURDIR)/.tools/bin:$$PATH" $(BIN)/skywalker demo-cluster $(if $(FILE),"$(FILE)") $(ARGS)
 
-test: setup redis-server ## Run every test
+test: setup redis-server ## Run every test, or with ARGS="tests/wire -x" in one go what it names
 	@.ci/tools || echo "the tests go on without, and say what they skip" >&2
-	$(BIN)/python -m pytest tests $(ARGS)
+	$(if $(ARGS),$(BIN)/python -m pytest $(ARGS),.ci/parts)
 
 lint: setup ## Check style, formatting and types
 	$(BIN)/ruff check .

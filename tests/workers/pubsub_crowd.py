@@ -168,15 +168,21 @@ class Crowd:
                     assert numbers == sorted(numbers)
 
     def _is_quiet(self) -> bool:
+        """Whether nothing more comes for a second; returns as soon as something does."""
         if any(publisher.is_alive() for publisher in self.publishers):
             return False
-        before = sum(len(numbers) for each in self.subscribers for seen in each.lives for numbers in seen.values())
-        time.sleep(0.3 * time_factor())
-        for subscriber in self.subscribers:
-            subscriber.look()
-        return before == sum(
-            len(numbers) for each in self.subscribers for seen in each.lives for numbers in seen.values()
-        )
+        before = self._received()
+        deadline = time.monotonic() + time_factor()
+        while time.monotonic() < deadline:
+            time.sleep(0.05)
+            for subscriber in self.subscribers:
+                subscriber.look()
+            if self._received() != before:
+                return False
+        return True
+
+    def _received(self) -> int:
+        return sum(len(numbers) for each in self.subscribers for seen in each.lives for numbers in seen.values())
 
     def _wanted(self, first: list[int]) -> Iterator[tuple[Subscriber, Seen]]:
         for subscriber in self.subscribers:

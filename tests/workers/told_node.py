@@ -93,11 +93,12 @@ class ToldNode:
                 sock, _ = self._listener.accept()
             except OSError:
                 return
-            self.accepted += 1
             thread = threading.Thread(target=self._serve, args=[sock])
             with self._lock:
                 self._open[sock] = thread
                 thread.start()
+                # Only now: who has seen it counted may cut it.
+                self.accepted += 1
 
     def _serve(self, sock: socket.socket) -> None:
         stream = sock.makefile("rb")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("skywalker.pipeline")
 
-OPTIONS: Final = (ADDRESS, "token", "topic", "topicColumn", "timeoutMs", "onTimeout", "maxInFlight", "dedup")
+OPTIONS: Final = (ADDRESS, "topic", "topicColumn", "timeoutMs", "onTimeout", "maxInFlight", "dedup")
 FAIL, COUNT, DROP = "fail", "count", "drop"
 
 IN_FLIGHT: Final = 1000
@@ -69,7 +69,6 @@ class Plan:
         """Raises ConfigError for an option, or a column, that is not allowed."""
         known = Options.parse(options, OPTIONS)
         self._address = known.text(ADDRESS, DEFAULT_ADDRESS)
-        self._token = {"token": known.text("token")} if known.has("token") else {}
         self.settings()  # raises what is wrong with them here, and not only in a task
         self.timeout_ms = round(known.milliseconds("timeoutMs", round(DEFAULT_TIMEOUT_S * 1000)) * 1000)
         self.on_timeout = known.one_of("onTimeout", (FAIL, COUNT, DROP), FAIL)
@@ -84,9 +83,7 @@ class Plan:
 
     def settings(self) -> Settings:
         """Return where the nodes are, and what they are told of us. Raises ConfigError."""
-        found = settings(self._address, name=NAME)
-        hello = {**(found.hello or {}), **self._token}
-        return dataclasses.replace(found, hello=hello)
+        return settings(self._address, name=NAME)
 
     def write(self, batches: Iterator[pyarrow.RecordBatch], place: str) -> Written:
         """Send the rows of one partition; its ids begin with `place`. Raises as Sender.send() does."""

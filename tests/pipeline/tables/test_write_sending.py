@@ -304,17 +304,15 @@ def test_what_is_no_node_is_said_to_be_none(monkeypatch: pytest.MonkeyPatch) -> 
         sender(silent.address).__enter__()
 
 
-def test_the_node_is_told_who_writes_and_with_which_token() -> None:
+def test_the_node_is_told_who_writes() -> None:
     with ScriptedNode() as node:
         greeted: list[Any] = []
         scripted = threading.Thread(target=lambda: greeted.append(_greet(node)), daemon=True)
         scripted.start()
-        plan = Plan(
-            StructType([StructField("n", LongType())]), {"address": node.address, "topic": "t", "token": "s3cret"}
-        )
+        plan = Plan(StructType([StructField("n", LongType())]), {"address": node.address, "topic": "t"})
         assert plan.write(iter([]), "w/0").taken == 0
         scripted.join()
-    assert greeted == [[":hello", None, {"name": "skywalker-spark", "token": "s3cret", "ring": True}]]
+    assert greeted == [[":hello", None, {"name": "skywalker-spark", "ring": True}]]
 
 
 def _greet(node: ScriptedNode) -> Any:
