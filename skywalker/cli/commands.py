@@ -32,8 +32,11 @@ _HOMES: Final = {
     "silk": "skywalker.cli.silk.command",
     "ring": "skywalker.cli.ring.command",
     "route": "skywalker.cli.ring.command",
+    "journal": "skywalker.cli.journal",
+    "pipeline": "skywalker.cli.pipeline.command",
     "demo": "skywalker.cli.demo.command",
     "demo-cluster": "skywalker.cli.demo_cluster.command",
+    "demo-pipeline": "skywalker.cli.demo_pipeline.command",
 }
 
 

@@ -1,0 +1,179 @@
+"""`skywalker pipeline latency`, `topics` and the other jobs that make one table of calls: the commands."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from skywalker.cli import exits, terminal
+from skywalker.cli.pipeline.options import FORMATS, input_option, save, session, spark_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from skywalker.pipeline.jobs.inputs import Input
+
+Job = Callable[..., "DataFrame"]
+C = TypeVar("C", bound=Callable[..., Any])
+
+GROUPS: Final = ("topic", "minute", "node", "worker", "method", "outcome", "route", "door", "ring", "source")
+
+
+def _command(job: Job) -> Callable[..., int]:
+    """Make a command of a function from an Input and options to a table: it shows the table, and may write it."""
+
+    @input_option
+    @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="also write all of the table there")
+    @click.option("--format", type=click.Choice(FORMATS), default="parquet", show_default=True, help="of --output")
+    @click.option("--rows", type=click.IntRange(0), default=20, show_default=True, help="how many rows are printed")
+    @spark_options
+    @functools.wraps(job)
+    def run(
+        input: Path, output: Path | None, format: str, rows: int, cores: int | None, memory: str, **options: Any
+    ) -> int:
+        with session(job.__name__, cores, memory, [input]) as spark:
+            from skywalker.pipeline.jobs.inputs import read
+            from skywalker.pipeline.jobs.progress import Progress
+
+            table = job(read(spark, input), **options)
+            with Progress(spark).step(job.__name__):
+                if output is not None:
+                    save(table, output, format)
+                    table = spark.read.schema(table.schema).format(format).options(header=True).load(str(output))
+                found = [[*row] for row in table.limit(rows).collect()] if rows else []
+        if rows:
+            terminal.write("".join(f"{line}\n" for line in _lines(table.columns, found)).encode(errors="replace"))
+        return exits.OK
+
+    return run
+
+
+def _by(*default: str) -> Callable[[C], C]:
+    return click.option(
+        "--by",
+        type=click.Choice(GROUPS),
+        multiple=True,
+        default=default,
+        show_default=True,
+        help="what calls are told apart by; may be repeated",
+    )
+
+
+_seconds: Final = click.option(
+    "--seconds", type=click.IntRange(1, 86_400), default=60, show_default=True, help="length of a 'minute'"
+)
+
+
+@click.command(short_help="Percentiles of how long calls took")
+@_by("minute")
+@click.option("--exact", is_flag=True, help="exact percentiles, which take more memory, instead of within 1 %")
+@_seconds
+@_command
+def latency(found: Input, by: Sequence[str], exact: bool, seconds: int) -> DataFrame:
+    """Percentiles of waits, in µs: of calls that met ("wait"), and of those whose partner was there ("hand-off")."""
+    from skywalker.pipeline.jobs.latency import latency
+
+    table = latency(found.calls, found.names, by, exact, seconds)
+    return table.orderBy(*table.columns[: table.columns.index("measure") + 1])
+
+
+@click.command(short_help="Hot topics, and what became of their calls")
+@click.option("--most", type=click.IntRange(1), help="only so many of the hottest")
+@_command
+def topics(found: Input, most: int | None) -> DataFrame:
+    """Topics by their number of calls, with their share of all."""
+    from skywalker.pipeline.jobs.topics import topics
+
+    return topics(found.calls, found.names, most)
+
+
+@click.command(short_help="Who has how much of the work")
+@click.option(
+    "--ring",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="what 'skywalker ring --json' printed; without, owners are those that the records show",
+)
+@_command
+def balance(found: Input, ring: Path | None) -> DataFrame:
+    """Calls that each node and worker owns, and took in, against a fair share; with --ring, of each token, too."""
+    from skywalker.pipeline.jobs.balance import balance
+    from skywalker.pipeline.jobs.owners import Owners
+
+    return balance(found.calls, None if ring is None else Owners.load(ring))
+
+
+@click.command(short_help="Calls that came in at the wrong worker")
+@_by("worker")
+@click.option("--hop-cost", type=click.FloatRange(0), default=3.0, show_default=True, help="CPU time of one, in calls")
+@_command
+def forwarding(found: Input, by: Sequence[str], hop_cost: float) -> DataFrame:
+    """Calls that were passed on to the owner of their topic, and what clients that go there at once would save."""
+    from skywalker.pipeline.jobs.forwarding import forwarding
+
+    return forwarding(found.calls, by, hop_cost)
+
+
+@click.command(short_help="Why calls met nobody")
+@_by("method")
+@_seconds
+@_command
+def timeouts(found: Input, by: Sequence[str], seconds: int) -> DataFrame:
+    """Calls that met nobody, by cause."""
+    from skywalker.pipeline.jobs.timeouts import timeouts
+
+    return timeouts(found.calls, by, seconds)
+
+
+@click.command(short_help="Calls that should have met each other")
+@click.option(
+    "--overlap", type=click.IntRange(1), default=1000, show_default=True, help="µs that both must have waited together"
+)
+@_command
+def unmatched(found: Input, overlap: int) -> DataFrame:
+    """A receiver and a sender of one topic that waited at the same time, and both missed: one row for each receiver."""
+    from skywalker.pipeline.jobs.unmatched import unmatched
+
+    return unmatched(found.calls, found.names, overlap)
+
+
+@click.command(short_help="Calls a second, and the cores that they need")
+@click.option(
+    "--per-core",
+    type=click.FloatRange(0, min_open=True),
+    default=100_000.0,
+    show_default=True,
+    help="calls a second that one core answers",
+)
+@_seconds
+@_command
+def capacity(found: Input, per_core: float, seconds: int) -> DataFrame:
+    """Calls a second, by the minute and in its busiest second, and how many cores they need."""
+    from skywalker.pipeline.jobs.capacity import capacity
+
+    return capacity(found.calls, per_core, seconds)
+
+
+def _lines(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    """Yield an aligned table: columns of numbers to the right, others to the left."""
+    numeric = [all(isinstance(row[at], int | float | None) for row in rows) for at in range(len(names))]
+    cells = [names, *([_cell(value) for value in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        padded = (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        )
+        yield "  ".join(padded).rstrip()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 100 else f"{value:.0f}"
+    return terminal.shown(str(value))

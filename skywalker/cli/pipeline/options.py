@@ -1,0 +1,104 @@
+"""What the commands on Spark have in common: where calls come from, what Spark gets, and where tables go."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from skywalker.errors import ConfigError
+from skywalker.limits import MIB
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMATS: Final = ("parquet", "csv", "json")
+
+DRIVER_MEMORY: Final = "1536m"
+"""Of the JVM's heap: tasks write to disk what they cannot hold."""
+
+LONG_BYTES: Final = 256 * MIB
+"""From so much input on LONG pays."""
+
+LONG: Final = {
+    # Java makes better code, which takes longer to make.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4",
+    # Parts that fit in memory; Spark joins them where they are small.
+    "spark.sql.shuffle.partitions": "16",
+}
+"""Settings of a local Spark that has much to do."""
+
+
+def input_option(command: F) -> F:
+    """Add --input; the command gets it as `input`, a path."""
+    return click.option(
+        "--input",
+        "input",
+        required=True,
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="a journal, or what 'ingest' made of one",
+    )(command)
+
+
+def spark_options(command: F) -> F:
+    """Add --cores and --memory; the command gets them by these names, for session()."""
+    for option in (
+        click.option(
+            "--memory",
+            default=DRIVER_MEMORY,
+            show_default=True,
+            metavar="SIZE",
+            help="heap of a local Spark, such as 4g",
+        ),
+        click.option("--cores", type=click.IntRange(min=1), help="cores of a local Spark  [default: all]"),
+    ):
+        command = option(command)
+    return command
+
+
+@contextlib.contextmanager
+def session(name: str, cores: int | None, memory: str, inputs: Iterable[Path]) -> Iterator[SparkSession]:
+    """Give the Spark for a command that reads `inputs`: a local one, which ends with the block, or the one there is.
+
+    Raises ConfigError if it cannot run.
+    """
+    from skywalker.pipeline.session import local
+
+    settings = {"spark.driver.memory": memory}
+    if _size(inputs) > LONG_BYTES:
+        settings |= LONG
+    loaded = sys.modules.get("pyspark.sql")
+    is_ours = loaded is None or loaded.SparkSession.getActiveSession() is None
+    spark = local(f"skywalker pipeline {name}", cores, **settings)
+    try:
+        yield spark
+    finally:
+        if is_ours:
+            spark.stop()
+
+
+def _size(paths: Iterable[Path]) -> int:
+    """Return the bytes of files and of what is in directories."""
+    files = (file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]))
+    total = 0
+    for file in files:
+        with contextlib.suppress(OSError):  # the journal has just given it up
+            total += file.stat().st_size
+    return total
+
+
+def save(table: DataFrame, directory: Path, format: str) -> None:
+    """Write a table in place of what was in `directory`. Raises ConfigError if it cannot be written."""
+    from pyspark.errors import PySparkException
+
+    try:
+        table.write.mode("overwrite").format(format).options(header=True).save(str(directory))
+    except PySparkException as error:
+        raise ConfigError(f"cannot write to {str(directory)!r}: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,173 @@
+"""Segments of a journal, made into Parquet: once each, however often it is asked for.
+
+    DIR/calls/date=2026-01-31/SEGMENT.parquet   calls, by the day (UTC) on which they were answered
+    DIR/names/FILE.parquet                      what topics are called
+    DIR/done/SEGMENT.json                       how many records of it are there
+
+A file is written beside its place and renamed, under a name that its segment gives it. So whatever was interrupted is
+done again over itself, and a segment that was still open is replaced by more of itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from skywalker.cli.topic_text import topic_text
+from skywalker.errors import ConfigError, JournalError
+from skywalker.journal.header import CALLS, NAMES
+from skywalker.journal.reading import look, names_in, unix_ns
+from skywalker.pipeline.journals.columns import Columns, names_batch, schema_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DONE: Final = "done"
+
+_DAY_NS: Final = 86_400 * 10**9
+
+ROW_GROUP: Final = 1 << 20
+"""Records of a row group: what one task reads, and holds in memory while it writes."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ingested:
+    """What came of it."""
+
+    segments: int  # taken in now, or again because they have grown
+    records: int  # that these have
+    known: int  # segments that were there already
+    problems: Sequence[JournalError]  # files that were left out
+
+
+def ingest(spark: SparkSession, journal: Iterable[Path], directory: Path) -> Ingested:
+    """Bring Parquet in `directory` up to date with a journal: directories, or files of it.
+
+    Segments are read and written by tasks, at the paths that they have here. One that is still written is taken as far
+    as it is, and anew the next time. What a journal has deleted stays. Raises ConfigError if there is nothing to read,
+    `directory` cannot be written, or somebody else is at it.
+    """
+    found = look(journal)
+    with _alone(directory):
+        done = {path.stem: json.loads(path.read_bytes())["size"] for path in (directory / DONE).glob("*.json")}
+        segments = [each for each in found.segments if each.records > done.get(each.key, 0)]
+        names = [path for path in found.names if _size(path) > done.get(path.name, 0)]
+        # The longest first, each in a task of its own, so that no core is left with one at the end.
+        segments.sort(key=lambda each: -each.records)
+        work = [(CALLS, str(each.path)) for each in segments] + [(NAMES, str(path)) for path in names]
+        records = _work(spark, work, directory) if work else 0
+    return Ingested(len(segments), records, len(found.segments) - len(segments), found.problems)
+
+
+def _work(spark: SparkSession, work: Sequence[tuple[str, str]], directory: Path) -> int:
+    def take_in(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                written = write_calls if row["kind"] == CALLS else write_names
+                yield pa.RecordBatch.from_pydict({"records": [written(Path(row["path"]), directory)]})
+
+    rows = [(at, kind, path) for at, (kind, path) in enumerate(work)]
+    table = spark.createDataFrame(rows, "at int, kind string, path string").repartitionByRange(len(rows), "at")
+    found: Any = table.mapInArrow(take_in, "records bigint")
+    return sum(row.records for row in found.collect())
+
+
+def write_calls(path: Path, directory: Path) -> int:
+    """Write the records of one segment to their days, and then that it is done; return how many there are.
+
+    Raises OSError, and JournalError if the file cannot be read.
+    """
+    found = look([path])
+    for problem in found.problems:
+        raise problem
+    (segment,) = found.segments
+    columns = Columns(schema_of(CALLS), segment.header)
+    records = 0
+    with contextlib.ExitStack() as stack:
+        writers: dict[str, pq.ParquetWriter] = {}
+        for chunk in segment.chunks(size=ROW_GROUP):
+            days = unix_ns(chunk, segment.header) // _DAY_NS
+            # A segment is of minutes, so nearly always of one day.
+            for day in np.unique(days).tolist():
+                part = columns.batch(chunk[days == day])
+                date = str(np.datetime64(day, "D"))
+                if date not in writers:
+                    file = directory / CALLS / f"date={date}" / f"{segment.key}.parquet"
+                    writers[date] = stack.enter_context(_writer(file, part.schema))
+                writers[date].write_batch(part)
+            records += len(chunk)
+    _put(directory / DONE / f"{segment.key}.json", json.dumps({"size": records}).encode())
+    return records
+
+
+def write_names(path: Path, directory: Path) -> int:
+    """Write a file of names, and then that it is done; return 0, the calls in it. Raises as write_calls() does."""
+    size = _size(path)
+    header, entries = names_in(path)
+    if header is not None:
+        batch = names_batch(schema_of(NAMES), ((header.node, token, topic_text(topic)) for token, topic in entries))
+        with _writer(directory / NAMES / f"{path.name}.parquet", batch.schema) as writer:
+            writer.write_batch(batch)
+        _put(directory / DONE / f"{path.name}.json", json.dumps({"size": size}).encode())
+    return 0
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0  # the journal has just given it up
+
+
+@contextlib.contextmanager
+def _writer(file: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
+    """Write a file beside its place, which it takes when it is whole."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    # Spark passes over what begins so.
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with pq.ParquetWriter(beside, schema, compression="zstd") as writer:
+            yield writer
+        _sync(beside)
+        beside.replace(file)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _put(file: Path, data: bytes) -> None:
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    beside.write_bytes(data)
+    _sync(beside)
+    beside.replace(file)
+
+
+def _sync(file: Path) -> None:
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())
+
+
+@contextlib.contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """See that nobody else brings a directory up to date meanwhile. Raises ConfigError."""
+    try:
+        (directory / DONE).mkdir(parents=True, exist_ok=True)
+        (directory / CALLS).mkdir(exist_ok=True)
+        lock = (directory / DONE / ".lock").open("w")
+    except OSError as error:
+        raise ConfigError(f"cannot write to {str(directory)!r}: {error.strerror}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(f"somebody else is just bringing {str(directory)!r} up to date") from None
+        yield

@@ -1,0 +1,169 @@
+"""The tables of a report: made by the jobs, in as few passes over the calls as it takes, and kept as Parquet.
+
+Calls are only read by what makes few rows of them; nothing here collects more than a picture shows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+from pyspark.storagelevel import StorageLevel
+
+from skywalker.errors import ConfigError
+from skywalker.pipeline.jobs.balance import balance
+from skywalker.pipeline.jobs.capacity import PER_CORE, capacity
+from skywalker.pipeline.jobs.condense import condense
+from skywalker.pipeline.jobs.counts import MET, count, step, stepped
+from skywalker.pipeline.jobs.forwarding import forwarding
+from skywalker.pipeline.jobs.latency import latency
+from skywalker.pipeline.jobs.owners import Owners
+from skywalker.pipeline.jobs.timeouts import PROBE_US, timeouts
+from skywalker.pipeline.jobs.topics import topics
+from skywalker.pipeline.jobs.unmatched import unmatched
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame
+
+    from skywalker.pipeline.jobs.inputs import Input
+    from skywalker.pipeline.jobs.progress import Progress
+
+STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 86_400)
+MOST_STEPS: Final = 300
+"""Points of a line over time: about as many as a picture can show."""
+
+HOT: Final = 20
+"""Topics that are shown."""
+
+BANDS_LOG2: Final = 6
+"""The ring is cut into 2 to the power of so many equal bands for the heat map."""
+
+PASSES: Final = 11
+"""Steps that Progress is told of, the pictures included."""
+
+
+class Tables:
+    """Every table by its name, in a directory and, as far as it is shown, in memory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.shown: dict[str, pd.DataFrame] = {}
+        self.seconds = STEPS_S[0]  # length of a step in time
+
+    def keep(self, name: str, table: DataFrame, most: int | None = None) -> pd.DataFrame:
+        """Make a table, write it, and return it: all of it, or the `most` first rows."""
+        path = str(self._directory / name)
+        table.write.mode("overwrite").parquet(path)
+        written = table.sparkSession.read.schema(table.schema).parquet(path)
+        if most is not None:
+            written = written.limit(most)
+        self.shown[name] = written.toPandas()
+        return self.shown[name]
+
+
+def gather(
+    found: Input, directory: Path, progress: Progress, owners: Owners | None, per_core: float = PER_CORE
+) -> Tables:
+    """Make all tables of a report in `directory`. Raises ConfigError if there are no calls."""
+    tables = Tables(directory)
+    calls, names = found
+    with progress.step("calls a second"), _kept(condense(stepped(calls, 1), ["time"])) as seconds:
+        first, last = seconds.agg(F.min(F.unix_seconds("time")), F.max(F.unix_seconds("time"))).collect()[0]
+        if first is None:
+            raise ConfigError("there are no calls to report on")
+        tables.seconds = _step(last - first + 1)
+        tables.keep("capacity", capacity(seconds, per_core, tables.seconds))
+    with progress.step("what became of calls over time"), _kept(_by_step(calls, tables.seconds)) as by_step:
+        tables.keep("rates", _rates(by_step))
+        tables.keep("forwarding", forwarding(by_step))
+        tables.keep(
+            "methods", by_step.groupBy("method", "outcome").agg(count().alias("calls")).orderBy("method", "outcome")
+        )
+    with progress.step("waits over time"):
+        tables.keep(
+            "waits_over_time", latency(calls, by=("minute",), seconds=tables.seconds).orderBy("measure", "time")
+        )
+    with progress.step("waits of workers"):
+        tables.keep("waits_of_workers", latency(calls, by=("worker",)).orderBy("measure", "node", "worker"))
+    with progress.step("tokens against time"):
+        tables.keep("heat", _heat(calls, tables.seconds))
+    # What is kept is made with the first table that is made of it.
+    with _kept(_by_topic(calls)) as by_topic:
+        with progress.step("hot topics"):
+            hot = tables.keep("topics", topics(by_topic, names).coalesce(1), HOT)
+        with progress.step("causes of timeouts"):
+            tables.keep("timeouts", timeouts(by_topic))
+        with progress.step("balance"):
+            tables.keep("balance", balance(by_topic, owners))
+    with progress.step("waits of hot topics"):
+        among = F.col("token").isin(*hot["token"].tolist())
+        tables.keep("waits_of_topics", latency(calls.where(among), names, ("topic",)))
+    with progress.step("who missed whom"):
+        pairs = unmatched(calls, names)
+        tables.keep("unmatched", pairs, HOT)
+        written = pairs.sparkSession.read.schema(pairs.schema).parquet(str(directory / "unmatched"))
+        tables.keep("unmatched_places", _places(written))
+    return tables
+
+
+def _step(span: int) -> int:
+    return next((step for step in STEPS_S if span <= step * MOST_STEPS), STEPS_S[-1])
+
+
+def _by_step(calls: DataFrame, seconds: int) -> DataFrame:
+    return condense(stepped(calls, seconds), ["time", "node", "worker", "method", "outcome", "route"])
+
+
+def _by_topic(calls: DataFrame) -> DataFrame:
+    # Of waits, all that is asked is whether there was one.
+    waited = F.when(F.col("wait_us") < PROBE_US, 0).otherwise(PROBE_US).cast("bigint")
+    columns = ["ring", "token", "node", "worker", "route", "method", "outcome"]
+    never = F.lit(0).cast("timestamp")
+    return condense(calls.withColumn("wait_us", waited), [*columns, "wait_us"]).withColumn("time", never)
+
+
+def _rates(by_step: DataFrame) -> DataFrame:
+    outcome = F.col("outcome")
+    return (
+        by_step.groupBy("time")
+        .agg(
+            count(outcome == "prompt").alias("prompt"),
+            count(outcome == "met").alias("met"),
+            count(outcome == "timed-out").alias("timed_out"),
+            count(~outcome.isin(*MET, "timed-out")).alias("other"),
+            count(F.col("route") != "here").alias("forwarded"),
+        )
+        .orderBy("time")
+    )
+
+
+def _heat(calls: DataFrame, seconds: int) -> DataFrame:
+    """Return calls by step and band of the ring: band 0 begins at the lowest token."""
+    band = (F.shiftright("token", 64 - BANDS_LOG2) + 2 ** (BANDS_LOG2 - 1)).cast("int")
+    return calls.groupBy(step("time", seconds).alias("time"), band.alias("band")).agg(count().alias("calls"))
+
+
+def _places(pairs: DataFrame) -> DataFrame:
+    """Return how many receivers missed a sender, by the workers that both were at."""
+    columns = ["recv_node", "recv_worker", "send_node", "send_worker"]
+    same = (F.col("recv_ring") == F.col("send_ring")).alias("same_ring")
+    missed = pairs.groupBy(*columns, same).agg(
+        F.sum("sample").alias("receivers"),
+        F.max("overlap_us").alias("longest_us"),
+        F.count_distinct("token").alias("topics"),
+    )
+    return missed.orderBy(F.desc("receivers"), *columns)
+
+
+@contextlib.contextmanager
+def _kept(table: DataFrame) -> Iterator[DataFrame]:
+    """Make a table once for all that is made of it in the block. On disk: it may be large, and memory is not ours."""
+    kept = table.persist(StorageLevel.DISK_ONLY)
+    try:
+        yield kept
+    finally:
+        kept.unpersist()

@@ -1,0 +1,142 @@
+"""The commands: in this process on the shared Spark, and as a script that spark-submit runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import skywalker
+from skywalker.cli import exits
+from skywalker.cli.outcome import run
+from skywalker.cli.pipeline.command import pipeline
+from skywalker.cli.pipeline.jobs import GROUPS as OFFERED
+from skywalker.errors import ConfigError
+from skywalker.pipeline.jobs.counts import GROUPS, keys
+from skywalker.pipeline.jobs.owners import Owners
+from tests.helpers import time_factor
+from tests.pipeline.jobs import segments
+from tests.pipeline.jobs.records import a_ring
+
+SUBMIT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """60 records that stand for 120 calls."""
+    directory = tmp_path_factory.mktemp("journal")
+    segments.write(directory, 60)
+    segments.write_names(directory, {-3: b"\xa4jobs"})
+    return directory
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Path:
+    """What `skywalker ring --json` prints."""
+    file = tmp_path / "ring.json"
+    file.write_text(json.dumps({"status": "answered", "value": {"nodes": [each.as_map() for each in a_ring()]}}))
+    return file
+
+
+def test_every_command_tells_about_itself_without_spark() -> None:
+    program = "import sys; from skywalker.pipeline.__main__ import main; sys.exit = lambda _: None; main(); "
+    program += "print(sorted({'pyspark', 'pyarrow', 'numpy', 'matplotlib'} & set(sys.modules)))"
+    for arguments in ([], *([name] for name in pipeline.list_commands(None) if name != "plan")):  # type: ignore[arg-type]
+        said = subprocess.run(
+            [sys.executable, "-c", program, *arguments, "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        assert "Usage:" in said.stdout
+        assert said.stdout.endswith("[]\n"), arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (["topics", "--most", "3"], "jobs"),
+        (["forwarding"], "saved"),
+        (["latency", "--by", "worker", "--by", "method"], "p999_us"),
+    ],
+    ids=lambda given: given[0],
+)
+def test_a_job_prints_its_table(
+    spark: SparkSession, journal: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], wanted: str
+) -> None:
+    assert run(pipeline, [*arguments, "--input", str(journal)], "pipeline") == exits.OK
+    assert wanted in capfd.readouterr().out
+    assert SparkSession.getActiveSession() is not None, "a session that is not its own was stopped"
+
+
+def test_a_job_writes_its_table(
+    spark: SparkSession, journal: Path, ring: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "balance"
+    arguments = ["--input", str(journal), "--ring", str(ring), "--output", str(out), "--format", "json", "--rows", "1"]
+    assert run(pipeline, ["balance", *arguments], "pipeline") == exits.OK
+    assert len(capfd.readouterr().out.splitlines()) == 2
+    written = [json.loads(line) for file in out.glob("*.json") for line in file.read_text().splitlines()]
+    assert sum(row["owned"] for row in written if row["level"] == "token") == 120
+
+
+def test_what_is_wrong_with_the_input_is_said_in_one_line(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(pipeline, ["topics", "--input", str(tmp_path / "nowhere")], "pipeline") == exits.USAGE
+    said = capfd.readouterr().err
+    assert "there is no directory" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"value": {"nodes": []}}', '{"value": {"nodes": [{"id": "a"}]}}'])
+def test_a_file_that_holds_no_ring_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "ring").write_text(text)
+    with pytest.raises(ConfigError, match="ring"):
+        Owners.load(tmp_path / "ring")
+
+
+def test_the_command_line_offers_the_groups_that_there_are() -> None:
+    assert tuple(GROUPS) == OFFERED
+    with pytest.raises(ConfigError, match="cannot be told apart by 'colour'; choose from topic, minute"):
+        keys(("node", "colour"))
+
+
+def test_spark_submit_runs_the_package_from_a_zip(journal: Path, tmp_path: Path) -> None:
+    package = Path(skywalker.__file__).parent
+    with zipfile.ZipFile(tmp_path / "skywalker.zip", "w") as archive:
+        for file in package.rglob("*.py"):
+            archive.write(file, Path("skywalker") / file.relative_to(package))
+    script = tmp_path / "main.py"
+    script.write_text(
+        "import skywalker\nassert '.zip' in skywalker.__file__, skywalker.__file__\n"
+        "from skywalker.pipeline.__main__ import main\nmain()\n"
+    )
+    submit = Path(sys.executable).with_name("spark-submit")
+    options = [
+        "--master",
+        "local[1]",
+        "--conf",
+        "spark.ui.enabled=false",
+        "--py-files",
+        str(tmp_path / "skywalker.zip"),
+    ]
+    job = ["ingest", "--input", str(journal), "--output", str(tmp_path / "out")]
+    ran = subprocess.run(
+        [str(submit), *options, str(script), *job],
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=SUBMIT_S * time_factor(),
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "1 segments, 60 records" in ran.stdout

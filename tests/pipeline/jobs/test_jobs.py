@@ -1,0 +1,317 @@
+"""Each job against the same figures, added up call by call."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from skywalker.pipeline.jobs.balance import balance
+from skywalker.pipeline.jobs.capacity import capacity
+from skywalker.pipeline.jobs.condense import condense
+from skywalker.pipeline.jobs.counts import keys
+from skywalker.pipeline.jobs.forwarding import forwarding
+from skywalker.pipeline.jobs.latency import latency
+from skywalker.pipeline.jobs.owners import Owners
+from skywalker.pipeline.jobs.timeouts import timeouts
+from skywalker.pipeline.jobs.topics import topics
+from skywalker.pipeline.jobs.unmatched import unmatched
+from tests.pipeline.jobs.records import Record, a_ring, by_chance, table, us_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SAMPLES: tuple[list[Record], ...] = ([], by_chance(1, 7), by_chance(1500, 1))
+IDS = ("none", "one", "many")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def plans_are_not_compiled(spark: SparkSession) -> Iterator[None]:
+    """The data is small, and to compile a plan takes ten times as long as to follow it."""
+    settings = ("spark.sql.codegen.wholeStage", "spark.sql.adaptive.enabled")
+    before = {name: spark.conf.get(name) for name in settings}
+    for name in settings:
+        spark.conf.set(name, "false")
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, str(value))
+
+
+pytestmark = pytest.mark.parametrize("records", SAMPLES, ids=IDS)
+
+
+def rows(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict() for row in frame.collect()]
+
+
+def calls(records: Iterable[Record]) -> int:
+    return sum(record.sample for record in records)
+
+
+def grouped(records: Iterable[Record], key: Callable[[Record], Any]) -> dict[Any, list[Record]]:
+    groups = defaultdict(list)
+    for record in records:
+        groups[key(record)].append(record)
+    return dict(groups)
+
+
+def minute(record: Record, seconds: int = 60) -> int:
+    return record.time // (seconds * 1_000_000) * seconds * 1_000_000
+
+
+def nearest_rank(records: Sequence[Record], mille: int) -> int:
+    total, so_far = calls(records), 0
+    for record in sorted(records, key=lambda record: record.wait_us):
+        so_far += record.sample
+        if so_far * 1000 >= total * mille:
+            return record.wait_us
+    raise AssertionError("nobody waited")
+
+
+def by_measure(records: list[Record], key: Callable[[Record], Any]) -> dict[tuple[Any, str], list[Record]]:
+    met = grouped((record for record in records if record.outcome in ("met", "prompt")), key)
+    prompt = grouped((record for record in records if record.outcome == "prompt"), key)
+    return {(group, "wait"): found for group, found in met.items()} | {
+        (group, "hand-off"): found for group, found in prompt.items()
+    }
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["exact", "within 1 %"])
+def test_waits_of_workers_by_the_minute(spark: SparkSession, records: list[Record], exact: bool) -> None:
+    wanted = by_measure(records, lambda record: (minute(record), record.node, record.worker))
+    found = {
+        ((us_of(row["time"]), row["node"], row["worker"]), row["measure"]): row
+        for row in rows(latency(table(spark, records), by=("minute", "worker"), exact=exact))
+    }
+    assert found.keys() == wanted.keys()
+    for key, group in wanted.items():
+        row = found[key]
+        assert row["calls"] == calls(group)
+        assert row["max_us"] == max(record.wait_us for record in group)
+        assert row["mean_us"] == pytest.approx(sum(record.wait_us * record.sample for record in group) / calls(group))
+        for name, mille in {"p50_us": 500, "p90_us": 900, "p99_us": 990, "p999_us": 999}.items():
+            truth = nearest_rank(group, mille)
+            # Half a µs more for what is rounded to one.
+            assert row[name] == truth if exact else abs(row[name] - truth) <= 0.01 * truth + 0.5, (key, name)
+
+
+def test_waits_of_topics_have_their_names(spark: SparkSession, records: list[Record]) -> None:
+    wanted = {token for token, measure in by_measure(records, lambda record: record.token) if measure == "wait"}
+    named = {token: f"topic {token}" for token in sorted(wanted)[::2]}
+    names = spark.createDataFrame(
+        [(node, token, topic) for token, topic in named.items() for node in "ab"],
+        "node string, token bigint, topic string",
+    )
+    found = rows(latency(table(spark, records), names, by=("topic",)))
+    assert {row["token"]: row["topic"] for row in found} == {token: named.get(token) for token in wanted}
+
+
+def test_waits_of_all_are_one_group(spark: SparkSession, records: list[Record]) -> None:
+    wanted = by_measure(records, lambda record: None)
+    found = {(None, row["measure"]): row["p50_us"] for row in rows(latency(table(spark, records), by=(), exact=True))}
+    assert found == {key: nearest_rank(group, 500) for key, group in wanted.items()}
+
+
+def test_topics_are_told_with_what_became_of_their_calls(spark: SparkSession, records: list[Record]) -> None:
+    wanted = []
+    for token, group in grouped(records, lambda record: record.token).items():
+        wanted.append(
+            {
+                "token": token,
+                "topic": None,
+                "calls": calls(group),
+                "share": pytest.approx(calls(group) / calls(records)),
+                "sends": calls(each for each in group if each.method == "send"),
+                "receives": calls(each for each in group if each.method in ("recv", "take")),
+                "publishes": calls(each for each in group if each.method == "publish"),
+                "met": calls(each for each in group if each.outcome in ("met", "prompt")),
+                "timed_out": calls(each for each in group if each.outcome == "timed-out"),
+                "forwarded": calls(each for each in group if each.route != "here"),
+            }
+        )
+    wanted.sort(key=lambda row: (-row["calls"], row["token"]))
+    assert rows(topics(table(spark, records))) == wanted
+    assert rows(topics(table(spark, records), most=3)) == wanted[:3]
+
+
+def test_forwarding_is_what_was_not_at_home(spark: SparkSession, records: list[Record]) -> None:
+    found = {(row["node"], row["worker"]): row for row in rows(forwarding(table(spark, records), hop_cost=2.5))}
+    wanted = grouped(records, lambda record: (record.node, record.worker))
+    assert found.keys() == wanted.keys()
+    for place, group in wanted.items():
+        routes = {route: calls(each for each in group if each.route == route) for route in ("here", "sibling", "node")}
+        away = routes["sibling"] + routes["node"]
+        row = found[place]
+        assert (row["here"], row["to_sibling"], row["to_node"]) == tuple(routes.values())
+        assert row["forwarded"] == pytest.approx(away / calls(group))
+        assert row["saved"] == pytest.approx(1 - calls(group) / (calls(group) + 2.5 * away))
+
+
+def cause_of(record: Record, sides: dict[int, set[bool]]) -> str | None:
+    match record.outcome:
+        case "met" | "prompt":
+            return None
+        case "timed-out" if record.wait_us < 1000:
+            return "probe"
+        case "timed-out":
+            return "nobody-then" if len(sides[record.token]) == 2 else "nobody-ever"
+        case "gone":
+            return "client-gone"
+        case "cancelled" | "busy" | "draining":
+            return record.outcome
+    return "error"
+
+
+@pytest.mark.parametrize("by", [(), ("method",), ("node", "minute"), ("topic",)], ids=str)
+def test_timeouts_have_causes(spark: SparkSession, records: list[Record], by: tuple[str, ...]) -> None:
+    sides: dict[int, set[bool]] = defaultdict(set)
+    for record in records:
+        sides[record.token].add(record.method in ("send", "publish"))
+    parts: dict[str, Callable[[Record], Any]] = {
+        "method": lambda record: record.method,
+        "node": lambda record: record.node,
+        "time": minute,
+        "token": lambda record: record.token,
+    }
+    missed = [record for record in records if cause_of(record, sides)]
+    wanted = grouped(missed, lambda record: (cause_of(record, sides), *(parts[name](record) for name in keys(by))))
+    found = rows(timeouts(table(spark, records), by=by))
+    for row in found:
+        group = wanted.pop((row["cause"], *(us_of(row[key]) if key == "time" else row[key] for key in keys(by))))
+        assert row["calls"] == calls(group)
+        assert row["share"] == pytest.approx(calls(group) / calls(missed))
+        assert row["of_all"] == pytest.approx(calls(group) / calls(records))
+        assert row["topics"] == len({record.token for record in group})
+    assert not wanted
+
+
+@pytest.mark.parametrize("overlap_us", [1, 50_000])
+def test_every_receiver_is_found_that_waited_while_a_sender_did(
+    spark: SparkSession, records: list[Record], overlap_us: int
+) -> None:
+    missed = [record for record in records if record.outcome in ("timed-out", "cancelled", "gone", "draining")]
+    sends = grouped((record for record in missed if record.method == "send"), lambda record: record.token)
+    wanted: Counter[tuple[int, int, int, str]] = Counter()
+    for record in missed:
+        if record.method in ("recv", "take") and any(
+            together(record, send) >= overlap_us for send in sends.get(record.token, ())
+        ):
+            wanted[record.token, record.time, record.wait_us, record.node] += 1
+    found = rows(unmatched(table(spark, records), overlap_us=overlap_us))
+    assert (
+        Counter((row["token"], us_of(row["recv_time"]), row["recv_wait_us"], row["recv_node"]) for row in found)
+        == wanted
+    )
+    for row in found:
+        (overlap,) = {
+            together(row_call(row, "recv"), send)
+            for send in sends[row["token"]]
+            if (send.time, send.wait_us, send.node, send.worker, send.ring, send.outcome)
+            == tuple(row_call(row, "send")[each] for each in (0, 9, 1, 2, 12, 6))
+        }
+        assert row["overlap_us"] == overlap >= overlap_us
+
+
+def row_call(row: dict[str, Any], side: str) -> Record:
+    told = {name: row[f"{side}_{name}"] for name in ("node", "worker", "ring", "outcome", "wait_us")}
+    unsaid = {"connection": 0, "door": "", "method": "", "route": "", "size": 0, "sample": 0, "source": ""}
+    return Record(time=us_of(row[f"{side}_time"]), token=row["token"], **told, **unsaid)
+
+
+def together(a: Record, b: Record) -> int:
+    return min(a.time, b.time) - max(a.time - a.wait_us, b.time - b.wait_us)
+
+
+@pytest.mark.parametrize("seconds", [60, 7])
+def test_capacity_is_by_what_lies_within_the_calls(spark: SparkSession, records: list[Record], seconds: int) -> None:
+    found = rows(capacity(table(spark, records), per_core=250.0, seconds=seconds))
+    steps = grouped(records, lambda record: minute(record, seconds) // 1_000_000)
+    assert [us_of(row["time"]) // 1_000_000 for row in found] == sorted(steps)
+    begin, end = (pick((record.time // 1_000_000 for record in records), default=0) for pick in (min, max))
+    for row in found:
+        start = us_of(row["time"]) // 1_000_000
+        group = steps[start]
+        length = min(start + seconds - 1, end) - max(start, begin) + 1
+        peak = max(calls(each) for each in grouped(group, lambda record: record.time // 1_000_000).values())
+        assert row["seconds"] == length
+        assert row["calls"] == calls(group)
+        assert row["rate"] == pytest.approx(calls(group) / length)
+        assert row["cores"] == pytest.approx(calls(group) / length / 250)
+        assert (row["peak"], row["peak_cores"]) == (peak, pytest.approx(peak / 250))
+
+
+def test_balance_by_a_ring_is_what_the_ring_itself_says(spark: SparkSession, records: list[Record]) -> None:
+    ring = a_ring()
+    owned: Counter[Any] = Counter()
+    arrived: Counter[Any] = Counter()
+    for record in records:
+        place = ring.ring.owner(record.token)
+        held = sorted(token for member in ring for token in member.tokens)
+        token = max((each for each in held if each < record.token), default=held[-1])
+        for key in (("node", place.node, None, None), ("worker", *place, None), ("token", *place, token)):
+            owned[key] += record.sample
+        for key in (("node", record.node, None, None), ("worker", record.node, record.worker, None)):
+            arrived[key] += record.sample
+    found = {
+        (row["level"], row["node"], row["worker"], row["token"]): row
+        for row in rows(balance(table(spark, records), Owners(ring)))
+    }
+    # Node "a" has a worker for each of its two tokens; "b" has three tokens, of which its first worker has two.
+    assert Counter(level for level, *_ in found) == {"node": 3, "worker": 6, "token": 7}
+    levels = {level: sum(1 for key in found if key[0] == level) for level in ("node", "worker", "token")}
+    for key, row in found.items():
+        assert row["owned"] == owned[key]
+        assert row["fair"] == pytest.approx(1 / levels[key[0]])
+        if records:
+            assert row["share"] == pytest.approx(owned[key] / calls(records))
+            assert row["load"] == pytest.approx(row["share"] / row["fair"])
+        assert row["arrived"] == (None if key[0] == "token" else arrived[key])
+        if key[0] == "node":
+            assert row["arc"] == pytest.approx(ring.shares()[key[1]])
+    for level in levels:
+        assert sum(row["arc"] for key, row in found.items() if key[0] == level) == pytest.approx(1)
+
+
+def test_balance_by_records_knows_owners_where_a_call_was_made_at_home(
+    spark: SparkSession, records: list[Record]
+) -> None:
+    homes = {(each.ring, each.token): (each.node, each.worker) for each in records if each.route == "here"}
+    owned: Counter[Any] = Counter()
+    for record in records:
+        node, worker = homes.get(
+            (record.ring, record.token), (record.node if record.route == "sibling" else None, None)
+        )
+        owned["node", node, None] += record.sample
+        owned["worker", node, worker] += record.sample
+    found = {(row["level"], row["node"], row["worker"]): row for row in rows(balance(table(spark, records)))}
+    assert {key: row["owned"] for key, row in found.items() if row["owned"]} == dict(owned)
+    for level, part in (("node", lambda each: each.node), ("worker", lambda each: (each.node, each.worker))):
+        known = {key: row for key, row in found.items() if key[0] == level and row["fair"] is not None}
+        assert sum(row["arrived"] for row in known.values()) == calls(records)
+        assert {part(each) for each in records} <= {key[1] if level == "node" else key[1:] for key in known}
+        assert all(row["fair"] == pytest.approx(1 / len(known)) and row["arc"] is None for row in known.values())
+
+
+def test_what_is_condensed_gives_the_same_figures(spark: SparkSession, records: list[Record]) -> None:
+    frame = table(spark, records)
+    few = condense(frame, ["node", "worker", "method", "outcome", "route"], 60)
+    assert rows(forwarding(few)) == rows(forwarding(frame))
+    by = ("worker", "minute")
+
+    def key(row: dict[str, Any]) -> Any:
+        return row["node"], row["worker"], row["time"], row["measure"]
+
+    full, condensed = (
+        {key(row): row for row in rows(latency(each, by=by, exact=exact))}
+        for each, exact in ((frame, False), (few, True))
+    )
+    assert condensed.keys() == full.keys()
+    for each, row in full.items():
+        for name in ("calls", "p50_us", "p90_us", "p99_us", "p999_us"):
+            assert condensed[each][name] == row[name]
+        assert condensed[each]["mean_us"] == pytest.approx(row["mean_us"], rel=0.01, abs=0.5)
+    assert sum(row["sample"] * row["size"] for row in rows(few)) == pytest.approx(
+        sum(each.size * each.sample for each in records)
+    )
