@@ -31,8 +31,8 @@ cdef class Caller:
     cdef public object router
     cdef public bint gone
     cdef public Journal journal
+    cdef public unsigned int connection
     cdef public unsigned int door
-    cdef public unsigned int number
 
     cpdef keep(self, ClientCall call)
     cpdef release(self, ClientCall call)
@@ -71,14 +71,15 @@ cdef class ClientCall(NodeCall):
     cdef public unsigned int route
     cdef public bytes ending
     cdef public bytes chunk
-    cdef public Py_ssize_t size
+    cdef public Py_ssize_t given_bytes
 
     cpdef Py_ssize_t cost(self)
     cpdef begin_for(self, Caller caller, bytes id, bytes timed_out, double deadline)
     @cython.locals(caller=Caller)
     cpdef bint give(self, Call send) except -1
-    @cython.locals(journal=Journal, value=bytes, method=int, size=Py_ssize_t, kinds="unsigned int")
     cpdef note(self, unsigned int outcome)
+    @cython.locals(caller=Caller, journal=Journal, codes="unsigned int")
+    cdef record(self, unsigned int method, unsigned int outcome, Py_ssize_t size)
     cpdef delivered(self)
     cpdef taken_back(self)
     cpdef met(self)

@@ -41,14 +41,14 @@ TIME_IS_UP: Final = b""
 class Caller:
     """Who calls are answered to: one connection, as its calls see it; session.py and pubsub.py have what it does."""
 
-    __slots__ = ("door", "gone", "journal", "number", "router")
+    __slots__ = ("connection", "door", "gone", "journal", "router")
 
     def __init__(self, router: Router) -> None:
         self.router = router
         self.gone = False  # expects no more of any call
         self.journal: Journal | None = None
-        # What that calls this connection, and where it came in.
-        self.number = 0
+        # By which number the journal knows this connection, and at which door its client came in.
+        self.connection = 0
         self.door = 0
 
     def keep(self, call: ClientCall) -> None:
@@ -111,7 +111,7 @@ class Carrier:
     def __init__(self, owner: Owner | None, grace_s: float) -> None:
         self.owner = owner
         self.grace_s = grace_s
-        self.route = HERE  # or whose that worker is, as records have it
+        self.route = HERE  # or whether that is a sibling's or another node's
 
     def congested(self) -> bool:
         """Return whether the owner is so far behind that it is asked nothing new."""
@@ -154,7 +154,17 @@ class ClientCall(NodeCall):
     """A call of one of our clients: a send!, recv! or :take!, or what derives from this for pub/sub."""
 
     __slots__ = (
-        "caller", "carrier", "chunk", "deadline", "ending", "held", "id", "number", "route", "size", "timed_out",
+        "caller",
+        "carrier",
+        "chunk",
+        "deadline",
+        "ending",
+        "given_bytes",
+        "held",
+        "id",
+        "number",
+        "route",
+        "timed_out",
         "waited",
     )  # fmt: skip
 
@@ -168,10 +178,10 @@ class ClientCall(NodeCall):
         self.waited = False  # whether it was, at any time
         self.carrier: Carrier | None = None  # where it waits, if at another worker, with its number there
         self.number = b""
-        self.route = HERE  # of a call that went to another worker: whose that is
+        self.route = HERE  # unless it went to another worker
         self.ending: bytes | None = None  # set once it is to end without having met anybody, and why
         self.chunk = b""  # of a listener: the reply with the value that it was given
-        self.size = 0  # of that value, in bytes
+        self.given_bytes = 0  # of that value
 
     @property
     def method(self) -> bytes:
@@ -189,14 +199,20 @@ class ClientCall(NodeCall):
         return NodeCall.cost(self) + len(self.timed_out)
 
     def note(self, outcome: int) -> None:
-        """Have the journal say what became of it: an outcome of record.py."""
-        journal = self.caller.journal
-        if journal is not None:
-            value = self.value
-            method = RECORDED_SEND if value is not None else RECORDED_RECV if self.group is None else RECORDED_TAKE
-            size = self.size if value is None else len(value)
-            kinds = method | outcome << 8 | self.route << 16 | self.caller.door << 24
-            journal.add(self.topic, self.since, size, self.caller.number, kinds)
+        """Have the journal, if there is one, say what became of it: an outcome of record.py."""
+        if self.caller.journal is not None:
+            if self.value is not None:
+                self.record(RECORDED_SEND, outcome, len(self.value))
+            else:
+                self.record(RECORDED_RECV if self.group is None else RECORDED_TAKE, outcome, self.given_bytes)
+
+    def record(self, method: int, outcome: int, size: int) -> None:
+        """Have the journal, which there is, say so of a call with a value of so many bytes."""
+        caller = self.caller
+        journal = caller.journal
+        assert journal is not None, "it was looked for"
+        codes = method | outcome << 8 | self.route << 16 | caller.door << 24
+        journal.add(self.topic, self.since, size, caller.connection, codes)
 
     # Meeting.
 
@@ -215,7 +231,7 @@ class ClientCall(NodeCall):
             self.fail(error)
             return False
         self.given = send
-        self.size = len(send.value)
+        self.given_bytes = len(send.value)
         caller.release(self)
         caller.push_value(self)
         return True

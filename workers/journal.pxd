@@ -22,6 +22,6 @@ cdef class Journal:
 
     cpdef look_at_the_clock(self)
     @cython.locals(now=double, recorder=Recorder)
-    cpdef add(self, bytes topic, double since, Py_ssize_t size, unsigned int connection, unsigned int kinds)
+    cpdef add(self, bytes topic, double since, Py_ssize_t size, unsigned int connection, unsigned int codes)
     @cython.locals(recorder=Recorder)
     cdef _hand_over(self)

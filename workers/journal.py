@@ -22,8 +22,8 @@ MAX_NAMED_BYTES: Final = 16 * 1024 * 1024
 PAGE_S: Final = 1.0
 """Seconds until a record is handed to the disk, if the page is not full before."""
 
-LARGEST: Final = 2**32
-"""Connections have numbers below this."""
+MAX_CONNECTIONS: Final = 2**32
+"""Then numbers of connections begin anew."""
 
 
 class Journal:
@@ -49,7 +49,7 @@ class Journal:
 
     def number(self) -> int:
         """Return the number of a new connection."""
-        self._connections = (self._connections + 1) % LARGEST
+        self._connections = (self._connections + 1) % MAX_CONNECTIONS
         return self._connections
 
     def follow(self, ring: str) -> None:
@@ -61,7 +61,7 @@ class Journal:
         """What is recorded next was answered now, and not when the turn began."""
         self._now = monotonic()
 
-    def add(self, topic: bytes, since: float, size: int, connection: int, kinds: int) -> None:
+    def add(self, topic: bytes, since: float, size: int, connection: int, codes: int) -> None:
         """Record a call that was just answered, unless its turn to be sampled has not come: see Recorder.add()."""
         self._skipped += 1
         if self._skipped < self._every:
@@ -72,7 +72,7 @@ class Journal:
             token = self._meet(topic)
         now = max(self._now, self._turn.now)
         recorder = self._recorder
-        recorder.add(now, token, now - since, size, connection, kinds)
+        recorder.add(now, token, now - since, size, connection, codes)
         if recorder.count == PAGE_RECORDS:
             self._hand_over()
         elif recorder.count == 1:

@@ -36,7 +36,7 @@ class Outlet(Caller):
         Caller.__init__(self, router)
         if router.journal is not None:
             self.journal = router.journal
-            self.number = self.journal.number()
+            self.connection = self.journal.number()
         self.turn = router.turn
         self.peer = peer
         self.closed = False  # one that is gone and not yet closed has its last words written

@@ -9,6 +9,7 @@ cdef int PUBLISH
 
 
 cdef class Publication(ClientCall):
+    cdef public Py_ssize_t size
     cdef public int delays
     cdef public bint done
 

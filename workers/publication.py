@@ -11,7 +11,7 @@ from workers.calls import ClientCall
 class Publication(ClientCall):
     """A value for all who listen now. It waits for nobody, only to be handed out where its topic is owned."""
 
-    __slots__ = ("delays", "done")
+    __slots__ = ("delays", "done", "size")
 
     def begin_as(self, size: int) -> None:
         """Set up what it has besides begin() and begin_for(); `size` is in bytes, and the publisher's business."""
@@ -35,10 +35,8 @@ class Publication(ClientCall):
             self.met()
 
     def note(self, outcome: int) -> None:
-        journal = self.caller.journal
-        if journal is not None and self.value is not None:
-            kinds = PUBLISH | outcome << 8 | self.route << 16 | self.caller.door << 24
-            journal.add(self.topic, self.since, len(self.value), self.caller.number, kinds)
+        if self.caller.journal is not None and self.value is not None:
+            self.record(PUBLISH, outcome, len(self.value))
 
     def met(self) -> None:
         """It is in effect."""

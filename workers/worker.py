@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from skywalker.journal.header import Origin
 from skywalker.journal.settings import JournalSettings
-from skywalker.journal.writer import Origin, Writer
+from skywalker.journal.writer import Writer
 from skywalker.limits import Limits
 from workers import exits, snapshots
 from workers.alarm import Alarm

@@ -15,11 +15,12 @@ from bench.load.counts import TIMED_OUT as TIMED_OUT_CODE
 from bench.load.plan import Load
 from bench.load.scripts import Script
 from skywalker.errors import Busy, Cancelled, Draining
+from skywalker.journal.header import Origin
 from skywalker.journal.page import Page
-from skywalker.journal.record import BUSY, CANCELLED, DRAINING, ERROR, HERE, JUNCTION, MET, SIBLING, TIMED_OUT
+from skywalker.journal.record import BUSY, CANCELLED, DRAINING, ERROR, HERE, JUNCTION, MET, SIBLING, TIMED_OUT, codes
 from skywalker.journal.recorder import PAGE_RECORDS, Recorder
 from skywalker.journal.settings import JournalSettings
-from skywalker.journal.writer import Origin, Writer
+from skywalker.journal.writer import Writer
 from skywalker.limits import MIB
 from skywalker.ring import token_of
 from skywalker.wire import values
@@ -59,15 +60,16 @@ class Notes:
     def answered(self, lanes: bytes, now: float, owned: bytes) -> None:
         """Calls were answered well, those of `owned` lanes by the worker that owns their topic, as far as is known."""
         recorder = self.journal.recorder_for(len(lanes))
+        here, elsewhere = (codes(self.method, MET, route, JUNCTION) for route in (HERE, SIBLING))
         for lane in lanes:
-            kinds = self.method | MET << 8 | (HERE if lane in owned else SIBLING) << 16 | JUNCTION << 24
-            recorder.add(now, self.tokens[lane], now - self.began[lane], self.size, self.connection, kinds)
+            how = here if lane in owned else elsewhere
+            recorder.add(now, self.tokens[lane], now - self.began[lane], self.size, self.connection, how)
 
     def failed(self, lane: int, now: float, code: str) -> None:
         """A call failed."""
-        kinds = self.method | _OUTCOMES.get(code, ERROR) << 8 | HERE << 16 | JUNCTION << 24
+        how = codes(self.method, _OUTCOMES.get(code, ERROR), HERE, JUNCTION)
         recorder = self.journal.recorder_for(1)
-        recorder.add(now, self.tokens[lane], now - self.began[lane], 0, self.connection, kinds)
+        recorder.add(now, self.tokens[lane], now - self.began[lane], 0, self.connection, how)
 
 
 class Journal:

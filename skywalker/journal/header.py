@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from skywalker.errors import JournalError
 from skywalker.journal.record import FIELDS, RECORD_BYTES
@@ -28,20 +28,34 @@ _MAX_TEXT: Final = 255
 """Bytes of a name that go into a header."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Header:
-    """The header of one file. A record's Unix time is its `ended` and `clock`, added."""
+class Origin(NamedTuple):
+    """Who writes a journal."""
 
-    kind: str  # CALLS or NAMES
     source: str  # "node", or "bench" for the client's side of a load test
     node: str  # its id
     name: str
     worker: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Header:
+    """The header of one file. A record's Unix time is its `ended` and the clock, added."""
+
+    kind: str  # CALLS or NAMES
+    source: str
+    node: str
+    name: str
+    worker: int
     ring: str  # version of the ring that the worker followed
-    clock: int  # ns from the zero of the monotonic clock to that of Unix time, when the file was begun
-    opened: int  # Unix time in ns at which it was
+    clock_ns: int  # ns from the zero of the monotonic clock to that of Unix time, when the file was begun
+    opened_ns: int  # Unix time at which it was
     sample: int = 1  # every record stands for so many calls
     dropped: int = 0  # records that the disk did not take, since the segment before was begun
+
+    @property
+    def origin(self) -> Origin:
+        """Who wrote the file."""
+        return Origin(self.source, self.node, self.name, self.worker)
 
     def pack(self) -> bytes:
         """Return the first HEADER_BYTES of the file."""
@@ -76,8 +90,8 @@ class Header:
                 "name": str(name),
                 "worker": int(worker),
                 "ring": str(ring),
-                "clock": int(clock),
-                "opened": int(opened),
+                "clock_ns": int(clock),
+                "opened_ns": int(opened),
                 "sample": int(sample),
                 "dropped": int(dropped),
                 "fields": [*fields],

@@ -11,4 +11,4 @@ cdef class Page(Recorder):
     cdef unsigned int[::1] _numbers
 
     @cython.locals(at=Py_ssize_t)
-    cpdef add(self, double ended, long long token, double wait, unsigned int size, unsigned int connection, unsigned int kinds)
+    cpdef add(self, double ended, long long token, double wait, unsigned int size, unsigned int connection, unsigned int codes)

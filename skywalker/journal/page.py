@@ -26,12 +26,12 @@ class Page(Recorder):
     def data(self) -> bytearray:
         return self._data
 
-    def add(self, ended: float, token: int, wait: float, size: int, connection: int, kinds: int) -> None:
+    def add(self, ended: float, token: int, wait: float, size: int, connection: int, codes: int) -> None:
         at = self.count
         self._times[4 * at] = ended
         self._tokens[4 * at + 1] = token
         self._waits[8 * at + 4] = wait
         self._numbers[8 * at + 5] = size
         self._numbers[8 * at + 6] = connection
-        self._numbers[8 * at + 7] = kinds
+        self._numbers[8 * at + 7] = codes
         self.count = at + 1

@@ -173,7 +173,7 @@ def unix_ns(records: Records, header: Header) -> Int64s:
     """Return when the calls were answered: ns of Unix time, as the clock was when the file was begun."""
     with _anything_goes():
         ended: Int64s = (records["ended"] * 1e9).astype(np.int64)
-    return ended + header.clock
+    return ended + header.clock_ns
 
 
 def waits_us(records: Records) -> Int64s:

@@ -74,3 +74,8 @@ WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "door": DOORS,
 }
 """What the codes of a field stand for, by code."""
+
+
+def codes(method: int, outcome: int, route: int, door: int) -> int:
+    """Return the last four bytes of a record as one number."""
+    return method | outcome << 8 | route << 16 | door << 24

@@ -3,4 +3,4 @@ cdef class Recorder:
 
     cpdef begin(self, bytearray data)
     cpdef bytearray data(self)
-    cpdef add(self, double ended, long long token, double wait, unsigned int size, unsigned int connection, unsigned int kinds)
+    cpdef add(self, double ended, long long token, double wait, unsigned int size, unsigned int connection, unsigned int codes)

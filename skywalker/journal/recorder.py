@@ -1,4 +1,7 @@
-"""Who takes records: page.py has how. They are apart since, compiled, whoever knows this one need not know that."""
+"""Who takes records, as all others see it; page.py is the one there is.
+
+They are apart for the compiler: a module that knew the typed memory views of a page would carry all their code.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,6 @@ class Recorder:
         """Return the page."""
         raise NotImplementedError
 
-    def add(self, ended: float, token: int, wait: float, size: int, connection: int, kinds: int) -> None:
-        """Add one record. `kinds` are its method, outcome, route and door, a byte each, the first the lowest."""
+    def add(self, ended: float, token: int, wait: float, size: int, connection: int, codes: int) -> None:
+        """Add one record. `codes` are its method, outcome, route and door, a byte each, the first the lowest."""
         raise NotImplementedError

@@ -43,7 +43,7 @@ class Segment:
         suffix = f".{header.kind}{OPEN if header.kind == CALLS else ''}"
         # Also where the clock was set back: readers take what is behind the last for new, and nothing before it.
         after = [file.opened + 1 for file in files(directory) if file.writer == writer]
-        opened = max([header.opened // 1000, *after])
+        opened = max([header.opened_ns // 1000, *after])
         self.path = directory / f"{writer}-{opened:016d}{suffix}"
         self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
         self.size = 0

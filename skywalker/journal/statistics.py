@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
-from skywalker.journal.header import Header
+from skywalker.journal.header import Header, Origin
 from skywalker.journal.reading import KINDS, Int64s, Records, kinds, unix_ns
 
 PERCENTS: Final = (50.0, 90.0, 99.0, 99.9, 100.0)
@@ -37,15 +37,6 @@ class Waits:
     seconds: Mapping[float, float]  # by percent
 
 
-class Writer(NamedTuple):
-    """Who wrote records: see Header."""
-
-    source: str
-    node: str
-    name: str
-    worker: int
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Summary:
     """The figures of some records."""
@@ -59,7 +50,7 @@ class Summary:
     waits: Mapping[str, Mapping[str, Waits]]  # by method and outcome
     routes: Mapping[str, int]
     doors: Mapping[str, int]
-    workers: Mapping[Writer, int]
+    workers: Mapping[Origin, int]
     topics: int  # different ones
     top: Sequence[tuple[int, int]]  # tokens and calls, the most first
 
@@ -85,7 +76,7 @@ class Statistics:
         self._size = 0
         self._counts = {field: np.zeros(len(words), dtype=np.int64) for field, words in KINDS.items()}
         self._waits: dict[tuple[int, int], Int64s] = {}  # by method and outcome, how many in each bucket
-        self._workers: dict[Writer, int] = {}
+        self._workers: dict[Origin, int] = {}
         self._topics = _Topics()
 
     def begin(self, header: Header) -> None:
@@ -103,7 +94,7 @@ class Statistics:
         )
         self._records += len(records)
         self._size += int(records["size"].sum(dtype=np.int64)) * header.sample
-        who = Writer(header.source, header.node, header.name, header.worker)
+        who = header.origin
         self._workers[who] = self._workers.get(who, 0) + len(records) * header.sample
         for field, words in KINDS.items():
             self._counts[field] += np.bincount(kinds(records, field), minlength=len(words)) * header.sample

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Final
 
 from skywalker.journal import names
-from skywalker.journal.header import CALLS, NAMES, Header
+from skywalker.journal.header import CALLS, NAMES, Header, Origin
 from skywalker.journal.record import RECORD_BYTES
 from skywalker.journal.recorder import PAGE_BYTES
 from skywalker.journal.segments import Segment, give_up, now, take_over, writer_of
@@ -33,16 +33,6 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 Say = Callable[..., None]
 """What is told of events: a name and fields, as a Log's method takes them."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Origin:
-    """Who writes a journal: see Header."""
-
-    source: str
-    node: str
-    name: str
-    worker: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -197,20 +187,8 @@ class Writer:
 
     def _header(self, kind: str) -> Header:
         unix, clock = now()
-        origin = self._origin
         dropped = self.dropped - self._on_record if kind == CALLS else 0
-        return Header(
-            kind,
-            origin.source,
-            origin.node,
-            origin.name,
-            origin.worker,
-            self._ring,
-            clock,
-            unix,
-            self._settings.sample,
-            dropped,
-        )
+        return Header(kind, *self._origin, self._ring, clock, unix, self._settings.sample, dropped)
 
     def _failed(self, error: OSError) -> None:
         """Say so, once until it goes on."""

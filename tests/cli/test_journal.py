@@ -198,7 +198,7 @@ def test_a_journal_is_followed_through_rotation(tmp_path: Path) -> None:
         eventually(lambda: numbers() == [0, 1], within=20.0)
         add(path, numbered(2))
         complete(path)
-        path = put(tmp_path, header(opened=NOON + SECOND), numbered(3, 4), is_open=True, torn=b"\x01" * 7)
+        path = put(tmp_path, header(opened_ns=NOON + SECOND), numbered(3, 4), is_open=True, torn=b"\x01" * 7)
         eventually(lambda: numbers() == [0, 1, 2, 3, 4], within=20.0)
         with path.open("r+b") as file:
             file.truncate(path.stat().st_size - 7)

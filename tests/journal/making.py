@@ -47,7 +47,7 @@ def put(directory: Path, header: Header, made: Records, *, is_open: bool = False
     """Write a file of calls as its writer would have, with `torn` bytes behind its records."""
     directory.mkdir(parents=True, exist_ok=True)
     end = f".calls{OPEN if is_open else ''}"
-    path = directory / f"{writer_of(header.node, header.worker)}-{header.opened // 1000:016d}{end}"
+    path = directory / f"{writer_of(header.node, header.worker)}-{header.opened_ns // 1000:016d}{end}"
     path.write_bytes(header.pack() + made.tobytes() + torn)
     return path
 
@@ -55,7 +55,7 @@ def put(directory: Path, header: Header, made: Records, *, is_open: bool = False
 def put_names(directory: Path, header: Header, entries: dict[int, bytes], torn: bytes = b"") -> Path:
     """Write a file of names as its writer would have."""
     directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"{writer_of(header.node, header.worker)}-{header.opened // 1000:016d}.names"
+    path = directory / f"{writer_of(header.node, header.worker)}-{header.opened_ns // 1000:016d}.names"
     packed = b"".join(names.pack(token, topic) for token, topic in entries.items())
     path.write_bytes(dataclasses.replace(header, kind=NAMES).pack() + packed + torn)
     return path

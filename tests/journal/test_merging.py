@@ -26,7 +26,7 @@ def test_files_that_overlap_are_merged(tmp_path: Path) -> None:
     sizes = (100, 1, 0, 333, 16, 32)
     for worker, size in enumerate(sizes):
         clock = NOON + worker * SECOND // 3
-        put(tmp_path, header(worker=worker, clock=clock), records(size, worker, connection=np.arange(size)))
+        put(tmp_path, header(worker=worker, clock_ns=clock), records(size, worker, connection=np.arange(size)))
     found = [
         (time, run.segments[origin].header.worker, int(record["connection"]))
         for run in merged(look([tmp_path]).segments, {}, fail)

@@ -26,7 +26,7 @@ def test_a_record_has_the_fields_and_the_bytes_that_are_written() -> None:
 
 def test_what_was_written_is_read_the_oldest_file_first(tmp_path: Path) -> None:
     late, early = records(10, 1), records(7, 2)
-    put(tmp_path, header(opened=NOON + SECOND), late, is_open=True)
+    put(tmp_path, header(opened_ns=NOON + SECOND), late, is_open=True)
     put(tmp_path, header(worker=3), early)
     found = look([tmp_path])
     assert [segment.records for segment in found.segments] == [7, 10]
@@ -143,7 +143,7 @@ def test_a_file_that_is_gone_says_so(tmp_path: Path) -> None:
 
 def test_every_file_tells_time_by_its_own_clock(tmp_path: Path) -> None:
     made = records(4)
-    set_back = header(clock=NOON - 3600 * SECOND, opened=NOON + SECOND)
+    set_back = header(clock_ns=NOON - 3600 * SECOND, opened_ns=NOON + SECOND)
     for each in (header(), set_back):
         put(tmp_path, each, made)
     first, second = look([tmp_path]).segments

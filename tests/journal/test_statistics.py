@@ -17,7 +17,7 @@ from tests.journal.making import NOON, SECOND, header, records
 def test_figures_are_those_that_counting_gives() -> None:
     parts = [
         (records(5000, 1, token=np.random.default_rng(3).zipf(1.5, 5000) % 100), header()),
-        (records(300, 2, token=7), header(worker=1, sample=16, clock=NOON + 60 * SECOND)),
+        (records(300, 2, token=7), header(worker=1, sample=16, clock_ns=NOON + 60 * SECOND)),
         (records(0), header(worker=2)),
         (records(1, 4), header(node="blue", source="bench")),
     ]
@@ -35,7 +35,7 @@ def test_figures_are_those_that_counting_gives() -> None:
     times = []
     for made, head in parts:
         for ended, token, wait, bytes_, _, method, outcome, route, door in made.tolist():
-            times.append(ended + head.clock / SECOND)
+            times.append(ended + head.clock_ns / SECOND)
             routes[ROUTES[route]] += head.sample
             doors[DOORS[door]] += head.sample
             tokens[token] += head.sample

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from skywalker import config
 from skywalker.errors import ConfigError, JournalError
 from skywalker.journal import writer as writing
-from skywalker.journal.header import CALLS, HEADER_BYTES, Header
+from skywalker.journal.header import CALLS, HEADER_BYTES, Header, Origin
 from skywalker.journal.page import Page
 from skywalker.journal.recorder import PAGE_BYTES, PAGE_RECORDS
 from skywalker.journal.settings import JournalSettings
-from skywalker.journal.writer import Origin, Writer
+from skywalker.journal.writer import Writer
 from tests.helpers import eventually
 from tests.journal.raw import RECORD, calls_in, header_of, names_in, records_of
 
@@ -99,7 +99,7 @@ def test_a_header_says_who_wrote_it_in_its_bytes(node: str, name: str, worker: i
     packed = Header(CALLS, "bench", node, name, worker, "ring", clock, 1, 5).pack()
     assert len(packed) == HEADER_BYTES
     read = Header.parse(packed)
-    assert (read.worker, read.clock, read.sample, read.source) == (worker, clock, 5, "bench")
+    assert (read.worker, read.clock_ns, read.sample, read.source) == (worker, clock, 5, "bench")
     assert node.startswith(read.node) or "?" in read.node
     assert len(read.node) >= min(len(node), 60)
 

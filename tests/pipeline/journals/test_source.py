@@ -49,7 +49,7 @@ def numbers_in(frame: DataFrame) -> list[int]:
 
 def test_every_column_is_what_the_record_and_its_header_say(spark: SparkSession, tmp_path: Path) -> None:
     made = records(50, 3, wait=np.arange(50) * 0.001)
-    put(tmp_path, header(worker=2, ring="r9", sample=4, source="bench", clock=NOON + 5 * SECOND), made)
+    put(tmp_path, header(worker=2, ring="r9", sample=4, source="bench", clock_ns=NOON + 5 * SECOND), made)
     rows = loaded(spark, tmp_path).orderBy("wait_us").collect()
     noon = datetime.datetime.fromtimestamp(NOON // SECOND + 5, datetime.UTC)
     for row, (ended, token, _, size, connection, method, outcome, route, door) in zip(rows, made.tolist(), strict=True):
@@ -190,7 +190,7 @@ def test_a_stream_follows_a_journal_through_rotation(spark: SparkSession, tmp_pa
             if number % 10 == 0:
                 add(path, numbered(number))
                 complete(path)
-                path = put(journal, header(opened=NOON + number * SECOND), numbered(), is_open=True)
+                path = put(journal, header(opened_ns=NOON + number * SECOND), numbered(), is_open=True)
             else:
                 add(path, numbered(number))
             if number % 20 == 5:
@@ -246,7 +246,7 @@ def test_what_is_deleted_before_it_was_read_stops_a_stream_unless_it_shall_go_on
     stream = Stream(spark, journal, tmp_path / "checkpoint")
     stream.drain()
     path.unlink()
-    put(journal, header(opened=NOON + SECOND), numbered(4))
+    put(journal, header(opened_ns=NOON + SECOND), numbered(4))
     with stream.running() as query, pytest.raises(PySparkException) as caught:
         query.awaitTermination(30 * time_factor())
     assert path.stem in str(caught.value)
