@@ -52,18 +52,25 @@ def test_a_call_with_no_time_meets_who_waits_wherever_that_is(
 ) -> None:
     others = [connect(worker=worker) for worker in range(node.workers)]
     every_place = list(places(node))
+    late = 0  # the owner's word, on a busy machine: so little time is given to it
     for round in range(400):
         here, there, owner = every_place[round % len(every_place)]
         passing, waiting, name = at[here], others[there], node.topic_of(owner, f"{topic}{round}")
         if round % 2:
             waiting.call(":recv!", 1, 60_000, name)
             passing.wait_until(name, receivers=1)
-            assert passing.ask(":send!", 2, 0, name, round) is True
+            while (reply := passing.ask(":send!", 2, 0, name, round)) == TIMED_OUT:
+                late += 1
+                assert late <= 20
+            assert reply is True
             assert waiting.reply() == [":recv!", 1, round]
         else:
             waiting.call(":send!", 1, 60_000, name, round)
             passing.wait_until(name, senders=1)
-            assert passing.ask(":recv!", 2, 0, name) == round
+            while (reply := passing.ask(":recv!", 2, 0, name)) == TIMED_OUT:
+                late += 1
+                assert late <= 20
+            assert reply == round
             assert waiting.reply() == [":send!", 1, True]
 
 
