@@ -18,18 +18,20 @@ from pathlib import Path
 import click
 import psutil
 
-from bench import machine
+from bench import cpu, machine
+from bench.errors import Unreachable
 from bench.pipeline.traffic import Traffic
 from bench.progress import show_progress
 
 PAUSE_S = 0.2
 
 
-class Memory:
-    """Watches what a process and all below it hold."""
+class Usage:
+    """Watches what a process and all below it take."""
 
     def __init__(self, pid: int) -> None:
         self.peak = 0  # bytes
+        self.cpu = 0.0  # seconds of all processes
         self._process = psutil.Process(pid)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -42,7 +44,8 @@ class Memory:
 
     def _watch(self) -> None:
         while not self._over.wait(PAUSE_S):
-            with contextlib.suppress(psutil.NoSuchProcess):
+            with contextlib.suppress(psutil.NoSuchProcess, Unreachable):
+                self.cpu = max(self.cpu, cpu.seconds(self._process.pid))
                 tree = [self._process, *self._process.children(recursive=True)]
                 self.peak = max(self.peak, sum(_resident(each) for each in tree))
 
@@ -70,18 +73,15 @@ def make(traffic: Traffic, directory: Path) -> None:
 def report(source: Path, output: Path) -> tuple[float, float, int]:
     """Run the command; return its seconds, those of CPU time, and the most bytes of memory. Raises ClickException."""
     command = [sys.executable, "-m", "skywalker.pipeline", "report", "--input", str(source), "--output", str(output)]
-    before = psutil.Process().cpu_times()
     started = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        memory = Memory(process.pid)
+        usage = Usage(process.pid)
         status = process.wait()
-        memory.end()
+        usage.end()
     seconds = time.monotonic() - started
-    after = psutil.Process().cpu_times()
     if status:
         raise click.ClickException(f"the report failed with status {status}")
-    used = after.children_user + after.children_system - before.children_user - before.children_system
-    return seconds, used, memory.peak
+    return seconds, usage.cpu, usage.peak
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})

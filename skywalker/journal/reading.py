@@ -21,7 +21,7 @@ from skywalker.errors import ConfigError, JournalError
 from skywalker.journal.header import CALLS, HEADER_BYTES, MAGIC, NAMES, Header
 from skywalker.journal.names import entries
 from skywalker.journal.record import FIELDS, RECORD_BYTES, UNKNOWN, WORDS
-from skywalker.journal.segments import OPEN, files
+from skywalker.journal.segments import OPEN, files, key_of
 
 RECORD: Final = np.dtype(
     {
@@ -63,7 +63,7 @@ class Segment:
     @property
     def key(self) -> str:
         """Its name as it will be when it is complete, by which it stays known."""
-        return self.path.name.removesuffix(OPEN)
+        return key_of(self.path)
 
     def read(self, first: int = 0, count: int | None = None) -> Records:
         """Return up to `count` records from number `first` on, by default all there were when it was looked at.
@@ -110,6 +110,16 @@ def look(paths: Iterable[Path]) -> Journal:
     return journal
 
 
+def segment(path: Path) -> Segment:
+    """Look at one file of calls. Raises JournalError, which names the file, if it is none, and OSError."""
+    header, size = header_of(path)
+    if header is None:
+        raise JournalError(f"{path}: it has no whole header: it was just begun, or has been cut")
+    if header.kind != CALLS:
+        raise JournalError(f"{path}: it holds {header.kind}, not {CALLS}")
+    return Segment(path, header, *divmod(size, RECORD_BYTES))
+
+
 def header_of(path: Path) -> tuple[Header | None, int]:
     """Return the header of a file and how many bytes follow it; no header if its writer has not come so far.
 
@@ -139,7 +149,7 @@ def read(path: Path, first: int, count: int) -> Records:
 
 def open_file(path: Path) -> FileIO:
     """Open a file by the name it has by now: that of one that is complete has lost its end. Raises OSError."""
-    complete = path.with_name(path.name.removesuffix(OPEN))
+    complete = path.with_name(key_of(path))
     # It may be renamed between two tries.
     for name in (complete, complete.with_name(complete.name + OPEN)):
         with contextlib.suppress(FileNotFoundError):

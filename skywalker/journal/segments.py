@@ -28,6 +28,11 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _STEM: Final = re.compile(r"(?P<writer>.+-w\d+)-(?P<opened>\d+)\.(?P<kind>calls|names)(?:\.open)?", re.ASCII)
 
 
+def key_of(path: Path) -> str:
+    """Return the name of a file as it will be when it is complete, by which it stays known."""
+    return path.name.removesuffix(OPEN)
+
+
 def writer_of(node: str, worker: int) -> str:
     """Return what the names of all files of one writer begin with."""
     return f"{_UNSAFE.sub('_', node)[:100]}-w{worker}"
@@ -97,6 +102,11 @@ class File:
     def is_open(self) -> bool:
         """Whether somebody wrote it when its name was read, or died before it was renamed."""
         return self.path.suffix == OPEN
+
+    @property
+    def key(self) -> str:
+        """Its name when it is complete, by which it stays known."""
+        return key_of(self.path)
 
 
 def files(directory: Path) -> list[File]:

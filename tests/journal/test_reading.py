@@ -10,7 +10,7 @@ import pytest
 
 from skywalker.errors import ConfigError, JournalError
 from skywalker.journal.header import HEADER_BYTES, MAGIC, VERSION
-from skywalker.journal.reading import KINDS, RECORD, Selection, kinds, look, read, topics, unix_ns, waits_us
+from skywalker.journal.reading import KINDS, RECORD, Selection, kinds, look, read, segment, topics, unix_ns, waits_us
 from skywalker.journal.record import METHODS, RECORD_BYTES
 from skywalker.ring import token_of
 from skywalker.wire import values
@@ -100,6 +100,24 @@ def test_a_version_from_the_future_is_named_with_ours(tmp_path: Path) -> None:
     assert isinstance(problem, JournalError)
     for part in (str(path), f"version {VERSION + 1}", f"version {VERSION}"):
         assert part in str(problem)
+
+
+@pytest.mark.parametrize(("is_open", "length"), [(True, 0), (True, HEADER_BYTES - 1), (False, HEADER_BYTES - 1)])
+def test_a_segment_has_a_header_or_is_an_error_that_names_it(tmp_path: Path, is_open: bool, length: int) -> None:
+    path = put(tmp_path, header(), records(3), is_open=is_open, torn=b"\xff")
+    assert (segment(path).records, segment(path).torn) == (3, 1)
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(JournalError, match=path.name):
+        segment(path)
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        segment(path)
+
+
+def test_names_are_no_segment(tmp_path: Path) -> None:
+    path = put_names(tmp_path, header(), {})
+    with pytest.raises(JournalError, match="it holds names, not calls"):
+        segment(path)
 
 
 def test_what_is_not_there_is_named() -> None:

@@ -44,9 +44,10 @@ def _command(job: Job) -> Callable[..., int]:
                 if output is not None:
                     save(table, output, format)
                     table = spark.read.schema(table.schema).format(format).options(header=True).load(str(output))
-                found = [[*row] for row in table.limit(rows).collect()] if rows else []
+                # Both while there is a session: one of Spark Connect is asked for columns, too.
+                names, found = table.columns, [[*row] for row in table.limit(rows).collect()] if rows else []
         if rows:
-            terminal.write("".join(f"{line}\n" for line in _lines(table.columns, found)).encode(errors="replace"))
+            terminal.write("".join(f"{line}\n" for line in _lines(names, found)).encode(errors="replace"))
         return exits.OK
 
     return run

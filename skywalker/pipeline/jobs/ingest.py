@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from skywalker.cli.topic_text import topic_text
 from skywalker.errors import ConfigError, JournalError
+from skywalker.journal import reading
 from skywalker.journal.header import CALLS, NAMES
 from skywalker.journal.reading import look, names_in, unix_ns
 from skywalker.pipeline.journals.columns import Columns, names_batch, schema_of
@@ -87,10 +88,7 @@ def write_calls(path: Path, directory: Path) -> int:
 
     Raises OSError, and JournalError if the file cannot be read.
     """
-    found = look([path])
-    for problem in found.problems:
-        raise problem
-    (segment,) = found.segments
+    segment = reading.segment(path)
     columns = Columns(schema_of(CALLS), segment.header)
     records = 0
     with contextlib.ExitStack() as stack:

@@ -7,6 +7,7 @@ many were read of each. Whatever lies between two positions stays the same for e
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -33,9 +34,9 @@ class Seen:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stretch:
-    """Records of one file that lie between two positions."""
+    """Records of one file, which may be renamed meanwhile."""
 
-    key: str
+    key: str  # the file's name when it is complete
     first: int
     count: int
 
@@ -87,7 +88,7 @@ def advanced(start: Position, seen: Iterable[Seen], most: int | None, lost: Lost
     batch without records.
     """
     files = sorted(seen, key=lambda file: file.age)
-    end = Position.parse(start.to_offset())
+    end = copy.deepcopy(start)
     _tell_of_gone(start, end, files, lost)
     room = most
     total = 0

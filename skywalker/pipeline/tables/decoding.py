@@ -98,8 +98,8 @@ class Decoder:
         found: list[Any] = []
         raw: list[bytes] = []
         for body, skip, take in bodies:
-            for topic, values, encoded in self._parts(body, skip, take):
-                topics.append((topic, max(len(values), len(encoded))))
+            for topic, count, values, encoded in self._parts(body, skip, take):
+                topics.append((topic, count))
                 found += values
                 raw += encoded
             if max(len(found), len(raw)) >= ROWS:
@@ -110,15 +110,15 @@ class Decoder:
 
     def _parts(
         self, body: bytes | memoryview, skip: int, take: int
-    ) -> Iterator[tuple[str, Sequence[Any], list[bytes]]]:
-        """Yield by topic the values of a block, decoded if that is wanted, and as they came if that is."""
-        for topic, values, encoded in _decoded(body) if not self._raw else _cut(body, decode=bool(self._columns)):
-            count = max(len(values), len(encoded))
+    ) -> Iterator[tuple[str, int, Sequence[Any], list[bytes]]]:
+        """Yield by topic how many values of a block there are; these decoded, if that is wanted, and as they came."""
+        parts = _decoded(body) if not self._raw else _cut(body, decode=bool(self._columns))
+        for topic, count, values, encoded in parts:
             begin, end = min(skip, count), min(skip + take, count)
             skip -= begin
             take -= end - begin
             if begin < end:
-                yield topic, values[begin:end], encoded[begin:end]
+                yield topic, end - begin, values[begin:end], encoded[begin:end]
 
     def _batch(self, topics: list[tuple[str, int]], found: list[Any], raw: list[bytes]) -> pa.RecordBatch:
         misfits: set[int] = set()
@@ -166,23 +166,23 @@ def _unpacker() -> msgpack.Unpacker:
     return msgpack.Unpacker(strict_map_key=False, unicode_errors="surrogateescape", max_buffer_size=0)
 
 
-def _decoded(body: bytes | memoryview) -> Iterator[tuple[str, list[Any], list[bytes]]]:
+def _decoded(body: bytes | memoryview) -> Iterator[tuple[str, int, list[Any], list[bytes]]]:
     """Yield each topic of a body and its values, decoded."""
     unpacker = _unpacker()
     unpacker.feed(body)
-    parts: list[tuple[str, list[Any], list[bytes]]] = []
+    parts: list[tuple[str, int, list[Any], list[bytes]]] = []
     try:
         while (begin := unpacker.tell()) < len(body):
             topic, count = unpacker.unpack(), unpacker.unpack()
-            parts.append((topic, list(itertools.islice(unpacker, count)), []))
+            parts.append((topic, count, list(itertools.islice(unpacker, count)), []))
     except (ValueError, TypeError):  # somewhere in it is what has no form in Python
         yield from parts
-        yield from ((topic, values, []) for topic, values, _ in _cut(body[begin:], decode=True))
+        yield from ((topic, count, values, []) for topic, count, values, _ in _cut(body[begin:], decode=True))
     else:
         yield from parts
 
 
-def _cut(body: bytes | memoryview, *, decode: bool) -> Iterator[tuple[str, list[Any], list[bytes]]]:
+def _cut(body: bytes | memoryview, *, decode: bool) -> Iterator[tuple[str, int, list[Any], list[bytes]]]:
     """Yield each topic of a body and its values, as they came, and decoded too if that is wanted."""
     unpacker = _unpacker()
     unpacker.feed(body)
@@ -193,7 +193,7 @@ def _cut(body: bytes | memoryview, *, decode: bool) -> Iterator[tuple[str, list[
             unpacker.skip()
             cuts.append(unpacker.tell())
         encoded = [bytes(body[low:high]) for low, high in itertools.pairwise(cuts)]
-        yield topic, [_value(each) for each in encoded] if decode else [], encoded
+        yield topic, count, [_value(each) for each in encoded] if decode else [], encoded
 
 
 def _value(encoded: bytes) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count, repeat
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,7 @@ import msgpack
 from pyspark.sql import types
 
 from skywalker.errors import ConfigError, LocalProtocolError
+from skywalker.pipeline.tables.extensions import is_extension
 from skywalker.wire import values
 from skywalker.wire.junction import ERROR_TYPE, NIL, is_timeout
 
@@ -29,9 +30,6 @@ VALUE: Final = "value"
 
 ID: Final = "_id"
 """The key of a message under which its de-duplication id is."""
-
-_EXTENSIONS: Final = frozenset(bytes((head,)) for head in (*range(0xC7, 0xCA), *range(0xD4, 0xD9)))
-"""What an encoded value of an extension type begins with."""
 
 _ATOMS: Final = (
     *(types.NullType, types.BooleanType, types.ByteType, types.ShortType, types.IntegerType, types.LongType),
@@ -98,7 +96,7 @@ class Encoder:
             return _joined(header(len(self._names)), self._pairs(batch, pack))
         return ids.before(header(len(self._names) + 1), _joined(b"", self._pairs(batch, pack)))
 
-    def _pairs(self, batch: pyarrow.RecordBatch, pack: Any) -> list[Iterable[bytes]]:
+    def _pairs(self, batch: pyarrow.RecordBatch, pack: Callable[[str], bytes]) -> list[Iterable[bytes]]:
         parts: list[Iterable[bytes]] = []
         for name in self._names:
             parts += (repeat(pack(name)), _packed(batch.column(name)))
@@ -109,7 +107,7 @@ class Encoder:
         for value in column.to_pylist():
             if value is None:
                 yield NIL
-            elif value[:1] in _EXTENSIONS and _is_reserved(value):
+            elif value and is_extension(value[0]) and _is_reserved(value):
                 raise LocalProtocolError("a value is what only a node may say: its word for timed out, or an error")
             else:
                 yield value

@@ -11,7 +11,8 @@ import threading
 import time
 from typing import Any, Final
 
-from skywalker.errors import ConfigError, SkywalkerError
+from skywalker.errors import ConfigError
+from skywalker.pipeline.losses import Losses
 from skywalker.pipeline.tables.chunk import Chunk
 from skywalker.pipeline.tables.reading import Reading
 from skywalker.pipeline.tables.receiving import Receiver
@@ -29,10 +30,6 @@ CHUNK_ROWS: Final = 50_000
 STOP_S: Final = 5.0
 
 
-class DataLossError(SkywalkerError):
-    """Rows of a stream are lost, or may be."""
-
-
 class Feed:
     """The rows of a stream as they come. Made on the driver, when the first batch is planned."""
 
@@ -40,6 +37,8 @@ class Feed:
         """Open the spool and connect. Raises ConfigError, or Unreachable if no node answers."""
         self._reading = reading
         self._subscribes = reading.method == "subscribe"
+        self._losses = Losses(reading.fails_on_loss)
+        self._gaps = 0  # that a subscription has had
         self._wanted = 0  # the row up to which Spark has asked for rows
         self._stopping = False
         self._error: Exception | None = None
@@ -158,10 +157,10 @@ class Feed:
 
     def _notice_gaps(self) -> None:
         """A subscription that was interrupted has missed what was published meanwhile."""
-        receiver = self._receiver
-        is_whole = receiver.is_connected and receiver.counts.connections == 1
-        if self._subscribes and self._reading.fails_on_loss and not is_whole:
-            raise DataLossError(
-                f"the subscription to {', '.join(self._reading.topics)} was interrupted ({receiver.cause}): what was"
-                " published meanwhile is lost. With failOnDataLoss=false the stream goes on"
+        lost = self._receiver.counts.connections - self._receiver.is_connected
+        if self._subscribes and lost > self._gaps:
+            self._gaps = lost
+            topics, cause = ", ".join(self._reading.topics), self._receiver.cause
+            self._losses.report(
+                f"the subscription to {topics} was interrupted ({cause}): what was published meanwhile is lost"
             )

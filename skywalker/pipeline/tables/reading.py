@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Final, Literal, cast
 
 from skywalker.clients.settings import Settings
 from skywalker.errors import BadTopic, ConfigError
 from skywalker.limits import DEFAULT_ADDRESS
-from skywalker.pipeline.tables.options import ADDRESS, Options, settings
+from skywalker.pipeline.losses import FAIL
+from skywalker.pipeline.options import Options
+from skywalker.pipeline.tables.address import ADDRESS, settings
 from skywalker.wire import values
 
 Method = Literal["recv", "take", "subscribe"]
@@ -30,7 +32,7 @@ DEFAULT_WAIT_MS: Final = 500
 _METHODS: Final = ("recv", "take", "subscribe")
 _MODES: Final = ("PERMISSIVE", "FAILFAST")
 _OF_BOTH: Final = (ADDRESS, "topic", "topics", "method", "group", "rowsPerBatch", "waitMs", "partitions", "mode")
-_OF_STREAMS: Final = ("spool", "failOnDataLoss")
+_OF_STREAMS: Final = ("spool", FAIL)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Reading:
             partitions=partitions,
             mode=cast(Mode, options.one_of("mode", _MODES, "PERMISSIVE")),
             spool=Path(options.text("spool")) if options.has("spool") else None,
-            fails_on_loss=options.truth("failOnDataLoss", True),
+            fails_on_loss=options.truth(FAIL, True),
         )
         reading.settings()
         return reading
@@ -88,9 +90,8 @@ def _topics(options: Options) -> tuple[str, ...]:
     name = "topic" if options.has("topic") else "topics"
     topics = (options.text(name),) if name == "topic" else options.texts(name)
     for each in (*topics, options.text("group")):
-        packed: Any = values.pack(each)
         try:
-            values.topic_bytes(packed)
+            values.topic_bytes(values.pack(each))
         except BadTopic as error:
             raise ConfigError(f"option {name!r} or 'group': {error}") from error
     return topics

@@ -11,22 +11,22 @@ A send! goes to every recv! that waits. So of a topic's recv!s only one waits, a
 from __future__ import annotations
 
 import dataclasses
-import random
 import select
 import socket
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Self
 
-from skywalker import backoff
 from skywalker.address import Address
-from skywalker.clients.dialer import DIAL_STEP_S, Dialer
-from skywalker.clients.homes import Homes
+from skywalker.clients.dialer import DIAL_STEP_S
 from skywalker.clients.settings import CONNECT_TIMEOUT_S
+from skywalker.clients.silence import PROBE_S, Silence
 from skywalker.dialling import cause_of
 from skywalker.errors import Busy, RemoteProtocolError, RequestError, Unreachable
 from skywalker.limits import KIB
 from skywalker.pipeline.tables.chunk import Chunk
+from skywalker.pipeline.tables.extensions import is_extension
+from skywalker.pipeline.tables.finding import Finder
 from skywalker.pipeline.tables.reading import Reading
 from skywalker.pipeline.tables.slots import Slot, slots_of
 from skywalker.wire import junction as wire
@@ -40,22 +40,18 @@ DEPTH: Final = 2048
 READ_BYTES: Final = 256 * KIB
 """What a node gives a connection at most before something is acknowledged."""
 
-PING_S: Final = 5.0
-"""Seconds of silence after which a node is pinged, and after as many more given up."""
+WRITE_S: Final = 2 * PROBE_S
+"""Seconds in which a node has to take what is written to it."""
 
-_HELLO_ID: Final = values.pack("hello")
 _NODES_ID: Final = values.pack("nodes")
 _PING: Final = frame(wire.PING, values.pack("ping"))
 _PONG: Final = frame(wire.PING, wire.NIL, wire.TRUE)
-_EXTENSIONS: Final = frozenset((0xC7, 0xC8, 0xC9, *range(0xD4, 0xD9)))
-"""First bytes of extension values, among which are the node's own words."""
 
 
 @dataclasses.dataclass(slots=True)
 class Counts:
     """What has happened so far."""
 
-    rows: int = 0
     waits: int = 0  # times that there was nothing to take
     timeouts: int = 0  # calls whose time was over with nobody there
     connections: int = 0  # that were made
@@ -69,9 +65,8 @@ class Receiver:
         self.counts = Counts()
         self.topics = reading.topics
         self._reading = reading
-        self._settings = reading.settings()
-        self._homes = Homes()
-        self._dialer = Dialer(self._settings, self._homes)
+        self._finder = Finder(reading.settings(), needs_ack=True)
+        self._silence = Silence()
         self._cancelled = cancelled
         self._slots = slots_of(reading, max(1, min(rows, DEPTH) // len(reading.topics)))
         self._idle: list[list[bytes]] = []  # by topic, the slots that ask who is there, and are not under way
@@ -80,14 +75,10 @@ class Receiver:
         self._out: list[bytes] = []  # to be written once all that came is taken
         self._tail = b""
         self._spare = Chunk([], [], 0)  # received, and not yet wanted
-        self._heard_at = 0.0
-        self._pinged = False
-        self._failures = 0
-        self._cause = "no connection yet"
 
     def __enter__(self) -> Self:
         try:
-            self._connect(CONNECT_TIMEOUT_S)
+            self._begin(self._finder.find(CONNECT_TIMEOUT_S))
         except BaseException:
             self.close()
             raise
@@ -98,7 +89,7 @@ class Receiver:
 
     def close(self) -> None:
         """Leave. What is not acknowledged goes to somebody else."""
-        self._dialer.close()
+        self._finder.close()
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -111,11 +102,11 @@ class Receiver:
     @property
     def cause(self) -> str:
         """Why the last connection was lost, or could not be made."""
-        return self._cause
+        return self._finder.cause
 
     def unreachable(self) -> Unreachable:
         """Return the error that says that there is no connection."""
-        return Unreachable(f"no node reachable at {self._settings.where}: {self._dialer.cause or self._cause}")
+        return self._finder.unreachable()
 
     def grouped(self, chunk: Chunk) -> dict[str, list[bytes]]:
         """Return the values of a chunk by topic."""
@@ -140,12 +131,10 @@ class Receiver:
         while not self._spare.values and (left := deadline - time.monotonic()) > 0 and not self._cancelled():
             self._fill(left)
         chunk, self._spare = self._spare.split(most)
-        self.counts.rows += len(chunk)
         return chunk
 
     def put_back(self, chunk: Chunk) -> None:
         """Have what was received last come again with the next receive(), instead of acknowledging it."""
-        self.counts.rows -= len(chunk)
         if chunk.connection == self._spare.connection:
             self._spare = Chunk(chunk.ids + self._spare.ids, chunk.values + self._spare.values, chunk.connection)
 
@@ -171,33 +160,15 @@ class Receiver:
 
     # The connection.
 
-    def _connect(self, within: float) -> None:
-        """Dial for so long. Raises Unreachable if there is still no connection."""
-        deadline = time.monotonic() + within
-        while self._socket is None:
-            self._dial(deadline)
-            if self._socket is None and time.monotonic() >= deadline:
-                raise self.unreachable()
-
-    def _dial(self, until: float) -> None:
-        """Dial a step, and greet the node if that makes a connection."""
-        try:
-            sock = self._dialer.advance(min(until, time.monotonic() + DIAL_STEP_S))
-        except OSError as error:
-            self._cause = cause_of(error)
-            self._pause()
-            return
-        if sock is None:
-            return
+    def _begin(self, sock: socket.socket) -> None:
+        """Make all calls over a new connection."""
         self._socket = sock
         self._tail = b""
-        self._homes.settle()
-        self._heard()
+        self._silence.broken(time.monotonic())
         self.counts.connections += 1
         self._spare = Chunk([], [], self.counts.connections)  # what came before is given again
         self._idle = [[] for _ in self.topics]
-        hello = frame(wire.HELLO, _HELLO_ID, values.pack({**(self._settings.hello or {}), "ring": True}))
-        calls = [hello, frame(wire.NODES, _NODES_ID)]
+        calls = [frame(wire.NODES, _NODES_ID)]
         for id, slot in self._slots.items():
             if slot.waits:
                 calls.append(slot.call)
@@ -205,26 +176,20 @@ class Receiver:
                 self._idle[slot.topic].append(id)
         self._write(b"".join(calls))
 
-    def _pause(self) -> None:
-        self._dialer.pause(backoff.delay(self._failures, random.random()))
-        self._failures += 1
-
     def _lose(self, cause: str) -> None:
         """Close the connection; the next receive() makes another, if it can elsewhere."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
-            self._cause = cause
             self._out.clear()
-            self._homes.avoid(self._dialer.address)
             self._spare = Chunk([], [], 0)
-            self._pause()
+            self._finder.lost(cause)
 
     def _write(self, data: bytes) -> None:
         if self._socket is None:
             return
         try:
-            self._socket.settimeout(2 * PING_S)
+            self._socket.settimeout(WRITE_S)
             self._socket.sendall(data)
         except OSError as error:
             self._lose(cause_of(error))
@@ -232,12 +197,14 @@ class Receiver:
     def _fill(self, wait_s: float) -> None:
         """Take what comes within so many seconds, though perhaps less: a few rounds are no harm."""
         if self._socket is None:
-            self._dial(time.monotonic() + wait_s)
+            found = self._finder.advance(time.monotonic() + min(wait_s, DIAL_STEP_S))
+            if found is not None:
+                self._begin(found)
             return
         poller = select.poll()
         poller.register(self._socket, select.POLLIN)
         if not poller.poll(min(wait_s, DIAL_STEP_S) * 1000):
-            self._silent()
+            self._listen_on()
             return
         try:
             data = self._socket.recv(READ_BYTES)
@@ -246,20 +213,19 @@ class Receiver:
         except OSError as error:
             self._lose(cause_of(error))
             return
-        self._heard()
+        self._silence.broken(time.monotonic())
+        self._finder.works()
         self._take(data)
 
-    def _heard(self) -> None:
-        self._heard_at = time.monotonic()
-        self._pinged = False
-
-    def _silent(self) -> None:
-        silence = time.monotonic() - self._heard_at
-        if silence > 2 * PING_S and self._pinged:
-            self._lose(f"the node has been silent for {2 * PING_S:g} s, even to a ping")
-        elif silence > PING_S and not self._pinged:
-            self._pinged = True
-            self._heard_at = time.monotonic() - PING_S  # nobody may have listened for a long time
+    def _listen_on(self) -> None:
+        """Nothing came: ask the node whether it lives, or give it up."""
+        now = time.monotonic()
+        if self._silence.wait(now) > 0:
+            return
+        if self._silence.means_death:
+            self._lose(f"the node has been silent for {2 * PROBE_S:g} s, even to a ping")
+        else:
+            self._silence.pinged(now)
             self._write(_PING)
 
     # What comes.
@@ -269,7 +235,7 @@ class Receiver:
         given = _GIVEN[self._reading.method]
         ids, found = self._spare.ids, self._spare.values
         for each in frames:
-            if len(each) == 3 and each[0] == given and each[2][0] not in _EXTENSIONS:
+            if len(each) == 3 and each[0] == given and not is_extension(each[2][0]):
                 ids.append(each[1])
                 found.append(each[2])
             else:
@@ -289,14 +255,14 @@ class Receiver:
             raise RemoteProtocolError(f"the node sent an array of {len(message)}, which is no reply")
         method, id, packed = message
         slot = self._slots.get(id)
-        result = values.unpack(packed) if slot is None or packed[0] in _EXTENSIONS else None
+        result = values.unpack(packed) if slot is None or is_extension(packed[0]) else None
         error = wire.refusal(result)
         if error is not None:
             self._refused(id, slot, error)
         elif slot is None:
             self._told(method, id, result)
         elif method != _GIVEN[self._reading.method]:
-            self._failures = 0  # it is a subscription, which has begun
+            pass  # it is a subscription, which has begun
         elif wire.is_timeout(result):
             self._timed_out(id, slot)
         else:
@@ -324,11 +290,7 @@ class Receiver:
             case {"leaving": True} if method == wire.RING:
                 self._lose("the node drains")
             case {"nodes": [_, _, *_] as nodes} if id == _NODES_ID:
-                self._homes.learn(Address(str(node["address"]), int(node["port"])) for node in nodes)
-            case {"extensions": [*extensions]} if id == _HELLO_ID and "ack" in extensions:
-                self._failures = 0
-            case _ if id == _HELLO_ID:
-                raise RemoteProtocolError(f"the node at {self._dialer.address} knows no acknowledgements")
+                self._finder.learn(Address(str(node["address"]), int(node["port"])) for node in nodes)
 
 
 _GIVEN: Final = {"recv": wire.RECV, "take": wire.TAKE, "subscribe": wire.MESSAGE}

@@ -7,27 +7,18 @@ that hangs is replaced, if need be by one to another node, and what was not answ
 from __future__ import annotations
 
 import math
-import random
 import select
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Self
+from typing import Final, Self
 
-from skywalker import backoff
 from skywalker.clients.connection import Connection, wait_for
-from skywalker.clients.dialer import Dialer
-from skywalker.clients.homes import Homes
 from skywalker.clients.settings import CONNECT_TIMEOUT_S, Settings
 from skywalker.clients.silence import Silence
 from skywalker.dialling import cause_of
 from skywalker.errors import Busy, RemoteProtocolError, SkywalkerError, TimedOut, Unreachable
+from skywalker.pipeline.tables.finding import Finder
 from skywalker.pipeline.tables.flight import Flight, shown
-from skywalker.wire import values
-from skywalker.wire.frames import split
-from skywalker.wire.junction import HELLO, NIL, frame, refusal
-
-HELLO_S: Final = 2.0
-"""Seconds that a node has to say who it is, after which another is tried."""
 
 BUSY_PAUSE_S: Final = 0.1
 """Seconds until a node gets again what it was too busy for."""
@@ -48,18 +39,14 @@ class Sender:
     def __init__(self, settings: Settings, timeout_ms: int, window: int, *, missed_is_fatal: bool) -> None:
         """Give each message `timeout_ms` to be taken, and have up to `window` under way."""
         self.flight = Flight(timeout_ms, window)
-        self._where = settings.where
-        self._hello = {**(settings.hello or {}), "ring": True}
         self._timeout = timeout_ms / 1000
         self._missed_is_fatal = missed_is_fatal
-        self._homes = Homes()
-        self._dialer = Dialer(settings, self._homes)
+        self._finder = Finder(settings)
         self._connection: Connection | None = None
         self._silence = Silence()
         self._answered = 0  # messages, when it was last looked
         self._answered_at = 0.0
         self._try_again_at = -math.inf
-        self._failures = 0  # connections and attempts lost in a row
 
     def __enter__(self) -> Self:
         """Connect. Raises Unreachable if no node answers, RequestError if one refuses to be spoken to."""
@@ -73,8 +60,7 @@ class Sender:
     def __exit__(self, *exc_info: object) -> None:
         """Close the connection, which cancels what is under way."""
         self._drop()
-        self._dialer.interrupt()
-        self._dialer.close()
+        self._finder.close()
 
     def send(self, messages: Iterable[tuple[bytes, bytes]]) -> None:
         """Send pairs of an encoded topic and an encoded value; return when the last is on its way.
@@ -119,7 +105,8 @@ class Sender:
         if flight.missed and self._missed_is_fatal:
             raise self._nobody_came()
         if flight.answered != self._answered:
-            self._answered, self._answered_at, self._failures = flight.answered, now, 0
+            self._answered, self._answered_at = flight.answered, now
+            self._finder.works()
         elif flight and now > self._answered_at + 2 * self._timeout + STUCK_S:
             raise self._stuck(now - self._answered_at)
 
@@ -153,10 +140,9 @@ class Sender:
     def _replace(self, cause: str) -> None:
         """Go on over another connection, if need be to another node."""
         self._drop()
-        self._homes.avoid(self._dialer.address)
-        self._failures += 1
+        self._finder.lost(cause)
         # A node that restarts takes a while, and whoever receives comes back too.
-        self._connect(max(self._timeout, CONNECT_TIMEOUT_S), cause)
+        self._connect(max(self._timeout, CONNECT_TIMEOUT_S))
         self.flight.start_anew()
 
     def _drop(self) -> None:
@@ -164,45 +150,9 @@ class Sender:
             self._connection.close()
             self._connection = None
 
-    def _connect(self, patience: float, cause: str = "") -> None:
-        deadline = time.monotonic() + patience
-        while True:
-            if self._failures:
-                self._dialer.pause(backoff.delay(self._failures - 1, random.random()))
-            try:
-                sock = self._dialer.advance(deadline)
-                if sock is not None:
-                    self._connection = Connection(sock)
-                    self._greet(self._connection, min(deadline, time.monotonic() + HELLO_S))
-                    self._silence.broken(time.monotonic())
-                    self._homes.settle()
-                    return
-            except (OSError, RemoteProtocolError) as error:
-                cause = cause_of(error)
-                self._drop()
-                self._homes.avoid(self._dialer.address)
-                self._failures += 1
-            if time.monotonic() >= deadline:
-                raise Unreachable(f"no node reachable at {self._where}: {cause or self._dialer.cause}")
-
-    def _greet(self, connection: Connection, deadline: float) -> None:
-        """Say who we are. Raises OSError if nothing sensible is said in return, RequestError if we are refused."""
-        connection.write(frame(HELLO, NIL, values.pack(self._hello)))
-        data, frames = b"", list[Any]()
-        while not frames:
-            wait = deadline - time.monotonic()
-            more = connection.read(wait) if wait > 0 else None
-            if more is None:
-                raise ConnectionError(f"the node at {self._dialer.address} does not answer :hello")
-            data += more
-            frames, _ = split(data)
-        match frames[0]:
-            case [method, _, greeting] if method == HELLO:
-                error = refusal(values.unpack(greeting))
-                if error is not None:
-                    raise error
-            case _:
-                raise ConnectionError(f"what is at {self._dialer.address} does not answer :hello as a node does")
+    def _connect(self, patience_s: float) -> None:
+        self._connection = Connection(self._finder.find(patience_s))
+        self._silence.broken(time.monotonic())
 
     # What ends it all.
 
@@ -216,7 +166,7 @@ class Sender:
 
     def _stuck(self, seconds: float) -> SkywalkerError:
         flight = self.flight
-        where = f"the node at {self._dialer.address}"
+        where = f"the node at {self._finder.address}"
         if flight.is_refused and flight.busy is not None:
             return Busy(f"{where} has been too busy for {seconds:.0f} s: {flight.busy}; set maxInFlight lower")
         return Unreachable(f"{where} is there, and yet has answered none of {len(flight):,} rows for {seconds:.0f} s")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TableSource(DataSource):
-    """Reads the values sent to topics, and sends rows as values; options and guarantees are in docs/pipeline.md.
+    """Reads the values sent to topics, and sends rows as values; options and guarantees are in docs/tables.md.
 
     Spark makes one in each process that plans a read or a write, so each half is imported where it is used.
     """

@@ -52,10 +52,9 @@ class Extent:
 class Segment:
     """One file and its blocks, in order."""
 
-    def __init__(self, path: Path, blocks: list[Block], boot: str) -> None:
+    def __init__(self, path: Path, blocks: list[Block]) -> None:
         self.path = path
         self.blocks = blocks
-        self.boot = boot
         self.size = blocks[-1].end if blocks else 0
 
     @property
@@ -116,7 +115,7 @@ class Spool:
         if self._file == -1:
             path = self.directory / f"{self.end:020d}-{_boot()}{_SUFFIX}"
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            self._segments.append(Segment(path, [], _boot()))
+            self._segments.append(Segment(path, []))
             if self.durable:
                 _sync_directory(self.directory)
         return self._segments[-1]
@@ -171,7 +170,7 @@ class Spool:
             while blocks and not blocks[-1].is_sealed and boot == _boot():
                 blocks.pop()  # the process ended before it acknowledged them: their senders still have them
             if blocks:
-                segment = Segment(path, blocks, boot)
+                segment = Segment(path, blocks)
                 self._segments.append(segment)
                 self.end = segment.last
             else:

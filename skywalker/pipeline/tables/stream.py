@@ -5,7 +5,6 @@ An offset is {"row": n}: the number of the first row that is not of the batches 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,17 +13,16 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from skywalker.errors import ConfigError
+from skywalker.pipeline.losses import DataLossError, Losses
 from skywalker.pipeline.tables import blocks
 from skywalker.pipeline.tables.decoding import Decoder
-from skywalker.pipeline.tables.feeding import DataLossError, Feed
+from skywalker.pipeline.tables.feeding import Feed
 from skywalker.pipeline.tables.reading import MAX_ROWS, Reading
 from skywalker.pipeline.tables.spool import Extent
 
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql.types import StructType
-
-log: Final = logging.getLogger("skywalker")
 
 ROW: Final = "row"
 
@@ -93,9 +91,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _lost(self, what: str) -> None:
         spool = self._reading.spool
         why = f"they are not in {spool}" if spool else "they were with a driver that has ended, and there was no spool"
-        if self._reading.fails_on_loss:
-            raise DataLossError(f"{what}: {why}. With failOnDataLoss=false the stream goes on without them")
-        log.warning("%s: %s", what, why)
+        Losses(self._reading.fails_on_loss).report(f"{what}: {why}")
 
     def commit(self, end: dict[str, Any]) -> None:
         """Spark is done with all rows before this offset."""

@@ -6,105 +6,23 @@ and a streaming query that starts again repeats its last batch: then rows are se
 
 from __future__ import annotations
 
-import dataclasses
-import logging
 import uuid
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from skywalker.clients.settings import Settings
 from skywalker.errors import ConfigError
-from skywalker.limits import DEFAULT_ADDRESS, DEFAULT_TIMEOUT_S
-from skywalker.pipeline.tables.encoding import Encoder, Ids
-from skywalker.pipeline.tables.flight import MOST
-from skywalker.pipeline.tables.options import ADDRESS, Options, settings
-from skywalker.pipeline.tables.reading import NAME
-from skywalker.pipeline.tables.sending import Sender, told
+from skywalker.pipeline.tables.writing import Writing, Written
 
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql.types import StructType
 
-log: Final = logging.getLogger("skywalker.pipeline")
-
-OPTIONS: Final = (ADDRESS, "topic", "topicColumn", "timeoutMs", "onTimeout", "maxInFlight", "dedup")
-FAIL, COUNT, DROP = "fail", "count", "drop"
-
-IN_FLIGHT: Final = 1000
-"""Rows of a partition that are under way, unless told otherwise: with more, a node is no quicker."""
-
 QUERY: Final = "sql.streaming.queryId"
 BATCH: Final = "streaming.sql.batchId"
 """What Spark tells the tasks of a streaming query."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Written(WriterCommitMessage):
-    """What became of the rows of one partition."""
-
-    taken: int = 0
-    missed: Counter[bytes] = dataclasses.field(
-        default_factory=Counter
-    )  # rows that nobody came for in time, by encoded topic
-    sent_again: int = 0  # rows that a lost connection made go out once more: they may have been taken twice
-
-    @classmethod
-    def total(cls, messages: Sequence[WriterCommitMessage | None]) -> Written:
-        """Return what became of the rows of all partitions; of those that failed nothing is known."""
-        parts = [message for message in messages if isinstance(message, cls)]
-        missed: Counter[bytes] = Counter()
-        for part in parts:
-            missed += part.missed
-        return cls(sum(part.taken for part in parts), missed, sum(part.sent_again for part in parts))
-
-
-class Plan:
-    """What the options of a write say, checked. It goes to every task."""
-
-    def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
-        """Raises ConfigError for an option, or a column, that is not allowed."""
-        known = Options.parse(options, OPTIONS)
-        self._address = known.text(ADDRESS, DEFAULT_ADDRESS)
-        self.settings()  # raises what is wrong with them here, and not only in a task
-        self.timeout_ms = round(known.milliseconds("timeoutMs", round(DEFAULT_TIMEOUT_S * 1000)) * 1000)
-        self.on_timeout = known.one_of("onTimeout", (FAIL, COUNT, DROP), FAIL)
-        self.window = known.whole("maxInFlight", IN_FLIGHT, 1, MOST)
-        self.has_ids = known.truth("dedup", False)
-        topic = known.text("topic") or None
-        if topic is not None and known.has("topicColumn"):
-            raise ConfigError("the options 'topic' and 'topicColumn' say both where rows go; give one of them")
-        self.encoder = Encoder(schema, topic=topic, topic_column=known.text("topicColumn", "topic"))
-        if self.has_ids:
-            self.encoder.check_ids()
-
-    def settings(self) -> Settings:
-        """Return where the nodes are, and what they are told of us. Raises ConfigError."""
-        return settings(self._address, name=NAME)
-
-    def write(self, batches: Iterator[pyarrow.RecordBatch], place: str) -> Written:
-        """Send the rows of one partition; its ids begin with `place`. Raises as Sender.send() does."""
-        ids = Ids(place) if self.has_ids else None
-        is_fatal = self.on_timeout == FAIL
-        with Sender(self.settings(), self.timeout_ms, self.window, missed_is_fatal=is_fatal) as sender:
-            for batch in batches:
-                sender.send(self.encoder.messages(batch, ids))
-            sender.finish()
-            flight = sender.flight
-            return Written(flight.handed_over, flight.missed, flight.issued_again)
-
-    def report(self, messages: Sequence[WriterCommitMessage | None], what: str) -> None:
-        """Say in the driver's log what did not go as it should."""
-        written = Written.total(messages)
-        if written.missed:
-            level = logging.WARNING if self.on_timeout == COUNT else logging.INFO
-            log.log(level, "%s: nobody came for %s; %s were taken", what, told(written.missed), f"{written.taken:,}")
-        if written.sent_again:
-            text = "%s: %s rows were sent again after a connection was lost, and may have been taken twice"
-            log.warning(text, what, f"{written.sent_again:,}")
 
 
 class TableWriter(DataSourceArrowWriter):
@@ -114,14 +32,14 @@ class TableWriter(DataSourceArrowWriter):
         """Raises ConfigError for an option, or a column, that is not allowed, and if it is to overwrite."""
         if overwrite:
             raise ConfigError('a topic keeps nothing that could be overwritten; use .mode("append")')
-        self._plan = Plan(schema, options)
+        self._writing = Writing(schema, options)
         self._name = uuid.uuid4().hex  # the same for every attempt of every task of this write
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> Written:
-        return self._plan.write(iterator, f"{self._name}/{_task().partitionId()}")
+        return self._writing.write(iterator, f"{self._name}/{_task().partitionId()}")
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        self._plan.report(messages, "write to skywalker")
+        self._writing.report(messages, "write to skywalker")
 
 
 class TableStreamWriter(DataSourceStreamArrowWriter):
@@ -129,15 +47,15 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
         """Raises ConfigError for an option, or a column, that is not allowed."""
-        self._plan = Plan(schema, options)
+        self._writing = Writing(schema, options)
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> Written:
         task = _task()
         place = f"{task.getLocalProperty(QUERY)}/{task.getLocalProperty(BATCH)}/{task.partitionId()}"
-        return self._plan.write(iterator, place)
+        return self._writing.write(iterator, place)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        self._plan.report(messages, f"batch {batchId} to skywalker")
+        self._writing.report(messages, f"batch {batchId} to skywalker")
 
 
 def _task() -> TaskContext:

@@ -82,6 +82,12 @@ def test_every_record_of_every_file_comes_once_however_it_is_divided(spark: Spar
         assert frame.rdd.getNumPartitions() == -(-103 // size)
 
 
+def test_a_file_can_be_read_alone(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path, header(), numbered(1))
+    path = put(tmp_path, header(worker=1), numbered(2, 3), is_open=True)
+    assert numbers_in(loaded(spark, path)) == [2, 3]
+
+
 def test_some_columns_can_be_asked_for_alone_and_in_any_order(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path, header(), records(3, method=1, token=np.array([5, 6, 7])))
     few = spark.read.format(FORMAT).schema("method STRING, token BIGINT").load(str(tmp_path))

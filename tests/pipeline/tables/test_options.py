@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skywalker.errors import ConfigError
-from skywalker.pipeline.tables.options import Options
+from skywalker.pipeline.options import Options
 from skywalker.pipeline.tables.reading import Reading
 
 KNOWN = ("address", "rowsPerBatch", "failOnDataLoss")

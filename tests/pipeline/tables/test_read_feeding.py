@@ -13,8 +13,9 @@ import skywalker
 from skywalker import embedding
 from skywalker.clients.blocking import Client
 from skywalker.errors import BadTopic, ConfigError, Unreachable
+from skywalker.pipeline.losses import DataLossError
 from skywalker.pipeline.tables import receiving
-from skywalker.pipeline.tables.feeding import AHEAD, DataLossError, Feed
+from skywalker.pipeline.tables.feeding import AHEAD, Feed
 from skywalker.pipeline.tables.reading import Reading
 from skywalker.pipeline.tables.spool import Spool
 from tests.helpers import eventually, time_factor
@@ -119,7 +120,9 @@ def test_a_subscription_is_read_whether_spark_asks_or_not(feed: Callable[..., Fe
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_an_interrupted_subscription_is_an_error_unless_loss_is_allowed(fails: bool) -> None:
+def test_an_interrupted_subscription_is_an_error_unless_loss_is_allowed_and_then_is_told_once(
+    fails: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     with contextlib.ExitStack() as stack:
         node = stack.enter_context(skywalker.embedded(workers=1))
         given = {"address": node.address, "topic": "t", "method": "subscribe", "failOnDataLoss": str(fails)}
@@ -137,6 +140,8 @@ def test_an_interrupted_subscription_is_an_error_unless_loss_is_allowed(fails: b
                 eventually(lambda: client.topic("t")["subscribers"] == 1, within=10)
                 client.send("t", 1)
                 assert by.await_rows(0, 1, 5) == 1
+            (warning,) = caplog.records
+            assert "the subscription to t was interrupted" in warning.message
 
 
 def test_what_the_node_refuses_ends_the_stream(feed: Callable[..., Feed], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ import pytest
 import skywalker
 import skywalker.pubsub
 from skywalker import embedding
+from skywalker.clients import silence
 from skywalker.clients.blocking import Client
 from skywalker.errors import RemoteProtocolError, Unreachable
 from skywalker.pipeline.tables import receiving, slots
@@ -209,7 +210,7 @@ def test_nothing_is_lost_while_topics_move_between_nodes_and_the_readers_own_is_
             cluster.revive(third)
             eventually(cluster.is_settled, within=SETTLE_S)
             feed.pump(300)
-            home = next(node for node in cluster.nodes if str(feed.by._dialer.address) == node.address)
+            home = next(node for node in cluster.nodes if str(feed.by._finder.address) == node.address)
             home.kill()
             feed.pump(300)
             assert feed.by.counts.connections >= 2
@@ -267,7 +268,7 @@ class Feed:
 
 
 def test_a_node_that_hangs_is_left_and_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiving, "PING_S", 0.3)
+    monkeypatch.setattr(silence, "PROBE_S", 0.3)
     with skywalker.embedded(workers=1) as node, receiver(node, "hang") as by:
         (worker,) = node.worker_pids()
         os.kill(worker, signal.SIGSTOP)
@@ -295,8 +296,8 @@ def test_a_node_without_acknowledgements_is_refused_by_name() -> None:
 
         thread = threading.Thread(target=answer)
         thread.start()
-        with receiver(address, "t") as by, pytest.raises(RemoteProtocolError, match=f"{address} knows no acknowledg"):
-            by.receive(5, 1)
+        with pytest.raises(RemoteProtocolError, match=f"{address} knows no acknowledg"), receiver(address, "t"):
+            pass
         thread.join()
 
 

@@ -21,9 +21,9 @@ from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
 from skywalker.embedding import Node, embedded, start
 from skywalker.errors import BadFrame, Busy, TimedOut, TooLarge, Unreachable
 from skywalker.limits import MAX_FRAME
-from skywalker.pipeline.tables import sending
+from skywalker.pipeline.tables import finding, sending
 from skywalker.pipeline.tables.sending import Sender
-from skywalker.pipeline.tables.writer import Plan
+from skywalker.pipeline.tables.writing import Writing
 from skywalker.wire import values
 from tests.clients.scripted import ScriptedNode, error
 from tests.helpers import eventually, time_factor
@@ -207,7 +207,7 @@ def _see_two(junction: Client) -> None:
 
 def _be_at(sends: Sender, wanted: Node, other: Node) -> None:
     """Have the sender be connected to one of two nodes, if need be by a stop of the other that it thinks is lost."""
-    address = sends._dialer.address
+    address = sends._finder.address
     assert address is not None
     if address.port != wanted.port:
         assert address.port == other.port
@@ -299,7 +299,7 @@ def test_with_no_node_at_all_the_error_names_the_address(monkeypatch: pytest.Mon
 
 def test_what_is_no_node_is_said_to_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "CONNECT_TIMEOUT_S", 0.5 * time_factor())
-    monkeypatch.setattr(sending, "HELLO_S", 0.2 * time_factor())
+    monkeypatch.setattr(finding, "HELLO_S", 0.2 * time_factor())
     with ScriptedNode() as silent, pytest.raises(Unreachable, match="does not answer :hello"):
         sender(silent.address).__enter__()
 
@@ -309,8 +309,8 @@ def test_the_node_is_told_who_writes() -> None:
         greeted: list[Any] = []
         scripted = threading.Thread(target=lambda: greeted.append(_greet(node)), daemon=True)
         scripted.start()
-        plan = Plan(StructType([StructField("n", LongType())]), {"address": node.address, "topic": "t"})
-        assert plan.write(iter([]), "w/0").taken == 0
+        writing = Writing(StructType([StructField("n", LongType())]), {"address": node.address, "topic": "t"})
+        assert writing.write(iter([]), "w/0").taken == 0
         scripted.join()
     assert greeted == [[":hello", None, {"name": "skywalker-spark", "ring": True}]]
 

@@ -1,4 +1,4 @@
-"""The options of a table as Spark hands them over: text by name, whatever case the name is in.
+"""The options of a read or a write as Spark hands them over: text by name, whatever case the name is in.
 
 A reader or a writer says once which names it knows; after that each option is read as the type
 it has. Whatever is wrong is a ConfigError that names the option, what it was given and what is
@@ -12,12 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
-from skywalker.errors import ConfigError, LocalProtocolError
-from skywalker.limits import MAX_FRAME, MAX_TIMEOUT_MS
-
-ADDRESS: Final = "address"
-"""Where the nodes are, as skywalker.connect() takes it: a list of hosts, silk://, dns:// or consul://."""
+from skywalker.errors import ConfigError
+from skywalker.limits import MAX_TIMEOUT_MS
 
 SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
 """What Spark adds to a stream's options for itself, in lower case."""
@@ -88,26 +84,6 @@ class Options:
     def wrong(self, name: str, allowed: str) -> ConfigError:
         """Return the error that says that an option is not what is allowed."""
         return ConfigError(f"option {name!r} is {self._texts.get(name.lower(), '')!r}; it must be {allowed}")
-
-
-def settings(address: str, *, name: str, ack: bool = False) -> Settings:
-    """Return how to get to the nodes at the option `address`, over one connection, and call ourselves `name` there.
-
-    With `ack`, a sender hears True only once its value was acknowledged. Raises ConfigError for what is no address.
-    """
-    try:
-        return Settings.of(
-            address,
-            dialect="current",
-            timeout_value=CLOJURE_KEYWORD,
-            name=name,
-            ack=ack,
-            token=None,
-            max_frame=MAX_FRAME,
-            direct=False,
-        )
-    except LocalProtocolError as error:
-        raise ConfigError(f"option {ADDRESS!r}: {error}") from error
 
 
 def _instead(unknown: str, names: Mapping[str, str]) -> str:

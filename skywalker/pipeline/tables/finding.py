@@ -1,0 +1,152 @@
+"""Finds a node to be connected to, and when that is lost another: for readers and for writers."""
+
+from __future__ import annotations
+
+import random
+import select
+import socket
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from skywalker import backoff
+from skywalker.address import Address
+from skywalker.clients.connection import wait_for
+from skywalker.clients.dialer import Dialer
+from skywalker.clients.homes import Homes
+from skywalker.clients.settings import Settings
+from skywalker.dialling import cause_of
+from skywalker.errors import RemoteProtocolError, Unreachable
+from skywalker.wire import values
+from skywalker.wire.frames import split
+from skywalker.wire.junction import HELLO, NIL, frame, refusal
+
+HELLO_S: Final = 2.0
+"""Seconds that a node has to say who it is, after which another is tried."""
+
+_SIZE_BYTES: Final = 2
+"""Of a frame, before it."""
+
+
+class Finder:
+    """Dials and greets nodes, a step at a time, and hands over connections. Not for use by two threads at a time."""
+
+    def __init__(self, settings: Settings, *, needs_ack: bool = False) -> None:
+        """Find nodes of which we know by `settings`, and with `needs_ack` no others than know acknowledgements."""
+        self._where = settings.where
+        self._needs_ack = needs_ack
+        self._hello = frame(HELLO, NIL, values.pack({**(settings.hello or {}), "ring": True}))
+        self._homes = Homes()
+        self._dialer = Dialer(settings, self._homes)
+        self._greeted: socket.socket | None = None  # has yet to answer
+        self._answer = b""
+        self._answer_by = 0.0
+        self._failures = 0  # connections and attempts lost in a row
+        self.cause = ""
+        """Why the last connection was lost, or could not be made."""
+
+    @property
+    def address(self) -> Address | None:
+        """The node that was found, or is tried."""
+        return self._dialer.address
+
+    def learn(self, members: Iterable[Address]) -> None:
+        """These are the nodes of the cluster."""
+        self._homes.learn(members)
+
+    def find(self, patience_s: float) -> socket.socket:
+        """Return a connection to a node. Raises Unreachable if there is none after so long, or as advance() does."""
+        deadline = time.monotonic() + patience_s
+        while (found := self.advance(deadline)) is None:
+            if time.monotonic() >= deadline:
+                raise self.unreachable()
+        return found
+
+    def advance(self, until: float) -> socket.socket | None:
+        """Go on, to `until` at most; return the connection once there is one, to a node that knows us.
+
+        Raises RequestError if a node refuses us for good, RemoteProtocolError if it knows no acknowledgements.
+        """
+        try:
+            if self._greeted is None:
+                self._greeted = self._dialer.advance(until)
+                if self._greeted is None:
+                    return None
+                self._answer, self._answer_by = b"", time.monotonic() + HELLO_S
+                self._greeted.sendall(self._hello)
+            if not self._hear(self._greeted, until):
+                return None
+            self._judge()
+        except (OSError, ValueError) as error:  # what answers may be anything
+            self.lost(cause_of(error))
+            return None
+        found, self._greeted = self._greeted, None
+        self._homes.settle()
+        return found
+
+    def works(self) -> None:
+        """The node that was found does what it is for: if it is lost, that is the first failure in a row."""
+        self._failures = 0
+
+    def lost(self, cause: str) -> None:
+        """The node is of no use, or not any more: look elsewhere first, and after a pause."""
+        self._drop()
+        self.cause = cause
+        self._homes.avoid(self._dialer.address)
+        self._dialer.pause(backoff.delay(self._failures, random.random()))
+        self._failures += 1
+
+    def unreachable(self) -> Unreachable:
+        """Return the error that says that there is no node."""
+        return Unreachable(f"no node reachable at {self._where}: {self.cause or self._dialer.cause}")
+
+    def close(self) -> None:
+        """Stop looking."""
+        self._drop()
+        self._dialer.interrupt()
+        self._dialer.close()
+
+    def _drop(self) -> None:
+        if self._greeted is not None:
+            self._greeted.close()
+            self._greeted = None
+
+    def _hear(self, sock: socket.socket, until: float) -> bool:
+        """Take what is answered to :hello, to `until` at most, and nothing behind it; whether that is all of it.
+
+        Raises OSError if it takes too long.
+        """
+        while missing := self._missing():
+            if not wait_for(sock.fileno(), select.POLLIN, max(0.0, min(until, self._answer_by) - time.monotonic())):
+                if time.monotonic() >= self._answer_by:
+                    raise ConnectionError(f"the node at {self.address} does not answer :hello")
+                return False
+            data = sock.recv(missing)
+            if not data:
+                raise ConnectionResetError("the node closed the connection")
+            self._answer += data
+        return True
+
+    def _missing(self) -> int:
+        """Return how many bytes there must still be, as far as is known."""
+        if len(self._answer) < _SIZE_BYTES:
+            return _SIZE_BYTES - len(self._answer)
+        return _SIZE_BYTES + int.from_bytes(self._answer[:_SIZE_BYTES], "big") - len(self._answer)
+
+    def _judge(self) -> None:
+        """Look at the answer. Raises OSError if another node may do, and what advance() does."""
+        match split(self._answer)[0]:
+            case [[method, _, packed]] if method == HELLO:
+                greeting = values.unpack(packed)
+            case _:
+                raise ConnectionError(f"what is at {self.address} does not answer :hello as a node does")
+        error = refusal(greeting)
+        if error is not None and error.retryable:
+            raise ConnectionError(str(error))
+        if error is not None:
+            raise error
+        match greeting:
+            case {"extensions": [*extensions]} if "ack" in extensions:
+                pass
+            case _ if self._needs_ack:
+                raise RemoteProtocolError(f"the node at {self.address} knows no acknowledgements")
