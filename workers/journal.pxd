@@ -10,8 +10,9 @@ cdef Py_ssize_t PAGE_RECORDS
 cdef class Journal:
     cdef object _alarm
     cdef unsigned int _connections
-    cdef Py_ssize_t _every
-    cdef Py_ssize_t _skipped
+    cdef unsigned long long _dice
+    cdef unsigned long long _every
+    cdef unsigned long long _gap
     cdef set _named
     cdef Py_ssize_t _named_bytes
     cdef double _now
@@ -21,6 +22,7 @@ cdef class Journal:
     cdef object _writer
 
     cpdef look_at_the_clock(self)
+    cdef _set_gap(self)
     @cython.locals(now=double, recorder=Recorder)
     cpdef add(self, bytes topic, double since, Py_ssize_t size, unsigned int connection, unsigned int codes)
     @cython.locals(recorder=Recorder)

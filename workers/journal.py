@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from time import monotonic
 from typing import Final
 
@@ -27,17 +28,19 @@ MAX_CONNECTIONS: Final = 2**32
 
 
 class Journal:
-    """Records every so many-th call. Costs a worker that keeps none a look at a pointer."""
+    """Records every so many-th call, on average. Costs a worker that keeps none a look at a pointer."""
 
     __slots__ = (
-        "_alarm", "_connections", "_every", "_named", "_named_bytes", "_now", "_recorder", "_skipped", "_tokens",
+        "_alarm", "_connections", "_dice", "_every", "_gap", "_named", "_named_bytes", "_now", "_recorder", "_tokens",
         "_turn", "_writer",
     )  # fmt: skip
 
     def __init__(self, writer: Writer, every: int, turn: Turn) -> None:
         self._writer = writer
         self._every = every
-        self._skipped = 0
+        self._dice = random.getrandbits(32)
+        self._gap = 0  # calls that are not recorded until one is
+        self._set_gap()
         self._turn = turn
         self._now = 0.0
         self._recorder: Recorder = Page()
@@ -63,10 +66,10 @@ class Journal:
 
     def add(self, topic: bytes, since: float, size: int, connection: int, codes: int) -> None:
         """Record a call that was just answered, unless its turn to be sampled has not come: see Recorder.add()."""
-        self._skipped += 1
-        if self._skipped < self._every:
+        if self._gap:
+            self._gap -= 1
             return
-        self._skipped = 0
+        self._set_gap()
         token = self._tokens.get(topic)
         if token is None:
             token = self._meet(topic)
@@ -77,6 +80,11 @@ class Journal:
             self._hand_over()
         elif recorder.count == 1:
             self._alarm.set(self._turn, now + PAGE_S)
+
+    def _set_gap(self) -> None:
+        """Choose how many calls to leave out, at random: at even distances one might meet only the sends of pairs."""
+        self._dice = (self._dice * 1664525 + 1013904223) & 0xFFFFFFFF
+        self._gap = self._dice * (2 * self._every - 1) >> 32
 
     def _meet(self, topic: bytes) -> int:
         """Return the token of a topic, which is named if it is new."""

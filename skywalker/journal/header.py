@@ -50,7 +50,7 @@ class Header:
     clock_ns: int  # ns from the zero of the monotonic clock to that of Unix time, when the file was begun
     opened_ns: int  # Unix time at which it was
     sample: int = 1  # every record stands for so many calls
-    dropped: int = 0  # records that the disk did not take, since the segment before was begun
+    dropped: int = 0  # records that the disk did not take since the segment before was complete; known once this one is
 
     @property
     def origin(self) -> Origin:

@@ -43,21 +43,24 @@ class Segment:
 
     def __init__(self, directory: Path, header: Header) -> None:
         """Begin it. Raises OSError."""
-        directory.mkdir(parents=True, exist_ok=True)
+        self._header = header
         writer = writer_of(header.node, header.worker)
         suffix = f".{header.kind}{OPEN if header.kind == CALLS else ''}"
         # Also where the clock was set back: readers take what is behind the last for new, and nothing before it.
         after = [file.opened + 1 for file in files(directory) if file.writer == writer]
         opened = max([header.opened_ns // 1000, *after])
         self.path = directory / f"{writer}-{opened:016d}{suffix}"
-        self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
         self.size = 0
+        # Under its name only once it is locked, or somebody might think that its writer has died.
+        beside = directory / f".{self.path.name}"
+        self._fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.write(header.pack())
+            beside.rename(self.path)
         except OSError:
             os.close(self._fd)
-            self.path.unlink(missing_ok=True)
+            beside.unlink(missing_ok=True)
             raise
 
     def write(self, data: bytes | memoryview, unit: int = 0) -> None:
@@ -78,10 +81,12 @@ class Segment:
         finally:
             self.size = end
 
-    def close(self) -> None:
-        """End it. Raises OSError if it cannot be renamed."""
+    def close(self, dropped: int) -> None:
+        """End it, and say how many records are missing. Raises OSError if it cannot be renamed."""
         try:
-            if self.size <= HEADER_BYTES:
+            if dropped:
+                os.pwrite(self._fd, dataclasses.replace(self._header, dropped=dropped).pack(), 0)
+            if self.size <= HEADER_BYTES and not dropped:
                 self.path.unlink(missing_ok=True)
             elif self.path.suffix == OPEN:
                 self.path.rename(self.path.with_suffix(""))
@@ -119,21 +124,24 @@ def files(directory: Path) -> list[File]:
     return sorted(found, key=lambda file: (file.opened, file.path.name))
 
 
-def take_over(directory: Path, writer: str) -> None:
-    """End the segments that a writer of this name left when it was killed. Raises OSError."""
+def complete(directory: Path) -> None:
+    """End the segments of writers that died, whoever they were. Raises OSError."""
     for file in files(directory):
-        if file.writer == writer and file.is_open:
-            with _locked(file.path) as is_left:
+        if file.is_open:
+            with contextlib.suppress(FileNotFoundError), _locked(file.path) as is_left:
                 if is_left:
                     file.path.rename(file.path.with_suffix(""))
 
 
-def give_up(directory: Path, keep_bytes: int) -> None:
-    """Delete the oldest of what is complete until the rest is small enough. Raises OSError."""
+def prune(directory: Path, keep_bytes: int) -> None:
+    """Delete the oldest complete segments until the rest is small enough. Raises OSError.
+
+    Names are not counted. They go once nothing is left of the writer that knew them.
+    """
     sizes: dict[File, int] = {}
     for file in files(directory):
         with contextlib.suppress(FileNotFoundError):
-            sizes[file] = file.path.stat().st_size
+            sizes[file] = file.path.stat().st_size if file.kind == CALLS else 0
     surplus = sum(sizes.values()) - keep_bytes
     for file in [*sizes]:
         if surplus <= 0:
@@ -142,7 +150,6 @@ def give_up(directory: Path, keep_bytes: int) -> None:
             file.path.unlink(missing_ok=True)
             surplus -= sizes.pop(file)
     for file in [*sizes]:
-        # Names are of use as long as there are records of the same life.
         if file.kind == NAMES and not any(each.writer == file.writer and each.kind == CALLS for each in sizes):
             with contextlib.suppress(FileNotFoundError), _locked(file.path) as is_left:
                 if is_left:

@@ -20,7 +20,7 @@ from skywalker.journal import names
 from skywalker.journal.header import CALLS, NAMES, Header, Origin
 from skywalker.journal.record import RECORD_BYTES
 from skywalker.journal.recorder import PAGE_BYTES
-from skywalker.journal.segments import Segment, give_up, now, take_over, writer_of
+from skywalker.journal.segments import Segment, complete, now, prune
 from skywalker.journal.settings import JournalSettings
 
 MAX_PAGES: Final = 64
@@ -66,6 +66,9 @@ class Writer:
         self._names: Segment | None = None
         self._rotate_at = 0.0
         self._is_failing = False
+        self._unwritten: list[bytes] = []  # names that the disk did not take
+        self._handed_over = 0  # pages, counted by who has them
+        self._taken = 0  # and by the thread
         # Records that were lost: counted by who has them, and by the thread.
         self._overrun = 0
         self._refused = 0
@@ -83,9 +86,10 @@ class Writer:
 
     def write(self, page: bytearray, count: int) -> bytearray:
         """Take a page with so many records; return another for the next ones. Never waits."""
-        if self._waiting.qsize() >= MAX_PAGES:
+        if self._handed_over - self._taken >= MAX_PAGES:
             self._overrun += count
             return page
+        self._handed_over += 1
         self._waiting.put(_Page(page, count))
         try:
             return self._free.get_nowait()
@@ -111,9 +115,8 @@ class Writer:
         # They are for who has the work, and looks for them.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
-            take_over(self._settings.directory, writer_of(self._origin.node, self._origin.worker))
-        except FileNotFoundError:
-            pass  # nobody wrote here before
+            self._settings.directory.mkdir(parents=True, exist_ok=True)
+            complete(self._settings.directory)
         except OSError as error:
             self._failed(error)
         while True:
@@ -125,9 +128,13 @@ class Writer:
             match item:
                 case _Page(page, count):
                     self._write_page(page, count)
+                    self._taken += 1
                     self._free.put(page)
+                    if self._unwritten and not self._is_failing:
+                        self._write_names()
                 case _Name(token, topic):
-                    self._write_name(names.pack(token, topic))
+                    self._unwritten.append(names.pack(token, topic))
+                    self._write_names()
                 case _Ring(version):
                     self._end_calls()
                     self._ring = version
@@ -146,9 +153,7 @@ class Writer:
         written = 0
         try:
             if self._calls is None:
-                header = self._header(CALLS)
-                self._calls = Segment(self._settings.directory, header)
-                self._on_record += header.dropped
+                self._calls = Segment(self._settings.directory, self._header(CALLS))
                 self._rotate_at = time.monotonic() + self._settings.rotate_s
             before = self._calls.size
             try:
@@ -161,34 +166,38 @@ class Writer:
         else:
             self._succeeded()
 
-    def _write_name(self, entry: bytes) -> None:
+    def _write_names(self) -> None:
         try:
             if self._names is None:
                 self._names = Segment(self._settings.directory, self._header(NAMES))
-            self._names.write(entry)
+            self._names.write(b"".join(self._unwritten))
         except OSError as error:
             self._failed(error)
+        else:
+            self._unwritten = []
 
     def _end_calls(self) -> None:
         segment, self._calls = self._calls, None
         if segment is not None:
             try:
-                segment.close()
-                give_up(self._settings.directory, self._settings.keep_bytes)
+                dropped = self.dropped - self._on_record
+                self._on_record += dropped
+                segment.close(dropped)
+                complete(self._settings.directory)
+                prune(self._settings.directory, self._settings.keep_bytes)
             except OSError as error:
                 self._failed(error)
 
     def _end(self) -> None:
         self._end_calls()
         if self._names is not None:
-            self._names.close()
+            self._names.close(0)
         if self.dropped > self._told:
             self._warn("journal-ended", directory=self._settings.directory, dropped=self.dropped)
 
     def _header(self, kind: str) -> Header:
         unix, clock = now()
-        dropped = self.dropped - self._on_record if kind == CALLS else 0
-        return Header(kind, *self._origin, self._ring, clock, unix, self._settings.sample, dropped)
+        return Header(kind, *self._origin, self._ring, clock, unix, self._settings.sample)
 
     def _failed(self, error: OSError) -> None:
         """Say so, once until it goes on."""

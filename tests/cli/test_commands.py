@@ -26,8 +26,11 @@ COMMANDS = [
     "silk",
     "ring",
     "route",
+    "journal",
+    "pipeline",
     "demo",
     "demo-cluster",
+    "demo-pipeline",
 ]
 
 

@@ -163,13 +163,17 @@ def test_topics_have_their_names(node: Node, connect: Clients, topic: str, kept:
     eventually(lambda: tokens.items() <= names_in(kept[1]).items())
 
 
-def test_every_nth_call_is_recorded(tmp_path: Path, topic: str) -> None:
-    with running(workers=1, journal=str(tmp_path), journal_sample="1/7") as node, clients_of(node.address) as connect:
-        client = connect(worker=0)
-        for id in range(700):
-            client.ask(":recv!", id, 0, topic)
-    assert len(calls_in(tmp_path)) == 100
-    assert {header_of(path)["sample"] for path in tmp_path.iterdir()} == {7}
+def test_a_sample_is_one_of_all_calls_and_not_of_every_second_one(tmp_path: Path, topic: str) -> None:
+    with running(workers=1, journal=str(tmp_path), journal_sample="1/8") as node, clients_of(node.address) as connect:
+        receiver, sender = connect(worker=0), connect(worker=0)
+        for id in range(2000):  # in turns, as programs call
+            receiver.call(":recv!", id, 60_000, topic)
+            sender.call(":send!", id, 60_000, topic, id)
+            receiver.reply()
+            sender.reply()
+    counts = Counter(record.method for record in calls_in(tmp_path))
+    assert all(150 < counts[method] < 350 for method in ("send", "recv")), counts
+    assert {header_of(path)["sample"] for path in tmp_path.iterdir()} == {8}
 
 
 def test_the_end_of_a_node_completes_its_journal(tmp_path: Path, topic: str) -> None:
