@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -34,6 +35,9 @@ DRAIN_S: Final = 0.2
 GRACE_S: Final = 5.0
 """Seconds for the node to end after it was told to, beyond its drain time; then it is told again, then killed."""
 
+
+WORKER: Final = re.compile(r"skywalker-\d+")
+"""What the processes of workers call themselves."""
 
 AGENT: Final = "skywalker-agent"
 """What the process of a node that is no worker calls itself."""
@@ -181,5 +185,7 @@ def _children(parent: int) -> Iterator[int]:
             # PID (NAME) STATE PPID ...: the name may hold anything, so what follows the last parenthesis counts.
             head, _, tail = stat.read_text(errors="replace").rpartition(")")
             state, ppid = tail.split()[:2]
-            if int(ppid) == parent and state not in "ZX" and not head.endswith(AGENT):
+            # By name, since one that was just forked is nothing yet.
+            is_worker = WORKER.fullmatch(head.partition("(")[2])
+            if int(ppid) == parent and state not in "ZX" and is_worker:
                 yield int(stat.parent.name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from io import FileIO
 from pathlib import Path
@@ -94,15 +95,20 @@ def look(paths: Iterable[Path]) -> Journal:
     no problem. Raises ConfigError for a path that is not there, or may not be looked at.
     """
     journal = Journal()
+    known: set[Path] = set()  # each counts once, however often it is named
     for path in paths:
         try:
-            if path.is_dir():
-                for file in files(path):
+            is_directory = path.is_dir()
+            for each in [file.path for file in files(path)] if is_directory else [path]:
+                if (real := each.resolve()) in known:
+                    continue
+                known.add(real)
+                try:
+                    _look_at(each, journal)
+                except FileNotFoundError:
                     # Those of a journal that is kept short go at any time.
-                    with contextlib.suppress(FileNotFoundError):
-                        _look_at(file.path, journal)
-            else:
-                _look_at(path, journal)
+                    if not is_directory:
+                        raise
         except FileNotFoundError as error:
             raise ConfigError(f"there is no file or directory {str(path)!r}") from error
         except OSError as error:
@@ -126,7 +132,10 @@ def header_of(path: Path) -> tuple[Header | None, int]:
     Raises JournalError, which names the file, and OSError.
     """
     with open_file(path) as file:
-        size = os.fstat(file.fileno()).st_size
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise JournalError(f"{path}: it is no regular file")
+        size = status.st_size
         data = file.read(HEADER_BYTES)
         if (
             len(data) < HEADER_BYTES
@@ -153,8 +162,13 @@ def open_file(path: Path) -> FileIO:
     # It may be renamed between two tries.
     for name in (complete, complete.with_name(complete.name + OPEN)):
         with contextlib.suppress(FileNotFoundError):
-            return FileIO(name)
-    return FileIO(complete)
+            return FileIO(name, opener=_open)
+    return FileIO(complete, opener=_open)
+
+
+def _open(name: str, flags: int) -> int:
+    # To open a pipe would wait for who writes it.
+    return os.open(name, flags | os.O_NONBLOCK)
 
 
 def names_in(path: Path) -> tuple[Header | None, list[tuple[int, bytes]]]:
@@ -233,6 +247,11 @@ ALL: Final = Selection()
 def _look_at(path: Path, journal: Journal) -> None:
     try:
         header, size = header_of(path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        journal.problems.append(JournalError(f"{path}: {error.strerror}"))
+        return
     except JournalError as error:
         journal.problems.append(error)
         return

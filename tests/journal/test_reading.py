@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 
@@ -220,3 +221,18 @@ def test_a_selection_is_of_topics_and_times(tmp_path: Path) -> None:
     assert ended(Selection(token=5)) == [0, 2]
     assert ended(Selection(since=NOON + SECOND, until=NOON + 3 * SECOND)) == [1, 2]
     assert ended(Selection(since=NOON + SECOND, token=5)) == [2]
+
+
+def test_what_is_called_like_a_segment_and_is_no_file_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "red-w0-0000000000000001.calls").mkdir()
+    os.mkfifo(tmp_path / "red-w0-0000000000000002.calls")
+    put(tmp_path, header(), records(3))
+    found = look([tmp_path])
+    assert [segment.records for segment in found.segments] == [3]
+    assert len(found.problems) == 2
+
+
+def test_a_file_counts_once_however_often_it_is_named(tmp_path: Path) -> None:
+    path = put(tmp_path, header(), records(3))
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert len(look([tmp_path, path, tmp_path / "link"]).segments) == 1
