@@ -4,6 +4,7 @@ from skywalker.journal.recorder cimport Recorder
 from workers.turn cimport Turn
 
 
+cdef unsigned long long DICE
 cdef Py_ssize_t PAGE_RECORDS
 
 

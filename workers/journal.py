@@ -23,6 +23,9 @@ MAX_NAMED_BYTES: Final = 16 * 1024 * 1024
 PAGE_S: Final = 1.0
 """Seconds until a record is handed to the disk, if the page is not full before."""
 
+DICE: Final = 2**32
+"""Random numbers are below this: a linear congruential generator, of which the high bits are taken."""
+
 MAX_CONNECTIONS: Final = 2**32
 """Then numbers of connections begin anew."""
 
@@ -66,10 +69,11 @@ class Journal:
 
     def add(self, topic: bytes, since: float, size: int, connection: int, codes: int) -> None:
         """Record a call that was just answered, unless its turn to be sampled has not come: see Recorder.add()."""
-        if self._gap:
-            self._gap -= 1
-            return
-        self._set_gap()
+        if self._every > 1:
+            if self._gap:
+                self._gap -= 1
+                return
+            self._set_gap()
         token = self._tokens.get(topic)
         if token is None:
             token = self._meet(topic)
@@ -83,8 +87,8 @@ class Journal:
 
     def _set_gap(self) -> None:
         """Choose how many calls to leave out, at random: at even distances one might meet only the sends of pairs."""
-        self._dice = (self._dice * 1664525 + 1013904223) & 0xFFFFFFFF
-        self._gap = self._dice * (2 * self._every - 1) >> 32
+        self._dice = (self._dice * 1664525 + 1013904223) % DICE
+        self._gap = self._dice * (2 * self._every - 1) // DICE
 
     def _meet(self, topic: bytes) -> int:
         """Return the token of a topic, which is named if it is new."""
