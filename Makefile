@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo demo-cluster test lint format bench bench-save bench-compare chaos fuzz lock clean
+.PHONY: help setup tools demo demo-cluster demo-pipeline test lint format bench bench-save bench-compare chaos fuzz lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,10 @@ tools: ## Get what the tests need besides Python: Consul (into .tools), a DNS se
 
 demo: setup ## Start a node and stream a text file through it (FILE=path)
 	$(BIN)/skywalker demo $(if $(FILE),"$(FILE)") $(ARGS)
+
+demo-pipeline: setup ## Watch Spark study a node's traffic, and count words as they stream by (FILE=path)
+	@.ci/tools || true
+	$(BIN)/skywalker demo-pipeline $(if $(FILE),"$(FILE)") $(ARGS)
 
 demo-cluster: setup ## Watch a cluster while its nodes come and go (FILE=path)
 	PATH="$(CURDIR)/.tools/bin:$$PATH" $(BIN)/skywalker demo-cluster $(if $(FILE),"$(FILE)") $(ARGS)

@@ -42,6 +42,10 @@ class Options:
         """Whether the option was given, and is not empty."""
         return bool(self._texts.get(name.lower(), "").strip())
 
+    def is_blank(self, name: str) -> bool:
+        """Whether the option was given, and is empty."""
+        return name.lower() in self._texts and not self.has(name)
+
     def text(self, name: str, default: str = "") -> str:
         """Return the option as it was given, without the blanks around it; `default` if it is empty."""
         return self._texts.get(name.lower(), "").strip() or default

@@ -33,11 +33,14 @@ def local(app: str = "skywalker", cores: int | None = None, **conf: str) -> Spar
     if cores is not None and cores < 1:
         raise ConfigError(f"cores is {cores}; a local Spark needs at least 1, or None for all there are")
     _need_pyspark()
-    from pyspark.errors import PySparkRuntimeError
+    from pyspark.errors import PySparkImportError, PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     if SparkSession.getActiveSession() is not None or _made_elsewhere(conf):
-        return SparkSession.builder.config(map=dict(conf)).getOrCreate()
+        try:
+            return SparkSession.builder.config(map=dict(conf)).getOrCreate()
+        except PySparkImportError as error:
+            raise ConfigError(f"Spark Connect needs more ({error}): pip install 'pyspark[connect]'") from error
     java = _java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.config(

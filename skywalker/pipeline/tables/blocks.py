@@ -15,7 +15,8 @@ from typing import Final
 
 from skywalker.wire import values
 
-_HEADER: Final = struct.Struct("<3sBIIIQ")  # magic, state, bytes of the body, its CRC-32, rows, number
+_HEADER: Final = struct.Struct("<3sBIIIQ")  # magic, state, bytes of the body, CRC-32, rows, number
+_COUNTS: Final = struct.Struct("<IQ")  # the end of a header, which the checksum is of besides the body
 HEADER_BYTES: Final = _HEADER.size
 STATE_AT: Final = 3
 """Where in a header the state is."""
@@ -49,16 +50,37 @@ def pack(first: int, groups: Mapping[str, Sequence[bytes]]) -> bytes:
         parts += (values.pack(topic), values.pack(len(found)), *found)
     body = b"".join(parts)
     rows = sum(map(len, groups.values()))
-    return _HEADER.pack(_MAGIC, OPEN, len(body), zlib.crc32(body), rows, first) + body
+    return _HEADER.pack(_MAGIC, OPEN, len(body), _checksum(body, rows, first), rows, first) + body
 
 
-def scan(data: bytes | memoryview) -> Iterator[Block]:
-    """Find the whole blocks at the beginning of `data`; what follows them was torn, or never written."""
-    begin = 0
+def _checksum(body: bytes | memoryview, rows: int, first: int) -> int:
+    return zlib.crc32(body, zlib.crc32(_COUNTS.pack(rows, first)))
+
+
+def scan(data: bytes | memoryview, begin: int = 0) -> Iterator[Block]:
+    """Find the whole blocks from `begin` on; what follows them was torn, or damaged, or never written."""
     while len(data) - begin >= HEADER_BYTES:
         magic, state, size, checksum, rows, first = _HEADER.unpack_from(data, begin)
         end = begin + HEADER_BYTES + size
-        if magic != _MAGIC or end > len(data) or zlib.crc32(data[begin + HEADER_BYTES : end]) != checksum:
+        if magic != _MAGIC or end > len(data) or _checksum(data[begin + HEADER_BYTES : end], rows, first) != checksum:
             return
-        yield Block(first, rows, begin, end, state == SEALED)
+        yield Block(first, rows, begin, end, state != OPEN)
         begin = end
+
+
+def runs(data: bytes) -> Iterator[list[Block]]:
+    """Find all whole blocks of a file, also those behind what is damaged: each run is without a gap."""
+    begin = 0
+    while begin != -1:
+        run = list(scan(data, begin))
+        if run:
+            yield run
+        begin = data.find(_MAGIC, run[-1].end if run else begin + 1)
+
+
+def is_torn(rest: bytes) -> bool:
+    """Whether the last bytes of a file are a block whose writing was cut short, so that it was never relied on."""
+    if len(rest) < HEADER_BYTES:
+        return _MAGIC.startswith(rest[: len(_MAGIC)])
+    magic, state, size, *_ = _HEADER.unpack_from(rest)
+    return bool(magic == _MAGIC and state == OPEN and HEADER_BYTES + size > len(rest))

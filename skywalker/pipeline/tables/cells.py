@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -20,6 +21,9 @@ from skywalker.errors import ConfigError
 Convert = Callable[[Any], Any]
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)  # Python's Decimal takes more
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)  # and its date takes weeks
 
 _INTEGERS: Final[dict[type[types.DataType], int]] = {
     types.ByteType: 8,
@@ -51,7 +55,7 @@ def exact_types(of: types.DataType) -> frozenset[type] | None:
     return None
 
 
-def converter(of: types.DataType, where: str) -> Convert:
+def converter(of: types.DataType, where: str, *, nullable: bool = True) -> Convert:
     """Return what turns a value into one that Arrow takes for a column of a type, and raises MisfitError if it can't.
 
     Raises ConfigError, naming the column `where` it is, for a type that no message has a form for.
@@ -59,7 +63,7 @@ def converter(of: types.DataType, where: str) -> Convert:
     inner = _scalar(of) or _container(of, where)
     if inner is None:
         raise ConfigError(f"column {where}: messages hold nothing of type {of.simpleString()}; read it as STRING")
-    return lambda value: None if value is None else inner(value)
+    return (lambda value: None if value is None else inner(value)) if nullable else lambda value: inner(_present(value))
 
 
 def _scalar(of: types.DataType) -> Convert | None:
@@ -83,13 +87,19 @@ def _scalar(of: types.DataType) -> Convert | None:
 
 def _container(of: types.DataType, where: str) -> Convert | None:
     if isinstance(of, types.ArrayType):
-        element = converter(of.elementType, f"{where}.element")
+        element = converter(of.elementType, f"{where}.element", nullable=of.containsNull)
         return lambda value: [element(each) for each in _of(value, list)]
     if isinstance(of, types.MapType):
-        key, item = converter(of.keyType, f"{where}.key"), converter(of.valueType, f"{where}.value")
-        return lambda value: [(_present(key(name)), item(each)) for name, each in _of(value, dict).items()]
+        key = converter(of.keyType, f"{where}.key", nullable=False)
+        item = converter(of.valueType, f"{where}.value", nullable=of.valueContainsNull)
+        return lambda value: [(key(name), item(each)) for name, each in _of(value, dict).items()]
     if isinstance(of, types.StructType):
-        fields = [(field.name, converter(field.dataType, f"{where}.{field.name}")) for field in of.fields]
+        if len({*of.names}) < len(of.names):
+            raise ConfigError(f"column {where} has two fields of one name, of {', '.join(of.names)}; rename one")
+        fields = [
+            (field.name, converter(field.dataType, f"{where}.{field.name}", nullable=field.nullable))
+            for field in of.fields
+        ]
         return lambda value: {name: convert(_of(value, dict).get(name)) for name, convert in fields}
     return None
 
@@ -146,12 +156,12 @@ def _binary(value: Any) -> bytes:
 
 
 def _decimal(value: Any, precision: int, scale: int) -> decimal.Decimal:
-    if type(value) not in (int, float, str):
+    if type(value) not in (int, float, str) or not _NUMBER.fullmatch(str(value)):
         raise MisfitError
     try:
         number = decimal.Decimal(str(value))
         exact = number.quantize(decimal.Decimal(1).scaleb(-scale), context=decimal.Context(prec=precision))
-    except decimal.InvalidOperation as error:  # too many digits, or none
+    except decimal.InvalidOperation as error:  # too many digits
         raise MisfitError from error
     if exact != number:
         raise MisfitError
@@ -172,11 +182,11 @@ def _timestamp(value: Any) -> datetime.datetime:
 
 
 def _date(value: Any) -> datetime.date:
-    if type(value) is str and len(value) == len("2000-01-01"):
-        try:
-            return datetime.date.fromisoformat(value)
-        except ValueError as error:
-            raise MisfitError from error
-    if type(value) is not str and not isinstance(value, msgpack.Timestamp):
-        raise MisfitError  # a number may be of days or of seconds
-    return _timestamp(value).date()
+    if isinstance(value, msgpack.Timestamp):
+        return _timestamp(value).date()
+    if not _DAY.fullmatch(_of(value, str)):  # a number may be of days or of seconds
+        raise MisfitError
+    try:
+        return datetime.date.fromisoformat(value)
+    except ValueError as error:
+        raise MisfitError from error

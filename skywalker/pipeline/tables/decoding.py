@@ -7,6 +7,7 @@ values of a map by their names; a key that is missing is null, one without a col
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -132,7 +133,10 @@ class Decoder:
             array, wrong = column.array(cells)
             self._check(wrong, topics, f"column {column.name}", str(column.arrow))
             if not column.nullable and array.null_count:
-                raise RemoteProtocolError(f"column {column.name} is NOT NULL, and a value for it is missing or misfit")
+                topic = _topic_of(array.is_null().index(True).as_py(), topics)
+                raise RemoteProtocolError(
+                    f"topic {topic!r}: column {column.name} is NOT NULL, and a value for it is missing or misfit"
+                )
             arrays[column.name] = array
             misfits.update(wrong)
         if TOPIC in self._schema.names:
@@ -148,13 +152,14 @@ class Decoder:
         """Raise RemoteProtocolError for the first misfit, if that is the mode."""
         if self._mode == "FAILFAST":
             for at in misfits:
-                row = 0
-                for topic, rows in topics:
-                    row += rows
-                    if at < row:
-                        raise RemoteProtocolError(
-                            f"topic {topic!r}: {what} is not {wanted}; mode PERMISSIVE makes it null"
-                        )
+                topic = _topic_of(at, topics)
+                raise RemoteProtocolError(f"topic {topic!r}: {what} is not {wanted}; mode PERMISSIVE makes it null")
+
+
+def _topic_of(at: int, topics: list[tuple[str, int]]) -> str:
+    """Return the topic of a row."""
+    ends = [*itertools.accumulate(rows for _, rows in topics)]
+    return topics[bisect.bisect_right(ends, at)][0]
 
 
 def _need(field: types.StructField, wanted: types.DataType) -> None:

@@ -186,9 +186,13 @@ def _check(name: str, kind: types.DataType) -> None:
         case types.ArrayType(elementType=element):
             _check(name, element)
         case types.MapType(keyType=key, valueType=value):
+            if isinstance(key, types.ArrayType | types.MapType | types.StructType):
+                raise ConfigError(f"column {name!r} is a map with keys of type {key.simpleString()}; cast them")
             _check(name, key)
             _check(name, value)
-        case types.StructType(fields=fields):
+        case types.StructType(fields=fields, names=names):
+            if len({*names}) < len(names):
+                raise ConfigError(f"column {name!r} has two fields of one name, of {', '.join(names)}; rename one")
             for field in fields:
                 _check(f"{name}.{field.name}", field.dataType)
         case _ if not isinstance(kind, _ATOMS):

@@ -7,8 +7,10 @@ for, and what has come besides waits, unacknowledged, with its senders.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any, Final
 
 from skywalker.errors import ConfigError
@@ -34,7 +36,10 @@ class Feed:
     """The rows of a stream as they come. Made on the driver, when the first batch is planned."""
 
     def __init__(self, reading: Reading) -> None:
-        """Open the spool and connect. Raises ConfigError, or Unreachable if no node answers."""
+        """Open the spool and connect.
+
+        Raises ConfigError, DataLossError if the spool is damaged, or Unreachable if no node answers.
+        """
         self._reading = reading
         self._subscribes = reading.method == "subscribe"
         self._losses = Losses(reading.fails_on_loss)
@@ -46,6 +51,7 @@ class Feed:
         self.spool: Spool = open_spool(reading.spool)
         self._receiver = Receiver(reading, cancelled=lambda: self._stopping)
         try:
+            self._notice_damage()
             self._receiver.__enter__()
         except BaseException:
             self.spool.close()
@@ -53,9 +59,19 @@ class Feed:
         self._thread = threading.Thread(target=self._run, name="skywalker-feed", daemon=True)
         self._thread.start()
 
+    def _notice_damage(self) -> None:
+        damaged = self.spool.damaged
+        if damaged:
+            files = ", ".join(map(str, damaged))
+            self._losses.report(
+                f"option 'spool': damaged, so that rows may be lost: {files} (all rows that are whole are there, and"
+                " the file stays, under a name that ends in .damaged)"
+            )
+            self.spool.set_aside()
+
     def start_at(self, row: int) -> None:
         """Take what is before this row as committed or lost, and number what comes from it on at least."""
-        with self._changed:
+        with self._changed, self._spooling():
             self.spool.start_at(row)
 
     def await_rows(self, start: int, most: int, wait_s: float) -> int:
@@ -87,8 +103,8 @@ class Feed:
             raise self._error
 
     def commit(self, row: int) -> None:
-        """Spark is done with all rows before this one."""
-        with self._changed:
+        """Spark is done with all rows before this one. Raises ConfigError if the spool is gone."""
+        with self._changed, self._spooling():
             self.spool.commit(row)
             self._changed.notify_all()
 
@@ -141,19 +157,23 @@ class Feed:
         return max(0, max(self._wanted, ahead) - self.spool.end)
 
     def _keep(self, chunk: Chunk) -> None:
+        with self._changed, self._spooling():
+            # Spark may have stopped waiting meanwhile.
+            chunk, rest = chunk.split(self._room())
+            self._receiver.put_back(rest)
+            if chunk:
+                self.spool.append(self._receiver.grouped(chunk))
+                self.spool.seal()
+                self._changed.notify_all()
+        self._receiver.acknowledge(chunk)
+
+    @contextlib.contextmanager
+    def _spooling(self) -> Iterator[None]:
         try:
-            with self._changed:
-                # Spark may have stopped waiting meanwhile.
-                chunk, rest = chunk.split(self._room())
-                self._receiver.put_back(rest)
-                if chunk:
-                    self.spool.append(self._receiver.grouped(chunk))
-                    self.spool.seal()
-                    self._changed.notify_all()
+            yield
         except OSError as error:
             where = self.spool.directory
             raise ConfigError(f"option 'spool': {where} cannot be written to: {error.strerror}") from error
-        self._receiver.acknowledge(chunk)
 
     def _notice_gaps(self) -> None:
         """A subscription that was interrupted has missed what was published meanwhile."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from skywalker import errors
 from skywalker.errors import Busy, Cancelled, Draining, RemoteProtocolError, RequestError, TooLarge
 from skywalker.limits import MAX_FRAME
 from skywalker.wire import values
@@ -155,9 +156,11 @@ class Flight:
             raise RemoteProtocolError(f"the node answered a send with {values.unpack(result)!r:.100}")
         else:
             topic = shown(self._topic(id))
-            raise RequestError.from_wire(
-                error.code, f"the node refused a row for topic {topic}: {error}", error.details
-            )
+            if isinstance(error, errors.BadFrame):  # only what came encoded can make it one
+                said = f"column 'value' of a row for topic {topic} is not one MessagePack value (its node: {error})"
+            else:
+                said = f"the node refused a row for topic {topic}: {error}"
+            raise RequestError.from_wire(error.code, said, error.details)
 
     def _about_the_node(self, method: bytes, result: bytes) -> None:
         said = values.unpack(result)

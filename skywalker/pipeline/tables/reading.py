@@ -9,10 +9,9 @@ from typing import Final, Literal, cast
 
 from skywalker.clients.settings import Settings
 from skywalker.errors import BadTopic, ConfigError
-from skywalker.limits import DEFAULT_ADDRESS
 from skywalker.pipeline.losses import FAIL
 from skywalker.pipeline.options import Options
-from skywalker.pipeline.tables.address import ADDRESS, settings
+from skywalker.pipeline.tables.address import ADDRESS, address_of, settings
 from skywalker.wire import values
 
 Method = Literal["recv", "take", "subscribe"]
@@ -65,7 +64,7 @@ class Reading:
         if method != "take" and options.has("group"):
             raise ConfigError(f"option 'group' goes with method take, and the method is {method}")
         reading = cls(
-            address=options.text(ADDRESS, DEFAULT_ADDRESS),
+            address=address_of(options),
             topics=_topics(options),
             method=method,
             group=options.text("group"),
@@ -73,7 +72,7 @@ class Reading:
             wait_s=options.milliseconds("waitMs", DEFAULT_WAIT_MS),
             partitions=partitions,
             mode=cast(Mode, options.one_of("mode", _MODES, "PERMISSIVE")),
-            spool=Path(options.text("spool")) if options.has("spool") else None,
+            spool=_spool(options),
             fails_on_loss=options.truth(FAIL, True),
         )
         reading.settings()
@@ -82,6 +81,15 @@ class Reading:
     def settings(self) -> Settings:
         """Return how to get to the nodes. Raises ConfigError for what is no address."""
         return settings(self.address, name=NAME, ack=True)
+
+
+def _spool(options: Options) -> Path | None:
+    if not options.has("spool"):
+        return None
+    spool = Path(options.text("spool"))
+    if not spool.is_absolute():  # so are hdfs://… and file:///…
+        raise options.wrong("spool", "an absolute path, no URL, of a directory that all machines with tasks share")
+    return spool
 
 
 def _topics(options: Options) -> tuple[str, ...]:

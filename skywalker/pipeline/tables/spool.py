@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import dataclasses
+import errno
 import fcntl
 import itertools
 import os
@@ -22,7 +23,7 @@ from typing import Final
 
 from skywalker.errors import ConfigError
 from skywalker.limits import MIB
-from skywalker.pipeline.tables.blocks import SEALED, STATE_AT, Block, pack, scan
+from skywalker.pipeline.tables.blocks import SEALED, STATE_AT, Block, is_torn, pack, runs
 
 SEGMENT_BYTES: Final = 64 * MIB
 """Bytes after which a file is followed by another: what is committed goes away a file at a time."""
@@ -36,6 +37,7 @@ TEMPORARY: Final = "skywalker-spool-"
 _LOCK: Final = "lock"
 _COMMITTED: Final = "committed"
 _SUFFIX: Final = ".rows"
+_DAMAGED: Final = ".damaged"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Extent:
 
 
 class Segment:
-    """One file and its blocks, in order."""
+    """Blocks of one file that follow each other: all of it, unless it is damaged."""
 
     def __init__(self, path: Path, blocks: list[Block]) -> None:
         self.path = path
@@ -71,6 +73,8 @@ class Spool:
         self.durable = durable
         self.first = 0
         self.end = 0
+        self.damaged: list[Path] = []  # files of which recover() could not read all
+        self._sets_aside = False  # whether these get another name
         self._lock = lock
         self._segments: list[Segment] = []
         self._file = -1  # of the last segment, while it is written
@@ -89,6 +93,8 @@ class Spool:
         data = pack(self.end, groups)
         segment = self._segment()
         begin = segment.size
+        if os.fstat(self._file).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, f"{segment.path.name} was deleted while the query ran")
         try:
             _write_all(self._file, data, begin)
             if self.durable:
@@ -158,28 +164,52 @@ class Spool:
             if len(self._segments) == 1:
                 self._close_file()
                 self._open.clear()
-            self._segments.pop(0).path.unlink(missing_ok=True)
+            path = self._segments.pop(0).path
+            if not self._segments or self._segments[0].path != path:
+                self._remove(path)
+
+    def _remove(self, path: Path) -> None:
+        """Remove a file of which all that is whole is committed; what does not verify stays under another name."""
+        with contextlib.suppress(FileNotFoundError):
+            if path not in self.damaged:
+                path.unlink()
+            elif self._sets_aside:
+                path.rename(_unused(path))
 
     # Life.
 
     def recover(self) -> None:
-        """Take in what an earlier process left: all that is whole, but for what was surely not acknowledged."""
+        """Take in what an earlier process left: all that is whole, but for what was surely not acknowledged.
+
+        A file that is not whole goes to `damaged`, and is never removed.
+        """
         for path in sorted(self.directory.glob(f"*{_SUFFIX}")):
-            blocks = list(scan(path.read_bytes()))
+            data = path.read_bytes()
+            found = list(runs(data))
+            end = found[-1][-1].end if found else 0
+            if sum(run[-1].end - run[0].begin for run in found) < end or not is_torn(data[end:]):
+                self.damaged.append(path)
             boot = path.stem.partition("-")[2]
-            while blocks and not blocks[-1].is_sealed and boot == _boot():
-                blocks.pop()  # the process ended before it acknowledged them: their senders still have them
-            if blocks:
-                segment = Segment(path, blocks)
-                self._segments.append(segment)
-                self.end = segment.last
-            else:
+            while found and not found[-1][-1].is_sealed and boot == _boot():
+                found[-1].pop()  # the process ended before it acknowledged them: their senders still have them
+                if not found[-1]:
+                    found.pop()
+            for run in found:
+                self._segments.append(Segment(path, run))
+                self.end = run[-1].last
+            if not found and path not in self.damaged:
                 path.unlink()
         self.first = self._segments[0].blocks[0].first if self._segments else 0
         with contextlib.suppress(FileNotFoundError, ValueError):
             committed = int((self.directory / _COMMITTED).read_text())
             self.start_at(committed)
             self.commit(committed)
+
+    def set_aside(self) -> None:
+        """Give the damaged files another name: those with whole rows once these are committed, the others now."""
+        self._sets_aside = True
+        for path in {*self.damaged} - {segment.path for segment in self._segments}:
+            self._remove(path)
 
     def close(self) -> None:
         """Let go of the directory; a temporary one is gone then."""
@@ -239,6 +269,12 @@ def _sweep() -> None:
             lock = _locked(path.parent, 0.0)
             shutil.rmtree(path.parent, ignore_errors=True)
             os.close(lock)
+
+
+def _unused(path: Path) -> Path:
+    """Return a name for a damaged file that no other has."""
+    names = (path.with_name(f"{path.name}{number or ''}{_DAMAGED}") for number in itertools.count())
+    return next(name for name in names if not name.exists())
 
 
 def _write_all(fd: int, data: bytes, at: int) -> None:

@@ -90,8 +90,9 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _lost(self, what: str) -> None:
         spool = self._reading.spool
+        damaged = ", ".join(map(str, sorted(spool.glob("*.damaged")))) if spool else ""
         why = f"they are not in {spool}" if spool else "they were with a driver that has ended, and there was no spool"
-        Losses(self._reading.fails_on_loss).report(f"{what}: {why}")
+        Losses(self._reading.fails_on_loss).report(f"{what}: {why}{damaged and f'; damaged are {damaged}'}")
 
     def commit(self, end: dict[str, Any]) -> None:
         """Spark is done with all rows before this offset."""
@@ -135,6 +136,6 @@ def _content(extent: Extent) -> bytes:
             return file.read(extent.end - extent.begin)
     except FileNotFoundError as error:
         raise ConfigError(
-            f"{extent.path} is not seen here: where tasks run on other machines than the driver,"
-            " give the option 'spool' a directory that all of them share"
+            f"option 'spool': {extent.path} is not there, or not seen from here. Nothing may be deleted from it while"
+            " a query runs; where tasks run on other machines than the driver, it must be a directory that all share"
         ) from error

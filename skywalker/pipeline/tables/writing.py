@@ -12,9 +12,9 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from skywalker.clients.settings import Settings
 from skywalker.errors import ConfigError
-from skywalker.limits import DEFAULT_ADDRESS, DEFAULT_TIMEOUT_S
+from skywalker.limits import DEFAULT_TIMEOUT_S
 from skywalker.pipeline.options import Options
-from skywalker.pipeline.tables.address import ADDRESS, settings
+from skywalker.pipeline.tables.address import ADDRESS, address_of, settings
 from skywalker.pipeline.tables.encoding import Encoder, Ids
 from skywalker.pipeline.tables.flight import MOST
 from skywalker.pipeline.tables.reading import NAME
@@ -59,7 +59,7 @@ class Writing:
     def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
         """Raises ConfigError for an option, or a column, that is not allowed."""
         known = Options.parse(options, OPTIONS)
-        self._address = known.text(ADDRESS, DEFAULT_ADDRESS)
+        self._address = address_of(known)
         self.settings()  # raises what is wrong with them here, and not only in a task
         self.timeout_ms = round(known.milliseconds("timeoutMs", round(DEFAULT_TIMEOUT_S * 1000)) * 1000)
         self.on_timeout = known.one_of("onTimeout", (FAIL, COUNT, DROP), FAIL)

@@ -64,6 +64,7 @@ def test_a_number_out_of_its_range_is_named_with_the_range(text: str) -> None:
         ({"topic": "a", "failOnDataLoss": "false"}, "option 'failOnDataLoss' is for readStream"),
         ({"topic": "a", "address": "host:port"}, "option 'address': address 'host:port' is not of the form"),
         ({"topic": "a", "address": "ftp://x/y"}, "option 'address'"),
+        ({"topic": "a", "address": " "}, "option 'address' is ' '; it must be the address"),
         ({"topic": "a", "tls": "true"}, "unknown option 'tls'"),
     ],
 )
@@ -78,6 +79,12 @@ def test_a_stream_may_decode_in_many_tasks_whatever_its_method() -> None:
     reading = Reading.parse(given, streams=True)
     assert (reading.topics, reading.method, reading.partitions) == (("a", "b"), "subscribe", 4)
     assert (reading.spool, reading.fails_on_loss) == (Path("/x"), False)
+
+
+@pytest.mark.parametrize("spool", ["hdfs://x/y", "file:///x/y", "x/y", "./x", "~/x"])
+def test_a_spool_that_is_no_absolute_path_is_refused(spool: str) -> None:
+    with pytest.raises(ConfigError, match=r"option 'spool' is '.*'; it must be an absolute path, no URL"):
+        Reading.parse({"topic": "a", "spool": spool}, streams=True)
 
 
 def test_a_topic_with_a_comma_is_one_topic_where_it_is_the_only_one() -> None:

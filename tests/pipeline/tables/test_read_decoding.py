@@ -27,6 +27,9 @@ def schema(**columns: types.DataType) -> types.StructType:
     return types.StructType([types.StructField(name, of) for name, of in columns.items()])
 
 
+STRICT = types.StructType([types.StructField("a", types.LongType(), nullable=False)])
+
+
 def body(groups: dict[str, list[bytes]]) -> bytes:
     return blocks.pack(0, groups)[blocks.HEADER_BYTES :]
 
@@ -70,6 +73,12 @@ def rows(of: types.StructType, *values: Any, mode: Mode = "PERMISSIVE", raw: boo
         (S.DecimalType(6, 2), "0.125", None),
         (S.DecimalType(6, 2), "x", None),
         (S.DecimalType(6, 2), "NaN", None),
+        (S.DecimalType(6, 2), "-1.5e2", decimal.Decimal("-150.00")),
+        (S.DecimalType(6, 2), 1e-2, decimal.Decimal("0.01")),
+        (S.DecimalType(6, 2), "1_0", None),
+        (S.DecimalType(6, 2), " 1 ", None),
+        (S.DecimalType(6, 2), "\uff11", None),
+        (S.DecimalType(6, 2), "", None),
         (S.TimestampType(), msgpack.Timestamp.from_datetime(NOON), NOON),
         (S.TimestampType(), "2024-02-29T14:00:00.25+02:00", NOON),
         (S.TimestampType(), "2024-02-29 12:00:00.25", NOON),
@@ -81,11 +90,21 @@ def rows(of: types.StructType, *values: Any, mode: Mode = "PERMISSIVE", raw: boo
         (S.TimestampNTZType(), "2024-02-29T12:00:00.25Z", NOON.replace(tzinfo=None)),
         (S.DateType(), "2024-02-29", NOON.date()),
         (S.DateType(), "2024-02-30", None),
+        (S.DateType(), "2024-02-29T13:00:00", None),
+        (S.DateType(), "2024-W01-1", None),
+        (S.DateType(), "20240229", None),
         (S.DateType(), 19782, None),
         (S.DateType(), msgpack.Timestamp.from_datetime(NOON), NOON.date()),
         (S.ArrayType(S.LongType()), [1, None, 3], [1, None, 3]),
         (S.ArrayType(S.LongType()), [1, "2"], None),
         (S.ArrayType(S.StringType()), "ab", None),
+        (S.ArrayType(S.LongType(), containsNull=False), [1, 2], [1, 2]),
+        (S.ArrayType(S.LongType(), containsNull=False), [1, None], None),
+        (S.ArrayType(S.ArrayType(S.LongType(), containsNull=False)), [[1], None, [None]], None),
+        (S.MapType(S.StringType(), S.LongType(), valueContainsNull=False), {"a": None}, None),
+        (STRICT, {"a": 1}, {"a": 1}),
+        (STRICT, {"a": None}, None),
+        (STRICT, {}, None),
         (S.ArrayType(S.ByteType()), b"ab", None),
         (S.MapType(S.StringType(), S.DoubleType()), {"a": 1, "b": None}, [("a", 1.0), ("b", None)]),
         (S.MapType(S.LongType(), S.BooleanType()), {1: True}, [(1, True)]),
@@ -138,18 +157,29 @@ def test_one_value_that_python_has_no_form_for_costs_no_other() -> None:
 
 @pytest.mark.parametrize(
     ("value", "problem"),
-    [({"id": "x"}, "topic 't': column id is not int64"), (7, "topic 't': the value is not a map")],
+    [
+        ({"id": "x"}, "topic 't': column id is not int64"),
+        (7, "topic 't': the value is not a map"),
+        ({"all": [1, None]}, "topic 't': column all is not list<element: int64 not null>"),
+    ],
 )
 def test_failfast_says_which_topic_and_column(value: Any, problem: str) -> None:
     with pytest.raises(RemoteProtocolError, match=problem):
-        rows(schema(id=S.LongType()), {"id": 1}, value, mode="FAILFAST")
+        rows(schema(id=S.LongType(), all=S.ArrayType(S.LongType(), False)), {"id": 1}, value, mode="FAILFAST")
 
 
 def test_a_column_that_is_not_null_is_never_null() -> None:
     of = types.StructType([types.StructField("id", types.LongType(), nullable=False)])
     assert rows(of, {"id": 1}) == [{"id": 1}]
-    with pytest.raises(RemoteProtocolError, match="column id is NOT NULL"):
-        rows(of, {"id": 1}, {})
+    for missing in ({}, {"id": None}, {"id": "x"}):
+        blocks_of = body({"t": [msgpack.packb({"id": 1})] * 2, "u": [msgpack.packb(missing)]})
+        with pytest.raises(RemoteProtocolError, match="topic 'u': column id is NOT NULL"):
+            list(Decoder(of, "PERMISSIVE").batches([(blocks_of, 0, 3)]))
+
+
+def test_a_null_within_what_has_none_is_a_misfit_like_any_other() -> None:
+    of = schema(a=S.ArrayType(S.LongType(), False), _corrupt_record=S.BinaryType())
+    assert rows(of, {"a": [1, None]}) == [{"a": None, "_corrupt_record": msgpack.packb({"a": [1, None]})}]
 
 
 @pytest.mark.parametrize(
@@ -157,6 +187,10 @@ def test_a_column_that_is_not_null_is_never_null() -> None:
     [
         (schema(x=S.DayTimeIntervalType()), "column x"),
         (schema(x=S.ArrayType(S.DayTimeIntervalType())), "column x.element"),
+        (
+            schema(x=types.StructType([*schema(y=S.LongType()), *schema(y=S.LongType())])),
+            "column x has two fields of one",
+        ),
         (schema(topic=S.LongType(), value=S.BinaryType()), "column topic is bigint, it must be string"),
         (schema(x=S.LongType(), _corrupt_record=S.StringType()), "column _corrupt_record is string"),
     ],

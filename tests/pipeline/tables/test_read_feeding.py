@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from skywalker.pipeline.losses import DataLossError
 from skywalker.pipeline.tables import receiving
 from skywalker.pipeline.tables.feeding import AHEAD, Feed
 from skywalker.pipeline.tables.reading import Reading
-from skywalker.pipeline.tables.spool import Spool
+from skywalker.pipeline.tables.spool import Spool, open_spool
 from tests.helpers import eventually, time_factor
 
 
@@ -140,7 +141,7 @@ def test_an_interrupted_subscription_is_an_error_unless_loss_is_allowed_and_then
                 eventually(lambda: client.topic("t")["subscribers"] == 1, within=10)
                 client.send("t", 1)
                 assert by.await_rows(0, 1, 5) == 1
-            (warning,) = caplog.records
+            (warning,) = eventually(lambda: caplog.records)
             assert "the subscription to t was interrupted" in warning.message
 
 
@@ -162,3 +163,51 @@ def test_a_stream_to_nowhere_does_not_begin_and_leaves_its_spool(
     for _ in range(2):
         with pytest.raises(Unreachable):
             Feed(Reading.parse({"address": "127.0.0.1:1", "topic": "t", "spool": str(tmp_path)}, streams=True))
+
+
+def damaged_spool(directory: Path) -> Path:
+    """Leave a spool whose only file has nothing whole, and return that."""
+    left = open_spool(directory)
+    left.append({"t": [b"\x01", b"\x02"]})
+    left.seal()
+    left.close()
+    (file,) = directory.glob("*.rows")
+    file.write_bytes(b"?" * file.stat().st_size)
+    return file
+
+
+def test_a_damaged_spool_ends_the_stream_with_the_name_of_the_file_which_stays(
+    feed: Callable[..., Feed], tmp_path: Path
+) -> None:
+    file = damaged_spool(tmp_path)
+    for _ in range(2):
+        with pytest.raises(DataLossError, match=rf"option 'spool': damaged.* {file} .*failOnDataLoss=false"):
+            feed("damaged", spool=tmp_path)
+    assert set(file.read_bytes()) == {ord("?")}
+
+
+def test_where_loss_is_allowed_a_damaged_file_has_another_name_and_the_stream_goes_on(
+    feed: Callable[..., Feed], client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = damaged_spool(tmp_path)
+    by = feed("damaged on", spool=tmp_path, failOnDataLoss=False)
+    assert str(file) in caplog.text
+    assert set(Path(f"{file}.damaged").read_bytes()) == {ord("?")}
+    client.send("damaged on", 1)
+    assert by.await_rows(0, 1, 5) == 1
+
+
+def test_a_spool_that_is_deleted_meanwhile_is_named_and_takes_no_more_values(
+    feed: Callable[..., Feed], client: Client, tmp_path: Path
+) -> None:
+    spool = tmp_path / "spool"
+    by = feed("deleted", spool=spool)
+    client.send("deleted", 0)
+    assert by.await_rows(0, 1, 5) == 1
+    shutil.rmtree(spool)
+    (call,) = send_all(client, "deleted", 1)
+    with pytest.raises(ConfigError, match=rf"option 'spool': {spool} cannot be written to"):
+        by.await_rows(1, 1, 5 * time_factor())
+    assert taken(client, [call]) == 0
+    with pytest.raises(ConfigError, match=rf"option 'spool': {spool} cannot be written to"):
+        by.commit(1)

@@ -211,3 +211,90 @@ def test_a_temporary_spool_goes_with_its_process_or_with_the_next_one(
     assert list(tmp_path.iterdir()) == []
     killed._lock = -1
     killed.close()
+
+
+@pytest.mark.parametrize("at", [0, 4, 8, 12, 16, blocks.HEADER_BYTES + 1])
+def test_whole_rows_behind_damaged_ones_are_kept_and_the_file_with_its_damage_too(
+    tmp_path: Path, opened: list[Spool], at: int
+) -> None:
+    before = open_spool(tmp_path)
+    put(before, 0, 1)
+    bad = segments(tmp_path)[0].stat().st_size + at
+    put(before, 2, 3)
+    put(before, 4, 5)
+    put(before, 6, 7)
+    before.close()
+    (file,) = segments(tmp_path)
+    data = bytearray(file.read_bytes())
+    data[bad] ^= 0x40
+    file.write_bytes(data)
+    for _ in range(2):
+        after = open_spool(tmp_path)
+        assert (after.damaged, after.end) == ([file], 8)
+        assert numbers(after, 0, 8) == [0, 1, 4, 5, 6, 7]
+        assert numbers(after, 3, 7, parts=4) == [4, 5, 6]
+        after.set_aside()
+        after.close()
+    last = open_spool(tmp_path)
+    opened.append(last)
+    last.set_aside()
+    last.commit(4)
+    assert numbers(last, 4, 8) == [4, 5, 6, 7]
+    last.commit(8)
+    assert segments(tmp_path) == []
+    assert Path(f"{file}.damaged").read_bytes() == data
+
+
+@pytest.mark.parametrize("damage", [b"\0" * 10_000, b"?" * 40, b"SWb\1" + b"\0" * 40])
+def test_a_file_without_anything_whole_is_never_removed_however_often_it_happens(tmp_path: Path, damage: bytes) -> None:
+    for number in range(2):
+        before = open_spool(tmp_path)
+        put(before, *range(100))
+        before.close()
+        (file,) = segments(tmp_path)
+        file.write_bytes(damage + file.read_bytes()[len(damage) :])
+        after = open_spool(tmp_path)
+        assert (after.damaged, after.end, segments(tmp_path)) == ([file], 0, [file])
+        after.set_aside()
+        after.close()
+        assert len([*tmp_path.glob("*.damaged")]) == number + 1
+
+
+def test_damage_is_told_until_it_is_accepted_also_where_all_that_is_whole_is_committed(tmp_path: Path) -> None:
+    before = open_spool(tmp_path)
+    put(before, 0, 1)
+    whole = segments(tmp_path)[0].stat().st_size
+    put(before, 2, 3)
+    before.commit(2)
+    before.close()
+    (file,) = segments(tmp_path)
+    os.truncate(file, whole + blocks.HEADER_BYTES + 1)  # of a block that was acknowledged
+    for _ in range(2):
+        after = open_spool(tmp_path)
+        assert (after.damaged, after.first, after.end) == ([file], 2, 2)
+        after.close()
+    accepting = open_spool(tmp_path)
+    accepting.set_aside()
+    accepting.close()
+    assert segments(tmp_path) == []
+    assert Path(f"{file}.damaged").stat().st_size == whole + blocks.HEADER_BYTES + 1
+
+
+def test_a_file_that_was_deleted_takes_no_more_rows(tmp_path: Path, opened: list[Spool]) -> None:
+    into = open_spool(tmp_path)
+    opened.append(into)
+    put(into, 0)
+    segments(tmp_path)[0].unlink()
+    with pytest.raises(FileNotFoundError):
+        put(into, 1)
+    assert into.end == 1
+
+
+def test_a_task_that_misses_a_file_names_the_option(tmp_path: Path, opened: list[Spool]) -> None:
+    into = open_spool(tmp_path)
+    opened.append(into)
+    put(into, 0)
+    (extents,) = into.slices(0, 1, 1)
+    segments(tmp_path)[0].unlink()
+    with pytest.raises(ConfigError, match=rf"option 'spool': {tmp_path}.* is not there"):
+        list(_bodies(extents))

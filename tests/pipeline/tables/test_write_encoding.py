@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType, TimeType
 
 from skywalker.errors import ConfigError, LocalProtocolError
 from skywalker.pipeline.tables.decoding import Decoder
@@ -182,11 +182,19 @@ def test_other_extension_types_are_sent_as_they_are(value: bytes) -> None:
         ("a INTERVAL DAY TO SECOND", "t", "column 'a' is interval day to second"),
         ("a STRUCT<b: ARRAY<MAP<STRING, INTERVAL YEAR>>>", "t", "column 'a.b' is interval year"),
         ("a VARIANT", "t", "column 'a' is variant"),
+        ("a MAP<STRUCT<b: INT>, INT>", "t", "column 'a' is a map with keys of type struct<b:int>"),
+        ("a ARRAY<MAP<ARRAY<INT>, INT>>", "t", "column 'a' is a map with keys of type array<int>"),
+        ("a STRUCT<b: STRUCT<c: INT, c: INT>>", "t", "column 'a.b' has two fields of one name"),
     ],
 )
 def test_columns_that_cannot_be_sent_are_named(schema: str, topic: str | None, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Encoder(parsed(schema), topic=topic, topic_column="topic")
+
+
+def test_a_time_of_day_is_refused_by_column() -> None:
+    with pytest.raises(ConfigError, match=r"column 'a' is time\(6\)"):
+        Encoder(StructType([StructField("a", TimeType())]), topic="t", topic_column="topic")
 
 
 def test_a_column_that_is_where_ids_go_does_not_go_with_ids() -> None:
