@@ -31,8 +31,6 @@ from skywalker.errors import SkywalkerError
 SHAPES: Final = (Shape(1, 64), Shape(8, 64), Shape(32, 1))
 OFF: Final = "off"
 SAMPLES: Final = (OFF, "1/1", "1/16")
-WANTED: Final = 0.93
-"""Times the rate without a journal."""
 
 Rates = dict[tuple[int, Shape, str], list[float]]
 """Rendezvous per core-second, by workers, shape and sample."""

@@ -17,13 +17,16 @@ MAX_LINES = 350
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"plain", "errors", "limits"}),
     frozenset({"wire"}),
-    frozenset({"address", "backoff", "dialling", "junction", "deadlines", "journal", "ring", "steering", "units"}),
+    frozenset(
+        {"address", "backoff", "dialling", "json_form", "junction", "deadlines", "journal", "ring", "steering", "units"}
+    ),
     frozenset({"members"}),
-    frozenset({"config", "silk"}),
+    frozenset({"arcs", "config", "silk"}),
     frozenset({"discovery"}),
     frozenset({"clients", "pubsub"}),
     frozenset({"skywalker", "aio"}),
-    frozenset({"pipeline", "cli", "embedding", "pytest_plugin", "__main__"}),
+    frozenset({"pipeline"}),
+    frozenset({"cli", "embedding", "pytest_plugin", "__main__"}),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 
@@ -42,9 +45,12 @@ PURE = (
     "address",
     "steering",
     "members",
+    "arcs",
     "journal.header",
     "journal.record",
     "journal.recorder",
+    "journal.topic_text",
+    "json_form",
     "backoff",
     "discovery.actions",
     "discovery.consul_access",
@@ -127,8 +133,12 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def part_of(module: str) -> str:
-    """The part of skywalker that a module belongs to: skywalker.wire.frames is of "wire"."""
-    return module.split(".")[1] if "." in module else module
+    """The part of skywalker that a module belongs to: skywalker.wire.frames is of "wire".
+
+    What `python -m` runs stands above all, whichever package it is in.
+    """
+    parts = module.split(".")
+    return parts[-1] if parts[-1] == "__main__" else parts[min(1, len(parts) - 1)]
 
 
 def where(path: Path, line: int) -> str:

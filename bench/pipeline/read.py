@@ -11,7 +11,6 @@ import contextlib
 import itertools
 import multiprocessing
 import socket
-import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ import click
 
 import skywalker
 from bench import machine
-from bench.errors import BenchError
+from bench.pipeline.batches import rates, show
 from skywalker.address import Address
 from skywalker.pipeline import session
 from skywalker.pipeline.tables.source import TableSource
@@ -30,13 +29,7 @@ from skywalker.wire.junction import SEND, TRUE, frame, reply
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.listener import StreamingQueryProgress
-    from pyspark.sql.streaming.query import StreamingQuery
 
-WARM_UP: Final = 2
-"""Batches whose rate does not count: Spark compiles, and starts its Python workers."""
-
-PATIENCE_S: Final = 60.0
 READ_BYTES: Final = 1 << 18
 
 SCHEMAS: Final = {"columns": "topic STRING, n BIGINT, word STRING, x DOUBLE", "encoded": "topic STRING, value BINARY"}
@@ -80,32 +73,17 @@ def feeders(address: str, topics: Sequence[str], processes: int, in_flight: int)
 def stream(spark: SparkSession, schema: str, read: dict[str, Any], batches: int) -> list[float]:
     """Return the rows per second of each of `batches` of a stream, after the first few. Raises BenchError."""
     source = spark.readStream.format("skywalker").options(**read).schema(schema).load()
-    with tempfile.TemporaryDirectory(prefix="skywalker-bench-") as checkpoint:
-        query = source.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
-        try:
-            deadline = time.monotonic() + PATIENCE_S + batches * 5
-            while query.isActive and len(_done(query)) < WARM_UP + batches and time.monotonic() < deadline:
-                time.sleep(0.1)
-            done = _done(query)[WARM_UP : WARM_UP + batches]
-        finally:
-            query.stop()
-        if len(done) < batches:
-            raise BenchError(f"the stream made {len(done)} batches of {batches}: {query.exception()}")
-    return [progress.numInputRows / progress.durationMs["triggerExecution"] * 1000 for progress in done]
+    return rates(source.writeStream.format("noop"), batches)
 
 
 def table(spark: SparkSession, schema: str, read: dict[str, Any], runs: int) -> list[float]:
     """Return the rows per second of each read of a table but the first."""
-    rates = []
+    found = []
     for _ in range(runs + 1):
         started = time.monotonic()
         spark.read.format("skywalker").options(**read).schema(schema).load().write.format("noop").mode("append").save()
-        rates.append(read["rowsPerBatch"] / (time.monotonic() - started))
-    return rates[1:]
-
-
-def _done(query: StreamingQuery) -> list[StreamingQueryProgress]:
-    return [progress for progress in query.recentProgress if progress.numInputRows]
+        found.append(read["rowsPerBatch"] / (time.monotonic() - started))
+    return found[1:]
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
@@ -133,16 +111,11 @@ def main(
         read = {"address": node.address, "topics": ",".join(names), "method": method, "partitions": partitions}
         read["rowsPerBatch"] = rows
         for kind, schema in SCHEMAS.items():
-            _show(f"stream of {kind}", stream(spark, schema, read, runs))
+            show(f"stream of {kind}", stream(spark, schema, read, runs))
             with_spool = {**read, "spool": f"{spools}/{kind}"}
-            _show(f"stream of {kind}, with a spool", stream(spark, schema, with_spool, runs))
-            _show(f"table of {kind}", table(spark, schema, read, runs))
+            show(f"stream of {kind}, with a spool", stream(spark, schema, with_spool, runs))
+            show(f"table of {kind}", table(spark, schema, read, runs))
     spark.stop()
-
-
-def _show(what: str, rates: list[float]) -> None:
-    text = f"{statistics.median(rates):>10,.0f} rows/s   ({min(rates):,.0f} to {max(rates):,.0f})"
-    click.echo(f"  {what:<32}{text}")
 
 
 if __name__ == "__main__":

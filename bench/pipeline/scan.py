@@ -63,7 +63,7 @@ def make(directory: Path, count: int, workers: int = 2) -> None:
         )
         segment = Segment(directory, header)
         segment.write(made.tobytes())
-        segment.close()
+        segment.close(dropped=0)
 
 
 def look_at_all(frame: DataFrame) -> None:

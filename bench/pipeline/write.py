@@ -12,8 +12,6 @@ import itertools
 import multiprocessing
 import os
 import socket
-import statistics
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
@@ -24,6 +22,7 @@ import click
 import skywalker
 from bench import machine
 from bench.errors import BenchError
+from bench.pipeline.batches import PATIENCE_S, rates, show
 from skywalker.address import Address
 from skywalker.pipeline import session
 from skywalker.pipeline.tables.source import TableSource
@@ -32,13 +31,6 @@ from skywalker.wire.junction import SUBSCRIBE, TRUE, frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.listener import StreamingQueryProgress
-    from pyspark.sql.streaming.query import StreamingQuery
-
-WARM_UP: Final = 2
-"""Batches whose rate does not count: Spark compiles, and starts its Python workers."""
-
-PATIENCE_S: Final = 60.0
 
 ROWS: Final[dict[str, tuple[str, ...]]] = {
     "columns": ("value AS n", "concat('word ', value) AS word", "value / 3 AS x"),
@@ -81,41 +73,25 @@ def receivers(address: str, topics: Sequence[str], processes: int) -> Iterator[N
 def stream(spark: SparkSession, columns: Sequence[str], write: dict[str, Any], batches: int, rows: int) -> list[float]:
     """Return the rows per second of each of `batches` of a stream, after the first few. Raises BenchError."""
     source = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=rows, numPartitions=cores()).load()
-    with tempfile.TemporaryDirectory(prefix="skywalker-bench-") as checkpoint:
-        writer = source.selectExpr(*columns).writeStream.format("skywalker").options(**write)
-        query = writer.option("checkpointLocation", checkpoint).start()
-        try:
-            deadline = time.monotonic() + PATIENCE_S + batches * 5
-            while query.isActive and len(_done(query)) < WARM_UP + batches and time.monotonic() < deadline:
-                time.sleep(0.1)
-            done = _done(query)[WARM_UP : WARM_UP + batches]
-        finally:
-            query.stop()
-        if len(done) < batches:
-            raise BenchError(f"the stream made {len(done)} batches of {batches}: {query.exception()}")
-    return [progress.numInputRows / progress.durationMs["triggerExecution"] * 1000 for progress in done]
+    return rates(source.selectExpr(*columns).writeStream.format("skywalker").options(**write), batches)
 
 
 def table(frame: DataFrame, write: dict[str, Any], runs: int) -> list[float]:
     """Return the rows per second of each write of a table but the first."""
-    rates = []
+    found = []
     frame = frame.cache()
     rows = frame.count()
     for _ in range(runs + 1):
         started = time.monotonic()
         frame.write.format("skywalker").options(**write).mode("append").save()
-        rates.append(rows / (time.monotonic() - started))
+        found.append(rows / (time.monotonic() - started))
     frame.unpersist()
-    return rates[1:]
+    return found[1:]
 
 
 def cores() -> int:
     """Return how many partitions are written at a time."""
     return os.cpu_count() or 1
-
-
-def _done(query: StreamingQuery) -> list[StreamingQueryProgress]:
-    return [progress for progress in query.recentProgress if progress.numInputRows]
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
@@ -135,15 +111,10 @@ def main(runs: int, rows: int, topics: int, workers: int, processes: int, in_fli
         for kind, dedup in itertools.product(ROWS, ("false", "true")):
             columns = (f"concat('t', value % {topics}) AS topic", *ROWS[kind])
             write = {"address": node.address, "maxInFlight": in_flight, "dedup": dedup}
-            _show(f"stream of {kind}, dedup={dedup}", stream(spark, columns, write, runs, rows))
+            show(f"stream of {kind}, dedup={dedup}", stream(spark, columns, write, runs, rows))
             frame = spark.range(0, rows, 1, cores()).toDF("value").selectExpr(*columns)
-            _show(f"table of {kind}, dedup={dedup}", table(frame, write, runs))
+            show(f"table of {kind}, dedup={dedup}", table(frame, write, runs))
     spark.stop()
-
-
-def _show(what: str, rates: list[float]) -> None:
-    text = f"{statistics.median(rates):>10,.0f} rows/s   ({min(rates):,.0f} to {max(rates):,.0f})"
-    click.echo(f"  {what:<32}{text}")
 
 
 if __name__ == "__main__":

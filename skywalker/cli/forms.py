@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgpack
 
-from skywalker.cli.json_form import FormError, Unprintable, from_json, to_json
+from skywalker.json_form import FormError, NoJson, Unprintable, from_text, to_json
 from skywalker.limits import MIB
 from skywalker.wire import values
 
@@ -49,19 +49,9 @@ class Json(Form):
 
     def argument(self, data: bytes) -> Any:
         try:
-            text = data.decode()
-        except UnicodeDecodeError:
-            raise FormError("it is not UTF-8; --raw sends it as bytes") from None
-        try:
-            return from_json(json.loads(text, parse_constant=_no_constant))
-        except FormError:
-            raise
-        except RecursionError:
-            raise FormError("it is nested too deeply") from None
-        except ValueError as error:
-            if text.lstrip()[:1] in ("{", "[", '"'):
-                raise FormError(f"it looks like JSON but is none ({error}); --raw sends it as text") from None
-            return text
+            return from_text(data)
+        except NoJson as error:
+            raise FormError(f"{error}; --raw sends it as it is") from None
 
     def document(self, data: bytes) -> Any:
         return self.argument(data.removesuffix(b"\n").removesuffix(b"\r"))
@@ -148,7 +138,3 @@ def lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
             raise FormError(f"a line is longer than {LONGEST_LINE} bytes")
     if rest:
         yield rest
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import datetime
 import importlib.util
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from skywalker import units
-from skywalker.cli import exits, terminal
-from skywalker.cli.forms import Json
-from skywalker.cli.options import argument, result
+from skywalker.cli import exits, moment, terminal
+from skywalker.cli.options import result
 from skywalker.errors import ConfigError
+from skywalker.journal.names import size_of
+from skywalker.json_form import FormError, from_text
 from skywalker.ring import token_of
 from skywalker.wire import values
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 LOOK_S: Final = 0.2
 """Seconds between looks at what has come, with --follow."""
 
-_NS: Final = 1_000_000_000
-
 Command = Callable[..., int]
 
 
@@ -37,23 +35,10 @@ def journal() -> None:
 
 
 def _moment(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    """Return the Unix ns that `5m`, for five minutes ago, or a time such as 2025-06-15T15:06 stands for."""
-    if text is None:
-        return None
     try:
-        return time.time_ns() - int(units.duration(text) * _NS)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is neither a time that has passed since, such as 90s, 5m or 2h, nor one in UTC such as "
-            "2025-06-15T15:06:40",
-            ctx,
-            param,
-        ) from None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp() * 1e6) * 1000
+        return None if text is None else moment.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
 
 
 def _what(command: Command) -> Command:
@@ -161,7 +146,7 @@ class _Reader:
         for problem in found.problems:
             self.complain(str(problem))
         beside = look({path.parent for path in self._paths if not path.is_dir()}) if found.segments else found
-        sizes = {path: size for path in (*beside.names, *found.names) if (size := _size(path))}
+        sizes = {path: size for path in (*beside.names, *found.names) if (size := size_of(path))}
         if sizes != self._names_read:
             self.names = topics([*sizes])
             self._names_read = sizes
@@ -191,20 +176,17 @@ class _Reader:
             terminal.complain(text)
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
 def _selection(topic: str | None, since: int | None, until: int | None) -> Selection:
     from skywalker.journal.reading import Selection
 
-    token = None
-    if topic is not None:
-        token = token_of(values.canonical(values.pack(argument(Json(), "--topic", topic))))
-    return Selection(since, until, token)
+    return Selection(since, until, None if topic is None else _token(topic))
+
+
+def _token(topic: str) -> int:
+    try:
+        return token_of(values.canonical(values.pack(from_text(os.fsencode(topic)))))
+    except FormError as error:
+        raise click.UsageError(f"--topic {topic!r}: {error}") from error
 
 
 def _need_numpy() -> None:
@@ -212,7 +194,7 @@ def _need_numpy() -> None:
         raise ConfigError("journals are read with numpy, which is not installed: pip install numpy")
 
 
-def _print(made: Iterable[Any]) -> None:
+def _print(made: Iterable[str]) -> None:
     text = "".join(f"{line}\n" for line in made)
     if text:
         terminal.write(text.encode(errors="replace"))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from skywalker.cli import terminal
-from skywalker.cli.topic_text import topic_text
+from skywalker.cli import moment, terminal
+from skywalker.cli.aligned import aligned
 from skywalker.journal.header import Header
 from skywalker.journal.merging import Run
 from skywalker.journal.reading import KINDS, kinds, waits_us
 from skywalker.journal.statistics import PERCENTS, Summary
+from skywalker.journal.topic_text import topic_text
 
 INDENT: Final = "  "
 DIM: Final = "2"
@@ -25,7 +25,6 @@ LONGEST_NAME: Final = 24
 HEADING: Final = f"{'time (UTC)':<26}  {'worker':<12}  {'method':<7}  {'outcome':<9}  {'route':<7}  {'wait':>9}  topic"
 
 _NS: Final = 1_000_000_000
-_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 Names = Mapping[int, bytes]
 """Topics by token, as MessagePack."""
@@ -34,9 +33,9 @@ Names = Mapping[int, bytes]
 def lines(run: Run, names: Names) -> Iterator[str]:
     """Yield a line for each record, without its end."""
     for record in _rows(run):
-        where = f"{record['name']}/{record['worker']}"
+        when, where = moment.shown(record["time_ns"]), terminal.shown(f"{record['name']}/{record['worker']}", 12)
         yield (
-            f"{_moment(record['time_ns']):<26}  {_cut(where, 12):<12}  {record['method']:<7}  {record['outcome']:<9}  "
+            f"{when:<26}  {where:<12}  {record['method']:<7}  {record['outcome']:<9}  "
             f"{record['route']:<7}  {duration(record['wait_us'] / 1e6):>9}  {topic(record['token'], names)}"
         )
 
@@ -48,7 +47,7 @@ def json_lines(run: Run, names: Names) -> Iterator[str]:
         name = names.get(record["token"])
         yield json.dumps(
             {
-                "time": f"{_moment(time_ns).replace(' ', 'T')}Z",
+                "time": f"{moment.shown(time_ns).replace(' ', 'T')}Z",
                 **record,
                 "topic": None if name is None else topic_text(name),
             },
@@ -58,7 +57,7 @@ def json_lines(run: Run, names: Names) -> Iterator[str]:
 
 def page(summary: Summary, names: Names, sampled: bool) -> Iterator[str]:
     """Yield the lines of a page of figures."""
-    begin, end = _moment(summary.first_ns)[:19], _moment(summary.last_ns)[:19]
+    begin, end = moment.shown(summary.first_ns)[:19], moment.shown(summary.last_ns)[:19]
     yield ""
     yield INDENT + terminal.painted(f"{summary.calls:,} calls", BOLD)
     yield f"{INDENT}from {begin} to {end} UTC, {duration(summary.span_s)}"
@@ -128,12 +127,12 @@ def bytes_text(size: int) -> str:
 def topic(token: int, names: Names) -> str:
     """Return what a topic is called, or its token, as a terminal may have it."""
     name = names.get(token)
-    return _cut(terminal.shown(topic_text(name)), LONGEST_TOPIC) if name is not None else f"token {token}"
+    return terminal.shown(topic_text(name), LONGEST_TOPIC) if name is not None else f"token {token}"
 
 
 def name_of(node: str, name: str) -> str:
     """Return what a node is called, or else how its id begins."""
-    return _cut(terminal.shown(name or node[:8]), LONGEST_NAME)
+    return terminal.shown(name or node[:8], LONGEST_NAME)
 
 
 def _rows(run: Run) -> Iterator[dict[str, Any]]:
@@ -194,29 +193,10 @@ def _topics(summary: Summary, names: Names) -> Iterator[str]:
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> Iterator[str]:
     """Yield lines, the first `left` columns to the left and the others to the right."""
-    table = [heads, *rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for number, row in enumerate(table):
-        cells = [
-            f"{cell:<{w}}" if at < left else f"{cell:>{w}}"
-            for at, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        line = "  ".join(cells).rstrip()
-        yield terminal.painted(line, DIM) if not number else line
+    head, *lines = aligned([heads, *rows], [at >= left for at in range(len(heads))])
+    yield terminal.painted(head, DIM)
+    yield from lines
 
 
 def _percent(percent: float) -> str:
     return "longest" if percent == 100 else f"p{percent:g}"
-
-
-def _moment(unix_ns: int) -> str:
-    """Return a time in µs, in UTC. A damaged record may be of any time, also of none that a calendar has."""
-    try:
-        moment = _EPOCH + datetime.timedelta(microseconds=unix_ns // 1000)
-    except OverflowError:
-        return f"{unix_ns / _NS:.6f}"
-    return moment.strftime("%Y-%m-%d %H:%M:%S.%f")
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}~"

@@ -10,9 +10,9 @@ import click
 
 from skywalker.cli import exits, terminal
 from skywalker.cli.forms import Form
-from skywalker.cli.json_form import FormError, to_json
 from skywalker.cli.options import Asked, Command, argument, form_options, node_options, result, standard_input
 from skywalker.errors import TimedOut
+from skywalker.json_form import FormError, to_json
 from skywalker.limits import DEFAULT_TIMEOUT_S
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import click
 from skywalker import units
 from skywalker.cli import exits, terminal
 from skywalker.cli.forms import Form, Json, MessagePack, Raw
-from skywalker.cli.json_form import FormError
 from skywalker.errors import SkywalkerError
+from skywalker.json_form import FormError
 from skywalker.limits import DEFAULT_ADDRESS, KIB, MAX_TIMEOUT_MS
 
 if TYPE_CHECKING:

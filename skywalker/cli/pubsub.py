@@ -17,9 +17,9 @@ import click
 
 from skywalker.cli import exits, terminal
 from skywalker.cli.forms import lines as lines_of
-from skywalker.cli.json_form import to_json
 from skywalker.cli.meetings import IN_FLIGHT
 from skywalker.cli.options import Command, Told, result, standard_input, told_options
+from skywalker.json_form import to_json
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_HOST, DEFAULT_PUBSUB_PORT, DEFAULT_TIMEOUT_S
 
 if TYPE_CHECKING:

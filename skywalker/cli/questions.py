@@ -12,8 +12,8 @@ import click
 
 from skywalker.cli import exits, terminal
 from skywalker.cli.forms import Form
-from skywalker.cli.json_form import to_json
 from skywalker.cli.options import Asked, argument, form_options, node_options, result
+from skywalker.json_form import to_json
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from skywalker.cli import exits, terminal
-from skywalker.cli.json_form import FormError
 from skywalker.cli.options import failed, result
 from skywalker.errors import Closed, LocalProtocolError, SkywalkerError, Unreachable
+from skywalker.json_form import FormError
 
 
 class Pending(Protocol):

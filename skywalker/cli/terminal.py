@@ -67,9 +67,10 @@ def complain(text: str) -> None:
         os.write(STDERR, message.encode())
 
 
-def shown(text: str) -> str:
-    """Return what others say as a terminal may have it: in one line, with no escapes."""
-    return "".join(char if char.isprintable() else "?" for char in text)
+def shown(text: str, longest: int | None = None) -> str:
+    """Return what others say as a terminal may have it: in one line, with no escapes, and not endless."""
+    clean = "".join(char if char.isprintable() else "?" for char in text)
+    return clean if longest is None or len(clean) <= longest else f"{clean[: longest - 1]}~"
 
 
 def colourful(fd: int) -> bool:

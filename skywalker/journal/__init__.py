@@ -2,10 +2,10 @@
 
     what is written     record header names
     how                 settings, recorder and page, writer (a thread), segments (its files)
-    read again          reading statistics
+    read again          reading merging statistics, and topic_text: what a topic is called
 
-A node writes one per worker, the load generator one per process. Nothing here but reading and
-statistics needs numpy.
+A node writes one per worker, the load generator one per process. Nothing here but reading,
+merging and statistics needs numpy.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 _HEAD: Final = struct.Struct("<qH")
@@ -32,3 +33,11 @@ def entries(data: bytes) -> Iterator[tuple[int, bytes]]:
             return
         yield token, data[at : at + length]
         at += length
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a file of names; 0 if the journal has just given it up."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skywalker.cli.forms import LONGEST_LINE, Form, Json, MessagePack, Raw, lines
-from skywalker.cli.json_form import FormError, Unprintable, from_json, to_json
+from skywalker.json_form import FormError, Unprintable, from_json, to_json
 
 scalars = (
     st.none()

@@ -173,6 +173,12 @@ def test_a_mistake_is_named(arguments: list[str], part: str) -> None:
     assert part in ran.stderr.decode()
 
 
+def test_a_topic_that_is_no_json_is_refused_without_options_that_are_not_there() -> None:
+    said = run("journal", "stat", "--topic", "{", "/").stderr.decode()
+    assert "looks like JSON but is none" in said
+    assert "--raw" not in said
+
+
 def test_a_journal_in_which_nothing_stands_is_told_apart_from_one_without_what_was_asked_for(journal: Path) -> None:
     ran = run("journal", "stat", "--topic", "nobody", str(journal))
     assert b"no call is on record there that was asked for\n" in ran.stderr

@@ -20,7 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skywalker.address import Address
-from skywalker.cli.ring.arcs import LOWEST, arcs, columns
+from skywalker.arcs import arcs
+from skywalker.cli.ring.columns import LOWEST, columns
 from skywalker.embedding import Node, embedded
 from skywalker.members import MAX_WORKERS, Member, Snapshot
 from skywalker.ring import TOKENS, Ring, token_of
@@ -69,12 +70,12 @@ def test_arcs_are_the_whole_ring_and_each_shares_its_sum(owned: list[list[int]])
     assert sum(arc.length for arc in found) == TOKENS
     shares = snapshot.shares()
     for member in snapshot:
-        length = sum(arc.length for arc in found if arc.node == member.id)
+        length = sum(arc.length for arc in found if arc.owner.node == member.id)
         assert length / TOKENS == pytest.approx(shares[member.id], abs=1e-9)
     for arc in found:
         last = (arc.start + arc.length - LOWEST) % TOKENS + LOWEST
         first = (arc.start + 1 - LOWEST) % TOKENS + LOWEST
-        assert {snapshot.ring.owner(first).node, snapshot.ring.owner(last).node} == {arc.node}
+        assert {snapshot.ring.owner(first).node, snapshot.ring.owner(last).node} == {arc.owner.node}
 
 
 def test_a_column_shows_who_owns_the_most_of_it() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from skywalker.arcs import arcs
 from skywalker.cli import terminal
 from skywalker.cli.demo.page import BAR, DIM, INDENT, LABEL, NUMBER, Page
 from skywalker.cli.demo_cluster.fleet import Fleet, Ship, State
@@ -21,7 +22,7 @@ from skywalker.cli.demo_cluster.outcome import Outcome
 from skywalker.cli.demo_cluster.sight import Sight
 from skywalker.cli.demo_cluster.story import Chapter
 from skywalker.cli.demo_cluster.traffic import Traffic
-from skywalker.cli.ring.arcs import arcs, columns
+from skywalker.cli.ring.columns import columns
 
 WIDEST: Final = 100
 NARROWEST: Final = 52

@@ -15,6 +15,7 @@ import click
 from skywalker.cli import exits, terminal
 from skywalker.cli.demo.command import ctrl_c_waits, text
 from skywalker.cli.demo.page import BOLD, INDENT, Page, counted
+from skywalker.cli.pipeline.steps import Steps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,7 +90,7 @@ def _spark(page: Page) -> Iterator[SparkSession]:
     from skywalker.pipeline.session import local
 
     began = time.monotonic()
-    with _waiting(page, "Spark starts"):
+    with Steps().step("Spark starts"):
         spark = local("skywalker demo-pipeline")
         register(spark)
     try:
@@ -102,25 +103,14 @@ def _spark(page: Page) -> Iterator[SparkSession]:
 def _report(page: Page, spark: SparkSession, journal: Path, output: Path) -> Path:
     from skywalker.pipeline.jobs.ingest import ingest
     from skywalker.pipeline.jobs.inputs import read
-    from skywalker.pipeline.jobs.progress import Progress
     from skywalker.pipeline.report.making import make
-    from skywalker.pipeline.report.tables import PASSES
 
     began = time.monotonic()
+    steps = Steps(spark)
     parquet = output / "parquet"
-    with Progress(spark).step("segments are made into Parquet"):
+    with steps.step("segments are made into Parquet"):
         done = ingest(spark, [journal], parquet)
     page.row("ingest", f"{done.records:,} records from {counted(done.segments, 'segment')}")
-    shown = make(read(spark, parquet), output, "skywalker demo-pipeline", Progress(spark, PASSES))
+    shown = make(read(spark, parquet), output, "skywalker demo-pipeline", steps.step)
     page.row("report", f"{shown}, after {time.monotonic() - began:.1f} s")
     return shown
-
-
-@contextlib.contextmanager
-def _waiting(page: Page, words: str) -> Iterator[None]:
-    """Show `words` on a terminal while the block runs."""
-    if page.live:
-        page.write(f"{INDENT}{words} ...")
-    yield
-    if page.live:
-        page.write("\r\x1b[K")

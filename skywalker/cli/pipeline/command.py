@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Final
 
 import click
+
+from skywalker.cli.lazy import Lazy
 
 _JOBS: Final = "skywalker.cli.pipeline.jobs"
 _HOMES: Final = {
@@ -22,21 +23,9 @@ _HOMES: Final = {
 }
 
 
-class Commands(click.Group):
-    """The commands, by name."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order in which one gets to know them."""
-        return [*_HOMES]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load one command; None if there is none of that name."""
-        home = _HOMES.get(cmd_name)
-        return None if home is None else getattr(importlib.import_module(home), cmd_name)
-
-
 @click.group(
-    cls=Commands,
+    cls=Lazy,
+    homes=_HOMES,
     short_help="Study the traffic that journals recorded, on Spark",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -44,10 +33,10 @@ def pipeline() -> None:
     """What a journal recorded, studied on Spark; and rings planned.
 
     \b
-      skywalker serve --journal calls                             records every call
-      skywalker pipeline report --input calls --output report     all figures, on one page with plots
-      skywalker pipeline ingest --input calls --output tables     makes Parquet of it, each segment once
-      skywalker pipeline latency --input tables --by topic        one job of many
+      skywalker serve --journal calls                           records every call
+      skywalker pipeline report --input calls --output report   all figures, on one page with plots
+      skywalker pipeline ingest --input calls --output tables   makes Parquet of it, each segment once
+      skywalker pipeline latency --input tables --by topic      one job of many
 
     All but `plan` need pyspark, which `pip install 'skywalker[spark]'` brings, and Java 17 or newer. Spark runs in this
     process on all cores; under spark-submit, or with SPARK_REMOTE, it is the one that is there.

@@ -9,6 +9,7 @@ import click
 
 from skywalker.cli import exits, terminal
 from skywalker.cli.pipeline.options import session, spark_options
+from skywalker.cli.pipeline.steps import Steps
 
 
 @click.command(short_help="Make Parquet of a journal, each segment once")
@@ -33,10 +34,9 @@ def ingest(inputs: tuple[Path, ...], output: Path, cores: int | None, memory: st
     """
     with session("ingest", cores, memory, inputs) as spark:
         from skywalker.pipeline.jobs.ingest import ingest as run
-        from skywalker.pipeline.jobs.progress import Progress
 
         started = time.monotonic()
-        with Progress(spark).step("segments are made into Parquet"):
+        with Steps(spark).step("segments are made into Parquet"):
             done = run(spark, inputs, output)
         seconds = time.monotonic() - started
     for problem in done.problems:

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from skywalker.cli import exits, terminal
-from skywalker.cli.pipeline.options import FORMATS, input_option, save, session, spark_options
+from skywalker.cli.aligned import aligned
+from skywalker.cli.pipeline.options import (
+    FORMATS,
+    input_option,
+    per_core_option,
+    ring_option,
+    save,
+    session,
+    spark_options,
+)
+from skywalker.cli.pipeline.steps import Steps
+from skywalker.pipeline.jobs.defaults import GROUPS, HOP_COST, MINUTE_S, OVERLAP_US
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,8 +30,6 @@ if TYPE_CHECKING:
 
 Job = Callable[..., "DataFrame"]
 C = TypeVar("C", bound=Callable[..., Any])
-
-GROUPS: Final = ("topic", "minute", "node", "worker", "method", "outcome", "route", "door", "ring", "source")
 
 
 def _command(job: Job) -> Callable[..., int]:
@@ -37,10 +46,9 @@ def _command(job: Job) -> Callable[..., int]:
     ) -> int:
         with session(job.__name__, cores, memory, [input]) as spark:
             from skywalker.pipeline.jobs.inputs import read
-            from skywalker.pipeline.jobs.progress import Progress
 
             table = job(read(spark, input), **options)
-            with Progress(spark).step(job.__name__):
+            with Steps(spark).step(job.__name__):
                 if output is not None:
                     save(table, output, format)
                     table = spark.read.schema(table.schema).format(format).options(header=True).load(str(output))
@@ -56,7 +64,7 @@ def _command(job: Job) -> Callable[..., int]:
 def _by(*default: str) -> Callable[[C], C]:
     return click.option(
         "--by",
-        type=click.Choice(GROUPS),
+        type=click.Choice([*GROUPS]),
         multiple=True,
         default=default,
         show_default=True,
@@ -65,7 +73,7 @@ def _by(*default: str) -> Callable[[C], C]:
 
 
 _seconds: Final = click.option(
-    "--seconds", type=click.IntRange(1, 86_400), default=60, show_default=True, help="length of a 'minute'"
+    "--seconds", type=click.IntRange(1, 86_400), default=MINUTE_S, show_default=True, help="length of a 'minute'"
 )
 
 
@@ -93,12 +101,7 @@ def topics(found: Input, most: int | None) -> DataFrame:
 
 
 @click.command(short_help="Who has how much of the work")
-@click.option(
-    "--ring",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="what 'skywalker ring --json' printed; without, owners are those that the records show",
-)
+@ring_option
 @_command
 def balance(found: Input, ring: Path | None) -> DataFrame:
     """Calls that each node and worker owns, and took in, against a fair share; with --ring, of each token, too."""
@@ -110,7 +113,9 @@ def balance(found: Input, ring: Path | None) -> DataFrame:
 
 @click.command(short_help="Calls that came in at the wrong worker")
 @_by("worker")
-@click.option("--hop-cost", type=click.FloatRange(0), default=3.0, show_default=True, help="CPU time of one, in calls")
+@click.option(
+    "--hop-cost", type=click.FloatRange(0), default=HOP_COST, show_default=True, help="CPU time of one, in calls"
+)
 @_command
 def forwarding(found: Input, by: Sequence[str], hop_cost: float) -> DataFrame:
     """Calls that were passed on to the owner of their topic, and what clients that go there at once would save."""
@@ -132,7 +137,11 @@ def timeouts(found: Input, by: Sequence[str], seconds: int) -> DataFrame:
 
 @click.command(short_help="Calls that should have met each other")
 @click.option(
-    "--overlap", type=click.IntRange(1), default=1000, show_default=True, help="µs that both must have waited together"
+    "--overlap",
+    type=click.IntRange(1),
+    default=OVERLAP_US,
+    show_default=True,
+    help="µs that both must have waited together",
 )
 @_command
 def unmatched(found: Input, overlap: int) -> DataFrame:
@@ -143,13 +152,7 @@ def unmatched(found: Input, overlap: int) -> DataFrame:
 
 
 @click.command(short_help="Calls a second, and the cores that they need")
-@click.option(
-    "--per-core",
-    type=click.FloatRange(0, min_open=True),
-    default=100_000.0,
-    show_default=True,
-    help="calls a second that one core answers",
-)
+@per_core_option
 @_seconds
 @_command
 def capacity(found: Input, per_core: float, seconds: int) -> DataFrame:
@@ -160,16 +163,9 @@ def capacity(found: Input, per_core: float, seconds: int) -> DataFrame:
 
 
 def _lines(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    """Yield an aligned table: columns of numbers to the right, others to the left."""
+    """Yield the lines of a table: columns of numbers to the right, others to the left."""
     numeric = [all(isinstance(row[at], int | float | None) for row in rows) for at in range(len(names))]
-    cells = [names, *([_cell(value) for value in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        padded = (
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        )
-        yield "  ".join(padded).rstrip()
+    return aligned([names, *([_cell(value) for value in row] for row in rows)], numeric)
 
 
 def _cell(value: Any) -> str:

@@ -12,6 +12,7 @@ import click
 
 from skywalker.errors import ConfigError
 from skywalker.limits import MIB
+from skywalker.pipeline.jobs.defaults import PER_CORE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,6 +45,27 @@ def input_option(command: F) -> F:
         type=click.Path(path_type=Path),
         metavar="DIR",
         help="a journal, or what 'ingest' made of one",
+    )(command)
+
+
+def ring_option(command: F) -> F:
+    """Add --ring; the command gets it as `ring`, a path or None."""
+    return click.option(
+        "--ring",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="what 'skywalker ring --json' printed; without, owners are those that the records show",
+    )(command)
+
+
+def per_core_option(command: F) -> F:
+    """Add --per-core; the command gets it as `per_core`, calls a second."""
+    return click.option(
+        "--per-core",
+        type=click.FloatRange(0, min_open=True),
+        default=PER_CORE,
+        show_default=True,
+        help="calls a second that one core answers",
     )(command)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from skywalker import units
 from skywalker.cli import exits, terminal
 from skywalker.cli.options import Told, result
 from skywalker.errors import ConfigError
@@ -35,15 +36,11 @@ _AFTERWARDS: Final = (
 
 
 def _counts(ctx: click.Context, param: click.Parameter, text: str) -> tuple[int, ...]:
-    from skywalker.pipeline.planner.counts import counts
-
-    return _read(ctx, param, lambda: counts(text, MAX_NODES if param.name == "nodes" else MAX_TOKENS))
+    return _read(ctx, param, lambda: units.counts(text, MAX_NODES if param.name == "nodes" else MAX_TOKENS))
 
 
 def _rate(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
-    from skywalker.pipeline.planner.counts import count
-
-    rate = None if text is None else float(_read(ctx, param, lambda: count(text)))
+    rate = None if text is None else float(_read(ctx, param, lambda: units.count(text)))
     if rate == 0:
         raise click.BadParameter("it takes at least 1 call/s", ctx, param)
     return rate

@@ -99,7 +99,7 @@ class Screen:
         yield column("busiest then", lambda it: f"{it.afterwards:.2f}", 2)
 
     def _heat(self, heat: Heat) -> Iterator[str]:
-        from skywalker.pipeline.planner.heat import many
+        from skywalker.pipeline.planner.load import HOTTEST
 
         rate, worker_rate = self._wanted.rate, self._wanted.worker_rate
         yield terminal.painted("Hot topics", BOLD) + ": each has one owner, one worker, however many nodes there are"
@@ -115,8 +115,10 @@ class Screen:
         if heat.too_hot == 0:
             yield terminal.painted("no topic asks for more than a worker can do", GREEN)
         else:
+            # No more than so many were looked at.
+            more = " or more" if heat.too_hot == HOTTEST else ""
             ask = "topic asks" if heat.too_hot == 1 else "topics ask"
-            yield terminal.painted(f"{many(heat.too_hot)} {ask} for more than a worker can do", RED)
+            yield terminal.painted(f"{heat.too_hot:,}{more} {ask} for more than a worker can do", RED)
         if heat.fewest is not None:
             yield f"with {self._law} none does among {heat.fewest:,} topics or more"
         if heat.steepest is not None:

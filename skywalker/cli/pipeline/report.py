@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from skywalker.cli import exits, terminal
-from skywalker.cli.pipeline.options import input_option, session, spark_options
+from skywalker.cli.pipeline.options import input_option, per_core_option, ring_option, session, spark_options
+from skywalker.cli.pipeline.steps import Steps
 
 
 @click.command(short_help="All figures, on one page with plots")
@@ -16,16 +17,8 @@ from skywalker.cli.pipeline.options import input_option, session, spark_options
 @click.option(
     "--output", required=True, type=click.Path(path_type=Path), metavar="DIR", help="where the page and all tables go"
 )
-@click.option(
-    "--ring", type=click.Path(path_type=Path), metavar="FILE", help="what 'skywalker ring --json' printed, for balance"
-)
-@click.option(
-    "--per-core",
-    type=click.FloatRange(0, min_open=True),
-    default=100_000.0,
-    show_default=True,
-    help="calls a second that one core answers",
-)
+@ring_option
+@per_core_option
 @click.option("--title", default="skywalker: calls", show_default=True, help="of the page")
 @spark_options
 def report(
@@ -40,20 +33,19 @@ def report(
         from skywalker.pipeline.jobs.ingest import ingest
         from skywalker.pipeline.jobs.inputs import is_journal, read
         from skywalker.pipeline.jobs.owners import Owners
-        from skywalker.pipeline.jobs.progress import Progress
         from skywalker.pipeline.report.making import make
-        from skywalker.pipeline.report.tables import PASSES
 
+        steps = Steps(spark)
         owners = None if ring is None else Owners.load(ring)
         status = exits.OK
         if is_journal(input):
             parquet = output / "parquet"
-            with Progress(spark).step("segments are made into Parquet"):
+            with steps.step("segments are made into Parquet"):
                 done = ingest(spark, [input], parquet)
             for problem in done.problems:
                 terminal.complain(str(problem))
                 status = exits.FAILED
             input = parquet
-        page = make(read(spark, input), output, title, Progress(spark, PASSES), owners, per_core)
+        page = make(read(spark, input), output, title, steps.step, owners, per_core)
     terminal.write(f"{page}, after {time.monotonic() - started:.0f} s\n".encode())
     return status

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from skywalker.cli.ring.arcs import LOWEST, arcs
+from skywalker.arcs import arcs
+from skywalker.cli.ring.columns import LOWEST
 from skywalker.cli.ring.screen import counted, shown
 from skywalker.errors import SkywalkerError
 from skywalker.members import Member, Snapshot
@@ -81,7 +82,7 @@ def _ring(axes: PolarAxes, snapshot: Snapshot, colours: Mapping[str, tuple[float
         # Cells have straight sides: one a degree makes them round.
         steps = max(1, math.ceil(math.degrees(length)))
         edges += [start + length * step / steps for step in range(steps)]
-        fills += [colours[arc.node]] * steps
+        fills += [colours[arc.owner.node]] * steps
     edges.append(edges[0] + math.tau)
     axes.pcolormesh(edges, [INNER, OUTER], [fills], shading="flat", rasterized=True)
     for radius in (INNER, OUTER):  # makes the rim smooth

@@ -6,8 +6,9 @@ import string
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from skywalker.arcs import arcs
 from skywalker.cli import terminal
-from skywalker.cli.ring.arcs import arcs, columns
+from skywalker.cli.ring.columns import columns
 from skywalker.cli.ring.views import View
 from skywalker.members import Member, Snapshot
 
@@ -121,8 +122,7 @@ def named(member: Member) -> str:
 
 def shown(text: str, longest: int = LONGEST_NAME) -> str:
     """Return what a node says of itself as a terminal may have it: no escapes, and not endless."""
-    clean = terminal.shown(text)
-    return clean if len(clean) <= longest else f"{clean[: longest - 1]}~"
+    return terminal.shown(text, longest)
 
 
 def counted(number: int, noun: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Final
 
 import click
+
+from skywalker.cli.lazy import Lazy
 
 _HOMES: Final = {
     "listen": "skywalker.cli.silk.listen",
@@ -16,20 +17,7 @@ _HOMES: Final = {
 }
 
 
-class Commands(click.Group):
-    """The commands, by name."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order in which one gets to know them."""
-        return [*_HOMES]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load one command; None if there is none of that name."""
-        home = _HOMES.get(cmd_name)
-        return None if home is None else getattr(importlib.import_module(home), cmd_name)
-
-
-@click.group(cls=Commands, short_help="Talk to other programs directly, with no node between")
+@click.group(cls=Lazy, homes=_HOMES, short_help="Talk to other programs directly, with no node between")
 def silk() -> None:
     """Silk is for programs that ask each other directly, in JSON over ZeroMQ: no node is in between.
 

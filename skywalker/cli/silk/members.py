@@ -81,7 +81,7 @@ def _screen(found: Sequence[Found]) -> Iterator[str]:
 def _row(each: Found) -> dict[str, str]:
     node = each.node
     return {
-        "name": _cut(terminal.shown(node.name), LONGEST_NAME) or "-",
+        "name": terminal.shown(node.name, LONGEST_NAME) or "-",
         "id": terminal.shown(node.id[:8]),
         "endpoint": terminal.shown(node.router),
         "skywalker": terminal.shown(str(node.serves or "")),
@@ -102,8 +102,4 @@ def _table(rows: Sequence[dict[str, str]]) -> Iterator[str]:
 
 
 def _aligned(row: dict[str, str], widths: dict[str, int]) -> str:
-    return GAP + GAP.join(f"{_cut(row[name], width):<{width}}" for name, width in widths.items()).rstrip()
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}~"
+    return GAP + GAP.join(f"{terminal.shown(row[name], width):<{width}}" for name, width in widths.items()).rstrip()

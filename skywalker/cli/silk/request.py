@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from skywalker.cli.json_form import FormError
 from skywalker.cli.options import standard_input
 from skywalker.cli.silk import words
 from skywalker.cli.silk.options import DEFAULT_ENDPOINT, Asked, ended_by_sigterm, endpoint, needing_pyzmq, node_options
+from skywalker.json_form import FormError
 
 
 @click.command(short_help="Ask a node, or all that handle a type")

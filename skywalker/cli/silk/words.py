@@ -10,8 +10,8 @@ from typing import Any, Final
 import click
 
 from skywalker.cli import exits
-from skywalker.cli.json_form import FormError, Unprintable
 from skywalker.errors import HandlerFailed, NobodyHandles, NoSuchNode, SkywalkerError
+from skywalker.json_form import FormError, Unprintable
 from skywalker.wire.silk import FAILED, UNKNOWN_TYPE
 
 _CODES: Final = {NobodyHandles: UNKNOWN_TYPE, HandlerFailed: FAILED, NoSuchNode: "no-such-node"}

@@ -4,7 +4,12 @@
     latency topics balance       how long, about what, by whom
     forwarding timeouts          who was at the wrong worker, and who met nobody
     unmatched capacity           who should have met, and what it all takes
-    condense                     many calls made into few rows, on which the others work as well
+
+    inputs                       where the calls are: a journal, or what ingest made of one
+    counts                       calls counted, told apart, and condensed to few rows on which jobs work as well
+    waits                        percentiles, from histograms that can be added up
+    owners                       a ring that is known, asked for the owners of topics
+    defaults                     what holds where nothing else is said, for the command line too
 
 A table of calls has the columns that the source "skywalker-journal" gives, and jobs read as few of
 them as they can. A row stands for `sample` calls; nothing counts rows.

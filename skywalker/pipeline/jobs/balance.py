@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
@@ -12,8 +12,6 @@ from skywalker.pipeline.jobs.owners import Owners
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-LEVELS: Final = ("node", "worker", "token")
 
 
 def balance(calls: DataFrame, owners: Owners | None = None) -> DataFrame:

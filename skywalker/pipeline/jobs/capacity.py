@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from skywalker.errors import ConfigError
-from skywalker.pipeline.jobs.counts import MINUTE_S, count, step
+from skywalker.pipeline.jobs.counts import count, step_of
+from skywalker.pipeline.jobs.defaults import MINUTE_S, PER_CORE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-PER_CORE: Final = 100_000.0
-"""Calls a second that a core answers, one at a time of each of many connections, in docs/performance.md."""
 
 
 def capacity(calls: DataFrame, per_core: float = PER_CORE, seconds: int = MINUTE_S) -> DataFrame:
@@ -26,8 +24,8 @@ def capacity(calls: DataFrame, per_core: float = PER_CORE, seconds: int = MINUTE
     """
     if not per_core > 0:
         raise ConfigError(f"calls a second per core is {per_core:g}; give what a core can do, such as {PER_CORE:,.0f}")
-    by_second = calls.groupBy(step("time", 1).alias("_second")).agg(count().alias("_calls"))
-    steps = by_second.groupBy(step("_second", seconds).alias("time")).agg(
+    by_second = calls.groupBy(step_of("time", 1).alias("_second")).agg(count().alias("_calls"))
+    steps = by_second.groupBy(step_of("_second", seconds).alias("time")).agg(
         F.sum("_calls").alias("calls"),
         F.max("_calls").cast("double").alias("peak"),
         F.min("_second").alias("_first"),

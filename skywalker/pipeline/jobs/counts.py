@@ -8,31 +8,16 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from skywalker.errors import ConfigError
+from skywalker.pipeline.jobs.defaults import GROUPS, MINUTE_S
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-GROUPS: Final[dict[str, tuple[str, ...]]] = {
-    "topic": ("token",),
-    "minute": ("time",),
-    "node": ("node",),
-    "worker": ("node", "worker"),
-    "method": ("method",),
-    "outcome": ("outcome",),
-    "route": ("route",),
-    "door": ("door",),
-    "ring": ("ring",),
-    "source": ("source",),
-}
-"""What calls can be told apart by, and the columns that take."""
 
 MET: Final = ("met", "prompt")
 """The outcomes of a call that met its partner."""
 
 GIVES: Final = ("send", "publish")
 TAKES: Final = ("recv", "take")
-
-MINUTE_S: Final = 60
 
 
 def keys(by: Sequence[str]) -> list[str]:
@@ -52,10 +37,10 @@ def count(where: Column | None = None) -> Column:
 
 def stepped(calls: DataFrame, seconds: int = MINUTE_S) -> DataFrame:
     """Return `calls` with each time set back to the start of its step of so many seconds, counted in Unix time."""
-    return calls.withColumn("time", step("time", seconds))
+    return calls.withColumn("time", step_of("time", seconds))
 
 
-def step(time: str, seconds: int) -> Column:
+def step_of(time: str, seconds: int) -> Column:
     """Return the start of the step of so many seconds in which a time is. No time zone changes it."""
     length = seconds * 1_000_000
     since = F.unix_micros(time)
@@ -65,6 +50,11 @@ def step(time: str, seconds: int) -> Column:
 def forwarded() -> Column:
     """Return whether a call came in at another worker than the one that owns its topic."""
     return F.col("route") != "here"
+
+
+def condense(calls: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Return one row for all calls that are the same in `columns`; `sample` is how many. All other columns are gone."""
+    return calls.groupBy(*columns).agg(count().alias("sample"))
 
 
 def named(frame: DataFrame, names: DataFrame | None) -> DataFrame:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from skywalker.pipeline.jobs.counts import count, keys
+from skywalker.pipeline.jobs.defaults import HOP_COST
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-HOP_COST: Final = 3.0
-"""CPU time that passing one call on takes, in calls that are not passed on: what `python -m bench.scaling` shows."""
 
 
 def forwarding(calls: DataFrame, by: Sequence[str] = ("worker",), hop_cost: float = HOP_COST) -> DataFrame:

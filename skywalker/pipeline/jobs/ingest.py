@@ -2,7 +2,7 @@
 
     DIR/calls/date=2026-01-31/SEGMENT.parquet   calls, by the day (UTC) on which they were answered
     DIR/names/FILE.parquet                      what topics are called
-    DIR/done/SEGMENT.json                       how many records of it are there
+    DIR/done/SEGMENT.json, DIR/done/FILE.json   how many records of a segment are there, how many bytes of names
 
 A file is written beside its place and renamed, under a name that its segment gives it. So whatever was interrupted is
 done again over itself, and a segment that was still open is replaced by more of itself.
@@ -23,17 +23,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from skywalker.cli.topic_text import topic_text
 from skywalker.errors import ConfigError, JournalError
 from skywalker.journal import reading
 from skywalker.journal.header import CALLS, NAMES
+from skywalker.journal.names import size_of
 from skywalker.journal.reading import look, names_in, unix_ns
+from skywalker.journal.topic_text import topic_text
 from skywalker.pipeline.journals.columns import Columns, names_batch, schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DONE: Final = "done"
+RECORDS: Final = "records"
+BYTES: Final = "bytes"
+_NEW: Final = {RECORDS: 0, BYTES: 0}
 
 _DAY_NS: Final = 86_400 * 10**9
 
@@ -56,13 +60,13 @@ def ingest(spark: SparkSession, journal: Iterable[Path], directory: Path) -> Ing
 
     Segments are read and written by tasks, at the paths that they have here. One that is still written is taken as far
     as it is, and anew the next time. What a journal has deleted stays. Raises ConfigError if there is nothing to read,
-    `directory` cannot be written, or somebody else is at it.
+    `directory` cannot be written, or another ingest is at it.
     """
     found = look(journal)
     with _alone(directory):
-        done = {path.stem: json.loads(path.read_bytes())["size"] for path in (directory / DONE).glob("*.json")}
-        segments = [each for each in found.segments if each.records > done.get(each.key, 0)]
-        names = [path for path in found.names if _size(path) > done.get(path.name, 0)]
+        done = {path.stem: json.loads(path.read_bytes()) for path in (directory / DONE).glob("*.json")}
+        segments = [each for each in found.segments if each.records > done.get(each.key, _NEW)[RECORDS]]
+        names = [path for path in found.names if size_of(path) > done.get(path.name, _NEW)[BYTES]]
         # The longest first, each in a task of its own, so that no core is left with one at the end.
         segments.sort(key=lambda each: -each.records)
         work = [(CALLS, str(each.path)) for each in segments] + [(NAMES, str(path)) for path in names]
@@ -74,8 +78,12 @@ def _work(spark: SparkSession, work: Sequence[tuple[str, str]], directory: Path)
     def take_in(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                written = write_calls if row["kind"] == CALLS else write_names
-                yield pa.RecordBatch.from_pydict({"records": [written(Path(row["path"]), directory)]})
+                records = 0
+                if row["kind"] == CALLS:
+                    records = write_calls(Path(row["path"]), directory)
+                else:
+                    write_names(Path(row["path"]), directory)
+                yield pa.RecordBatch.from_pydict({"records": [records]})
 
     rows = [(at, kind, path) for at, (kind, path) in enumerate(work)]
     table = spark.createDataFrame(rows, "at int, kind string, path string").repartitionByRange(len(rows), "at")
@@ -104,59 +112,51 @@ def write_calls(path: Path, directory: Path) -> int:
                     writers[date] = stack.enter_context(_writer(file, part.schema))
                 writers[date].write_batch(part)
             records += len(chunk)
-    _put(directory / DONE / f"{segment.key}.json", json.dumps({"size": records}).encode())
+    _put(directory / DONE / f"{segment.key}.json", json.dumps({RECORDS: records}).encode())
     return records
 
 
-def write_names(path: Path, directory: Path) -> int:
-    """Write a file of names, and then that it is done; return 0, the calls in it. Raises as write_calls() does."""
-    size = _size(path)
+def write_names(path: Path, directory: Path) -> None:
+    """Write a file of names, and then that it is done. Raises as write_calls() does."""
+    size = size_of(path)
     header, entries = names_in(path)
     if header is not None:
         batch = names_batch(schema_of(NAMES), ((header.node, token, topic_text(topic)) for token, topic in entries))
         with _writer(directory / NAMES / f"{path.name}.parquet", batch.schema) as writer:
             writer.write_batch(batch)
-        _put(directory / DONE / f"{path.name}.json", json.dumps({"size": size}).encode())
-    return 0
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0  # the journal has just given it up
+        _put(directory / DONE / f"{path.name}.json", json.dumps({BYTES: size}).encode())
 
 
 @contextlib.contextmanager
 def _writer(file: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
     """Write a file beside its place, which it takes when it is whole."""
     file.parent.mkdir(parents=True, exist_ok=True)
+    with _beside(file) as beside, pq.ParquetWriter(beside, schema, compression="zstd") as writer:
+        yield writer
+
+
+def _put(file: Path, data: bytes) -> None:
+    with _beside(file) as beside:
+        beside.write_bytes(data)
+
+
+@contextlib.contextmanager
+def _beside(file: Path) -> Iterator[Path]:
+    """Give a path to write a file at, which takes its place when the block is done and its data are on disk."""
     # Spark passes over what begins so.
     beside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        with pq.ParquetWriter(beside, schema, compression="zstd") as writer:
-            yield writer
-        _sync(beside)
+        yield beside
+        with beside.open("rb") as written:
+            os.fsync(written.fileno())
         beside.replace(file)
     finally:
         beside.unlink(missing_ok=True)
 
 
-def _put(file: Path, data: bytes) -> None:
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
-    beside.write_bytes(data)
-    _sync(beside)
-    beside.replace(file)
-
-
-def _sync(file: Path) -> None:
-    with file.open("rb") as opened:
-        os.fsync(opened.fileno())
-
-
 @contextlib.contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """See that nobody else brings a directory up to date meanwhile. Raises ConfigError."""
+    """See that no other ingest brings a directory up to date meanwhile. Raises ConfigError."""
     try:
         (directory / DONE).mkdir(parents=True, exist_ok=True)
         (directory / CALLS).mkdir(exist_ok=True)
@@ -167,5 +167,5 @@ def _alone(directory: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ConfigError(f"somebody else is just bringing {str(directory)!r} up to date") from None
+            raise ConfigError(f"another ingest is just bringing {str(directory)!r} up to date") from None
         yield

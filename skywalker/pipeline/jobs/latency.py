@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from skywalker.pipeline.jobs.counts import MET, MINUTE_S, keys, named, stepped
+from skywalker.pipeline.jobs.counts import MET, keys, named, stepped
+from skywalker.pipeline.jobs.defaults import MINUTE_S
 from skywalker.pipeline.jobs.waits import histogram, percentiles
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql import functions as F
 
+from skywalker.arcs import arcs
 from skywalker.errors import ConfigError
 from skywalker.members import Member, Snapshot
 from skywalker.ring import TOKENS
@@ -23,14 +24,7 @@ class Owners:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        tokens = sorted({token for member in snapshot for token in member.tokens})
-        # The owner of what is right above a token is who holds it.
-        places = [snapshot.ring.owner(token + 1 if token + 1 < TOKENS // 2 else -TOKENS // 2) for token in tokens]
-        following = [*tokens[1:], tokens[0]]
-        self._arcs = [
-            (token, place.node, place.worker, ((after - token) % TOKENS or TOKENS) / TOKENS)
-            for token, place, after in zip(tokens, places, following, strict=True)
-        ]
+        self._arcs = [(arc.start, *arc.owner, arc.length / TOKENS) for arc in arcs(snapshot)]
 
     @classmethod
     def load(cls, file: Path) -> Self:

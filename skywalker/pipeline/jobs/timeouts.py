@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from skywalker.pipeline.jobs.counts import GIVES, MET, MINUTE_S, count, keys, stepped
+from skywalker.pipeline.jobs.counts import GIVES, MET, count, keys, stepped
+from skywalker.pipeline.jobs.defaults import MINUTE_S
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -45,10 +46,10 @@ def timeouts(calls: DataFrame, by: Sequence[str] = ("method",), seconds: int = M
     both = F.max("_gives").over(topic) != F.min("_gives").over(topic)
     cause = F.when(F.col("_cause") != "nobody", F.col("_cause")).when(both, "nobody-then").otherwise("nobody-ever")
     missed = cells.withColumn("cause", F.when(F.col("_cause").isNotNull(), cause))
-    return shared(missed.withColumnRenamed("_calls", "calls"), columns)
+    return _shared(missed.withColumnRenamed("_calls", "calls"), columns)
 
 
-def shared(missed: DataFrame, columns: Sequence[str]) -> DataFrame:
+def _shared(missed: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Add up `calls` by `cause`, null for calls that met, and by the columns given: what timeouts() returns."""
     counted = missed.groupBy(*columns, "cause").agg(
         F.sum("calls").alias("calls"), F.count_distinct("token").alias("topics")

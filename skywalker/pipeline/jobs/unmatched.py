@@ -8,15 +8,13 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from skywalker.pipeline.jobs.counts import TAKES, named
+from skywalker.pipeline.jobs.defaults import OVERLAP_US
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 MISSED: Final = ("timed-out", "cancelled", "gone", "draining")
 """How a call ends that waited for nothing."""
-
-OVERLAP_US: Final = 1000
-"""Clocks of nodes differ: what was there together for less may have been one after the other."""
 
 _TOLD: Final = ("node", "worker", "ring", "outcome", "wait_us", "time")
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from skywalker.cli.topic_text import topic_text
 from skywalker.errors import JournalError
 from skywalker.journal.reading import look, names_in
+from skywalker.journal.topic_text import topic_text
 from skywalker.pipeline.journals.columns import names_batch
 from skywalker.pipeline.journals.reading import Reading
 

@@ -26,15 +26,3 @@ class Fleet:
 
 def _random(seed: int, node: int, count: int) -> NDArray[np.int64]:
     return np.random.default_rng([seed, node]).integers(-(2**63), 2**63 - 1, count, np.int64, endpoint=True)
-
-
-def workers_of(ring: TokenRing, workers: int) -> NDArray[np.intp]:
-    """Return which worker owns each token, counted through all nodes: of node 1 with 4 workers they are 4 to 7.
-
-    A node's workers share its tokens as `skywalker.ring.slices` has it: every N-th, in order.
-    """
-    by_node = np.argsort(ring.owners, kind="stable")
-    counts = np.bincount(ring.owners)
-    place = np.empty(len(by_node), np.intp)
-    place[by_node] = np.arange(len(by_node)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return ring.owners * workers + place % workers

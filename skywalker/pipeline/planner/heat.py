@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from skywalker.pipeline.planner.load import HOTTEST, Load
+from skywalker.pipeline.planner.load import Load
 from skywalker.pipeline.planner.skew import Zipf, steepest
 
 TOPS: Final = (1, 10, 100, 1000)
@@ -40,8 +40,3 @@ def heat(load: Load, skew: Zipf | None, rate: float | None, worker_rate: float |
         fewest=None if both is None or skew is None else skew.fewest(both),
         steepest=None if both is None or skew is None else steepest(topics, both),
     )
-
-
-def many(too_hot: int) -> str:
-    """Return a number of topics that are too hot, of which no more than so many were looked at."""
-    return f"{too_hot:,}" if too_hot < HOTTEST else f"{too_hot:,} or more"

@@ -185,7 +185,7 @@ def _turned(words: Words, bits: int) -> Words:
 
 
 def _mixed_first(words: Words) -> Words:
-    """In place, as the next does."""
+    """Mix the first word of a block, in place."""
     words *= C1
     _turned(words, 31)
     words *= C2
@@ -193,6 +193,7 @@ def _mixed_first(words: Words) -> Words:
 
 
 def _mixed_second(words: Words) -> Words:
+    """Mix the second word of a block, in place."""
     words *= C2
     _turned(words, 33)
     words *= C1

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from skywalker.errors import ConfigError
 from skywalker.pipeline.planner.balance import Balance
-from skywalker.pipeline.planner.fleet import Fleet, workers_of
+from skywalker.pipeline.planner.fleet import Fleet
 from skywalker.pipeline.planner.heat import Heat, heat
 from skywalker.pipeline.planner.load import Load, measured
 from skywalker.pipeline.planner.moves import Move, move
-from skywalker.pipeline.planner.ring import TokenRing
+from skywalker.pipeline.planner.ring import TokenRing, workers_of
 from skywalker.pipeline.planner.topics import Source
 
 

@@ -62,6 +62,18 @@ class TokenRing:
         return type(self)(self.tokens[stays], self.owners[stays])
 
 
+def workers_of(ring: TokenRing, workers: int) -> NDArray[np.intp]:
+    """Return which worker owns each token, counted through all nodes: of node 1 with 4 workers they are 4 to 7.
+
+    A node's workers share its tokens as `skywalker.ring.slices` has it: every N-th, in order.
+    """
+    by_node = np.argsort(ring.owners, kind="stable")
+    counts = np.bincount(ring.owners)
+    place = np.empty(len(by_node), np.intp)
+    place[by_node] = np.arange(len(by_node)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return ring.owners * workers + place % workers
+
+
 class Index:
     """Finds arcs as TokenRing.arcs() does, several times as fast where there are millions of topics."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from skywalker.pipeline.planner.counts import count
-from skywalker.pipeline.planner.listing import Parquet, TextFile
+from skywalker.pipeline.planner.parquet import Parquet
 from skywalker.pipeline.planner.skew import Zipf
+from skywalker.pipeline.planner.text_file import TextFile
 from skywalker.pipeline.planner.topics import Numbered, Source
+from skywalker.units import count
 
 SYNTHETIC: Final = "synthetic:"
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skywalker.errors import ConfigError
 from skywalker.pipeline.planner.murmur import Tokens, of_integers
 from skywalker.pipeline.planner.skew import Zipf
 
@@ -47,6 +49,12 @@ class Source(Protocol):
 
     def pieces(self) -> Iterator[Piece]:
         """Yield all of the work, in the same order each time."""
+
+
+def no_skew(path: Path, skew: Zipf | None) -> None:
+    """Raise ConfigError if there is a skew, for a file that says itself how many calls its topics have."""
+    if skew is not None:
+        raise ConfigError(f"{path} says how many calls its topics have: leave out --skew")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skywalker.errors import ConfigError
-from skywalker.pipeline.jobs.capacity import PER_CORE
+from skywalker.pipeline.jobs.defaults import PER_CORE
 from skywalker.pipeline.report import over_time, shares, style
 from skywalker.pipeline.report.page import Picture, page
-from skywalker.pipeline.report.tables import BANDS_LOG2, Tables, gather
+from skywalker.pipeline.report.tables import BANDS_LOG2, Step, Tables, gather, silent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from skywalker.pipeline.jobs.inputs import Input
     from skywalker.pipeline.jobs.owners import Owners
-    from skywalker.pipeline.jobs.progress import Progress
 
 PAGE = "index.html"
 
@@ -28,11 +27,11 @@ def make(
     found: Input,
     output: Path,
     title: str,
-    progress: Progress,
+    step: Step = silent,
     owners: Owners | None = None,
     per_core: float = PER_CORE,
 ) -> Path:
-    """Write tables/, pictures and the page into `output`; return the page.
+    """Write tables/, pictures and the page into `output`; return the page. Each part of the work is done in a `step`.
 
     Raises ConfigError if there are no calls, matplotlib is missing, or `output` cannot be written.
     """
@@ -40,8 +39,8 @@ def make(
         raise ConfigError("a report needs matplotlib: pip install 'skywalker[spark]'")
     try:
         output.mkdir(parents=True, exist_ok=True)
-        tables = gather(found, output / "tables", progress, owners, per_core)
-        with progress.step("pictures"):
+        tables = gather(found, output / "tables", step, owners, per_core)
+        with step("pictures"):
             pictures = [_drawn(*each, output) for each in _plan(tables)]
         (output / PAGE).write_text(page(title, tables, pictures, per_core), encoding="utf-8")
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.pipeline.jobs.timeouts import CAUSES
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 LABELLED: Final = 40
 """Workers whose names fit beside their bars; of more, every few are named."""
+
+ID: Final = 8
+"""Characters of a node's id."""
 
 _METHODS: Final = {"send": style.BLUE, "recv": style.ORANGE, "take": style.GREEN, "publish": style.PINK}
 
@@ -36,15 +40,8 @@ def balance(table: pd.DataFrame) -> Figure:
     if len(workers):
         fair = workers["fair"].iloc[0]
         axes.axvline(fair, color=style.INK, linewidth=1, linestyle=(0, (4, 3)), label=f"fair, {fair:.2%}")
-    _names(
-        axes,
-        _places(workers),
-    )
-    side = axes.get_yaxis_transform()
-    for at, load in list(enumerate(workers["load"]))[:: _every(len(workers))]:
-        words = f"{load:.2f}"
-        axes.text(1.01, at, words, va="center", transform=side, fontsize=9, color=style.INK)
-    axes.text(1.01, -0.62, "of fair", va="bottom", transform=side, fontsize=8, color=style.FAINT)
+    _names(axes, _places(workers))
+    _beside(axes, "of fair", [f"{load:.2f}" for load in workers["load"]])
     _finish(figure, axes)
     return figure
 
@@ -53,21 +50,16 @@ def topics(table: pd.DataFrame, waits: pd.DataFrame) -> Figure:
     """Draw the hottest topics: their share, and how long their calls took."""
     figure = style.figure(1.8 + 0.3 * len(table), "The hottest topics", "share of all calls, by method")
     axes = figure.subplots()
-    left = [0.0] * len(table)
-    parts = {"send": table["sends"], "recv and take": table["receives"], "publish": table["publishes"]}
-    for (name, counts), colour in zip(parts.items(), (style.BLUE, style.ORANGE, style.PINK), strict=True):
-        shares = [
-            count / calls * share for count, calls, share in zip(counts, table["calls"], table["share"], strict=True)
-        ]
-        axes.barh(range(len(table)), shares, left=left, color=colour, height=0.7, label=name)
-        left = [start + share for start, share in zip(left, shares, strict=True)]
+    kinds = {
+        "send": ("sends", style.BLUE),
+        "recv and take": ("receives", style.ORANGE),
+        "publish": ("publishes", style.PINK),
+    }
+    share = table["share"] / table["calls"]
+    _stacked(axes, [(name, colour, (table[column] * share).tolist()) for name, (column, colour) in kinds.items()])
     _names(axes, [_topic(topic, token) for topic, token in zip(table["topic"], table["token"], strict=True)])
     tails = {row.token: row.p99_us for row in waits[waits["measure"] == "wait"].itertuples()}
-    side = axes.get_yaxis_transform()
-    for at, token in enumerate(table["token"]):
-        if token in tails:
-            axes.text(1.01, at, style.time_of(tails[token]), va="center", transform=side, fontsize=9, color=style.INK)
-    axes.text(1.01, -0.62, "p99 wait", va="bottom", transform=side, fontsize=8, color=style.FAINT)
+    _beside(axes, "p99 wait", [style.time_of(tails[token]) if token in tails else "" for token in table["token"]])
     _finish(figure, axes)
     return figure
 
@@ -79,20 +71,14 @@ def forwarding(table: pd.DataFrame) -> Figure:
     )
     axes = figure.subplots()
     routes = {
-        "here": ("owned here", style.BLUE),
-        "to_sibling": ("to another worker", style.ORANGE),
-        "to_node": ("to another node", style.RED),
+        "owned here": ("here", style.BLUE),
+        "to another worker": ("to_sibling", style.ORANGE),
+        "to another node": ("to_node", style.RED),
     }
-    left = [0.0] * len(table)
-    for column, (name, colour) in routes.items():
-        shares = (table[column] / table["calls"]).tolist()
-        axes.barh(range(len(table)), shares, left=left, color=colour, height=0.7, label=name)
-        left = [start + share for start, share in zip(left, shares, strict=True)]
+    parts = [(name, colour, (table[column] / table["calls"]).tolist()) for name, (column, colour) in routes.items()]
+    _stacked(axes, parts)
     _names(axes, _places(table))
-    side = axes.get_yaxis_transform()
-    for at, calls in list(enumerate(table["calls"]))[:: _every(len(table))]:
-        axes.text(1.01, at, style.number_of(calls), va="center", transform=side, fontsize=9, color=style.INK)
-    axes.text(1.01, -0.62, "calls", va="bottom", transform=side, fontsize=8, color=style.FAINT)
+    _beside(axes, "calls", [style.number_of(calls) for calls in table["calls"]])
     _finish(figure, axes)
     axes.set_xlim(0, 1)
     return figure
@@ -109,19 +95,35 @@ def timeouts(table: pd.DataFrame) -> Figure:
         f"{style.number_of(missed)} calls, {of_all:.2%} of all",
     )
     axes = figure.subplots()
-    left = [0.0] * len(causes)
+    parts = []
     for method, colour in _METHODS.items():
         rows = table[table["method"] == method].groupby("cause")["calls"].sum()
-        shares = [float(rows.get(cause, 0)) / missed if missed else 0.0 for cause in causes]
-        if any(shares):
-            axes.barh(range(len(causes)), shares, left=left, color=colour, height=0.66, label=method)
-            left = [start + share for start, share in zip(left, shares, strict=True)]
-    for at, share in enumerate(left):
+        parts.append((method, colour, [float(rows.get(cause, 0)) / missed if missed else 0.0 for cause in causes]))
+    ends = _stacked(axes, [part for part in parts if any(part[2])])
+    for at, share in enumerate(ends):
         axes.text(share, at, f"  {share:.1%}", va="center", fontsize=9, color=style.INK)
     _names(axes, [f"{cause}: {CAUSES[cause]}" for cause in causes])
     _finish(figure, axes)
-    axes.set_xlim(0, max([*left, 0.01]) * 1.1)
+    axes.set_xlim(0, max([*ends, 0.01]) * 1.1)
     return figure
+
+
+def _stacked(axes: Axes, parts: Sequence[tuple[str, str, list[float]]]) -> list[float]:
+    """Draw bars one after the other, each with its name, its colour and a share for each row; return where they end."""
+    ends: list[float] = []
+    for name, colour, shares in parts:
+        ends = ends or [0.0] * len(shares)
+        axes.barh(range(len(shares)), shares, left=ends, color=colour, height=0.7, label=name)
+        ends = [start + share for start, share in zip(ends, shares, strict=True)]
+    return ends
+
+
+def _beside(axes: Axes, heading: str, words: Sequence[str]) -> None:
+    """Write words to the right of the rows, of as many as have their names."""
+    side = axes.get_yaxis_transform()
+    for at in range(0, len(words), _every(len(words))):
+        axes.text(1.01, at, words[at], va="center", transform=side, fontsize=9, color=style.INK)
+    axes.text(1.01, -0.62, heading, va="bottom", transform=side, fontsize=8, color=style.FAINT)
 
 
 def _names(axes: Axes, names: list[str]) -> None:
@@ -133,7 +135,13 @@ def _names(axes: Axes, names: list[str]) -> None:
 
 
 def _places(table: pd.DataFrame) -> list[str]:
-    return [f"{style.short(node)} / {worker:.0f}" for node, worker in zip(table["node"], table["worker"], strict=True)]
+    """Return what workers are called: the beginning of their node's id is enough where no other begins so."""
+    ids = {*table["node"]}
+    length = ID if len({id[:ID] for id in ids}) == len(ids) else None
+    return [
+        f"{style.short(node[:length])} / {worker:.0f}"
+        for node, worker in zip(table["node"], table["worker"], strict=True)
+    ]
 
 
 def _every(count: int) -> int:

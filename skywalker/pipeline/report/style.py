@@ -75,9 +75,3 @@ def short(text: str, most: int = 28) -> str:
     text = "".join(char if char.isprintable() else "?" for char in text)
     half = (most - 1) // 2
     return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
-
-
-def plain_labels(axes: Axes, axis: str = "y") -> None:
-    """Take labels as they are: a name may have dollar signs."""
-    for label in axes.get_yticklabels() if axis == "y" else axes.get_xticklabels():
-        label.set_parse_math(False)

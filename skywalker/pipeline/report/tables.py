@@ -6,7 +6,8 @@ Calls are only read by what makes few rows of them; nothing here collects more t
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,9 +16,9 @@ from pyspark.storagelevel import StorageLevel
 
 from skywalker.errors import ConfigError
 from skywalker.pipeline.jobs.balance import balance
-from skywalker.pipeline.jobs.capacity import PER_CORE, capacity
-from skywalker.pipeline.jobs.condense import condense
-from skywalker.pipeline.jobs.counts import MET, count, step, stepped
+from skywalker.pipeline.jobs.capacity import capacity
+from skywalker.pipeline.jobs.counts import MET, condense, count, forwarded, step_of, stepped
+from skywalker.pipeline.jobs.defaults import PER_CORE
 from skywalker.pipeline.jobs.forwarding import forwarding
 from skywalker.pipeline.jobs.latency import latency
 from skywalker.pipeline.jobs.owners import Owners
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from skywalker.pipeline.jobs.inputs import Input
-    from skywalker.pipeline.jobs.progress import Progress
 
 STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 86_400)
 MOST_STEPS: Final = 300
@@ -42,8 +42,13 @@ HOT: Final = 20
 BANDS_LOG2: Final = 6
 """The ring is cut into 2 to the power of so many equal bands for the heat map."""
 
-PASSES: Final = 11
-"""Steps that Progress is told of, the pictures included."""
+Step = Callable[[str], AbstractContextManager[None]]
+"""Given what is done now, returns a context that lasts as long."""
+
+
+def silent(words: str) -> AbstractContextManager[None]:
+    """Tell nobody."""
+    return contextlib.nullcontext()
 
 
 class Tables:
@@ -54,59 +59,57 @@ class Tables:
         self.shown: dict[str, pd.DataFrame] = {}
         self.seconds = STEPS_S[0]  # length of a step in time
 
-    def keep(self, name: str, table: DataFrame, most: int | None = None) -> pd.DataFrame:
-        """Make a table, write it, and return it: all of it, or the `most` first rows."""
+    def write(self, name: str, table: DataFrame) -> DataFrame:
+        """Make a table and write it; return what is written."""
         path = str(self._directory / name)
         table.write.mode("overwrite").parquet(path)
-        written = table.sparkSession.read.schema(table.schema).parquet(path)
-        if most is not None:
-            written = written.limit(most)
-        self.shown[name] = written.toPandas()
+        return table.sparkSession.read.schema(table.schema).parquet(path)
+
+    def keep(self, name: str, table: DataFrame, most: int | None = None) -> pd.DataFrame:
+        """Make a table, write it, and show it: all of it, or the `most` first rows."""
+        written = self.write(name, table)
+        self.shown[name] = (written if most is None else written.limit(most)).toPandas()
         return self.shown[name]
 
 
-def gather(
-    found: Input, directory: Path, progress: Progress, owners: Owners | None, per_core: float = PER_CORE
-) -> Tables:
+def gather(found: Input, directory: Path, step: Step, owners: Owners | None, per_core: float = PER_CORE) -> Tables:
     """Make all tables of a report in `directory`. Raises ConfigError if there are no calls."""
     tables = Tables(directory)
     calls, names = found
-    with progress.step("calls a second"), _kept(condense(stepped(calls, 1), ["time"])) as seconds:
+    with step("calls a second"), _kept(condense(stepped(calls, 1), ["time"])) as seconds:
         first, last = seconds.agg(F.min(F.unix_seconds("time")), F.max(F.unix_seconds("time"))).collect()[0]
         if first is None:
             raise ConfigError("there are no calls to report on")
         tables.seconds = _step(last - first + 1)
         tables.keep("capacity", capacity(seconds, per_core, tables.seconds))
-    with progress.step("what became of calls over time"), _kept(_by_step(calls, tables.seconds)) as by_step:
+    with step("what became of calls over time"), _kept(_by_step(calls, tables.seconds)) as by_step:
         tables.keep("rates", _rates(by_step))
         tables.keep("forwarding", forwarding(by_step))
-        tables.keep(
+        tables.write(
             "methods", by_step.groupBy("method", "outcome").agg(count().alias("calls")).orderBy("method", "outcome")
         )
-    with progress.step("waits over time"):
+    with step("waits over time"):
         tables.keep(
             "waits_over_time", latency(calls, by=("minute",), seconds=tables.seconds).orderBy("measure", "time")
         )
-    with progress.step("waits of workers"):
+    with step("waits of workers"):
         tables.keep("waits_of_workers", latency(calls, by=("worker",)).orderBy("measure", "node", "worker"))
-    with progress.step("tokens against time"):
+    with step("tokens against time"):
         tables.keep("heat", _heat(calls, tables.seconds))
     # What is kept is made with the first table that is made of it.
     with _kept(_by_topic(calls)) as by_topic:
-        with progress.step("hot topics"):
+        with step("hot topics"):
             hot = tables.keep("topics", topics(by_topic, names).coalesce(1), HOT)
-        with progress.step("causes of timeouts"):
+        with step("causes of timeouts"):
             tables.keep("timeouts", timeouts(by_topic))
-        with progress.step("balance"):
+        with step("balance"):
             tables.keep("balance", balance(by_topic, owners))
-    with progress.step("waits of hot topics"):
+    with step("waits of hot topics"):
         among = F.col("token").isin(*hot["token"].tolist())
         tables.keep("waits_of_topics", latency(calls.where(among), names, ("topic",)))
-    with progress.step("who missed whom"):
-        pairs = unmatched(calls, names)
-        tables.keep("unmatched", pairs, HOT)
-        written = pairs.sparkSession.read.schema(pairs.schema).parquet(str(directory / "unmatched"))
-        tables.keep("unmatched_places", _places(written))
+    with step("who missed whom"):
+        pairs = tables.write("unmatched", unmatched(calls, names))
+        tables.keep("unmatched_places", _places(pairs))
     return tables
 
 
@@ -135,7 +138,7 @@ def _rates(by_step: DataFrame) -> DataFrame:
             count(outcome == "met").alias("met"),
             count(outcome == "timed-out").alias("timed_out"),
             count(~outcome.isin(*MET, "timed-out")).alias("other"),
-            count(F.col("route") != "here").alias("forwarded"),
+            count(forwarded()).alias("forwarded"),
         )
         .orderBy("time")
     )
@@ -144,7 +147,7 @@ def _rates(by_step: DataFrame) -> DataFrame:
 def _heat(calls: DataFrame, seconds: int) -> DataFrame:
     """Return calls by step and band of the ring: band 0 begins at the lowest token."""
     band = (F.shiftright("token", 64 - BANDS_LOG2) + 2 ** (BANDS_LOG2 - 1)).cast("int")
-    return calls.groupBy(step("time", seconds).alias("time"), band.alias("band")).agg(count().alias("calls"))
+    return calls.groupBy(step_of("time", seconds).alias("time"), band.alias("band")).agg(count().alias("calls"))
 
 
 def _places(pairs: DataFrame) -> DataFrame:

@@ -16,9 +16,8 @@ import skywalker
 from skywalker.cli import exits
 from skywalker.cli.outcome import run
 from skywalker.cli.pipeline.command import pipeline
-from skywalker.cli.pipeline.jobs import GROUPS as OFFERED
 from skywalker.errors import ConfigError
-from skywalker.pipeline.jobs.counts import GROUPS, keys
+from skywalker.pipeline.jobs.counts import keys
 from skywalker.pipeline.jobs.owners import Owners
 from tests.helpers import time_factor
 from tests.pipeline.jobs import segments
@@ -103,8 +102,7 @@ def test_a_file_that_holds_no_ring_is_named(tmp_path: Path, text: str) -> None:
         Owners.load(tmp_path / "ring")
 
 
-def test_the_command_line_offers_the_groups_that_there_are() -> None:
-    assert tuple(GROUPS) == OFFERED
+def test_a_group_that_there_is_not_is_named_with_those_that_there_are() -> None:
     with pytest.raises(ConfigError, match="cannot be told apart by 'colour'; choose from topic, minute"):
         keys(("node", "colour"))
 

@@ -126,7 +126,7 @@ def test_two_at_a_time_do_not_get_into_each_others_way(spark: SparkSession, tmp_
     (tmp_path / "out" / "done").mkdir(parents=True)
     with (tmp_path / "out" / "done" / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(ConfigError, match="somebody else is just bringing"):
+        with pytest.raises(ConfigError, match="another ingest is just bringing"):
             ingest(spark, [tmp_path / "journal"], tmp_path / "out")
 
 

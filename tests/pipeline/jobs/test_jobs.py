@@ -10,8 +10,7 @@ import pytest
 
 from skywalker.pipeline.jobs.balance import balance
 from skywalker.pipeline.jobs.capacity import capacity
-from skywalker.pipeline.jobs.condense import condense
-from skywalker.pipeline.jobs.counts import keys
+from skywalker.pipeline.jobs.counts import condense, keys
 from skywalker.pipeline.jobs.forwarding import forwarding
 from skywalker.pipeline.jobs.latency import latency
 from skywalker.pipeline.jobs.owners import Owners

@@ -16,6 +16,7 @@ from skywalker.cli import exits, terminal
 from skywalker.cli.outcome import run
 from skywalker.cli.pipeline.counting import Counting
 from skywalker.cli.pipeline.plan import plan
+from skywalker.cli.status import Status
 from tests.cli.running import environment
 from tests.helpers import time_factor
 
@@ -232,3 +233,19 @@ def test_counting_is_drawn_over_itself_on_a_terminal_and_leaves_nothing(monkeypa
         "  100%  1,000 topics  500/s  0 s left\x1b[K",
         "\x1b[K",
     ]
+
+
+def test_a_terminal_that_cannot_draw_over_itself_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = pty.openpty()
+    monkeypatch.setattr(terminal, "STDERR", theirs)
+    try:
+        for kind, drawn in (("dumb", b"x"), ("xterm", b"\rtext\x1b[K\r\x1b[Kx")):
+            monkeypatch.setenv("TERM", kind)
+            status = Status()
+            status.draw("text")
+            status.clear()
+            os.write(theirs, b"x")
+            assert os.read(ours, 4096) == drawn
+    finally:
+        os.close(ours)
+        os.close(theirs)

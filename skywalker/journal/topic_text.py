@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from skywalker.cli.json_form import Unprintable, to_json
+from skywalker.json_form import Unprintable, to_json
 from skywalker.wire import values
 
 

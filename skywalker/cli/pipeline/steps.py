@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
+
+from skywalker.cli.status import Status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,21 +16,19 @@ if TYPE_CHECKING:
 PAUSE_S: Final = 0.3
 
 
-class Progress:
-    """Shows on standard error which step is made and how much of it is done; nothing if that is no terminal."""
+class Steps:
+    """Shows which step is made, for how long all have taken, and how much of it is done."""
 
-    def __init__(self, spark: SparkSession, steps: int = 1) -> None:
+    def __init__(self, spark: SparkSession | None = None) -> None:
+        """Without `spark`, nothing is known of tasks."""
         self._spark = spark
-        self._steps = steps
-        self._made = 0
+        self._status = Status()
         self._begun = time.monotonic()
-        self._live = sys.stderr.isatty()
 
     @contextlib.contextmanager
     def step(self, words: str) -> Iterator[None]:
         """Show `words` while the block runs."""
-        self._made += 1
-        if not self._live:
+        if not self._status.live:
             yield
             return
         over = threading.Event()
@@ -40,18 +39,18 @@ class Progress:
         finally:
             over.set()
             shown.join()
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._status.clear()
 
     def _show(self, words: str, over: threading.Event) -> None:
-        number = f"{self._made} of {self._steps}: " if self._steps > 1 else ""
         while True:
-            line = f"  {time.monotonic() - self._begun:4.0f} s  {number}{words}{self._done()}"
-            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+            self._status.draw(f"  {time.monotonic() - self._begun:4.0f} s  {words}{self._done()}")
             if over.wait(PAUSE_S):
                 return
 
     def _done(self) -> str:
         """Return which part of the tasks of the stages that run is done, as text; a remote Spark does not say."""
+        if self._spark is None:
+            return ""
         try:
             tracker = self._spark.sparkContext.statusTracker()
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]

@@ -29,6 +29,10 @@ class FormError(ValueError):
     """The text is not what its form asks for; says why and what to do."""
 
 
+class NoJson(FormError):
+    """The text is no JSON, and no bare word either."""
+
+
 class Unprintable(SkywalkerError):
     """A value has no text in the form that was asked for."""
 
@@ -76,6 +80,31 @@ def from_json(value: Any) -> Any:
         return _READ[mark](content)
     except (ValueError, TypeError, KeyError) as error:
         raise FormError(f"{json.dumps(value)} is not of the form {_FORMS[mark]}") from error
+
+
+def from_text(data: bytes) -> Any:
+    """Return the value of JSON, or a string for text that is none and does not begin as JSON would.
+
+    Raises NoJson if it does or is not UTF-8, and FormError for a $ form that is none.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise NoJson("it is not UTF-8") from None
+    try:
+        return from_json(json.loads(text, parse_constant=_no_constant))
+    except FormError:
+        raise
+    except RecursionError:
+        raise FormError("it is nested too deeply") from None
+    except ValueError as error:
+        if text.lstrip()[:1] in ("{", "[", '"'):
+            raise NoJson(f"it looks like JSON but is none ({error})") from None
+        return text
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _bytes(text: Any) -> bytes:

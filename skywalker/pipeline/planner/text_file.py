@@ -1,4 +1,4 @@
-"""Topics from a text file, one a line, or from Parquet, as the job `topics` writes it."""
+"""Topics from a text file, one a line."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import functools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from skywalker.cli.forms import Json
-from skywalker.cli.json_form import FormError
 from skywalker.errors import ConfigError, SkywalkerError
+from skywalker.json_form import FormError, from_text
 from skywalker.limits import MAX_TOPIC, MIB
 from skywalker.pipeline.planner.murmur import Tokens, of_integers, tokens_of
 from skywalker.pipeline.planner.skew import Zipf
-from skywalker.pipeline.planner.topics import TOPICS_AT_ONCE, Batch, Piece
+from skywalker.pipeline.planner.topics import Batch, Piece, no_skew
 from skywalker.ring import token_of
 from skywalker.wire import values
 
@@ -51,7 +50,7 @@ class TextFile:
         except OSError as error:
             raise ConfigError(f"cannot read topics from {path}: {error.strerror}") from error
         if self._has_calls:
-            _no_skew(path, skew)
+            no_skew(path, skew)
             self.skew = None
 
     def pieces(self) -> Iterator[Piece]:
@@ -89,7 +88,9 @@ class TextFile:
         for at, line in enumerate(lines):
             topic, tab, count = line.rpartition("\t")
             if not tab or not count.isdecimal() or len(count) > 15:
-                raise self._wrong(numbers[at], "no tab and a number of calls follow the topic, as in the first line")
+                raise self._wrong(
+                    int(numbers[at]), "no tab and a number of calls follow the topic, as in the first line"
+                )
             topics.append(topic)
             calls[at] = int(count)
         return topics, calls
@@ -105,84 +106,10 @@ class TextFile:
         )
         for at in map(int, np.flatnonzero(pc.and_not(alone, integer).to_numpy(zero_copy_only=False))):
             try:
-                tokens[at] = token_of(values.topic_bytes(values.pack(Json().argument(topics[at].encode()))))
+                tokens[at] = token_of(values.topic_bytes(values.pack(from_text(topics[at].encode()))))
             except (FormError, SkywalkerError) as error:
-                raise self._wrong(numbers[at], str(error)) from error
+                raise self._wrong(int(numbers[at]), str(error)) from error
         return tokens
 
-    def _wrong(self, line: Any, problem: str) -> ConfigError:
+    def _wrong(self, line: int, problem: str) -> ConfigError:
         return ConfigError(f"{self._path}, line {line}: {problem}")
-
-
-class Parquet:
-    """Topics in a column `token` or `topic`, and perhaps `calls`: a Parquet file, or a directory of them.
-
-    Where there are no calls the skew is applied, the hottest first.
-    """
-
-    unit = "topics"
-
-    def __init__(self, path: Path, skew: Zipf | None) -> None:
-        """Look at the columns. Raises ConfigError if they are not there, or there are calls and a skew as well."""
-        self._path = path
-        self.skew: Zipf | None = skew or Zipf(0)
-        self._files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-        if not self._files:
-            raise ConfigError(f"{path} holds no .parquet files")
-        self.size = 0
-        for file in self._files:
-            with _parquet(file) as opened:
-                names = opened.schema_arrow.names
-                self.size += opened.metadata.num_rows
-            columns = [name for name in ("token", "topic") if name in names][:1]
-            if not columns:
-                raise ConfigError(f"{file} has neither a column 'token' nor 'topic', but {', '.join(names)}")
-            self._columns = columns + ["calls"] * ("calls" in names)
-        if "calls" in self._columns:
-            _no_skew(path, skew)
-            self.skew = None
-
-    def pieces(self) -> Iterator[Piece]:
-        """Yield so many rows at a time. Raises ConfigError if a file can't be read, and their batches for nulls."""
-        rank = 0
-        for file in self._files:
-            with _parquet(file) as opened:
-                try:
-                    for batch in opened.iter_batches(TOPICS_AT_ONCE, columns=self._columns):
-                        yield Piece(batch.num_rows, functools.partial(self._batch, file, batch, rank))
-                        rank += batch.num_rows
-                except (pa.ArrowException, OSError) as error:
-                    raise ConfigError(f"cannot read topics from {file}: {error}") from error
-
-    def _batch(self, file: Path, batch: pa.RecordBatch, rank: int) -> Batch:
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            if column.null_count:
-                raise ConfigError(f"{file} has null in its column '{name}': leave such rows out")
-        topics = batch.column(0)
-        try:
-            tokens = topics.cast(pa.int64()) if batch.schema.names[0] == "token" else tokens_of(topics)
-            calls = batch.column(1).cast(pa.float64()).to_numpy() if batch.num_columns > 1 else None
-        except (TypeError, pa.ArrowException) as error:
-            raise ConfigError(f"{file}: {error}") from error
-        if self.skew is not None and self.skew.exponent:
-            calls = self.skew.calls(rank, len(tokens))
-        return Batch(tokens.to_numpy(), calls)
-
-
-def _parquet(file: Path) -> Any:
-    from pyarrow.parquet import ParquetFile
-
-    try:
-        return ParquetFile(file)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read topics from {file}: {os.strerror(error.errno) if error.errno else error}"
-        ) from error
-    except pa.ArrowException as error:
-        raise ConfigError(f"{file} is no Parquet: {error}") from error
-
-
-def _no_skew(path: Path, skew: Zipf | None) -> None:
-    """Raise ConfigError if there is a skew, since there are calls."""
-    if skew is not None:
-        raise ConfigError(f"{path} says how many calls its topics have: leave out --skew")
