@@ -45,8 +45,8 @@ FAR_S = 0.3
 """Seconds, at most, that the last word on a call may take from another node."""
 
 LAST_MEETINGS_S = max(TIMEOUTS_S) + 2.0
-"""Seconds for who still waits to meet once nothing happens any more: a call that was made of a node that is cut off from
-all others takes all of its time, and only then another is asked."""
+"""Seconds for who still waits to meet once nothing happens any more: a call to a node that was cut off
+takes all of its time, and only then another node is asked."""
 
 TOLERANCE_S = FAR_S + 0.25 * time_factor()
 """Seconds after its time in which a call must be answered: all nodes and clients share the cores of one machine."""
