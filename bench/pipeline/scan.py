@@ -43,6 +43,7 @@ _NS: Final = 1_000_000_000
 
 def make(directory: Path, count: int, workers: int = 2) -> None:
     """Write a journal of so many records: exponential waits, Zipf's topics, methods and outcomes as under load."""
+    directory.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(1)
     opened = 1_750_000_000 * _NS
     tokens = random.integers(-(2**63), 2**63 - 1, 100_000)
