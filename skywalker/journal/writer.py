@@ -130,17 +130,17 @@ class Writer:
                     self._write_page(page, count)
                     self._taken += 1
                     self._free.put(page)
-                    if self._unwritten and not self._is_failing:
-                        self._write_names()
                 case _Name(token, topic):
                     self._unwritten.append(names.pack(token, topic))
-                    self._write_names()
                 case _Ring(version):
                     self._end_calls()
                     self._ring = version
                 case None:
                     self._end()
                     return
+            # Not while the disk refuses: all of them would be put together anew for each.
+            if self._unwritten and not self._is_failing:
+                self._write_names()
 
     def _patience(self) -> float | None:
         return None if self._calls is None else max(0.0, self._rotate_at - time.monotonic())

@@ -21,7 +21,7 @@ def token_of(topics: Column | str) -> Column:
     from pyspark.sql.types import LongType
 
     # Made at each call, since what it is depends on the kind of session.
-    column: Column = arrow_udf(_tokens, LongType())(topics)  # type: ignore[call-overload]
+    column: Column = arrow_udf(_tokens, LongType())(topics)  # type: ignore[call-overload]  # they lack a default
     return column
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +70,7 @@ class Numbered:
         """Yield so many topics at a time as a core's cache can do with."""
         for first in range(0, self.size, TOPICS_AT_ONCE):
             count = min(TOPICS_AT_ONCE, self.size - first)
-            yield Piece(count, lambda first=first, count=count: self._batch(first, count))  # type: ignore[misc]
+            yield Piece(count, functools.partial(self._batch, first, count))
 
     def _batch(self, first: int, count: int) -> Batch:
         calls = self.skew.calls(first, count) if self.skew.exponent else None

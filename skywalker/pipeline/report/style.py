@@ -48,9 +48,9 @@ def clock(axes: Axes) -> None:
     """Have the x axis of axes tell the time of day, and the date where it changes."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-    places = AutoDateLocator(maxticks=9)  # type: ignore[no-untyped-call]
+    places = AutoDateLocator(maxticks=9)  # type: ignore[no-untyped-call]  # matplotlib has types for some of it
     axes.xaxis.set_major_locator(places)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(places))  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(places))  # type: ignore[no-untyped-call]  # as above
     axes.set_xlabel("time (UTC)", fontsize=9, color=INK)
 
 

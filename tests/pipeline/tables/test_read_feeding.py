@@ -22,18 +22,6 @@ from skywalker.pipeline.tables.spool import Spool, open_spool
 from tests.helpers import eventually, time_factor
 
 
-@pytest.fixture(scope="module")
-def node() -> Iterator[embedding.Node]:
-    with skywalker.embedded(workers=1) as running:
-        yield running
-
-
-@pytest.fixture
-def client(node: embedding.Node) -> Iterator[Client]:
-    with node.connect() as made:
-        yield made
-
-
 @pytest.fixture
 def feed(node: embedding.Node) -> Iterator[Callable[..., Feed]]:
     """Makes feeds, which are stopped at the end."""

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,18 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JOBS = "topic STRING, id BIGINT, tags ARRAY<STRING>, at TIMESTAMP, price DECIMAL(6,2), who STRUCT<name: STRING>"
-
-
-@pytest.fixture(scope="module")
-def node() -> Iterator[embedding.Node]:
-    with skywalker.embedded(workers=1) as running:
-        yield running
-
-
-@pytest.fixture
-def client(node: embedding.Node) -> Iterator[Client]:
-    with node.connect() as made:
-        yield made
 
 
 def test_a_table_has_as_many_rows_as_were_asked_for_and_leaves_the_rest(
