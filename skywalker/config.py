@@ -10,20 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from skywalker.errors import ConfigError
-from skywalker.journal.settings import ROTATION, SAMPLE, JournalSettings, rotation, sampling
-from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT, DEFAULT_PUBSUB_PORT, KIB, MIB, Limits, setting
-from skywalker.members import MAX_NAME, MAX_TOKENS
+from skywalker.journal.settings import JournalSettings
+from skywalker.limits import DEFAULT_ADMIN_PORT, DEFAULT_HOST, DEFAULT_PORT, DEFAULT_PUBSUB_PORT, MIB, Limits, setting
 from skywalker.ring import TOKENS_PER_NODE
-from skywalker.units import duration, size
-
-Value = str | int | float  # a bool is an int
+from skywalker.setting import MAX_PORT, Setting, Value
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,6 +60,10 @@ class Config:
     backlog: int = setting(1024, "connections that may wait to be accepted, at each worker")
     name: str = setting("", "what this node calls itself; empty means the host name")
     drain_timeout_s: float = setting(10.0, "time that calls still waiting get when the node is told to stop")
+    watchdog_s: float = setting(10.0, "time in which the loop of each worker must turn, or the worker is replaced")
+    admin: bool = setting(True, "serve figures and a console over HTTP, at a port of their own")
+    admin_bind: str = setting(DEFAULT_HOST, "address to listen on for that")
+    admin_port: int = setting(DEFAULT_ADMIN_PORT, "TCP port for that; 0 takes any free one")
     tokens: int = setting(TOKENS_PER_NODE, "tokens of a node that is new: more of them share topics out more evenly")
     journal: str = setting("", "directory to keep a journal of all calls in; empty means none is kept")
     journal_sample: str = setting("1/1", "part of the calls that is recorded: 1/16 is every 16th")
@@ -90,159 +90,6 @@ class Config:
         if not self.journal:
             return None
         return JournalSettings.parse(self.journal, self.journal_sample, self.journal_rotate, self.journal_keep)
-
-
-MAX_PORT: Final = 65_535
-
-_DAY_S: Final = 86_400
-_RANGES: Final[Mapping[str, tuple[float, float]]] = {
-    "port": (0, MAX_PORT),
-    "pubsub_port": (0, MAX_PORT),
-    "workers": (0, 1024),
-    "backlog": (1, 65_535),
-    "drain_timeout_s": (0, _DAY_S),
-    "tokens": (1, MAX_TOKENS),
-    "health_port": (0, MAX_PORT),
-}
-_ANY_DURATION: Final = (0.001, _DAY_S)
-_ANY_NUMBER: Final = (1, 2**40)
-_NEVER_EMPTY: Final = frozenset(("bind", "pubsub_bind", "service", "consul_url", "health_bind"))
-_LONGEST: Final[Mapping[str, int]] = {"name": MAX_NAME}
-_FORMS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
-    "journal_sample": (SAMPLE, sampling),
-    "journal_rotate": (ROTATION, rotation),
-}
-"""What a text may be, and what raises ValueError if it is not."""
-_TRUTHS: Final[Mapping[str, bool]] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_WHOLE: Final = re.compile(r"-?\d{1,15}", re.ASCII)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting, and what it is called in each place it may come from."""
-
-    table: str
-    key: str
-    default: Value
-    help: str
-
-    @property
-    def path(self) -> str:
-        """Its name in the TOML file, with the table: `limits.max_calls`."""
-        return f"{self.table}.{self.key}" if self.table else self.key
-
-    @property
-    def stem(self) -> str:
-        """The key without the unit of seconds, since a flag or a variable may spell its own: `drain_timeout`."""
-        return self.key.removesuffix("_s")
-
-    @property
-    def flag(self) -> str:
-        """Its flag: `--drain-timeout`."""
-        return f"--{self.stem.replace('_', '-')}"
-
-    @property
-    def variable(self) -> str:
-        """Its environment variable: `SKYWALKER_DRAIN_TIMEOUT`."""
-        return f"SKYWALKER_{self.stem.upper()}"
-
-    @property
-    def is_switch(self) -> bool:
-        """Whether it is on or off, so that its flag takes no value."""
-        return isinstance(self.default, bool)
-
-    @property
-    def metavar(self) -> str:
-        """What kind of value a flag takes, in one word."""
-        if isinstance(self.default, str):
-            return "TEXT"
-        return "TIME" if self._is_duration else "SIZE" if self._is_size else "N"
-
-    @property
-    def allowed(self) -> str:
-        """What its value may be, to end the sentence "this is not ..."."""
-        if self.is_switch:
-            return "true or false"
-        if isinstance(self.default, str):
-            if self.key in _FORMS:
-                return _FORMS[self.key][0]
-            longest = f" of at most {_LONGEST[self.key]} characters" if self.key in _LONGEST else ""
-            return f"one line of text{longest}" + (" that is not empty" if self.key in _NEVER_EMPTY else "")
-        least, most = self._range
-        kind = "a number of seconds" if self._is_duration else "a whole number"
-        written = ", also written as 500ms, 5s or 2m" if self._is_duration else ""
-        written = ", also written as 64KiB or 1MiB" if self._is_size else written
-        return f"{kind} from {least:.15g} to {most:.15g}{written}"
-
-    def shown(self, value: Value) -> str:
-        """Return `value` the short way that parse() reads back: `1MiB`, `10s`."""
-        if self.is_switch:
-            return "true" if value else "false"
-        if self._is_duration:
-            return f"{float(value):.6f}".rstrip("0").rstrip(".") + "s"
-        if self._is_size:
-            for unit, suffix in ((1024 * MIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
-                if value and int(value) % unit == 0:
-                    return f"{int(value) // unit}{suffix}"
-        return str(value)
-
-    def flags(self, value: Value) -> list[str]:
-        """Return the arguments of a command line that stand for `value`."""
-        if self.is_switch:
-            return [self.flag] if value else []
-        return [f"{self.flag}={self.shown(value)}"]
-
-    def parse(self, text: str, where: str) -> Value:
-        """Return the value that the text of a flag or variable stands for. Raises ConfigError naming `where`."""
-        if self.is_switch:
-            return self.accept(_TRUTHS.get(text.strip().lower(), text), where)
-        bare_number = isinstance(self.default, int) and _WHOLE.fullmatch(text.strip())
-        return self.accept(int(text) if bare_number else text, where)
-
-    def accept(self, value: object, where: str) -> Value:
-        """Return `value`, of a TOML file or a Python program, as the setting's type. Raises ConfigError."""
-        given = value
-        if isinstance(value, str) and (self._is_duration or self._is_size):
-            try:
-                value = duration(value) if self._is_duration else size(value)
-            except ValueError:
-                value = None
-        if isinstance(self.default, str):
-            if isinstance(value, str) and self._is_good(value):
-                return value
-        elif self.is_switch:
-            if isinstance(value, bool):
-                return value
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            least, most = self._range
-            # A NaN compares as neither.
-            if least <= value <= most:
-                if isinstance(self.default, float):
-                    return float(value)
-                if isinstance(value, int):
-                    return value
-        raise ConfigError(f"{where}: {given!r} is not {self.allowed}")
-
-    def _is_good(self, text: str) -> bool:
-        if self.key in _FORMS:
-            try:
-                _FORMS[self.key][1](text)
-            except ValueError:
-                return False
-        has_good_length = text.strip() or self.key not in _NEVER_EMPTY
-        return bool(has_good_length) and len(text) <= _LONGEST.get(self.key, len(text)) and text.isprintable()
-
-    @property
-    def _is_duration(self) -> bool:
-        return self.key.endswith("_s")
-
-    @property
-    def _is_size(self) -> bool:
-        return self.key.endswith(("_bytes", "_buffer", "_keep"))
-
-    @property
-    def _range(self) -> tuple[float, float]:
-        return _RANGES.get(self.key, _ANY_DURATION if self._is_duration else _ANY_NUMBER)
 
 
 def _settings(defaults: Config | Cluster | Limits, table: str) -> Iterator[Setting]:

@@ -136,7 +136,7 @@ def start(*, start_timeout: float = START_S, **settings: object) -> Node:
     SKYWALKER_* variables.
     Raises ConfigError for a wrong setting, StartError with the node's own words if it does not start.
     """
-    values = config.checked({"port": 0, "drain_timeout_s": DRAIN_S, **settings})
+    values = config.checked({"port": 0, "drain_timeout_s": DRAIN_S, "admin": False, **settings})
     if values.get("pubsub", "pubsub_bind" in values):
         values.setdefault("pubsub_port", 0)
     elif "pubsub" in values:

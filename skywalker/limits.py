@@ -46,6 +46,9 @@ DEFAULT_PUBSUB_PORT: Final = 61_626
 DEFAULT_SILK_PORT: Final = 3444
 """The TCP port of the Silk dialect, where a node takes direct messages."""
 
+DEFAULT_ADMIN_PORT: Final = 3480
+"""The TCP port of the figures and the console, over HTTP."""
+
 DEFAULT_ADDRESS: Final = f"{DEFAULT_HOST}:{DEFAULT_PORT}"
 
 DEFAULT_TIMEOUT_S: Final = 60.0

@@ -15,6 +15,10 @@ def _in_ci() -> bool:
     return os.environ.get("CI", "").lower() not in ("", "0", "false")
 
 
+# Nodes of tests would meet at its port. Those that test it ask for one of their own.
+os.environ.setdefault("SKYWALKER_ADMIN", "false")
+
+
 def pytest_configure() -> None:
     hypothesis.settings.load_profile("ci" if _in_ci() else "unhurried")
 

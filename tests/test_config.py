@@ -12,9 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from skywalker import config
-from skywalker.config import BY_KEY, SETTINGS, Cluster, Config, Setting, Value, load
+from skywalker.config import BY_KEY, SETTINGS, Cluster, Config, load
 from skywalker.errors import ConfigError
 from skywalker.limits import DEFAULT_PORT, DEFAULT_PUBSUB_PORT, Limits
+from skywalker.setting import Setting, Value
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 

@@ -21,7 +21,8 @@ LAYERS: tuple[frozenset[str], ...] = (
         {"address", "backoff", "dialling", "json_form", "junction", "deadlines", "journal", "ring", "steering", "units"}
     ),
     frozenset({"members"}),
-    frozenset({"arcs", "config", "silk"}),
+    frozenset({"arcs", "setting", "silk"}),
+    frozenset({"config"}),
     frozenset({"discovery"}),
     frozenset({"clients", "pubsub"}),
     frozenset({"skywalker", "aio"}),

@@ -10,13 +10,15 @@ from typing import Any
 import click
 
 from skywalker import config
-from skywalker.config import SETTINGS, TABLES, Setting
+from skywalker.config import SETTINGS, TABLES
+from skywalker.setting import Setting
 
 
 def _option(setting: Setting) -> click.Option:
     if setting.is_switch:
         names = [setting.flag, setting.key]
-        return click.Option(names, is_flag=True, flag_value="true", default=None, help=setting.help)
+        text = setting.shown(not setting.default)
+        return click.Option(names, is_flag=True, flag_value=text, default=None, help=setting.help)
     default = f"  [{setting.shown(setting.default)}]" if setting.default != "" else ""
     return click.Option([setting.flag, setting.key], metavar=setting.metavar, help=setting.help + default)
 

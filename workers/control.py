@@ -1,8 +1,8 @@
 """The channel between the supervisor and one worker, or the agent: small messages, some with a descriptor.
 
-    to a worker      Link(slot) with a socket, Ring with a file, Drain, Stop
+    to a worker      Link(slot) with a socket, Ring with a file, Inspect with a socket, Drain, Stop
     from a worker    Ready, Heard(address), Idle
-    to the agent     Serving, Heard(address), Drain
+    to the agent     Serving, Inspect(slot, pid) with a socket, Heard(address), Drain
     from the agent   Ring with a file, Left
 
 It lives exactly as long as both ends: who reads an end, because the supervisor is gone, leaves.
@@ -56,6 +56,14 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
+class Inspect:
+    """Over the socket that comes with this, the agent asks the worker of that slot and pid what it holds."""
+
+    slot: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
 class Serving:
     """Every worker serves, so that the node can be announced."""
 
@@ -65,8 +73,8 @@ class Left:
     """The node is announced nowhere any more."""
 
 
-Message = Link | Drain | Stop | Ready | Idle | Ring | Heard | Serving | Left
-_TYPES: Final = {cls.__name__: cls for cls in (Link, Drain, Stop, Ready, Idle, Ring, Heard, Serving, Left)}
+Message = Link | Drain | Stop | Ready | Idle | Ring | Heard | Inspect | Serving | Left
+_TYPES: Final = {cls.__name__: cls for cls in (Link, Drain, Stop, Ready, Idle, Ring, Heard, Inspect, Serving, Left)}
 _MAX_BYTES: Final = 4096
 
 

@@ -1,0 +1,145 @@
+"""The figures of a node in memory that its processes share: workers add, and whoever wants to know reads.
+
+    one cell      version: odd while figures are on their way from one part to another
+    node          what the supervisor counts
+    past          for each slot, the counters of its workers that are dead
+    live          for each worker that runs, its own figures; more than there are slots, since a worker that is being
+                  replaced goes on for a while beside its successor
+
+Nobody is locked out: a worker adds to cells that nobody else writes, with plain adds, and a
+reader that meets an odd version, or another one afterwards, reads again.
+"""
+
+from __future__ import annotations
+
+import mmap
+import time
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from workers.figures import (
+    BEAT,
+    NODE_CELLS,
+    PID,
+    SLOT,
+    WORKER_CELLS,
+    WORKER_FIGURES,
+    Kind,
+)
+
+CELL: Final = 8
+"""Bytes of a cell."""
+
+TRIES: Final = 100
+RETRY_S: Final = 0.001
+
+
+def _page(cells: int) -> int:
+    """Return so many cells, rounded up so that no two processes write to one cache line."""
+    return -(-cells // 64) * 64
+
+
+_NODE_AT: Final = 64
+_NODE: Final = _page(NODE_CELLS)
+_PART: Final = _page(WORKER_CELLS)
+
+_COUNTERS: Final = [
+    at for figure in WORKER_FIGURES if figure.kind is not Kind.GAUGE for at in range(figure.at, figure.end)
+]
+
+
+class Board:
+    """The memory. Made by the supervisor before it forks, which alone gives its parts away and takes them back."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._live = 2 * slots
+        self._memory = mmap.mmap(-1, CELL * (_NODE_AT + _NODE + (slots + self._live) * _PART))
+        self._cells = memoryview(self._memory).cast("q")
+        self.node = self._cells[_NODE_AT : _NODE_AT + _NODE]
+
+    def part(self, number: int) -> memoryview[int]:
+        """Return the cells of the live part of that number."""
+        return self._part(self._slots + number)
+
+    def _part(self, index: int) -> memoryview[int]:
+        at = _NODE_AT + _NODE + index * _PART
+        return self._cells[at : at + _PART]
+
+    def take(self, slot: int) -> int:
+        """Give a part to a worker that is about to be forked, for its slot; return the part's number."""
+        for number in range(self._live):
+            cells = self.part(number)
+            if not cells[PID]:
+                cells[SLOT], cells[PID], cells[BEAT] = slot, -1, 0  # until it has one
+                return number
+        raise AssertionError("a slot has two workers at most")
+
+    def give_back(self, number: int) -> None:
+        """Take back the part of a worker that is dead: what it counted belongs to the past of its slot."""
+        cells = self.part(number)
+        past = self._part(cells[SLOT])
+        self._cells[0] += 1
+        for at in _COUNTERS:
+            past[at] += cells[at]
+        cells[:] = memoryview(array("q", bytes(CELL * _PART)))
+        self._cells[0] += 1
+
+    def read(self) -> Reading:
+        """Return what all figures are now, each as it was at some moment of this call."""
+        for _ in range(TRIES):
+            version = self._cells[0]
+            if version % 2 == 0:
+                cells = array("q", bytes(self._memory))
+                if cells[0] == self._cells[0] == version:
+                    return Reading(cells, self._slots, self._live)
+            time.sleep(RETRY_S)
+        raise RuntimeError("the supervisor died while it was adding up figures")
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A worker that runs, or is about to."""
+
+    slot: int
+    pid: int  # -1 until it is known
+    beat: float  # when its loop turned last, in s of the monotonic clock; 0 until it serves
+    cells: Sequence[int]
+
+
+class Reading:
+    """The figures of a node at one moment."""
+
+    def __init__(self, cells: array[int], slots: int, live: int) -> None:
+        self._cells = cells
+        self._live = live
+        self.slots = slots
+        self.node: Sequence[int] = cells[_NODE_AT : _NODE_AT + _NODE]
+
+    def _part(self, index: int) -> array[int]:
+        at = _NODE_AT + _NODE + index * _PART
+        return self._cells[at : at + _PART]
+
+    def live(self) -> Iterator[Live]:
+        """Yield the workers that run: one or two for each slot."""
+        for number in range(self._live):
+            cells = self._part(self.slots + number)
+            if cells[PID]:
+                yield Live(cells[SLOT], cells[PID], cells[BEAT] / 1e6, cells)
+
+    def slot(self, slot: int) -> Sequence[int]:
+        """Return the cells of a slot: counters of all workers it ever had, gauges of those that run."""
+        total = self._part(slot)
+        for worker in self.live():
+            if worker.slot == slot:
+                total = array("q", map(int.__add__, total, worker.cells))
+        return total
+
+    def total(self) -> Sequence[int]:
+        """Return the cells of all slots, added up."""
+        cells = array("q", bytes(CELL * _PART))
+        for slot in range(self.slots):
+            cells = array("q", map(int.__add__, cells, self.slot(slot)))
+        return cells
