@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from pathlib import Path
@@ -10,11 +11,16 @@ from typing import Final
 from skywalker.config import Config
 from skywalker.members import Member
 from workers import sockets
+from workers.admin import extra
+from workers.admin.listener import listen
 from workers.identity import Identity, StateDirectory, default_path
 
 JUNCTION: Final = "junction"
 PUBSUB: Final = "pubsub"
 """The doors of a node, by the dialect that is spoken there."""
+
+ADMIN: Final = "admin"
+"""Where its agent answers over HTTP."""
 
 
 class Ground:
@@ -24,6 +30,7 @@ class Ground:
         """Raises AddressError or StateError where that cannot be had."""
         self._state: StateDirectory | None = None
         self._locks: list[socket.socket] = []
+        self._admin: socket.socket | None = None
         self.listeners: list[dict[str, socket.socket]] = []  # for each worker, by door
         try:
             wanted = {JUNCTION: (config.bind, config.port)}
@@ -38,6 +45,8 @@ class Ground:
             self.steering = False
             for door, (host, port) in wanted.items():
                 self._open(door, host, port, config.backlog)
+            if config.admin and not extra.missing():
+                self._open_admin(config.admin_bind, config.admin_port)
             port = self.addresses[JUNCTION][1]
             self.near = sockets.near(config.bind, port)
             self.member = Member(
@@ -60,6 +69,17 @@ class Ground:
         if door == JUNCTION:
             self.steering = steering
 
+    def _open_admin(self, host: str, port: int) -> None:
+        # One that another has keeps no node from starting: the agent says so, and waits for it.
+        with contextlib.suppress(sockets.AddressError):
+            self._admin = listen(host, port)
+            self.addresses[ADMIN] = host, int(self._admin.getsockname()[1])
+
+    def keep_admin(self) -> socket.socket | None:
+        """Return the listener for ADMIN, if there is one; close() then leaves this process's copy open."""
+        kept, self._admin = self._admin, None
+        return kept
+
     def _identify(self, config: Config) -> Identity:
         path = Path(config.state_dir) if config.state_dir else default_path(config.port)
         if path is None:
@@ -71,5 +91,7 @@ class Ground:
         """Give up this process's copies of the claims to the addresses and to the state directory."""
         for lock in self._locks:
             lock.close()
+        if self._admin is not None:
+            self._admin.close()
         if self._state is not None:
             self._state.close()

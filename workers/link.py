@@ -40,6 +40,11 @@ class Link:
         self.held = Held(messages, router)
         self._waits_to_write = False
 
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+        return self._messages.closed
+
     def open(self) -> None:
         """Read from now on."""
         self._router.loop.add(self._messages.fileno(), self)

@@ -3,6 +3,7 @@
     what                made by      kept open by                       closed by
     address lock        supervisor   supervisor                         its end
     listener, 1/worker  supervisor   supervisor and the slot's worker   both, when the node drains
+    admin listener      supervisor   supervisor and agent               their ends
     channel             supervisor   supervisor one end, child other    whoever dies first
     link                supervisor   the two workers, one end each      whoever dies first
 
@@ -18,6 +19,7 @@ import socket
 from typing import Final
 
 from skywalker.address import Address
+from skywalker.claim import claim_name
 from skywalker.errors import LocalProtocolError
 from workers.steering import steer
 
@@ -56,7 +58,7 @@ def claim(host: str, port: int) -> socket.socket:
     lock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if port:  # one that the kernel chooses is nobody's yet
-            lock.bind(f"\0skywalker/{host}/{port}")
+            lock.bind(claim_name(host, port))
             family, address = resolve(host, port)
             with socket.socket(family, socket.SOCK_STREAM) as probe:
                 # Not the option under which others may join: any server there makes this fail.
