@@ -40,6 +40,11 @@ class Link:
         self.held = Held(messages, router)
         self._waits_to_write = False
 
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait to be written."""
+        return self._messages.unsent
+
     def open(self) -> None:
         """Read from now on."""
         self._router.loop.add(self._messages.fileno(), self)

@@ -53,6 +53,12 @@ class Peers:
             old.close("it has made another link")
         self.guests[place] = Guest(connection, place, self._router, self._gone)
 
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait to be written to workers of other nodes."""
+        asked = (peer.unsent for peer in (*self._peers.values(), *self._retired))
+        return sum(asked) + sum(guest.link.unsent for guest in self.guests.values())
+
     def _gone(self, guest: Guest) -> None:
         if self.guests.get(guest.place) is guest:
             del self.guests[guest.place]

@@ -16,6 +16,7 @@ from skywalker.journal.writer import Writer
 from skywalker.limits import Limits
 from workers import exits, snapshots
 from workers.alarm import Alarm
+from workers.cells import Cells
 from workers.connection import Connection
 from workers.control import Channel, Drain, Idle, Link, Message, Ready, Ring, Stop
 from workers.door import Door
@@ -26,6 +27,7 @@ from workers.log import Log
 from workers.loop import Loop
 from workers.node import Node
 from workers.pubsub import PubSub
+from workers.pulse import Pulse
 from workers.router import Router
 from workers.session import Session
 from workers.signals import Signals
@@ -57,6 +59,8 @@ class Worker:
         channel: Channel,
         log: Log,
         journal: JournalSettings | None,
+        cells: memoryview[int] | None = None,
+        watchdog_s: float = 10.0,
     ) -> None:
         self._node = node
         self._limits = limits
@@ -65,6 +69,8 @@ class Worker:
         self._channel = channel
         self._log = log
         self._settings = journal
+        self._cells = cells
+        self._watchdog_s = watchdog_s
         self._ended = False
 
     def run(self) -> int:
@@ -74,7 +80,7 @@ class Worker:
         self._signals = Signals([signal.SIGTERM], ignored=NOT_OURS)
         self._signals.open()
         self._loop = loop = Loop()
-        turn = Turn(time.monotonic())
+        turn = Turn(time.monotonic(), Cells(self._cells))
         journal = self._begin_journal(turn)
         self._router = router = Router(self._node, self._limits, loop, turn, self._log, journal)
         self._alone = False  # drains by itself, while its node goes on
@@ -85,6 +91,7 @@ class Worker:
         loop.add(self._channel.fileno(), _Ready(self._hear))
         loop.add(self._signals.fileno(), _Ready(self._terminated))
         Heap(router).look()
+        Pulse(router, self._watchdog_s).beat()
         self._channel.send(Ready())
         was_idle = False
         while not self._ended:
