@@ -1,9 +1,10 @@
 """The server. `skywalker` comes first, since it decides whether compiled modules are used.
 
-    the node            command supervisor birth slot lifecycle keeper ground identity control sockets steering
-                        signals exits log snapshots
-    what it counts      figures board
-    its agent           agent cluster circle acquaintance health
+    the node            command supervisor; crew slot lifecycle birth watchdog, reload and rollout for its workers,
+                        keeper for its agent; ground identity activation sockets steering for what it stands on;
+                        control snapshots signals notify log exits for what is said
+    what it counts      figures board closes; in a worker tally cells pulse
+    its agent           agent cluster circle acquaintance health admin; inspection in a worker, which it asks
     a worker            worker loop turn alarm heap node router
     its journal         journal
     its doors           door connection outlet backlog; in MessagePack session methods, in pub/sub pubsub wording

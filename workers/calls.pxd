@@ -4,6 +4,8 @@ from skywalker.junction cimport Call
 from skywalker.wire.junction cimport reply
 from workers.journal cimport Journal
 from workers.node_call cimport NodeCall
+from workers.tally cimport Tally
+from workers.turn cimport Turn
 
 
 cdef int BUSY
@@ -29,6 +31,8 @@ cdef class ClientCall
 cdef class Caller:
     # Who needs its C fields says so in a local variable: a module cannot import the one that imports it.
     cdef public object router
+    cdef readonly Tally tally
+    cdef readonly Turn turn
     cdef public bint gone
     cdef public Journal journal
     cdef public unsigned int connection

@@ -41,10 +41,12 @@ TIME_IS_UP: Final = b""
 class Caller:
     """Who calls are answered to: one connection, as its calls see it; session.py and pubsub.py have what it does."""
 
-    __slots__ = ("connection", "door", "gone", "journal", "router")
+    __slots__ = ("connection", "door", "gone", "journal", "router", "tally", "turn")
 
     def __init__(self, router: Router) -> None:
         self.router = router
+        self.turn = router.turn
+        self.tally = self.turn.tally
         self.gone = False  # expects no more of any call
         self.journal: Journal | None = None
         # By which number the journal knows this connection, and at which door its client came in.
@@ -199,20 +201,20 @@ class ClientCall(NodeCall):
         return NodeCall.cost(self) + len(self.timed_out)
 
     def note(self, outcome: int) -> None:
-        """Have the journal, if there is one, say what became of it: an outcome of record.py."""
-        if self.caller.journal is not None:
-            if self.value is not None:
-                self.record(RECORDED_SEND, outcome, len(self.value))
-            else:
-                self.record(RECORDED_RECV if self.group is None else RECORDED_TAKE, outcome, self.given_bytes)
+        """Say what became of it: an outcome of record.py."""
+        if self.value is not None:
+            self.record(RECORDED_SEND, outcome, len(self.value))
+        else:
+            self.record(RECORDED_RECV if self.group is None else RECORDED_TAKE, outcome, self.given_bytes)
 
     def record(self, method: int, outcome: int, size: int) -> None:
-        """Have the journal, which there is, say so of a call with a value of so many bytes."""
+        """Count it, and have the journal, if there is one, say so of a call with a value of so many bytes."""
         caller = self.caller
+        caller.tally.answered(self.topic, method, outcome, self.route, caller.turn.now - self.since)
         journal = caller.journal
-        assert journal is not None, "it was looked for"
-        codes = method | outcome << 8 | self.route << 16 | caller.door << 24
-        journal.add(self.topic, self.since, size, caller.connection, codes)
+        if journal is not None:
+            codes = method | outcome << 8 | self.route << 16 | caller.door << 24
+            journal.add(self.topic, self.since, size, caller.connection, codes)
 
     # Meeting.
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import RequestError
 from skywalker.journal.record import CANCELLED, GONE
+from workers import figures
 from workers.alarm import Alarm
 from workers.calls import ClientCall
+from workers.closes import Close
 from workers.loop import BROKEN
 from workers.node_call import NodeCall
 from workers.outlet import Outlet
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 READ_BYTES: Final = 64 * 1024
 """Bytes read from one connection in a turn: enough for many calls, not so much that others wait."""
 
+RECEIVED: Final = figures.RECEIVED.at
+
 LINGER_S: Final = 2.0
 """Seconds for a peer to read the last words to it. A close with unread input would destroy them."""
 
@@ -28,13 +32,14 @@ LINGER_S: Final = 2.0
 class Connection(Outlet):
     """One accepted socket. A dialect derives from it and says what bytes from the peer mean."""
 
-    __slots__ = ("_recv", "_tail", "_unfinished")
+    __slots__ = ("_ending", "_recv", "_tail", "_unfinished")
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
         Outlet.__init__(self, sock, peer, router)
         self._recv = sock.recv
         self._tail = b""  # the beginning of what the peer still has to say
         self._unfinished: Alarm | None = None  # for the rest of it
+        self._ending: tuple[Close, str] | None = None  # why, of one that only has its last words written
 
     def open(self) -> None:
         """Read from now on."""
@@ -76,7 +81,7 @@ class Connection(Outlet):
 
     def hung_up(self) -> None:
         """The peer sends nothing more."""
-        self.close("the peer closed it")
+        self.close(Close.PEER, "the peer closed it")
 
     def ring_changed(self) -> None:
         """Tell the peer, if it wants to know, that the ring is another, or that this node is leaving it."""
@@ -91,7 +96,7 @@ class Connection(Outlet):
         elif not self.paused:
             self._read()
         elif events & BROKEN:
-            self.close("the connection is broken")
+            self.close(Close.BROKEN, "the connection is broken")
 
     def _read(self) -> None:
         try:
@@ -99,8 +104,9 @@ class Connection(Outlet):
         except BlockingIOError:
             return
         except OSError as error:
-            self.close(f"cannot read: {error.strerror}")
+            self.close(Close.BROKEN, f"cannot read: {error.strerror}")
             return
+        self.tally.add(RECEIVED + self.door, len(data))
         if not data:
             self.hung_up()
         elif not self.gone:
@@ -120,6 +126,7 @@ class Connection(Outlet):
 
     def _tail_is_old(self) -> None:
         if self.is_read:
+            self.tally.limited("half_frame_s")
             self.half_is_old(self.router.limits.half_frame_s)
         else:
             # It is us who do not read: the rest may long be there.
@@ -137,18 +144,19 @@ class Connection(Outlet):
         """The rest of what has begun did not come within so many seconds."""
         raise NotImplementedError
 
-    def turn_away(self, error: RequestError, reason: str) -> None:
+    def turn_away(self, error: RequestError, reason: Close, text: str) -> None:
         """Say why, in this dialect, and then close; nothing more is read or answered."""
         raise NotImplementedError
 
-    def last_words(self, chunk: bytes, reason: str) -> None:
+    def last_words(self, chunk: bytes, reason: Close, text: str) -> None:
         """Write `chunk` and then close; nothing more is read or answered."""
-        self.router.log.info("connection-refused", peer=self.peer, reason=reason)
-        self.finish(chunk)
+        self.router.log.info("connection-refused", peer=self.peer, reason=text)
+        self.finish(chunk, reason, text)
 
-    def finish(self, chunk: bytes) -> None:
+    def finish(self, chunk: bytes, reason: Close, text: str) -> None:
         """Do the same without a word in the log."""
         self.gone = True
+        self._ending = reason, text
         self._parked = {}
         self._lost(self.forget())
         self.push(chunk)
@@ -158,9 +166,9 @@ class Connection(Outlet):
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError as error:
-            self.close(f"cannot shut down: {error.strerror}")
+            self.close(Close.BROKEN, f"cannot shut down: {error.strerror}")
             return
-        self._alarm = Alarm(lambda: self.close("it has had its last words"))
+        self._alarm = Alarm(lambda: self.close(Close.BROKEN, "it has had its last words"))
         self._alarm.set(self.turn, self.turn.now + LINGER_S)
 
     def goodbye(self) -> None:
@@ -170,7 +178,7 @@ class Connection(Outlet):
                 pass
         except OSError:
             pass  # nothing more is there, or the connection is gone: either way it is to be closed
-        self.close("the worker ends")
+        self.close(Close.DRAINING, "the worker ends")
 
     def detach(self) -> tuple[socket.socket, bytes]:
         """Give the socket away, with what is still to be written to it. Only for one that has no calls."""
@@ -179,10 +187,10 @@ class Connection(Outlet):
         self.forget()
         unwritten = b"".join(self._out)
         self._out, self._out_bytes = [], 0
-        self.router.closed(self)
+        self.router.closed(self, Close.BECAME_LINK, "it is the link to another node's worker now")
         return self._socket, unwritten
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: Close, text: str) -> None:
         """Close at once. Calls that wait are cancelled, and values that were not written go to others."""
         if self.closed:
             return
@@ -198,7 +206,7 @@ class Connection(Outlet):
             self._not_choked()
         self._values, self._parked = [], {}
         self._lost([*self.forget(), *unwritten])
-        self.router.closed(self)
+        self.router.closed(self, *(self._ending or (reason, text)))
 
     def _lost(self, listeners: list[ClientCall]) -> None:
         for listener in listeners:

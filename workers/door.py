@@ -9,6 +9,7 @@ from typing import Final
 
 from skywalker.errors import Busy
 from workers.alarm import Alarm
+from workers.closes import Close
 from workers.connection import Connection
 from workers.router import Router
 
@@ -76,7 +77,7 @@ class Door:
         limit = router.limits.max_connections
         if len(router.connections) + len(router.peers.guests) > limit:
             busy = Busy(f"this worker has {limit} connections", {"limit": "max_connections", "value": limit})
-            connection.turn_away(busy, "too many connections")
+            connection.turn_away(busy, Close.REFUSED, "too many connections")
         return True
 
     def _pause(self) -> None:

@@ -16,6 +16,7 @@ from typing import Final
 from skywalker import errors
 from skywalker.journal.record import DOORS, METHODS, OUTCOMES, ROUTES
 from skywalker.limits import Limits
+from workers.closes import Close
 
 BUCKETS: Final = 38
 """Cells of a histogram before its sum: bucket k counts times below 2**k µs, and not below half of that. The last one,
@@ -63,22 +64,8 @@ class Figure:
 
 UNKNOWN: Final = "unknown"
 
-CLOSES: Final = (
-    "peer",
-    "broken",
-    "unread",
-    "slow-subscriber",
-    "half-frame",
-    "unreadable",
-    "silent",
-    "refused",
-    "draining",
-    "became-link",
-    "bug",
-)
-"""Why a connection was closed: by its client; it broke; the client read nothing; it read what it subscribes to too
-slowly; the rest of a frame did not come; what came cannot be read; it answered no ping; there were too many; its worker
-ended; it became the link to another node's worker; a mistake of ours."""
+CLOSES: Final = tuple(reason.label for reason in Close)
+"""Why a connection was closed."""
 
 KINDS: Final = ("send", "recv", "take", "subscription")
 """Who waits on a topic."""

@@ -16,13 +16,11 @@ cdef class Journal:
     cdef unsigned long long _gap
     cdef set _named
     cdef Py_ssize_t _named_bytes
-    cdef double _now
     cdef Recorder _recorder
     cdef dict _tokens
     cdef Turn _turn
     cdef object _writer
 
-    cpdef look_at_the_clock(self)
     cdef _set_gap(self)
     @cython.locals(now=double, recorder=Recorder)
     cpdef add(self, bytes topic, double since, Py_ssize_t size, unsigned int connection, unsigned int codes)

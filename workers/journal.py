@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from time import monotonic
 from typing import Final
 
 from skywalker.journal.names import MAX_NAMES
@@ -34,7 +33,7 @@ class Journal:
     """Records every so many-th call, on average. Costs a worker that keeps none a look at a pointer."""
 
     __slots__ = (
-        "_alarm", "_connections", "_dice", "_every", "_gap", "_named", "_named_bytes", "_now", "_recorder", "_tokens",
+        "_alarm", "_connections", "_dice", "_every", "_gap", "_named", "_named_bytes", "_recorder", "_tokens",
         "_turn", "_writer",
     )  # fmt: skip
 
@@ -45,7 +44,6 @@ class Journal:
         self._gap = 0  # calls that are not recorded until one is
         self._set_gap()
         self._turn = turn
-        self._now = 0.0
         self._recorder: Recorder = Page()
         self._tokens: dict[bytes, int] = {}
         self._named: set[int] = set()
@@ -63,10 +61,6 @@ class Journal:
         self._hand_over()
         self._writer.follow(ring)
 
-    def look_at_the_clock(self) -> None:
-        """What is recorded next was answered now, and not when the turn began."""
-        self._now = monotonic()
-
     def add(self, topic: bytes, since: float, size: int, connection: int, codes: int) -> None:
         """Record a call that was just answered, unless its turn to be sampled has not come: see Recorder.add()."""
         if self._every > 1:
@@ -77,7 +71,7 @@ class Journal:
         token = self._tokens.get(topic)
         if token is None:
             token = self._meet(topic)
-        now = max(self._now, self._turn.now)
+        now = self._turn.now
         recorder = self._recorder
         recorder.add(now, token, now - since, size, connection, codes)
         if recorder.count == PAGE_RECORDS:

@@ -45,6 +45,11 @@ class Link:
         """Whether it has ended."""
         return self._messages.closed
 
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait to be written."""
+        return self._messages.unsent
+
     def open(self) -> None:
         """Read from now on."""
         self._router.loop.add(self._messages.fileno(), self)

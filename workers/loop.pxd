@@ -3,9 +3,12 @@ cimport cython
 from workers.turn cimport Turn
 
 
+cdef Py_ssize_t TURN
+
+
 cdef class Loop:
     cdef object _epoll
     cdef readonly dict _handlers
 
-    @cython.locals(events=list)
+    @cython.locals(events=list, began=double)
     cpdef turn(self, Turn turn, bint patient=*)

@@ -6,12 +6,16 @@ import select
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
 
+from workers import figures
+
 if TYPE_CHECKING:
     from workers.turn import Turn
 
 READ: Final = select.EPOLLIN
 WRITE: Final = select.EPOLLOUT
 BROKEN: Final = select.EPOLLERR | select.EPOLLHUP
+
+TURN: Final = figures.TURN.at
 
 
 class Handler(Protocol):
@@ -48,7 +52,8 @@ class Loop:
         Without patience there is no waiting.
         """
         events = self._epoll.poll(turn.deadlines.wait(monotonic()) if patient else 0.0)
-        turn.begin(monotonic())
+        began = monotonic()
+        turn.begin(began)
         for fd, mask in events:
             # One that was handled before may have removed it.
             handler = self._handlers.get(fd)
@@ -57,4 +62,5 @@ class Loop:
                 if turn.later:
                     turn.attend()
         turn.end()
+        turn.tally.took(TURN, monotonic() - began)
         return len(events)

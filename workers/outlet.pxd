@@ -3,16 +3,18 @@ cimport cython
 from workers.backlog cimport Backlog
 from workers.calls cimport Caller, ClientCall
 from workers.router cimport Router
-from workers.turn cimport Turn
+
+
+cdef Py_ssize_t SENT
 
 
 cdef class Outlet(Caller):
+    cdef readonly double opened_at
     cdef Py_ssize_t _max_out_bytes
     cdef Py_ssize_t _max_unread
     cdef Py_ssize_t _counted
     cdef bint _is_deferred
     cdef public bint paused
-    cdef readonly Turn turn
     cdef public str peer
     cdef public bint closed
     cdef object _socket
@@ -24,6 +26,7 @@ cdef class Outlet(Caller):
     cdef dict _parked
     cdef object _alarm
 
+    @cython.locals(sent=Py_ssize_t)
     cdef _send(self, bytes data)
     cdef _roomy(self)
     cdef _drain(self)

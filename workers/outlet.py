@@ -12,11 +12,14 @@ A subscriber gets its values nevertheless, up to a limit. Past that it is cut of
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Final
 
+from workers import figures
 from workers.alarm import Alarm
 from workers.backlog import Backlog
 from workers.calls import Caller, ClientCall
+from workers.closes import Close
 from workers.loop import READ, WRITE
 
 if TYPE_CHECKING:
@@ -24,12 +27,15 @@ if TYPE_CHECKING:
     from workers.subscription import Delivery
 
 
+SENT: Final = figures.SENT.at
+
+
 class Outlet(Caller):
     """What is to be written to one client."""
 
     __slots__ = (
         "_alarm", "_backlog", "_counted", "_is_deferred", "_max_out_bytes", "_max_unread", "_out", "_out_bytes",
-        "_parked", "_socket", "_values", "_write", "closed", "paused", "peer", "turn",
+        "_parked", "_socket", "_values", "_write", "closed", "opened_at", "paused", "peer",
     )  # fmt: skip
 
     def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
@@ -37,8 +43,8 @@ class Outlet(Caller):
         if router.journal is not None:
             self.journal = router.journal
             self.connection = self.journal.number()
-        self.turn = router.turn
         self.peer = peer
+        self.opened_at = self.turn.now
         self.closed = False  # one that is gone and not yet closed has its last words written
         self.paused = False  # nothing is read for now
         self._socket = sock
@@ -54,7 +60,7 @@ class Outlet(Caller):
         self._parked: dict[ClientCall, None] = {}  # those that a value came for while there was no room
         self._alarm: Alarm | None = None  # for a peer that does not read
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: Close, text: str) -> None:
         """Close at once. Calls that wait are cancelled, and values that were not written go to others."""
         raise NotImplementedError
 
@@ -118,15 +124,16 @@ class Outlet(Caller):
             return
         self.flush()
         if self._backlog is not None and self._backlog.size > self._max_unread:
-            self.cut_off(f"it has not read {self._max_unread} bytes of what it subscribes to")
+            self.cut_off("subscriber_buffer", f"it has not read {self._max_unread} bytes of what it subscribes to")
 
-    def cut_off(self, reason: str) -> None:
-        """Close a subscriber that cannot be given all that it should."""
+    def cut_off(self, limit: str, text: str) -> None:
+        """Close a subscriber that, because of a limit, cannot be given all that it should."""
         if not self.closed:
             router = self.router
             router.subscribers_cut_off += 1
-            router.log.warning("subscriber-cut-off", peer=self.peer, reason=reason, so_far=router.subscribers_cut_off)
-            self.close(reason)
+            router.log.warning("subscriber-cut-off", peer=self.peer, reason=text, so_far=router.subscribers_cut_off)
+            self.tally.limited(limit)
+            self.close(Close.SLOW_SUBSCRIBER, text)
 
     def congested(self) -> bool:
         return self._backlog is not None or self._out_bytes > self._max_out_bytes
@@ -159,8 +166,8 @@ class Outlet(Caller):
             return
         complete = sent == self._out_bytes
         self._out, self._values, self._out_bytes = [], [], 0
-        if values and self.journal is not None:
-            self.journal.look_at_the_clock()
+        if values:
+            self.turn.now = monotonic()  # what these values bring about is answered now, and not when the turn began
         if complete:
             for listener in values:
                 self.delivered(listener)
@@ -171,12 +178,14 @@ class Outlet(Caller):
     def _send(self, data: bytes) -> int | None:
         """Return how many bytes the kernel took; None if that closed the connection."""
         try:
-            return self._write(data)
+            sent = self._write(data)
         except BlockingIOError:
             return 0
         except OSError as error:
-            self.close(f"cannot write: {error.strerror}")
+            self.close(Close.BROKEN, f"cannot write: {error.strerror}")
             return None
+        self.tally.add(SENT + self.door, sent)
+        return sent
 
     def _choke(self, out: list[bytes], values: list[ClientCall], sent: int) -> None:
         backlog = self._backlog = Backlog()
@@ -190,6 +199,7 @@ class Outlet(Caller):
                 backlog.add(chunk)
         self._counted = backlog.size
         self.router.bytes_held += self._counted
+        self.router.choked[self] = None
         self._wait()
         self._alarm = Alarm(self._unread)
         self._expect_reading(self._alarm)
@@ -222,6 +232,7 @@ class Outlet(Caller):
     def _not_choked(self) -> None:
         self._backlog = None
         self.router.bytes_held -= self._counted
+        del self.router.choked[self]
 
     def _roomy(self) -> None:
         if self.gone:
@@ -242,7 +253,13 @@ class Outlet(Caller):
         if self._backlog is None or (self._alarm and self._alarm.at is not None):
             return
         self.router.log.info("connection-closed", peer=self.peer, reason="the peer does not read its replies")
-        self.close("the peer does not read its replies")
+        self.tally.limited("unread_output_s")
+        self.close(Close.UNREAD, "the peer does not read its replies")
+
+    @property
+    def unread(self) -> int:
+        """Bytes that it does not read as fast as they come, while it is choked."""
+        return 0 if self._backlog is None else self._backlog.size
 
     @property
     def is_read(self) -> bool:

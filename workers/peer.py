@@ -98,6 +98,11 @@ class Peer(Owner):
         if self._doubt is not None:
             self._doubt.look()
 
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait to be written to it."""
+        return 0 if self._link is None else self._link.unsent
+
     def is_done(self) -> bool:
         """Whether it owns nothing any more, and nothing is left of it."""
         return not self.owns and self._link is None

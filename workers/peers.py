@@ -60,6 +60,12 @@ class Peers:
                 guest.succeeded()
         self.guests[place, life] = Guest(connection, place, self._router, lambda guest: self._gone(guest, life))
 
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait to be written to workers of other nodes."""
+        asked = (peer.unsent for peer in (*self._peers.values(), *self._retired))
+        return sum(asked) + sum(guest.link.unsent for guest in self.guests.values())
+
     def _gone(self, guest: Guest, life: str) -> None:
         if self.guests.get((guest.place, life)) is guest:
             del self.guests[guest.place, life]

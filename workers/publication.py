@@ -35,8 +35,8 @@ class Publication(ClientCall):
             self.met()
 
     def note(self, outcome: int) -> None:
-        if self.caller.journal is not None and self.value is not None:
-            self.record(PUBLISH, outcome, len(self.value))
+        assert self.value is not None, "it has one to publish"
+        self.record(PUBLISH, outcome, len(self.value))
 
     def met(self) -> None:
         """It is in effect."""

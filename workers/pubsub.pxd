@@ -32,7 +32,7 @@ cdef class PubSub(Connection):
     cdef Py_ssize_t _published
     cdef bint _is_resting
     cdef bint _gated
-    cdef str _over
+    cdef tuple _over
     cdef bytes _topic
     cdef bytes _name
 

@@ -31,6 +31,7 @@ from skywalker.wire.pubsub import (
 )
 from workers.alarm import Alarm
 from workers.calls import ClientCall
+from workers.closes import Close
 from workers.connection import Connection
 from workers.node_call import NodeCall
 from workers.publication import Publication
@@ -46,7 +47,7 @@ MAX_IN_FLIGHT: Final = 256 * 1024
 MAX_PUBLISHED: Final = 1024 * 1024
 """Bytes of payloads, decompressed, that one connection may publish in a turn."""
 
-HUNG_UP: Final = "the peer closed it"
+HUNG_UP: Final = (Close.PEER, "the peer closed it")
 
 NEVER: Final = math.inf
 """The deadline of a publication, which has none."""
@@ -72,7 +73,7 @@ class PubSub(Connection):
         self._gated = False  # nothing is published until all is acked: the ring has changed, or the owner is behind
         self._published = 0  # bytes, since it was last read or rested
         self._is_resting = False  # until the next turn
-        self._over = ""  # why nothing more is read once all is acked
+        self._over: tuple[Close, str] | None = None  # why nothing more is read once all is acked
         self._topic = self._name = b""  # the last one, and what the bus calls it
 
     # Input.
@@ -91,7 +92,7 @@ class PubSub(Connection):
         except Exception:
             # A mistake of ours costs the connection that met it, not everybody on this worker.
             self.router.log.error("bug", peer=self.peer, trace=traceback.format_exc())
-            self._end("a mistake in the node, see its log")
+            self._end(Close.BUG, "a mistake in the node, see its log")
 
     def _obey_each(self, items: list[Item]) -> None:
         self._published = 0
@@ -145,9 +146,12 @@ class PubSub(Connection):
             elif code == UNSUBSCRIBE:
                 self._unsubscribe(topic)
             else:
-                self._end(f"code {code} is not known")
-        except (Busy, ValueError) as error:
-            self._end(str(error))
+                self._end(Close.UNREADABLE, f"code {code} is not known")
+        except Busy as error:
+            self.tally.limited(error)
+            self._end(Close.REFUSED, str(error))
+        except ValueError as error:
+            self._end(Close.UNREADABLE, str(error))
 
     def _publish(self, topic: bytes, form: bytes, value: bytes, whole: bytes) -> None:
         if topic != self._topic or not self._name:
@@ -196,14 +200,14 @@ class PubSub(Connection):
         self._changes += 1
         self._unacked.append(change)
 
-    def _end(self, reason: str) -> None:
+    def _end(self, reason: Close, text: str) -> None:
         """Read nothing more, and close once what came before is acked."""
-        self._over = reason
+        self._over = reason, text
         if not self._unacked:
-            self.last_words(b"", reason)
+            self.last_words(b"", reason, text)
 
     def half_is_old(self, seconds: float) -> None:
-        self._end(f"the rest of a message did not come within {seconds:g} s")
+        self._end(Close.HALF_FRAME, f"the rest of a message did not come within {seconds:g} s")
 
     def hung_up(self) -> None:
         # It may only have ended its own half, and wait for acks.
@@ -211,9 +215,9 @@ class PubSub(Connection):
             self.pause()
             self._over = HUNG_UP
         elif self._out and not self.gone:
-            self.finish(b"")
+            self.finish(b"", *HUNG_UP)
         else:
-            self.close(HUNG_UP)
+            self.close(*HUNG_UP)
 
     # What has come into effect.
 
@@ -244,9 +248,9 @@ class PubSub(Connection):
         if not unacked:
             self._gated = False
             if self._over == HUNG_UP:
-                self.finish(b"")
+                self.finish(b"", *HUNG_UP)
             elif self._over:
-                self.last_words(b"", self._over)
+                self.last_words(b"", *self._over)
         if self._may_go_on():
             self.defer()  # not now: who acks has more to do that comes first
 
@@ -271,8 +275,9 @@ class PubSub(Connection):
 
     # The rest of what a connection does.
 
-    def turn_away(self, error: RequestError, reason: str) -> None:
-        self.last_words(b"", reason)  # there is no word for it in this dialect
+    def turn_away(self, error: RequestError, reason: Close, text: str) -> None:
+        self.tally.limited(error)
+        self.last_words(b"", reason, text)  # there is no word for it in this dialect
 
     def forget(self) -> list[ClientCall]:
         # What is published goes on without us.

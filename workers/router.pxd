@@ -5,8 +5,15 @@ from workers.calls cimport Carrier, ClientCall
 from workers.journal cimport Journal
 from workers.owner cimport Owner
 from workers.publication cimport Publication
+from workers.tally cimport Tally
 from workers.turn cimport Turn
 from workers.wording cimport Wording
+
+
+cdef Py_ssize_t WAITING
+
+
+cdef Py_ssize_t _kind(ClientCall call) except -1
 
 
 cdef class Router:
@@ -16,6 +23,7 @@ cdef class Router:
     cdef public object log
     cdef readonly Journal journal
     cdef readonly Turn turn
+    cdef readonly Tally tally
     cdef public Junction junction
     cdef readonly object peers
     cdef public bint draining
@@ -23,6 +31,7 @@ cdef class Router:
     cdef public bint replaced
     cdef public bint leaving
     cdef public dict connections
+    cdef readonly dict choked
     cdef public Py_ssize_t calls_held
     cdef public Py_ssize_t bytes_held
     cdef public Py_ssize_t most_bytes_held

@@ -14,9 +14,11 @@ from skywalker.limits import Limits
 from skywalker.members import Place, Snapshot
 from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
+from workers import figures
 from workers.alarm import Alarm
 from workers.calls import TIME_IS_UP, Caller, Carrier, ClientCall
 from workers.census import CensusCall
+from workers.closes import Close
 from workers.feeds import Feed, Feeds
 from workers.link import Link
 from workers.log import Log
@@ -32,9 +34,12 @@ from workers.wording import Wording
 if TYPE_CHECKING:
     from workers.connection import Connection
     from workers.journal import Journal
+    from workers.outlet import Outlet
 
 MAX_OWNERS: Final = 4096
 """Topics whose owner is remembered: to hash one again takes longer than all else that is done for a call."""
+
+WAITING: Final = figures.WAITING.at
 
 CENSUS_S: Final = 1.0
 """Seconds for another worker to count who waits on a topic."""
@@ -55,6 +60,7 @@ class Router:
         self.loop = loop
         self.log = log
         self.turn = turn
+        self.tally = turn.tally
         self.junction = Junction()
         self._max_waiting_bytes = limits.waiting_bytes
         self.draining = False  # new calls of our clients are refused
@@ -62,6 +68,7 @@ class Router:
         self.replaced = False  # a successor owns what this worker owned
         self.leaving = False  # others' calls meet nobody here any more
         self.connections: dict[Connection, None] = {}
+        self.choked: dict[Outlet, None] = {}  # those whose client does not read as fast as it is written to
         self.calls_held = 0  # calls of our clients that wait, wherever that is
         self.bytes_held = (
             0  # memory of those, of other workers' calls here, of subscriptions, and of what is published and not acked
@@ -128,7 +135,7 @@ class Router:
             caller.reply(wire.TOPIC, id, self.info(topic))
             return
         if carrier.congested():
-            raise Busy("the worker that owns the topic does not answer")
+            raise Busy("the worker that owns the topic does not answer", {"limit": "mesh_bytes"})
         call = CensusCall(caller, id, self.turn.now + CENSUS_S)
         self.turn.deadlines.add(call, call.due)
         carrier.ask_census(call, topic)
@@ -243,12 +250,14 @@ class Router:
     def kept(self, call: ClientCall) -> None:
         """A client's call is held from now on: count it, and run its clock."""
         self.calls_held += 1
+        self.tally.add(WAITING + _kind(call), 1)
         self.bytes_held += call.cost()
         self.turn.deadlines.add(call, call.deadline)
 
     def released(self, call: ClientCall) -> None:
         """It is not held any more."""
         self.calls_held -= 1
+        self.tally.add(WAITING + _kind(call), -1)
         self.bytes_held -= call.cost()
         self.turn.deadlines.discard(call, call.deadline)
 
@@ -287,6 +296,11 @@ class Router:
             if self._links.get(owner.place.worker) is link:
                 del self._links[owner.place.worker]
 
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait to be written to siblings."""
+        return sum(link.unsent for link in self._links.values())
+
     def is_decided(self) -> bool:
         """Return whether every value that was given to a client of another worker has its outcome."""
         links = [*self._links.values(), *self._askers, *(guest.link for guest in self.peers.guests.values())]
@@ -297,11 +311,15 @@ class Router:
     def opened(self, connection: Connection) -> None:
         """Count a connection, and read from it."""
         self.connections[connection] = None
+        self.tally.add(figures.OPENED.at + connection.door, 1)
+        self.tally.add(figures.CONNECTIONS.at + connection.door, 1)
         connection.open()
 
-    def closed(self, connection: Connection) -> None:
-        """A connection is closed."""
+    def closed(self, connection: Connection, reason: Close, text: str) -> None:
+        """A connection is closed, and why."""
         self.connections.pop(connection, None)
+        self.tally.closed(reason)
+        self.tally.add(figures.CONNECTIONS.at + connection.door, -1)
 
     def stop(self) -> None:
         """Answer what still waits, write what can be written, and close every connection."""
@@ -312,3 +330,10 @@ class Router:
         for connection in list(self.connections):
             connection.goodbye()
         self.peers.stop()
+
+
+def _kind(call: ClientCall) -> int:
+    """Return which of figures.KINDS a call is."""
+    if call.value is not None:
+        return 0
+    return 1 if call.group is None else 2

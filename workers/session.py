@@ -18,6 +18,7 @@ from skywalker.wire.frames import Frame, split
 from skywalker.wire.junction import MESSAGE, RECV, SEND, reply
 from workers.alarm import Alarm
 from workers.calls import ClientCall
+from workers.closes import Close
 from workers.connection import Connection
 from workers.methods import METHODS, echo, recv, send, unusual
 from workers.node_call import NodeCall
@@ -87,14 +88,14 @@ class Session(Connection):
 
     def half_is_old(self, seconds: float) -> None:
         error = errors.BadFrame(f"the rest of a frame did not come within {seconds:g} s")
-        self.turn_away(error, "half a frame")
+        self.turn_away(error, Close.HALF_FRAME, "half a frame")
 
     def _refuse(self, frame: Frame, error: errors.RequestError) -> None:
-        words = wire.error_frame(*echo(frame), error)
+        words = self._error(*echo(frame), error)
         if isinstance(error, errors.BadFrame):
             self._unreadable += 1
             if self._unreadable == MAX_UNREADABLE:
-                self.last_words(words, f"{MAX_UNREADABLE} unreadable frames")
+                self.last_words(words, Close.UNREADABLE, f"{MAX_UNREADABLE} unreadable frames")
                 return
         self.push(words)
 
@@ -110,7 +111,11 @@ class Session(Connection):
 
     def reply_error(self, method: bytes, id: bytes, error: errors.RequestError) -> None:
         if not self.gone:
-            self.push(wire.error_frame(method, id, error))
+            self.push(self._error(method, id, error))
+
+    def _error(self, method: bytes, id: bytes, error: errors.RequestError) -> bytes:
+        self.tally.refused(error)
+        return wire.error_frame(method, id, error)
 
     def delivered(self, listener: ClientCall) -> None:
         if isinstance(listener, Delivery):
@@ -178,8 +183,8 @@ class Session(Connection):
             call.withdraw()
             call.fail(error)
 
-    def turn_away(self, error: errors.RequestError, reason: str) -> None:
-        self.last_words(wire.error_frame(wire.ERROR, wire.NIL, error), reason)
+    def turn_away(self, error: errors.RequestError, reason: Close, text: str) -> None:
+        self.last_words(self._error(wire.ERROR, wire.NIL, error), reason, text)
 
     def forget(self) -> list[ClientCall]:
         for call in self.waiting():
@@ -307,7 +312,8 @@ class Session(Connection):
             next_at = self._heard_at + 2 * period
         else:
             router.log.info("connection-closed", peer=self.peer, reason="it does not answer a ping")
-            self.close("it does not answer a ping")
+            self.tally.limited("idle_probe_s")
+            self.close(Close.SILENT, "it does not answer a ping")
             return
         if self._probe is not None:
             self._probe.set(self.turn, next_at)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import Busy
 from skywalker.junction import Call, Subscriber
 from skywalker.limits import WAITING_CALL_BYTES
+from workers import figures
 from workers.calls import ClientCall
 from workers.node_call import NodeCall
 
 if TYPE_CHECKING:
     from workers.connection import Connection
     from workers.router import Router
+
+SUBSCRIBED: Final = figures.WAITING.at + figures.KINDS.index("subscription")
 
 
 class Subscription(Subscriber):
@@ -69,7 +72,7 @@ class Subscription(Subscriber):
 
     def cut_off(self) -> None:
         """Values for it were dropped on their way here: its connection, which cannot know, is to be closed."""
-        self.connection.cut_off("the worker that has a topic of it cannot reach this one fast enough")
+        self.connection.cut_off("mesh_bytes", "the worker that has a topic of it cannot reach this one fast enough")
 
 
 class Unsubscribing:
@@ -142,6 +145,7 @@ class Subscriptions:
         subscription.begin_for(connection, key, typed)
         router.admit(subscription.cost())
         router.bytes_held += subscription.cost()
+        router.tally.add(SUBSCRIBED, 1)
         self._by_key[key] = subscription
         return subscription
 
@@ -150,6 +154,7 @@ class Subscriptions:
         subscription = self._by_key.pop(key, None)
         if subscription is not None:
             self._router.bytes_held -= subscription.cost()
+            self._router.tally.add(SUBSCRIBED, -1)
         return subscription
 
     def end_all(self) -> None:

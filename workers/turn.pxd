@@ -1,9 +1,11 @@
 from skywalker.deadlines cimport Deadlines
+from workers.tally cimport Tally
 
 
 cdef class Turn:
     cdef public double now
     cdef readonly Deadlines deadlines
+    cdef readonly Tally tally
     cdef public list values
     cdef public list replies
     cdef public list batches

@@ -1,4 +1,4 @@
-"""One turn of a worker's loop: its time, what is due in it, and what is to be written when it ends.
+"""One turn of a worker's loop: its time, what is due in it, what is counted, and what is to be written when it ends.
 
 Everything that a turn brings about is written at its end, one write for each connection. Values
 go first, because what the kernel has taken of them earns their senders a `true`, then replies,
@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from skywalker.deadlines import Deadlines
+from workers.cells import Cells
+from workers.tally import Tally
 
 
 class Output(Protocol):
@@ -29,10 +31,12 @@ class Deferred(Protocol):
 class Turn:
     """The turn that is on, for all that one worker has."""
 
-    __slots__ = ("batches", "deadlines", "later", "now", "replies", "values")
+    __slots__ = ("batches", "deadlines", "later", "now", "replies", "tally", "values")
 
-    def __init__(self, now: float) -> None:
-        self.now = now  # when it began, or later: when the calls that it now deals with were read
+    def __init__(self, now: float, tally: Tally | None = None) -> None:
+        # When it began, or later: when the calls that it now deals with were read, or the values in them written.
+        self.now = now
+        self.tally: Tally = Cells() if tally is None else tally
         self.deadlines = Deadlines()  # of all that has an expired(): calls and alarms
         self.values: list[Output] = []  # connections that have values to write, and perhaps replies
         self.replies: list[Output] = []  # connections that have something to write

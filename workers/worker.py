@@ -16,10 +16,10 @@ from skywalker.journal.header import Origin
 from skywalker.journal.writer import Writer
 from workers import exits, snapshots
 from workers.alarm import Alarm
+from workers.cells import Cells
 from workers.connection import Connection
 from workers.control import ASKS_ONLY, Channel, Drain, Idle, Inspect, Link, Message, Ready, Replaced, Ring, Stop
 from workers.door import Door
-from workers.figures import BEAT
 from workers.ground import JUNCTION, PUBSUB
 from workers.heap import Heap
 from workers.journal import Journal
@@ -27,6 +27,7 @@ from workers.log import Log
 from workers.loop import Loop
 from workers.node import Node
 from workers.pubsub import PubSub
+from workers.pulse import Pulse
 from workers.router import Router
 from workers.session import Session
 from workers.signals import Signals
@@ -74,7 +75,7 @@ class Worker:
         self._signals = Signals([signal.SIGTERM], ignored=NOT_OURS)
         self._signals.open()
         self._loop = loop = Loop()
-        turn = Turn(time.monotonic())
+        turn = Turn(time.monotonic(), Cells(self._cells))
         journal = self._begin_journal(turn)
         self._router = router = Router(self._node, self._config.limits, loop, turn, self._log, journal)
         self._alone = False  # drains by itself, while its node goes on
@@ -87,8 +88,7 @@ class Worker:
         loop.add(self._channel.fileno(), _Ready(self._hear))
         loop.add(self._signals.fileno(), _Ready(self._terminated))
         Heap(router).look()
-        self._pulse = Alarm(self._beat)
-        self._beat()
+        Pulse(router, self._config.watchdog_s).beat()
         self._channel.send(Ready())
         was_idle = False
         while not self._ended:
@@ -106,10 +106,6 @@ class Worker:
         if journal is not None:
             journal.close()
         return exits.OK
-
-    def _beat(self) -> None:
-        self._cells[BEAT] = int(time.monotonic() * 1e6)
-        self._pulse.set(self._router.turn, self._router.turn.now + min(1.0, self._config.watchdog_s / 4))
 
     def _begin_journal(self, turn: Turn) -> Journal | None:
         settings, node = self._config.journal_settings, self._node

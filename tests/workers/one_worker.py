@@ -11,6 +11,7 @@ from skywalker.limits import Limits
 from skywalker.members import Member
 from skywalker.ring import random_tokens
 from tests.workers.wire_client import WireClient
+from workers.closes import Close
 from workers.door import Door
 from workers.log import Log
 from workers.loop import Loop
@@ -40,7 +41,7 @@ class OneWorker:
         """Close all connections, and those of other nodes."""
         self.shut()
         for connection in list(self.router.connections):
-            connection.close("the test is over")
+            connection.close(Close.DRAINING, "the test is over")
         self.router.peers.stop()
 
     def shut(self) -> None:

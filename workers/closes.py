@@ -1,0 +1,26 @@
+"""Why connections are closed."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Close(enum.IntEnum):
+    """One reason, as what a worker counts and tells has it; the text beside it says more."""
+
+    PEER = 0  # its client closed it
+    BROKEN = 1
+    UNREAD = 2  # the client read nothing
+    SLOW_SUBSCRIBER = 3  # it read what it subscribes to too slowly
+    HALF_FRAME = 4  # the rest of a frame did not come
+    UNREADABLE = 5  # what came cannot be read
+    SILENT = 6  # it answered no ping
+    REFUSED = 7  # there were too many, of connections or of what it wanted
+    DRAINING = 8  # its worker ended
+    BECAME_LINK = 9  # it is the link to another node's worker now
+    BUG = 10  # a mistake of ours
+
+    @property
+    def label(self) -> str:
+        """Its name, as people read it."""
+        return self.name.lower().replace("_", "-")
