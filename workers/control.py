@@ -13,8 +13,7 @@ from __future__ import annotations
 import json
 import socket
 from dataclasses import asdict, dataclass
-from typing import Final, Protocol
-
+from typing import Final, Protocol, get_args
 
 ASKS_ONLY: Final = -1
 """In place of the slot of one that is being replaced: it owns nothing any more."""
@@ -35,6 +34,9 @@ class Replaced:
 @dataclass(frozen=True, slots=True)
 class Drain:
     """Accept nothing new, and say Idle when no call of a client waits any more."""
+
+    outlived: bool = False
+    """By the listeners: leave those in the queue who wait there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class Left:
 
 
 Message = Link | Replaced | Drain | Stop | Ready | Idle | Ring | Heard | Inspect | Serving | Left
-_TYPES: Final = {cls.__name__: cls for cls in (Link, Replaced, Drain, Stop, Ready, Idle, Ring, Heard, Inspect, Serving, Left)}
+_TYPES: Final = {each.__name__: each for each in get_args(Message)}
 _MAX_BYTES: Final = 4096
 
 

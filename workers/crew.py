@@ -278,13 +278,16 @@ class Crew:
 
     # The end.
 
-    def drain(self) -> None:
-        """Have all accept nothing new, and say when none of their clients' calls waits any more."""
+    def drain(self, outlived: bool) -> None:
+        """Have all accept nothing new, and say when none of their clients' calls waits any more.
+
+        Who has connected already is let in, unless the node is `outlived` by its listeners: then the next one does.
+        """
         self.draining = True
         for slot in self.slots:
             for process in slot.processes():
                 is_new = process.state in (State.STARTING, State.SERVING)
-                self.tell(process, control.Drain(), Event.DRAIN if is_new else None)
+                self.tell(process, control.Drain(outlived), Event.DRAIN if is_new else None)
             slot.close_listeners()
 
     @property

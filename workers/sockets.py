@@ -49,16 +49,18 @@ def resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]
     return family, (str(address[0]), int(address[1]))
 
 
-def claim(host: str, port: int) -> socket.socket:
+def claim(host: str, port: int, *, is_ours: bool = False) -> socket.socket:
     """Make this process the only skywalker on the address and return the socket that holds the claim.
 
     SO_REUSEPORT lets a second server of the same user join a port in silence. An abstract
-    Unix socket has one owner in a network namespace, and goes with it.
+    Unix socket has one owner in a network namespace, and goes with it. Whether some other
+    server is there is looked at unless the port `is_ours` already.
     """
     lock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if port:  # one that the kernel chooses is nobody's yet
             lock.bind(claim_name(host, port))
+        if port and not is_ours:
             family, address = resolve(host, port)
             with socket.socket(family, socket.SOCK_STREAM) as probe:
                 # Not the option under which others may join: any server there makes this fail.

@@ -24,6 +24,7 @@ from skywalker.config import Config
 from skywalker.errors import SkywalkerError
 from skywalker.wire import frames
 from workers import cluster, control, exits, figures, reload, snapshots, sockets
+from workers.activation import inherited
 from workers.board import Board
 from workers.crew import BootError, Crew
 from workers.ground import JUNCTION, Ground
@@ -41,6 +42,9 @@ from workers.worker import Worker
 
 LEAVE_S: Final = 2.0
 """Seconds for the agent of a node that drains to have it found no more, before its doors are closed all the same."""
+
+MARGIN_S: Final = 5.0
+"""Seconds that it may take to end a worker, besides those that its clients get."""
 
 STATUS_S: Final = 5.0
 """Seconds between the lines in which the manager is told how the node does."""
@@ -72,7 +76,7 @@ class Supervisor:
         """Serve until told to end; return the exit status. Says in one line what keeps it from starting."""
         self._notifier = Notifier.from_environ(os.environ)
         try:
-            self._ground = ground = Ground(self._config)
+            self._ground = ground = Ground(self._config, inherited(os.environ, os.getpid()))
         except (sockets.AddressError, StateError) as error:
             print(f"skywalker: {error}", file=sys.stderr)
             return exits.ADDRESS if isinstance(error, sockets.AddressError) else exits.STATE
@@ -120,7 +124,7 @@ class Supervisor:
         now = time.monotonic()
         if self._doors_close_at is not None and (self._doors_close_at <= now or self._has_left):
             self._doors_close_at = None
-            self._crew.drain()
+            self._crew.drain(self._ground.outlived)
         if self._stop_at is not None and (self._stop_at <= now or self._is_idle):
             self._stop()
         self._crew.turn(now)
@@ -243,6 +247,7 @@ class Supervisor:
     def _close_what_is_ours(self, but: Slot | None) -> None:
         self._selector.close()
         self._signals.close()
+        self._notifier.close()
         self._ground.close()
         if self._parent is not None:
             self._parent.close()
@@ -284,7 +289,7 @@ class Supervisor:
         if waiting:
             self._log.warning("restart-needed", settings=",".join(waiting))
         self._log.info("reloading")
-        self._notifier.reloading()
+        self._notifier.reloading(len(self._crew.slots) * (config.drain_timeout_s + MARGIN_S))
         self._config = config
         self._watchdog = Watchdog(config.watchdog_s, time.monotonic())
         if self._agent is not None:
@@ -309,13 +314,13 @@ class Supervisor:
         """Be found no more; then let nobody in, and have calls that wait get their time."""
         timeout_s = self._config.drain_timeout_s
         self._log.info("draining", reason=reason, timeout_s=timeout_s)
-        self._notifier.stopping()
+        self._notifier.stopping(timeout_s + MARGIN_S)
         self._draining = True
         self._rollout = None
         now = time.monotonic()
         self._stop_at = now + timeout_s
         if self._agent is None:
-            self._crew.drain()
+            self._crew.drain(self._ground.outlived)
         else:
             self._agent.drain()
             self._doors_close_at = now + min(LEAVE_S, timeout_s / 2)

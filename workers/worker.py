@@ -141,11 +141,14 @@ class Worker:
                 self._be_replaced()
             case Ring() if passed is not None:
                 self._router.follow(snapshots.read(passed))
-            case Drain():
+            case Drain(outlived=outlived):
                 self._router.drain()
                 self._alone = self._replaced = self._said_idle = False
                 for door in self._doors:
-                    door.close()
+                    if outlived:
+                        door.leave()
+                    else:
+                        door.close()
                 self._doors = []
             case Stop():
                 self._leave()
