@@ -1,8 +1,8 @@
 """The server. `skywalker` comes first, since it decides whether compiled modules are used.
 
-    the node            command supervisor; crew slot lifecycle birth watchdog, reload and rollout for its workers,
-                        keeper for its agent; ground identity activation sockets steering for what it stands on;
-                        control snapshots signals notify log exits for what is said
+    the node            command supervisor; its workers: crew slot lifecycle birth rollout reload, vitals watchdog;
+                        its agent: keeper; what it stands on: ground identity activation sockets steering;
+                        what is said: control snapshots signals notify log exits
     what it counts      figures board closes; in a worker tally cells pulse
     its agent           agent cluster circle acquaintance health admin; inspection in a worker, which it asks
     a worker            worker loop turn alarm heap node router

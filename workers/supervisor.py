@@ -37,7 +37,7 @@ from workers.notify import Notifier
 from workers.rollout import Rollout
 from workers.signals import Signals
 from workers.slot import Process, Slot
-from workers.watchdog import Watchdog
+from workers.vitals import Vitals
 from workers.worker import Worker
 
 LEAVE_S: Final = 2.0
@@ -45,9 +45,6 @@ LEAVE_S: Final = 2.0
 
 MARGIN_S: Final = 5.0
 """Seconds that it may take to end a worker, besides those that its clients get."""
-
-STATUS_S: Final = 5.0
-"""Seconds between the lines in which the manager is told how the node does."""
 
 
 class Supervisor:
@@ -101,9 +98,7 @@ class Supervisor:
         try:
             for slot in self._crew.slots:
                 self._crew.start(slot)
-            now = time.monotonic()
-            self._watchdog = Watchdog(self._config.watchdog_s, now)
-            self._status_at = now
+            self._watch()
             while not self._crew.is_over:
                 self._turn()
         except BootError as error:
@@ -115,6 +110,10 @@ class Supervisor:
                 self._agent.end()
         self._log.info("ended")
         return exits.OK
+
+    def _watch(self) -> None:
+        patience_s = self._config.watchdog_s
+        self._vitals = Vitals(self._crew, self._board, self._notifier, patience_s, time.monotonic())
 
     # A turn.
 
@@ -133,36 +132,17 @@ class Supervisor:
         if self._agent is not None and self._agent.restart_at is not None and self._agent.restart_at <= now:
             self._board.node[figures.AGENT_RESTARTED.at] += 1
             self._start_agent()
-        if self._watchdog.next_at <= now:
-            self._watch(now)
+        if self._vitals.next_at <= now:
+            self._vitals.look(now, self._doing)
 
     def _wait(self) -> float:
-        times = [self._doors_close_at, self._stop_at, self._crew.next_at(), self._watchdog.next_at]
+        times = [self._doors_close_at, self._stop_at, self._crew.next_at(), self._vitals.next_at]
         times.append(self._agent.restart_at if self._agent else None)
         return max(0.0, min(at for at in times if at is not None) - time.monotonic())
 
-    def _watch(self, now: float) -> None:
-        """Replace workers that hang, and have the manager know that this one does not."""
-        processes = [each for each in self._crew.processes() if each.state is not State.STOPPING]
-        beats = [max(each.started_at, self._board.part(each.part)[figures.BEAT] / 1e6) for each in processes]
-        hangs = self._watchdog.look(now, beats)
-        for process, hung in zip(processes, hangs, strict=True):
-            if hung:
-                self._crew.abort(process)
-        if not any(hangs):
-            self._notifier.alive()
-        if self._status_at <= now:
-            self._status_at = now + STATUS_S
-            self._notifier.status(self._status())
-
-    def _status(self) -> str:
-        cells = self._board.read().total()
-        connections = sum(cells[figures.CONNECTIONS.at : figures.CONNECTIONS.end])
-        waiting = sum(cells[figures.WAITING.at : figures.WAITING.end])
-        answered = sum(cells[figures.CALLS.at : figures.CALLS.end])
-        what = "Draining" if self._draining else "Reloading" if self._rollout is not None else "Serving"
-        workers = sum(slot.worker is not None for slot in self._crew.slots)
-        return f"{what}: {workers} workers, {connections} connections, {waiting} waiting, {answered} calls answered"
+    @property
+    def _doing(self) -> str:
+        return "draining" if self._draining else "reloading" if self._rollout is not None else "serving"
 
     def _on_signals(self) -> None:
         for number in self._signals.read():
@@ -291,7 +271,7 @@ class Supervisor:
         self._log.info("reloading")
         self._notifier.reloading(len(self._crew.slots) * (config.drain_timeout_s + MARGIN_S))
         self._config = config
-        self._watchdog = Watchdog(config.watchdog_s, time.monotonic())
+        self._watch()
         if self._agent is not None:
             self._agent.renew()  # it reads the files that the settings name, too
         self._rollout = Rollout(self._crew, config.drain_timeout_s)
