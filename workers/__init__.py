@@ -5,7 +5,7 @@
                         what is said: control snapshots signals notify log exits
     what it counts      figures board closes; in a worker tally cells pulse
     its agent           agent cluster circle acquaintance health admin; inspection in a worker, which it asks
-    a worker            worker loop turn alarm heap node router
+    a worker            worker opening loop turn alarm heap node router
     its journal         journal
     its doors           door connection outlet backlog; in MessagePack session methods, in pub/sub pubsub wording
     what clients ask    node_call calls census; publication, subscription and feeds for who subscribes

@@ -135,6 +135,10 @@ class Carrier:
         """Ask for the values of a topic, for as many as the feed says; its answered() tells that this is in effect."""
         raise NotImplementedError
 
+    def settle(self) -> None:
+        """Say that all is subscribed to that was before there was this way to ask."""
+        raise NotImplementedError
+
     def unsubscribe(self, feed: Feed) -> None:
         """Ask for no more of them; answered() tells that none comes any more."""
         raise NotImplementedError

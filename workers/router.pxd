@@ -40,6 +40,7 @@ cdef class Router:
     cdef Owner _only
     cdef dict _owned
     cdef list _workers
+    cdef public object opening
     cdef readonly dict _links
     cdef dict _askers
     cdef list _to_move

@@ -34,6 +34,7 @@ from workers.wording import Wording
 if TYPE_CHECKING:
     from workers.connection import Connection
     from workers.journal import Journal
+    from workers.opening import Opening
     from workers.outlet import Outlet
 
 MAX_OWNERS: Final = 4096
@@ -78,6 +79,7 @@ class Router:
         self._workers = [
             Owner(Place(node.id, slot), is_here=slot == node.slot) for slot in range(node.workers)
         ]  # of this node
+        self.opening: Opening | None = None  # of this worker, as long as it goes on
         self._links: dict[int, Link] = {}  # to them
         self._askers: dict[Link, None] = {}  # to those that are being replaced, and own nothing any more
         self.peers = Peers(self)
@@ -191,6 +193,8 @@ class Router:
     def be_replaced(self) -> None:
         """Take no new calls, and have those that wait meet at a successor, once there is a link to it."""
         self.draining = self.replaced = True
+        for link in (*self._links.values(), *self._askers):
+            link.held.audiences.retire()
         ours = self._workers[self.node.slot]
         ours.carrier = ours.absent
         self._reroute()
@@ -273,10 +277,15 @@ class Router:
             old.read_to_the_end()
         owner = self._workers[slot]
         link = self._links[slot] = self._link(sock, owner)
+        if old is None or old.closed:
+            owner.met(link.forwarded)
+            return
+        self._askers[old] = None
+        owner.carrier = link.forwarded
+        for feed in self.feeds.all():
+            feed.handed_over(old.forwarded)
         owner.met(link.forwarded)
-        if old is not None and not old.closed:
-            self._askers[old] = None
-            self._reroute()
+        self._reroute()
 
     def serve(self, sock: socket.socket) -> None:
         """Use a new link to a worker that is being replaced: its clients' calls may come here."""
@@ -285,11 +294,20 @@ class Router:
     def _link(self, sock: socket.socket, owner: Owner | None) -> Link:
         link = Link(Packets(sock, self.limits.mesh_bytes, self.turn), self, owner, self._disconnected)
         link.open()
+        if self.opening is not None:
+            self.opening.linked(link)
         return link
+
+    def settled(self, link: Link) -> None:
+        """The worker at the other end has said all that it subscribes to."""
+        if self.opening is not None:
+            self.opening.settled(link)
 
     def _disconnected(self, link: Link, reason: str) -> None:
         """The worker at the other end is dead. Calls issued to it from now on wait for its successor."""
         self._askers.pop(link, None)
+        if self.opening is not None:
+            self.opening.gone(link)
         owner = link.forwarded.owner
         if owner is not None:
             owner.lost(link.forwarded)
