@@ -2,7 +2,7 @@
 
     the node            command supervisor birth slot lifecycle keeper ground identity control sockets steering
                         signals exits log snapshots
-    what it counts      figures board closes; in a worker tally cells pulse
+    what it counts      figures board closes; in a worker tally pulse
     its agent           agent cluster circle acquaintance health
     a worker            worker loop turn alarm heap node router
     its journal         journal
