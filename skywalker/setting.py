@@ -51,6 +51,11 @@ class Setting:
     default: Value
     help: str
 
+    def of(self, config: object) -> Value:
+        """Return its value in a Config."""
+        value: Value = getattr(getattr(config, self.table) if self.table else config, self.key)
+        return value
+
     @property
     def path(self) -> str:
         """Its name in the TOML file, with the table: `limits.max_calls`."""

@@ -20,11 +20,6 @@ from skywalker.setting import Setting, Value
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 
 
-def value_of(loaded: Config, setting: Setting) -> Value:
-    value: Value = getattr(getattr(loaded, setting.table) if setting.table else loaded, setting.key)
-    return value
-
-
 def allowed_values(setting: Setting) -> st.SearchStrategy[Value]:
     if setting.is_switch:
         return st.booleans()
@@ -84,8 +79,8 @@ def test_a_value_is_the_same_whether_it_comes_by_file_variable_or_flag(
         load(environ={setting.variable: setting.shown(value)}),
         load(flags={setting.key: setting.shown(value)}),
     ):
-        assert value_of(loaded, setting) == value
-        assert type(value_of(loaded, setting)) is type(setting.default)
+        assert setting.of(loaded) == value
+        assert type(setting.of(loaded)) is type(setting.default)
 
 
 @given(st.tuples(*[st.lists(settings_and_values, max_size=4)] * 3))
@@ -105,7 +100,7 @@ def test_of_any_mixture_of_sources_the_strongest_decides_each_setting(
     if expected.keys() & {"pubsub_bind", "pubsub_port"}:
         expected = {"pubsub": True} | expected
     for setting in SETTINGS:
-        assert value_of(loaded, setting) == expected.get(setting.key, setting.default)
+        assert setting.of(loaded) == expected.get(setting.key, setting.default)
 
 
 def test_a_flag_outdoes_a_variable_and_a_variable_the_file(tmp_path: Path) -> None:
@@ -177,7 +172,7 @@ def test_any_text_in_a_variable_is_read_or_refused_with_its_name(setting: Settin
     except ConfigError as error:
         told = str(error)
     else:
-        assert type(value_of(loaded, setting)) is type(setting.default)
+        assert type(setting.of(loaded)) is type(setting.default)
         return
     assert told.startswith(f"{setting.variable}: ")
 

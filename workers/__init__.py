@@ -1,9 +1,10 @@
 """The server. `skywalker` comes first, since it decides whether compiled modules are used.
 
-    the node            command supervisor birth slot lifecycle keeper ground identity control sockets steering
-                        signals exits log snapshots
+    the node            command supervisor; its workers: crew slot lifecycle birth rollout reload, vitals watchdog;
+                        its agent: keeper; what it stands on: ground identity activation sockets steering;
+                        what is said: control snapshots signals notify log exits
     what it counts      figures board closes; in a worker tally pulse
-    its agent           agent cluster circle acquaintance health
+    its agent           agent cluster circle acquaintance health admin; inspection in a worker, which it asks
     a worker            worker loop turn alarm heap node router
     its journal         journal
     its doors           door connection outlet backlog; in MessagePack session methods, in pub/sub pubsub wording

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.address import Address
 from skywalker.discovery.membership import Membership
@@ -25,9 +26,12 @@ from skywalker.members import Member, Snapshot
 from workers import exits, snapshots
 from workers.acquaintance import Introduction
 from workers.circle import Circle
-from workers.control import Channel, Drain, Heard, Left, Message, Ring, Serving
+from workers.control import Channel, Drain, Heard, Inspect, Left, Message, Ring, Serving
 from workers.health import Health
 from workers.log import Log
+
+if TYPE_CHECKING:
+    from workers.admin.admin import Admin
 
 NOT_OURS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 """Signals go to the whole process group, but are for the supervisor, whose end is the agent's too."""
@@ -43,8 +47,8 @@ class Agent:
     """The agent of the node `me`, from its fork to its end.
 
     `source` lists addresses of the cluster. With `learning` others are learned from the nodes there, and they learn
-    ours. `health` answers for the node; once it is known where, `registration` is made. `last` is the snapshot that an
-    agent before this one made last.
+    ours. `health` answers for the node; once it is known where, `registration` is made. `admin` shows what it does.
+    `last` is the snapshot that an agent before this one made last.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class Agent:
         health: Health | None,
         channel: Channel,
         log: Log,
+        admin: Admin | None = None,
         last: Iterable[Member] = (),
     ) -> None:
         self._me = me
@@ -65,6 +70,7 @@ class Agent:
         self._registration = registration
         self._health = health
         self._health_at: Address | None = None  # where it answers
+        self._admin = admin
         self._channel = channel
         self._log = log
         self._last = last
@@ -99,6 +105,8 @@ class Agent:
         loop.add_reader(self._channel.fileno(), self._hear)
         if self._health is not None:
             self._open(self._health)
+        if self._admin is not None:
+            self._admin.start()
         if self._source is not None:
             threading.Thread(target=self._watch, args=(self._source,), name="watch", daemon=True).start()
         try:
@@ -137,24 +145,33 @@ class Agent:
             if received is None:
                 self._finish(exits.OK)
                 return
-            self._obey(received[0])
+            self._obey(*received)
 
-    def _obey(self, message: Message) -> None:
+    def _obey(self, message: Message, passed: int | None) -> None:
         match message:
             case Serving():
                 self._serving = True
+                if self._admin is not None:
+                    self._admin.view.serving = True
                 self._announce()
             case Heard(address=text):
                 try:
                     self._circle.hinted(Address.parse(text))
                 except LocalProtocolError as error:
                     self._log.warning("bad-hint", reason=error)
+            case Inspect(slot=slot, pid=pid) if passed is not None:
+                if self._admin is not None:
+                    self._admin.meet(slot, pid, passed)
+                else:
+                    os.close(passed)
             case Drain():
                 self._drain()
             case _:
                 raise ValueError(f"the supervisor cannot say {message!r}")
 
     def _publish(self, snapshot: Snapshot) -> None:
+        if self._admin is not None:
+            self._admin.view.snapshot = snapshot
         with snapshots.write(snapshot) as file:
             said = self._channel.send(Ring(), file)
         if not said and self._unsaid is None:
@@ -186,6 +203,8 @@ class Agent:
         self._draining.set()
         if self._health is not None:
             self._health.ready = False
+        if self._admin is not None:
+            self._admin.view.draining = True
         self._circle.drain()
         threading.Thread(target=self._leave, name="leave", daemon=True).start()
 

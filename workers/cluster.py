@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skywalker.address import Address
-from skywalker.config import Cluster
+from skywalker.config import Cluster, Config
 from skywalker.errors import ConfigError, SkywalkerError
 from skywalker.members import Member
 from workers import sockets
+from workers.board import Board
 from workers.control import Channel
 from workers.log import Log
 
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
     from skywalker.discovery.consul_access import ConsulAccess
     from skywalker.discovery.registration import Registration
     from skywalker.discovery.source import Source
+    from workers.admin.admin import Admin
 
 
-def needs_agent(config: Cluster) -> bool:
-    """Whether the node is to find others, be found, or answer health checks."""
-    finds = config.silk or config.join or config.dns or config.consul
-    return bool(finds or config.register or config.health_port)
+def needs_agent(config: Config) -> bool:
+    """Whether the node is to find others, be found, answer health checks, or show its figures."""
+    cluster = config.cluster
+    finds = cluster.silk or cluster.join or cluster.dns or cluster.consul
+    return bool(finds or cluster.register or cluster.health_port or config.admin)
 
 
 def hears_of_nodes(config: Cluster) -> bool:
@@ -34,7 +37,13 @@ def hears_of_nodes(config: Cluster) -> bool:
 
 
 def check(config: Cluster) -> None:
-    """Raise ConfigError for settings that are wrong, or wrong together. No node and no Consul is asked anything."""
+    """Raise ConfigError for settings that are wrong, or wrong together, or not of this machine."""
+    check_settings(config)
+    check_addresses(config)
+
+
+def check_settings(config: Cluster) -> None:
+    """Raise ConfigError for settings that are wrong, or wrong together. No socket is opened, and nobody is asked."""
     if config.advertise:
         with _blaming("--advertise"):
             Address.parse(config.advertise)
@@ -50,30 +59,75 @@ def check(config: Cluster) -> None:
     for way in ways:
         with _blaming(way):
             _source(config)
+
+
+def check_addresses(config: Cluster) -> None:
+    """Raise ConfigError for an address to listen at that is not this machine's; the settings are right otherwise."""
+    from skywalker.discovery import silk_access
+
     if config.register or config.health_port:
         _check_host("--health-bind", config.health_bind)
+    if config.silk:
+        for flag, text in {"--silk": config.silk, "--silk-pub": config.silk_pub}.items():
+            host = silk_access.host_of(silk_access.listening(text)) if text else None
+            if host is not None:
+                _check_host(flag, host)
 
 
-def be_agent(config: Cluster, member: Member, near: Address, last: Iterable[Member], channel: Channel, log: Log) -> int:
+def be_agent(
+    config: Config,
+    member: Member,
+    near: Address,
+    addresses: Mapping[str, tuple[str, int]],
+    last: Iterable[Member],
+    channel: Channel,
+    log: Log,
+    board: Board,
+    listener: socket.socket | None = None,
+) -> int:
     """Run the agent of a node; return its exit status.
 
-    `near` is where the node is reached from its own machine; `last` were in the last snapshot of the agent before it.
+    `near` is where the node is reached from its own machine, `addresses` where it listens, by door; `last` were in the
+    last snapshot of the agent before it. Admin is served on `listener`, None if its address could not be had.
     """
     # Only here: it takes much that no worker needs.
     from workers.agent import Agent
     from workers.health import Health
 
-    answers = config.register or config.health_port
+    cluster = config.cluster
+    answers = cluster.register or cluster.health_port
     return Agent(
         member,
-        _silk(config, member, last) if config.silk else _source(config),
-        learning=bool(config.join),
-        registration=(lambda health: _registration(config, member, health)) if config.register else None,
-        health=Health(Address(config.health_bind, config.health_port), near) if answers else None,
+        _silk(cluster, member, last) if cluster.silk else _source(cluster),
+        learning=bool(cluster.join),
+        registration=(lambda health: _registration(cluster, member, health)) if cluster.register else None,
+        health=Health(Address(cluster.health_bind, cluster.health_port), near) if answers else None,
+        admin=_admin(config, member, near, addresses, board, listener, log) if config.admin else None,
         channel=channel,
         log=log,
         last=last,
     ).run()
+
+
+def _admin(
+    config: Config,
+    member: Member,
+    near: Address,
+    addresses: Mapping[str, tuple[str, int]],
+    board: Board,
+    listener: socket.socket | None,
+    log: Log,
+) -> Admin | None:
+    from workers.admin import extra
+
+    missing = extra.missing()
+    if missing:
+        log.warning("no-admin", missing=" ".join(missing), install='pip install "skywalker[admin]"')
+        return None
+    from workers.admin.admin import Admin
+
+    doors = {door: str(Address(*address)) for door, address in addresses.items()}
+    return Admin((config.admin_bind, config.admin_port), listener, member, near, doors, board, log)
 
 
 def _source(config: Cluster) -> Source | None:
@@ -153,9 +207,7 @@ def _check_silk(config: Cluster) -> None:
     for flag, text in {"--silk": config.silk, "--silk-pub": config.silk_pub}.items():
         if text:
             with _blaming(flag):
-                host = silk_access.host_of(silk_access.listening(text))
-            if host is not None:
-                _check_host(flag, host)
+                silk_access.listening(text)
     with _blaming("--silk-join"):
         silk_access.SilkAccess.parse(config.silk_join)
     if config.silk_keys:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from skywalker import config
-from skywalker.config import SETTINGS, TABLES
+from skywalker.config import SETTINGS, TABLES, Config
 from skywalker.setting import Setting
 
 
@@ -42,12 +42,15 @@ def _rows(options: Iterable[click.Parameter], ctx: click.Context) -> list[tuple[
 
 def _serve(config_file: Path | None, parent_fd: int, **flags: Any) -> int:
     given = {key: text for key, text in flags.items() if text is not None}
-    settings = config.load(given, os.environ, config_file)
     # Only now: `skywalker --help` reads this file too.
     from workers import cluster, supervisor
 
-    cluster.check(settings.cluster)
-    return supervisor.run(settings, parent_fd)
+    def read() -> Config:
+        settings = config.load(given, os.environ, config_file)
+        cluster.check(settings.cluster)
+        return settings
+
+    return supervisor.run(read(), parent_fd, read)
 
 
 serve = Serve(

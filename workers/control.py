@@ -1,6 +1,6 @@
 """The channel between the supervisor and one worker, or the agent: small messages, some with a descriptor.
 
-    to a worker      Link(slot) with a socket, Ring with a file, Inspect with a socket, Drain, Stop
+    to a worker      Link(slot) with a socket, Ring with a file, Inspect with a socket, Replaced, Drain, Stop
     from a worker    Ready, Heard(address), Idle
     to the agent     Serving, Inspect(slot, pid) with a socket, Heard(address), Drain
     from the agent   Ring with a file, Left
@@ -13,19 +13,30 @@ from __future__ import annotations
 import json
 import socket
 from dataclasses import asdict, dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, get_args
+
+ASKS_ONLY: Final = -1
+"""In place of the slot of one that is being replaced: it owns nothing any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A socket to the worker in `slot` comes with this."""
+    """A socket to the worker in `slot` comes with this; if that is one's own, to the successor."""
 
     slot: int
 
 
 @dataclass(frozen=True, slots=True)
+class Replaced:
+    """A successor owns the topics from now on, and lets clients in; say Idle once none of them is left."""
+
+
+@dataclass(frozen=True, slots=True)
 class Drain:
     """Accept nothing new, and say Idle when no call of a client waits any more."""
+
+    outlived: bool = False
+    """By the listeners: leave those in the queue who wait there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +84,8 @@ class Left:
     """The node is announced nowhere any more."""
 
 
-Message = Link | Drain | Stop | Ready | Idle | Ring | Heard | Inspect | Serving | Left
-_TYPES: Final = {cls.__name__: cls for cls in (Link, Drain, Stop, Ready, Idle, Ring, Heard, Inspect, Serving, Left)}
+Message = Link | Replaced | Drain | Stop | Ready | Idle | Ring | Heard | Inspect | Serving | Left
+_TYPES: Final = {each.__name__: each for each in get_args(Message)}
 _MAX_BYTES: Final = 4096
 
 

@@ -43,6 +43,10 @@ class Door:
         """Take in who has connected already, since closing the listener would reset them; then close it."""
         while self._accept():
             pass
+        self.leave()
+
+    def leave(self) -> None:
+        """Accept nobody any more: others have this listener, too."""
         self._pause()
         self._reopen.off(self._router.turn)
         self._listener.close()

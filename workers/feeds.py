@@ -97,7 +97,10 @@ class Feed:
 
     def ring_changed(self) -> None:
         """Part from the source if it is another's turn."""
-        if self._parting or self._feeds.source(self.topic) is self._source:
+        if self._parting:
+            return
+        source = self._feeds.source(self.topic)
+        if source is self._source and source.carrier is self._carrier:
             return
         if self._carrier is None:
             self._begin()

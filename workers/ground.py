@@ -2,48 +2,68 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from skywalker.config import Config
 from skywalker.members import Member
 from workers import sockets
+from workers.admin import extra
+from workers.admin.listener import listen
 from workers.identity import Identity, StateDirectory, default_path
+from workers.steering import steer
 
 JUNCTION: Final = "junction"
 PUBSUB: Final = "pubsub"
 """The doors of a node, by the dialect that is spoken there."""
 
+ADMIN: Final = "admin"
+"""Where its agent answers over HTTP."""
+
 
 class Ground:
     """Held by the supervisor as long as the node runs; its children close their copies."""
 
-    def __init__(self, config: Config) -> None:
-        """Raises AddressError or StateError where that cannot be had."""
+    def __init__(self, config: Config, inherited: Mapping[str, list[socket.socket]] | None = None) -> None:
+        """`inherited` are listeners that a manager has opened, one for each worker, by door: see activation.py.
+
+        Raises AddressError or StateError where something cannot be had.
+        """
+        inherited = inherited or {}
+        self.outlived = bool(inherited)  # by listeners, so that who wants in just has to wait for the next node
         self._state: StateDirectory | None = None
         self._locks: list[socket.socket] = []
+        self._admin: socket.socket | None = None
         self.listeners: list[dict[str, socket.socket]] = []  # for each worker, by door
         try:
             wanted = {JUNCTION: (config.bind, config.port)}
             if config.pubsub:
                 wanted[PUBSUB] = config.pubsub_address
-            for host, port in wanted.values():
-                self._locks.append(sockets.claim(host, port))
+            wanted |= {door: listeners[0].getsockname()[:2] for door, listeners in inherited.items()}
+            for door, (host, port) in wanted.items():
+                self._locks.append(sockets.claim(host, port, is_ours=door in inherited))
             identity = self._identify(config)
-            count = config.workers or os.cpu_count() or 1
+            count = _workers(config, inherited)
             self.listeners = [{} for _ in range(count)]
             self.addresses: dict[str, tuple[str, int]] = {}  # by door
             self.steering = False
             for door, (host, port) in wanted.items():
-                self._open(door, host, port, config.backlog)
-            port = self.addresses[JUNCTION][1]
-            self.near = sockets.near(config.bind, port)
+                if door in inherited:
+                    self._give(door, host, inherited[door], steer(inherited[door]))
+                else:
+                    self._give(door, host, *sockets.listeners(host, port, count, config.backlog))
+            if config.admin and not extra.missing():
+                self._open_admin(config.admin_bind, config.admin_port)
+            host, port = self.addresses[JUNCTION]
+            self.near = sockets.near(host, port)
             self.member = Member(
                 id=identity.id,
                 name=config.name or socket.gethostname(),
-                address=sockets.advertised(config.cluster.advertise, config.bind, port),
+                address=sockets.advertised(config.cluster.advertise, host, port),
                 workers=count,
                 steering=self.steering,
                 tokens=tuple(identity.tokens),
@@ -52,13 +72,23 @@ class Ground:
             self.close()
             raise
 
-    def _open(self, door: str, host: str, port: int, backlog: int) -> None:
-        made, steering = sockets.listeners(host, port, len(self.listeners), backlog)
-        for of_worker, listener in zip(self.listeners, made, strict=True):
+    def _give(self, door: str, host: str, listeners: list[socket.socket], steering: bool) -> None:
+        for of_worker, listener in zip(self.listeners, listeners, strict=True):
             of_worker[door] = listener
-        self.addresses[door] = host, int(made[0].getsockname()[1])
+        self.addresses[door] = host, int(listeners[0].getsockname()[1])
         if door == JUNCTION:
             self.steering = steering
+
+    def _open_admin(self, host: str, port: int) -> None:
+        # One that another has keeps no node from starting: the agent says so, and waits for it.
+        with contextlib.suppress(sockets.AddressError):
+            self._admin = listen(host, port)
+            self.addresses[ADMIN] = host, int(self._admin.getsockname()[1])
+
+    def keep_admin(self) -> socket.socket | None:
+        """Return the listener for ADMIN, if there is one; close() then leaves this process's copy open."""
+        kept, self._admin = self._admin, None
+        return kept
 
     def _identify(self, config: Config) -> Identity:
         path = Path(config.state_dir) if config.state_dir else default_path(config.port)
@@ -71,5 +101,18 @@ class Ground:
         """Give up this process's copies of the claims to the addresses and to the state directory."""
         for lock in self._locks:
             lock.close()
+        if self._admin is not None:
+            self._admin.close()
         if self._state is not None:
             self._state.close()
+
+
+def _workers(config: Config, inherited: Mapping[str, list[socket.socket]]) -> int:
+    for door, listeners in inherited.items():
+        if config.workers not in (0, len(listeners)):
+            raise sockets.AddressError(
+                f"the manager passed {len(listeners)} listeners for {door}, workers is {config.workers}: "
+                "give one ListenStream= for each worker"
+            )
+        return len(listeners)
+    return config.workers or os.cpu_count() or 1

@@ -26,9 +26,17 @@ class Guest:
         sock, unwritten = connection.detach()
         messages = Stream(sock, router.limits.mesh_bytes, router.turn, unwritten)
         self.link = Link(messages, router, None, self._ended)
+        self._has_successor = False
         # Its listeners would take values that nobody gets.
-        self._doubt = Doubt(self.link, router, lambda: place.node not in router.node.snapshot.by_id)
+        self._doubt = Doubt(
+            self.link, router, lambda: self._has_successor or place.node not in router.node.snapshot.by_id
+        )
         self.link.open()
+        self._doubt.look()
+
+    def succeeded(self) -> None:
+        """Another worker has its place on its node. It may be done with, or have clients for a while yet."""
+        self._has_successor = True
         self._doubt.look()
 
     def ring_changed(self) -> None:

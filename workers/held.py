@@ -67,14 +67,13 @@ class HeldCall(NodeCall):
 
     def missed(self) -> None:
         held = self.held
+        router = held.router
         if self.withdrawing:
-            self.answered = True
-            held.let_go(self)
-            held.messages.tell(WITHDRAWN, self.number)
+            held.give_back(self)
+        elif router.leaving or router.replaced:
+            held.turn_away(self)
         else:
-            router = held.router
-            if not router.leaving:
-                router.junction.resume(self)
+            router.junction.resume(self)
 
     def recall(self) -> None:
         """Take back the value that this listener was given, if it is not too late."""
@@ -160,12 +159,32 @@ class Held:
 
     def _meet(self, call: HeldCall) -> None:
         router = self.router
-        if not router.leaving and not call.meet(router.junction):
+        if router.leaving or router.replaced:
+            self.turn_away(call)
+        elif not call.meet(router.junction):
             router.junction.wait(call)
+
+    def turn_away(self, call: HeldCall) -> None:
+        """Do not have it meet anybody, since its topic is our successor's.
+
+        A worker of this node is told about that one, if it is there. Any other issues its calls again when the link
+        ends.
+        """
+        if self.router.replaced and not self.messages.abroad:
+            self.give_back(call)
+
+    def give_back(self, call: HeldCall) -> None:
+        """Let go of a call that has met nobody, and say so."""
+        call.answered = True
+        self.let_go(call)
+        self.messages.tell(WITHDRAWN, call.number)
 
     def _publish(self, number: bytes, topic: bytes, value: bytes, form: bytes) -> None:
         router = self.router
-        if router.leaving:
+        if router.replaced and not self.messages.abroad:
+            self.messages.tell(WITHDRAWN, number)
+            return
+        if router.leaving or router.replaced:
             return  # our successor will hand it out
         publication = HeldPublication.__new__(HeldPublication)
         publication.begin(topic, router.turn.now, value, None)

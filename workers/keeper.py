@@ -36,6 +36,7 @@ class Keeper:
         self._started_at = 0.0
         self._deaths = 0  # in a row
         self._draining = False
+        self._renewed_pid = 0  # the last agent that was ended for another
         self._lossy_pid = 0  # the last agent that had no room for a hint
         self.snapshot: BinaryIO | None = None  # the latest
         self.pid = 0
@@ -55,9 +56,9 @@ class Keeper:
         self._selector.register(self._channel, selectors.EVENT_READ, self._hear)
         self.tell(control.Serving())
 
-    def tell(self, message: control.Message) -> None:
+    def tell(self, message: control.Message, passed: control.HasFileno | None = None) -> None:
         """Say something to the agent, if there is one. It may be slow: only hints are lost by that, or it is killed."""
-        if self._channel is None or self._channel.send(message):
+        if self._channel is None or self._channel.send(message, passed):
             return
         if not isinstance(message, control.Heard):
             self._log.error("agent-deaf", pid=self.pid)
@@ -73,6 +74,11 @@ class Keeper:
         self.restart_at = None
         self.left = not self.pid
         self.tell(control.Drain())
+
+    def renew(self) -> None:
+        """Have another agent, with the settings as they are now, in place of this one."""
+        self._renewed_pid = self.pid
+        self.kill()
 
     def kill(self) -> None:
         """End the agent at once."""
@@ -112,6 +118,9 @@ class Keeper:
             self._channel = None
         if self._draining:
             self.left = True
+            return
+        if pid == self._renewed_pid:
+            self.restart_at = time.monotonic()
             return
         self._put_off()
         self._log.error("agent-ended", pid=pid, how=exits.how(os.waitstatus_to_exitcode(status)))

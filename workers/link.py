@@ -41,6 +41,11 @@ class Link:
         self._waits_to_write = False
 
     @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+        return self._messages.closed
+
+    @property
     def unsent(self) -> int:
         """Bytes that wait to be written."""
         return self._messages.unsent

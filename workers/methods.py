@@ -185,7 +185,8 @@ def peer(session: Session, frame: Arguments) -> None:
     """`[":peer", id, {...}]`: who was met; if that is who was wanted, a worker of another node has this connection."""
     _, id, packed = _arguments(frame, 3)
     node = session.router.node
-    match _options(packed):
+    options = _options(packed)
+    match options:
         case {"version": int(version)} if version != VERSION:
             raise errors.BadFrame(f"nodes speak version {VERSION} here, not {version}")
         case {"from": str(whose), "by": int(by), "node": str(wanted), "worker": int(worker), "version": int()}:
@@ -196,7 +197,7 @@ def peer(session: Session, frame: Arguments) -> None:
         raise errors.BadFrame("a connection with calls is no node's")
     session.reply(wire.PEER, id, values.pack({"node": node.id, "worker": node.slot}))
     if (wanted, worker) == (node.id, node.slot):
-        session.router.peers.welcome(session, Place(whose, by))
+        session.router.peers.welcome(session, Place(whose, by), str(options.get("life", "")))
 
 
 METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {

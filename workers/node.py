@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Final
 
 from skywalker import limits
@@ -26,6 +27,7 @@ class Node:
         self.id = member.id
         self.name = member.name
         self.slot = slot
+        self.life = secrets.token_hex(8)  # of this worker, as others tell it from those before and after it
         self.workers = member.workers
         self.agent = agent
         self.packed_tokens = values.pack(list(member.tokens))

@@ -1,7 +1,8 @@
 """One worker of another node: the connection that we make to it, once calls are for it, and keep.
 
     dial, from a source port that steers to the worker
-      -> [":peer", id, {"from": our node, "by": our worker, "node": its node, "worker": its worker, "version": 2}]
+      -> [":peer", id, {"from": our node, "by": our worker, "life": its text, "node": its node,
+                       "worker": its worker, "version": 2}]
       <- [":peer", id, {"node": its node, "worker": the one that was met}]
 
 If that is who was wanted, both go on with messages.py on this connection. If the dial met
@@ -166,6 +167,7 @@ class Peer(Owner):
             "node": self.place.node,
             "worker": self.place.worker,
             "by": self._router.node.slot,
+            "life": self._router.node.life,
             "version": VERSION,
         }
         sock.send(wire.frame(wire.PEER, values.pack(0), values.pack(question)))

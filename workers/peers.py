@@ -21,7 +21,8 @@ class Peers:
         self._router = router
         self._peers: dict[Place, Peer] = {}
         self._retired: list[Peer] = []  # own nothing any more, but may hold calls of ours
-        self.guests: dict[Place, Guest] = {}  # workers that have made links to ask us
+        # Workers that have made links to ask us. In one place there may be several: those that are being replaced.
+        self.guests: dict[tuple[Place, str], Guest] = {}
 
     def follow(self, snapshot: Snapshot) -> dict[Place, Owner]:
         """Return the owners that are workers of other nodes; let go of those that are not in the ring any more."""
@@ -46,12 +47,18 @@ class Peers:
             guest.ring_changed()
         return dict(self._peers)
 
-    def welcome(self, connection: Connection, place: Place) -> None:
-        """Let the worker in `place`, which has said so over `connection`, ask us for calls."""
-        old = self.guests.get(place)
+    def welcome(self, connection: Connection, place: Place, life: str) -> None:
+        """Let the worker in `place`, which has said so over `connection`, ask us for calls.
+
+        A successor in that place says that it lives another `life`.
+        """
+        old = self.guests.get((place, life))
         if old is not None:
             old.close("it has made another link")
-        self.guests[place] = Guest(connection, place, self._router, self._gone)
+        for guest in [*self.guests.values()]:
+            if guest.place == place:
+                guest.succeeded()
+        self.guests[place, life] = Guest(connection, place, self._router, lambda guest: self._gone(guest, life))
 
     @property
     def unsent(self) -> int:
@@ -59,13 +66,17 @@ class Peers:
         asked = (peer.unsent for peer in (*self._peers.values(), *self._retired))
         return sum(asked) + sum(guest.link.unsent for guest in self.guests.values())
 
-    def _gone(self, guest: Guest) -> None:
-        if self.guests.get(guest.place) is guest:
-            del self.guests[guest.place]
+    def _gone(self, guest: Guest, life: str) -> None:
+        if self.guests.get((guest.place, life)) is guest:
+            del self.guests[guest.place, life]
+
+    def part(self, reason: str) -> None:
+        """Have none of them ask us any more, after what was written to them."""
+        for guest in [*self.guests.values()]:
+            guest.close(reason)
 
     def stop(self) -> None:
         """Close every link, after what was written over it."""
-        for guest in [*self.guests.values()]:
-            guest.close("this node ends")
+        self.part("this node ends")
         for peer in (*self._peers.values(), *self._retired):
             peer.stop()

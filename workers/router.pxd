@@ -28,6 +28,7 @@ cdef class Router:
     cdef readonly object peers
     cdef public bint draining
     cdef public bint node_drains
+    cdef public bint replaced
     cdef public bint leaving
     cdef public dict connections
     cdef readonly dict choked
@@ -40,6 +41,7 @@ cdef class Router:
     cdef dict _owned
     cdef list _workers
     cdef readonly dict _links
+    cdef dict _askers
     cdef list _to_move
     cdef object _mover
     cdef readonly object feeds

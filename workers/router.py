@@ -65,6 +65,7 @@ class Router:
         self._max_waiting_bytes = limits.waiting_bytes
         self.draining = False  # new calls of our clients are refused
         self.node_drains = False  # and all other workers of this node do the same
+        self.replaced = False  # a successor owns what this worker owned
         self.leaving = False  # others' calls meet nobody here any more
         self.connections: dict[Connection, None] = {}
         self.choked: dict[Outlet, None] = {}  # those whose client does not read as fast as it is written to
@@ -78,6 +79,7 @@ class Router:
             Owner(Place(node.id, slot), is_here=slot == node.slot) for slot in range(node.workers)
         ]  # of this node
         self._links: dict[int, Link] = {}  # to them
+        self._askers: dict[Link, None] = {}  # to those that are being replaced, and own nothing any more
         self.peers = Peers(self)
         self.feeds = Feeds(self, node.alone.mapped(lambda place: self._workers[place.worker]))
         self.wording = Wording()
@@ -183,10 +185,15 @@ class Router:
         self._ring: Ring[Owner] = snapshot.ring.mapped(owners.__getitem__)
         self._only = next(iter(owners.values())) if len(owners) == 1 else None
         self._owned.clear()
-        self._to_move = [*self.connections]
-        self._feeds_to_move = self.feeds.all()
-        self._move()
+        self._reroute()
         self._tell_of_the_ring()
+
+    def be_replaced(self) -> None:
+        """Take no new calls, and have those that wait meet at a successor, once there is a link to it."""
+        self.draining = self.replaced = True
+        ours = self._workers[self.node.slot]
+        ours.carrier = ours.absent
+        self._reroute()
 
     def drain(self) -> None:
         """Take no new calls, because this node is going away; say so to those who follow the ring."""
@@ -196,6 +203,11 @@ class Router:
     def _tell_of_the_ring(self) -> None:
         for connection in [*self.connections]:
             connection.ring_changed()
+
+    def _reroute(self) -> None:
+        self._to_move = [*self.connections]
+        self._feeds_to_move = self.feeds.all()
+        self._move()
 
     def _move(self) -> None:
         looked_at = 0
@@ -212,7 +224,7 @@ class Router:
     def _move_one(self, call: ClientCall) -> None:
         owner = self.owner(call.topic)
         if call.carrier is not None:
-            if call.carrier.owner is not owner:
+            if call.carrier is not owner.carrier:
                 call.carrier.ask_back(call)
         elif owner.carrier is not None and self.junction.withdraw(call):
             self._forward(call, owner.carrier)
@@ -252,24 +264,37 @@ class Router:
     # Links to other workers of this node.
 
     def connect(self, slot: int, sock: socket.socket) -> None:
-        """Use a new link to the sibling in `slot`, in place of one to its predecessor."""
+        """Use a new link to the worker in `slot`, in place of one to its predecessor, which may live on for a while.
+
+        In the slot of this very worker, that is its successor.
+        """
         old = self._links.get(slot)
         if old is not None:
             old.read_to_the_end()
         owner = self._workers[slot]
-        messages = Packets(sock, self.limits.mesh_bytes, self.turn)
-        link = self._links[slot] = Link(messages, self, owner, self._disconnected)
-        link.open()
+        link = self._links[slot] = self._link(sock, owner)
         owner.met(link.forwarded)
+        if old is not None and not old.closed:
+            self._askers[old] = None
+            self._reroute()
+
+    def serve(self, sock: socket.socket) -> None:
+        """Use a new link to a worker that is being replaced: its clients' calls may come here."""
+        self._askers[self._link(sock, None)] = None
+
+    def _link(self, sock: socket.socket, owner: Owner | None) -> Link:
+        link = Link(Packets(sock, self.limits.mesh_bytes, self.turn), self, owner, self._disconnected)
+        link.open()
+        return link
 
     def _disconnected(self, link: Link, reason: str) -> None:
-        """The sibling is dead. Calls issued to it from now on wait for its successor."""
+        """The worker at the other end is dead. Calls issued to it from now on wait for its successor."""
+        self._askers.pop(link, None)
         owner = link.forwarded.owner
-        assert owner is not None, "it was made for one"
-        owner.lost(link.forwarded)
-        slot = owner.place.worker
-        if self._links.get(slot) is link:
-            del self._links[slot]
+        if owner is not None:
+            owner.lost(link.forwarded)
+            if self._links.get(owner.place.worker) is link:
+                del self._links[owner.place.worker]
 
     @property
     def unsent(self) -> int:
@@ -278,7 +303,7 @@ class Router:
 
     def is_decided(self) -> bool:
         """Return whether every value that was given to a client of another worker has its outcome."""
-        links = [*self._links.values(), *(guest.link for guest in self.peers.guests.values())]
+        links = [*self._links.values(), *self._askers, *(guest.link for guest in self.peers.guests.values())]
         return all(link.held.is_decided() for link in links)
 
     # Connections.

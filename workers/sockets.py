@@ -3,6 +3,7 @@
     what                made by      kept open by                       closed by
     address lock        supervisor   supervisor                         its end
     listener, 1/worker  supervisor   supervisor and the slot's worker   both, when the node drains
+    admin listener      supervisor   supervisor and agent               their ends
     channel             supervisor   supervisor one end, child other    whoever dies first
     link                supervisor   the two workers, one end each      whoever dies first
 
@@ -18,6 +19,7 @@ import socket
 from typing import Final
 
 from skywalker.address import Address
+from skywalker.claim import claim_name
 from skywalker.errors import LocalProtocolError
 from workers.steering import steer
 
@@ -47,16 +49,18 @@ def resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]
     return family, (str(address[0]), int(address[1]))
 
 
-def claim(host: str, port: int) -> socket.socket:
+def claim(host: str, port: int, *, is_ours: bool = False) -> socket.socket:
     """Make this process the only skywalker on the address and return the socket that holds the claim.
 
     SO_REUSEPORT lets a second server of the same user join a port in silence. An abstract
-    Unix socket has one owner in a network namespace, and goes with it.
+    Unix socket has one owner in a network namespace, and goes with it. Whether some other
+    server is there is looked at unless the port `is_ours` already.
     """
     lock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if port:  # one that the kernel chooses is nobody's yet
-            lock.bind(f"\0skywalker/{host}/{port}")
+            lock.bind(claim_name(host, port))
+        if port and not is_ours:
             family, address = resolve(host, port)
             with socket.socket(family, socket.SOCK_STREAM) as probe:
                 # Not the option under which others may join: any server there makes this fail.

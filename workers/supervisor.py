@@ -1,8 +1,8 @@
-"""The first process of a node: forks the workers, replaces those that die, and ends them in order.
+"""The first process of a node: has its workers and its agent live, and its signals and its manager heard.
 
 It carries no traffic and does nothing that can block. Sockets that processes share are
-described in sockets.py, what is said over the channels in control.py, and what may happen to
-a worker in lifecycle.py.
+described in sockets.py, what is said over the channels in control.py, what may happen to a
+worker in lifecycle.py, and what is done about that in crew.py.
 """
 
 from __future__ import annotations
@@ -15,84 +15,105 @@ import signal
 import socket
 import sys
 import time
-from typing import BinaryIO, Final
+from collections.abc import Callable
+from typing import Final
 
 import skywalker
 from skywalker.address import Address
 from skywalker.config import Config
+from skywalker.errors import SkywalkerError
 from skywalker.wire import frames
-from workers import birth, cluster, control, exits, snapshots, sockets
-from workers.ground import JUNCTION, PUBSUB, Ground
+from workers import cluster, control, exits, figures, reload, snapshots, sockets
+from workers.activation import inherited
+from workers.board import Board
+from workers.crew import BootError, Crew
+from workers.ground import JUNCTION, Ground
 from workers.identity import StateError
 from workers.keeper import Keeper
-from workers.lifecycle import Event, State
+from workers.lifecycle import State
 from workers.log import Log
 from workers.node import Node
+from workers.notify import Notifier
+from workers.rollout import Rollout
 from workers.signals import Signals
-from workers.slot import Slot
+from workers.slot import Process, Slot
+from workers.vitals import Vitals
 from workers.worker import Worker
 
-KILL_AFTER_S: Final = 2.0
-"""Seconds between telling a worker to stop and killing it."""
+LEAVE_S: Final = 2.0
+"""Seconds for the agent of a node that drains to have it found no more, before its doors are closed all the same."""
 
-FORK_RETRY_S: Final = 1.0
-"""Seconds until the next try to fork, when there were no descriptors or no processes left."""
-
-
-class BootError(Exception):
-    """A worker ended before the node served for the first time."""
+MARGIN_S: Final = 5.0
+"""Seconds that it may take to end a worker, besides those that its clients get."""
 
 
 class Supervisor:
     """A node, from its start to its end."""
 
-    def __init__(self, config: Config, parent_fd: int = -1) -> None:
+    def __init__(self, config: Config, parent_fd: int = -1, read_again: Callable[[], Config] | None = None) -> None:
+        """`read_again` returns the settings as they are now; it raises a SkywalkerError if they are wrong."""
         self._config = config
+        self._read_again = read_again
         self._parent_fd = parent_fd
         self._parent: socket.socket | None = None  # the program that started this node, if it wants to know of it
         self._log = Log(process="supervisor")
         self._signals = Signals(
-            [signal.SIGTERM, signal.SIGINT, signal.SIGCHLD], ignored=[signal.SIGHUP, signal.SIGPIPE]
+            [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD], ignored=[signal.SIGPIPE]
         )
-        self._slots: list[Slot] = []
         self._agent: Keeper | None = None  # of a node that has something for one to do
-        self._served = False  # every worker has been ready once
-        self._draining = False
+        self._announced = False  # every worker has been ready once
+        self._rollout: Rollout | None = None  # while it is reloaded
+        self._reload_again = False  # once that is done
+        self._doors_close_at: float | None = None  # in a node that drains, and may still be found
         self._stop_at: float | None = None  # when those that drain are stopped
-        self._kill_at: float | None = None  # when those that were stopped are killed
+        self._draining = False
+        self._stopped = False
 
     def run(self) -> int:
         """Serve until told to end; return the exit status. Says in one line what keeps it from starting."""
+        self._notifier = Notifier.from_environ(os.environ)
         try:
-            self._ground = ground = Ground(self._config)
+            self._ground = ground = Ground(self._config, inherited(os.environ, os.getpid()))
         except (sockets.AddressError, StateError) as error:
             print(f"skywalker: {error}", file=sys.stderr)
             return exits.ADDRESS if isinstance(error, sockets.AddressError) else exits.STATE
         with contextlib.closing(ground):
             sockets.allow_many_files()
-            self._slots = [Slot(number, listeners) for number, listeners in enumerate(ground.listeners)]
+            self._board = Board(len(ground.listeners))
+            self._board.node[figures.STARTED.at] = time.time_ns() // 1000
             self._signals.open()
             self._selector = selectors.DefaultSelector()
             self._selector.register(self._signals, selectors.EVENT_READ, self._on_signals)
             if self._parent_fd >= 0:
                 self._parent = socket.socket(fileno=self._parent_fd)
                 self._selector.register(self._parent, selectors.EVENT_READ, self._on_parent)
-            if cluster.needs_agent(self._config.cluster):
-                self._agent = Keeper(self._be_agent, self._signals, self._selector, self._follow, self._log)
-            try:
-                for slot in self._slots:
-                    self._start(slot)
-                while any(slot.state is not State.GONE or slot.restart_at is not None for slot in self._slots):
-                    self._turn()
-            except BootError as error:
-                print(f"skywalker: {error}", file=sys.stderr)
-                return exits.BOOT
-            finally:
-                self._kill_all()
-                if self._agent is not None:
-                    self._agent.end()
+            self._crew = Crew(
+                ground.listeners, self._board, self._be_worker, self._heard, self._signals, self._selector, self._log
+            )
+            if cluster.needs_agent(self._config):
+                self._agent = Keeper(self._be_agent, self._signals, self._selector, self._crew.follow, self._log)
+            return self._live()
+
+    def _live(self) -> int:
+        try:
+            for slot in self._crew.slots:
+                self._crew.start(slot)
+            self._watch()
+            while not self._crew.is_over:
+                self._turn()
+        except BootError as error:
+            print(f"skywalker: {error}", file=sys.stderr)
+            return exits.BOOT
+        finally:
+            self._crew.kill_all()
+            if self._agent is not None:
+                self._agent.end()
         self._log.info("ended")
         return exits.OK
+
+    def _watch(self) -> None:
+        patience_s = self._config.watchdog_s
+        self._vitals = Vitals(self._crew, self._board, self._notifier, patience_s, time.monotonic())
 
     # A turn.
 
@@ -100,31 +121,37 @@ class Supervisor:
         for key, _ in self._selector.select(self._wait()):
             key.data()
         now = time.monotonic()
-        if self._stop_at is not None and (self._stop_at <= now or self._nobody_waits()):
+        if self._doors_close_at is not None and (self._doors_close_at <= now or self._has_left):
+            self._doors_close_at = None
+            self._crew.drain(self._ground.outlived)
+        if self._stop_at is not None and (self._stop_at <= now or self._is_idle):
             self._stop()
-        for slot in self._slots:
-            if slot.restart_at is not None and slot.restart_at <= now:
-                slot.restart_at = None
-                self._start(slot)
+        self._crew.turn(now)
+        if self._rollout is not None and not self._rollout.go_on():
+            self._reloaded(self._rollout)
         if self._agent is not None and self._agent.restart_at is not None and self._agent.restart_at <= now:
-            self._agent.start()
-        if self._kill_at is not None and self._kill_at <= now:
-            self._log.warning("killing-workers", pids=[slot.pid for slot in self._alive()])
-            self._kill_all()
+            self._board.node[figures.AGENT_RESTARTED.at] += 1
+            self._start_agent()
+        if self._vitals.next_at <= now:
+            self._vitals.look(now, self._doing)
 
-    def _wait(self) -> float | None:
-        times = [self._stop_at, self._kill_at, *(slot.restart_at for slot in self._slots)]
+    def _wait(self) -> float:
+        times = [self._doors_close_at, self._stop_at, self._crew.next_at(), self._vitals.next_at]
         times.append(self._agent.restart_at if self._agent else None)
-        first = min((at for at in times if at is not None), default=None)
-        return None if first is None else max(0.0, first - time.monotonic())
+        return max(0.0, min(at for at in times if at is not None) - time.monotonic())
 
-    def _alive(self) -> list[Slot]:
-        return [slot for slot in self._slots if slot.state is not State.GONE]
+    @property
+    def _doing(self) -> str:
+        return "draining" if self._draining else "reloading" if self._rollout is not None else "serving"
 
     def _on_signals(self) -> None:
         for number in self._signals.read():
             if number == signal.SIGCHLD:
-                self._reap()
+                if self._agent is not None:
+                    self._agent.reap()
+                self._crew.reap()
+            elif number == signal.SIGHUP:
+                self._reload()
             elif self._draining:
                 self._stop()
             else:
@@ -138,212 +165,166 @@ class Supervisor:
             self._drain("the program that started this node is gone")
         self._stop()
 
-    def _on_worker(self, slot: Slot) -> None:
-        if slot.channel is None:
-            return  # it was reaped in this same turn
-        try:
-            received = slot.channel.receive()
-        except BlockingIOError:
-            return
-        match received:
-            case None:
-                # It is dead, or as good as: SIGCHLD says so next.
-                with contextlib.suppress(KeyError):
-                    self._selector.unregister(slot.channel)
-            case control.Ready(), _:
-                slot.happened(Event.READY)
-                self._announce()
-            case control.Idle(), _:
-                slot.happened(Event.IDLE)
-            case control.Heard() as heard, _:
+    def _heard(self, process: Process, message: control.Message) -> None:
+        match message:
+            case control.Ready():
+                self._board.node[figures.SERVING.at] = sum(
+                    each.state is State.SERVING for each in self._crew.processes()
+                )
                 if self._agent is not None:
-                    self._agent.tell(heard)
+                    self._introduce(self._agent, process)
+                if self._crew.served and not self._announced:
+                    self._announce()
+            case control.Heard() if self._agent is not None:
+                self._agent.tell(message)
 
     def _announce(self) -> None:
-        if self._served or any(slot.state is not State.SERVING for slot in self._slots):
-            return
-        self._served = True
+        self._announced = True
         if self._agent is not None and not self._draining:
-            self._agent.start()
+            self._start_agent()
         self._log.info(
             "serving",
             node=self._ground.member.id,
             **self._addresses(),
-            workers=len(self._slots),
+            workers=len(self._crew.slots),
             steering=self._ground.member.steering,
             compiled=not str(frames.__file__).endswith(".py"),
         )
+        self._notifier.ready()
+        if self._reload_again:
+            self._reload()
         if self._parent is not None:
-            pids = [slot.pid for slot in self._slots]
+            pids = [slot.worker.pid for slot in self._crew.slots if slot.worker is not None]
             ready = {"pid": os.getpid(), "workers": pids, **self._addresses()}
             with contextlib.suppress(BrokenPipeError):  # its end says so too, and is dealt with there
                 self._parent.sendall(json.dumps(ready).encode() + b"\n")
 
     def _addresses(self) -> dict[str, str | int]:
         host, port = self._ground.addresses[JUNCTION]
-        addresses: dict[str, str | int] = {"host": host, "port": port}
-        if PUBSUB in self._ground.addresses:
-            addresses[PUBSUB] = str(Address(*self._ground.addresses[PUBSUB]))
-        return addresses
+        others = {door: str(Address(*at)) for door, at in self._ground.addresses.items() if door != JUNCTION}
+        return {"host": host, "port": port, **others}
 
-    # Birth.
+    # Its children, as they begin.
 
-    def _start(self, slot: Slot) -> None:
-        """Fork the worker of a slot; if the machine has no room for it, now or, in a node that serves, later."""
-        try:
-            self._fork(slot)
-        except OSError as error:
-            if not self._served:
-                raise BootError(f"cannot start worker {slot.number}: {error.strerror}") from error
-            self._log.error("cannot-fork", worker=slot.number, reason=error.strerror)
-            if slot.state is State.GONE:
-                slot.restart_at = time.monotonic() + FORK_RETRY_S
-            else:
-                os.kill(slot.pid, signal.SIGKILL)  # it lacks links, and will be replaced as any that dies
-
-    def _fork(self, slot: Slot) -> None:
-        slot.pid, slot.channel = birth.fork(
-            self._signals, f"skywalker-{slot.number}", lambda channel: self._be_worker(slot, channel)
-        )
-        slot.state = State.STARTING
-        slot.started_at = time.monotonic()
-        self._selector.register(slot.channel, selectors.EVENT_READ, lambda: self._on_worker(slot))
-        for other in self._alive():
-            if other is not slot:
-                self._link(slot, other)
-        if self._agent is not None and self._agent.snapshot is not None:
-            self._tell(slot, control.Ring(), None, self._agent.snapshot)
-        if self._draining:
-            self._tell(slot, control.Drain(), Event.DRAIN)
-
-    def _link(self, a: Slot, b: Slot) -> None:
-        ends = sockets.link()
-        for slot, end, other in ((a, ends[0], b), (b, ends[1], a)):
-            self._tell(slot, control.Link(other.number), None, end)
-            end.close()
-
-    def _tell(
-        self, slot: Slot, message: control.Message, event: Event | None, passed: control.HasFileno | None = None
-    ) -> None:
-        assert slot.channel is not None
-        if not slot.channel.send(message, passed) and slot.state is not State.GONE:
-            # A worker that has long not read what it is told is hung; one that is dead does not mind.
-            self._log.error("worker-deaf", worker=slot.number, pid=slot.pid)
-            os.kill(slot.pid, signal.SIGKILL)
-        if event is not None:
-            slot.happened(event)
-
-    def _follow(self, snapshot: BinaryIO) -> None:
-        for slot in self._alive():
-            self._tell(slot, control.Ring(), None, snapshot)
-
-    def _be_worker(self, slot: Slot, channel: control.Channel) -> int:
+    def _be_worker(self, slot: Slot, channel: control.Channel, part: int) -> int:
         self._close_what_is_ours(slot)
         log = self._log.bind(process="worker", worker=slot.number, pid=os.getpid())
         heard = cluster.hears_of_nodes(self._config.cluster)
         node = Node(self._ground.member, skywalker.__version__, slot.number, channel if heard else None)
-        config = self._config
-        journal = config.journal_settings
-        return Worker(node, config.limits, config.drain_timeout_s, slot.listeners, channel, log, journal).run()
+        return Worker(node, self._config, slot.listeners, channel, log, self._board.part(part)).run()
 
     def _be_agent(self, channel: control.Channel) -> int:
         assert self._agent is not None, "who else makes one"
         last = snapshots.read(os.dup(self._agent.snapshot.fileno())) if self._agent.snapshot else ()
+        ground = self._ground
+        listener = ground.keep_admin()
         self._close_what_is_ours(None)
         log = self._log.bind(process="agent", pid=os.getpid())
-        return cluster.be_agent(self._config.cluster, self._ground.member, self._ground.near, last, channel, log)
+        return cluster.be_agent(
+            self._config, ground.member, ground.near, ground.addresses, last, channel, log, self._board, listener
+        )
 
     def _close_what_is_ours(self, but: Slot | None) -> None:
-        """In a child, close what is not its own; the listeners of one slot may be."""
         self._selector.close()
         self._signals.close()
+        self._notifier.close()
         self._ground.close()
         if self._parent is not None:
             self._parent.close()
         if self._agent is not None:
             self._agent.close()
-        for slot in self._slots:
-            if slot.channel is not None:
-                slot.channel.close()
-            if slot is not but:
-                slot.close_listeners()
+        self._crew.close(but)
 
-    # Death.
+    def _start_agent(self) -> None:
+        assert self._agent is not None, "it is to be started"
+        self._agent.start()
+        for process in self._crew.processes():
+            self._introduce(self._agent, process)
 
-    def _reap(self) -> None:
-        if self._agent is not None:
-            self._agent.reap()
-        for slot in self._alive():
-            if os.waitid(os.P_PID, slot.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-                continue
-            # Its last word may still be there, and what follows from that must find its pid taken.
-            self._on_worker(slot)
-            _, status = os.waitpid(slot.pid, 0)
-            self._bury(slot, os.waitstatus_to_exitcode(status))
+    def _introduce(self, agent: Keeper, process: Process) -> None:
+        """Have the agent and a worker talk, if both are there."""
+        if self._config.admin and agent.pid and process.state is not State.STARTING:
+            message = control.Inspect(process.slot.number, process.pid)
+            agents, workers = sockets.link()
+            with agents, workers:
+                agent.tell(message, agents)
+                self._crew.tell(process, message, passed=workers)
 
-    def _bury(self, slot: Slot, status: int) -> None:
-        expected = slot.state is State.STOPPING
-        slot.happened(Event.EXIT)
-        assert slot.channel is not None
-        with contextlib.suppress(KeyError):  # its end may have been read already
-            self._selector.unregister(slot.channel)
-        slot.channel.close()
-        slot.channel = None
-        if expected:
+    # Reloading.
+
+    def _reload(self) -> None:
+        """Go on with the settings as they are now, if they are right."""
+        if self._draining or self._read_again is None:
             return
-        how = exits.how(status)
-        if not self._served and not self._draining:
-            raise BootError(f"worker {slot.number} ended with {how} before it served")
-        now = time.monotonic()
-        healthy = status == exits.OK or now - slot.started_at >= exits.LONG_LIFE_S
-        slot.deaths = 1 if healthy else slot.deaths + 1
-        delay = exits.restart_delay(slot.deaths)
-        write = self._log.info if status == exits.OK else self._log.error
-        write("worker-ended", worker=slot.number, pid=slot.pid, how=how, restart_s=delay)
-        slot.restart_at = now + delay
+        if self._rollout is not None or not self._announced:
+            self._reload_again = True
+            return
+        self._reload_again = False
+        try:
+            config, waiting = reload.merged(self._config, self._read_again())
+        except SkywalkerError as error:
+            self._board.node[figures.RELOADED.at + 1] += 1
+            self._log.error("reload-refused", reason=error)
+            return
+        if waiting:
+            self._log.warning("restart-needed", settings=",".join(waiting))
+        self._log.info("reloading")
+        self._notifier.reloading(len(self._crew.slots) * (config.drain_timeout_s + MARGIN_S))
+        self._config = config
+        self._watch()
+        if self._agent is not None:
+            self._agent.renew()  # it reads the files that the settings name, too
+        self._rollout = Rollout(self._crew, config.drain_timeout_s)
+
+    def _reloaded(self, rollout: Rollout) -> None:
+        self._rollout = None
+        failed = rollout.failed
+        if failed is not None:
+            self._log.error("reload-failed", worker=failed.number, reason="its successor did not come to serve")
+        else:
+            self._log.info("reloaded")
+        self._board.node[figures.RELOADED.at + (failed is not None)] += 1
+        self._notifier.ready()
+        if self._reload_again:
+            self._reload()
 
     # The end.
 
     def _drain(self, reason: str) -> None:
+        """Be found no more; then let nobody in, and have calls that wait get their time."""
         timeout_s = self._config.drain_timeout_s
         self._log.info("draining", reason=reason, timeout_s=timeout_s)
+        self._notifier.stopping(timeout_s + MARGIN_S)
         self._draining = True
-        self._stop_at = time.monotonic() + timeout_s
-        if self._agent is not None:
+        self._rollout = None
+        now = time.monotonic()
+        self._stop_at = now + timeout_s
+        if self._agent is None:
+            self._crew.drain(self._ground.outlived)
+        else:
             self._agent.drain()
-        for slot in self._slots:
-            if slot.state is not State.GONE:
-                self._tell(slot, control.Drain(), Event.DRAIN)
-            slot.close_listeners()
+            self._doors_close_at = now + min(LEAVE_S, timeout_s / 2)
 
-    def _nobody_waits(self) -> bool:
+    @property
+    def _has_left(self) -> bool:
+        return self._agent is None or self._agent.left
+
+    @property
+    def _is_idle(self) -> bool:
         """Whether, in a node that drains, no call waits any more, and nobody is sent here."""
-        return all(slot.state in (State.IDLE, State.STOPPING, State.GONE) for slot in self._slots) and (
-            self._agent is None or self._agent.left
-        )
+        return self._crew.draining and self._crew.is_idle and self._has_left
 
     def _stop(self) -> None:
-        if self._kill_at is not None:
-            return
-        self._stop_at = None
-        self._kill_at = time.monotonic() + KILL_AFTER_S
-        for slot in self._slots:
-            slot.restart_at = None
-            if slot.state is not State.GONE:
-                self._tell(slot, control.Stop(), Event.STOP)
-
-    def _kill_all(self) -> None:
-        self._kill_at = None
-        for slot in self._alive():
-            os.kill(slot.pid, signal.SIGKILL)
-        for slot in self._alive():
-            os.waitpid(slot.pid, 0)
-            slot.happened(Event.EXIT)
+        if not self._stopped:
+            self._stopped = True
+            self._stop_at = self._doors_close_at = None
+            self._crew.stop()
 
 
-def run(config: Config, parent_fd: int = -1) -> int:
+def run(config: Config, parent_fd: int = -1, read_again: Callable[[], Config] | None = None) -> int:
     """Run a node in this process until it is told to end; return the exit status (see exits.py).
 
     The socket `parent_fd`, unless it is -1, is told the address once every worker serves, and its end ends the node.
+    At SIGHUP the settings that `read_again` returns are taken over; it raises a SkywalkerError if they are wrong.
     """
-    return Supervisor(config, parent_fd).run()
+    return Supervisor(config, parent_fd, read_again).run()

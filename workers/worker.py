@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import signal
@@ -10,14 +11,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from skywalker.config import Config
 from skywalker.journal.header import Origin
-from skywalker.journal.settings import JournalSettings
 from skywalker.journal.writer import Writer
-from skywalker.limits import Limits
 from workers import exits, snapshots
 from workers.alarm import Alarm
 from workers.connection import Connection
-from workers.control import Channel, Drain, Idle, Link, Message, Ready, Ring, Stop
+from workers.control import ASKS_ONLY, Channel, Drain, Idle, Inspect, Link, Message, Ready, Replaced, Ring, Stop
 from workers.door import Door
 from workers.ground import JUNCTION, PUBSUB
 from workers.heap import Heap
@@ -53,37 +53,34 @@ class Worker:
     def __init__(
         self,
         node: Node,
-        limits: Limits,
-        drain_timeout_s: float,
+        config: Config,
         listeners: Mapping[str, socket.socket],
         channel: Channel,
         log: Log,
-        journal: JournalSettings | None,
-        cells: memoryview[int] | None = None,
-        watchdog_s: float = 10.0,
+        cells: memoryview[int],
     ) -> None:
         self._node = node
-        self._limits = limits
-        self._drain_timeout_s = drain_timeout_s
+        self._config = config
         self._listeners = listeners
         self._channel = channel
         self._log = log
-        self._settings = journal
         self._cells = cells
-        self._watchdog_s = watchdog_s
         self._ended = False
 
     def run(self) -> int:
         """Serve until told to stop; return the exit status."""
         gc.freeze()  # what came with the fork stays: no use in looking through it, or copying its pages, ever again
         gc.set_threshold(*GARBAGE)
+        faulthandler.enable()  # where it hangs or dies, it says on standard error
         self._signals = Signals([signal.SIGTERM], ignored=NOT_OURS)
         self._signals.open()
         self._loop = loop = Loop()
         turn = Turn(time.monotonic(), Tally(self._cells))
         journal = self._begin_journal(turn)
-        self._router = router = Router(self._node, self._limits, loop, turn, self._log, journal)
+        self._router = router = Router(self._node, self._config.limits, loop, turn, self._log, journal)
         self._alone = False  # drains by itself, while its node goes on
+        self._replaced = False  # and its successor is there already
+        self._stops = False  # once what is just being handed over is decided
         self._said_idle = False
         self._doors = [Door(listener, DIALECTS[door], router) for door, listener in self._listeners.items()]
         for door in self._doors:
@@ -91,24 +88,27 @@ class Worker:
         loop.add(self._channel.fileno(), _Ready(self._hear))
         loop.add(self._signals.fileno(), _Ready(self._terminated))
         Heap(router).look()
-        Pulse(router, self._watchdog_s).beat()
+        Pulse(router, self._config.watchdog_s).beat()
         self._channel.send(Ready())
         was_idle = False
         while not self._ended:
             loop.turn(turn, patient=not was_idle)
-            idle = router.draining and not router.calls_held and not self._said_idle
+            idle = router.draining and not self._said_idle and not self._is_needed()
             if idle and was_idle:
                 # One more turn has read, and refused, what the connections held that it accepted last.
                 self._idle()
             was_idle = idle and not self._said_idle
             if router.leaving and router.is_decided():
-                self._stop()
+                if self._stops:
+                    self._stop()
+                else:
+                    router.peers.part("its topics are another worker's")
         if journal is not None:
             journal.close()
         return exits.OK
 
     def _begin_journal(self, turn: Turn) -> Journal | None:
-        settings, node = self._settings, self._node
+        settings, node = self._config.journal_settings, self._node
         if settings is None:
             return None
         origin = Origin("node", node.id, node.name, node.slot)
@@ -128,14 +128,27 @@ class Worker:
     def _obey(self, message: Message, passed: int | None) -> None:
         match message:
             case Link(slot=slot) if passed is not None:
-                self._router.connect(slot, socket.socket(fileno=passed))
+                sock = socket.socket(fileno=passed)
+                if slot == ASKS_ONLY:
+                    self._router.serve(sock)
+                else:
+                    self._router.connect(slot, sock)
+            case Inspect() if passed is not None:
+                from workers.inspection import Inspection
+
+                Inspection(socket.socket(fileno=passed), self._router).open()
+            case Replaced():
+                self._be_replaced()
             case Ring() if passed is not None:
                 self._router.follow(snapshots.read(passed))
-            case Drain():
+            case Drain(outlived=outlived):
                 self._router.drain()
-                self._alone = False
+                self._alone = self._replaced = self._said_idle = False
                 for door in self._doors:
-                    door.close()
+                    if outlived:
+                        door.leave()
+                    else:
+                        door.close()
                 self._doors = []
             case Stop():
                 self._leave()
@@ -147,9 +160,23 @@ class Worker:
         self._signals.read()
         if self._router.draining:
             return
-        self._log.info("worker-draining", timeout_s=self._drain_timeout_s)
+        timeout_s = self._config.drain_timeout_s
+        self._log.info("worker-draining", timeout_s=timeout_s)
         self._router.draining = self._alone = True
-        Alarm(self._stop).set(self._router.turn, time.monotonic() + self._drain_timeout_s)
+        Alarm(self._stop).set(self._router.turn, time.monotonic() + timeout_s)
+
+    def _be_replaced(self) -> None:
+        """Let nobody in any more, and have calls meet at the successor; clients go there when they are told to."""
+        for door in self._doors:
+            door.leave()
+        self._doors = []
+        self._alone = False
+        self._replaced = True
+        self._router.be_replaced()
+
+    def _is_needed(self) -> bool:
+        """Whether somebody still relies on this worker, which drains."""
+        return bool(self._router.connections if self._replaced else self._router.calls_held)
 
     def _idle(self) -> None:
         self._said_idle = True
@@ -161,8 +188,8 @@ class Worker:
 
     def _leave(self) -> None:
         """Have others' calls meet nobody here any more, and end once those that were meeting somebody know it."""
-        if not self._router.leaving:
-            self._router.leaving = True
+        if not self._stops:
+            self._router.leaving = self._stops = True
             Alarm(self._stop).set(self._router.turn, time.monotonic() + DECIDED_WITHIN_S)
 
     def _stop(self) -> None:

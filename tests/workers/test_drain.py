@@ -135,7 +135,7 @@ def test_a_hung_worker_is_killed_two_seconds_after_it_was_told_to_stop() -> None
         assert running.wait(within=4.0) == exits.OK
         assert time.monotonic() - told_at >= 2.3
         assert is_gone(hung)
-        assert [event["pids"] for event in running.events("killing-workers")] == [f"[{hung}]"]
+        assert [event["pid"] for event in running.events("killing-worker")] == [str(hung)]
 
 
 def test_a_worker_that_is_killed_while_its_node_drains_takes_no_call_of_the_others_with_it() -> None:

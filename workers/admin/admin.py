@@ -1,0 +1,129 @@
+"""The admin server: a thread of the agent with a loop of its own, where all of this package runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+import traceback
+from collections.abc import Mapping
+from typing import Any, Final
+
+import uvicorn
+
+from skywalker.address import Address
+from skywalker.members import Member, Snapshot
+from workers.admin import app
+from workers.admin.connections import IDLE_S, Bounded
+from workers.admin.listener import BACKLOG, listen
+from workers.admin.processes import Processes
+from workers.admin.questions import Questions
+from workers.admin.samples import Samples
+from workers.admin.view import View
+from workers.admin.wellness import Wellness
+from workers.board import Board
+from workers.log import Log
+from workers.sockets import AddressError
+
+BIND_AGAIN_S: Final = 1.0
+"""Seconds until the next try for a port that another has."""
+
+
+class Admin:
+    """Serves from start() until the process ends. `view` is for the agent to keep up to date."""
+
+    def __init__(
+        self,
+        bind: tuple[str, int],
+        listener: socket.socket | None,
+        me: Member,
+        near: Address,
+        doors: Mapping[str, str],
+        board: Board,
+        log: Log,
+    ) -> None:
+        """Without a `listener` it makes one at `bind`, once that can be had. `near` is where the node is pinged."""
+        self.view = View(me, doors, Snapshot([me]))
+        self._bind = bind
+        self._listener = listener
+        self._near = near
+        self._board = board
+        self._log = log.bind()  # one of its own, since it writes from its own thread
+        self._loop = asyncio.new_event_loop()
+        self._questions = Questions()
+
+    def start(self) -> None:
+        """Begin, in a thread that keeps no process from ending."""
+        threading.Thread(target=self._run, name="admin", daemon=True).start()
+
+    def meet(self, slot: int, pid: int, fd: int) -> None:
+        """Ask the worker of that slot and pid over the socket `fd` from now on."""
+        sock = socket.socket(fileno=fd)
+        self._loop.call_soon_threadsafe(lambda: self._questions.meet(slot, pid, sock))
+
+    def _run(self) -> None:
+        self._loop.set_exception_handler(self._on_bug)
+        try:
+            self._loop.run_until_complete(self._serve())
+        except BaseException:
+            self._log.error("bug", trace=traceback.format_exc())
+
+    async def _serve(self) -> None:
+        samples = Samples(self._board, self.view, Processes())
+        sampling = asyncio.create_task(samples.run(self._log))
+        sources = app.Sources(self.view, self._board, samples, self._questions, Wellness(self._near))
+        logger = logging.getLogger("uvicorn")
+        logger.addHandler(_ToLog(self._log))
+        logger.propagate = False
+        settings = uvicorn.Config(
+            app.make(sources, self._bind[0]),
+            loop="none",
+            http=Bounded,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            backlog=BACKLOG,
+            timeout_keep_alive=int(IDLE_S),
+        )
+        listener = await self._listening()
+        self._log.info("serving-admin", address=Address(*listener.getsockname()[:2]))
+        await uvicorn.Server(settings).serve(sockets=[listener])
+        await sampling
+
+    async def _listening(self) -> socket.socket:
+        """Return the listener; one that cannot be had now is waited for."""
+        said = False
+        while self._listener is None:
+            try:
+                self._listener = listen(*self._bind)
+            except AddressError as error:
+                if not said:
+                    self._log.warning("cannot-serve-admin", reason=error, retry_s=BIND_AGAIN_S)
+                said = True
+                await asyncio.sleep(BIND_AGAIN_S)
+        return self._listener
+
+    def _on_bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, OSError):
+            self._log.warning("admin-trouble", reason=error.strerror or error)
+            return
+        trace = "".join(traceback.format_exception(error)) if error else context["message"]
+        self._log.error("bug", trace=trace)
+
+
+class _ToLog(logging.Handler):
+    """Has what uvicorn calls an error said as all others are."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.ERROR)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say it."""
+        self._log.error("bug", trace=self.format(record))

@@ -1,0 +1,85 @@
+"""Who waits on which topic, and who is connected: the bodies of /api/topics and /api/connections."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from skywalker.journal.topic_text import topic_text
+from workers.admin.questions import Answers, Questions
+from workers.admin.samples import Samples
+
+DEFAULT_LIMIT: Final = 100
+MAX_LIMIT: Final = 1000
+"""Topics or connections in one answer."""
+
+MAX_CLOSED: Final = 100
+"""Connections that were closed lately, in one answer."""
+
+Row = Mapping[str, Any]
+
+
+def _waits(row: Row) -> float:
+    return -math.inf if row["since"] is None else float(row["since"])
+
+
+TOPICS: Final[Mapping[str, Callable[[Row], float]]] = {"waiting": _waits, "rate": lambda row: row["rate"]}
+"""What topics can be ordered by: the biggest first."""
+
+CONNECTIONS: Final[Mapping[str, Callable[[Row], float]]] = {
+    "unread": lambda row: row["unread_bytes"],
+    "waiting": lambda row: row["waiting"],
+    "age": lambda row: row["age"],
+}
+"""What connections can be ordered by: the biggest first."""
+
+
+async def topics(questions: Questions, samples: Samples, order: str, limit: int) -> bytes:
+    """Return the first topics of all workers as JSON."""
+    answers = await _ask(questions, "topics", order, limit)
+    rows = [
+        {**row, "topic": topic_text(row["topic"].encode("latin-1")), "worker": slot}
+        for slot, row in _first(answers, "topics", TOPICS[order], limit)
+    ]
+    return _body(
+        {"order": order, **_sums(answers, "topics_in_all"), "silent": _silent(answers, samples), "topics": rows}
+    )
+
+
+async def connections(questions: Questions, samples: Samples, order: str, limit: int) -> bytes:
+    """Return the first connections of all workers as JSON, and those that were closed last."""
+    answers = await _ask(questions, "connections", order, limit)
+    rows = [{"worker": slot, **row} for slot, row in _first(answers, "connections", CONNECTIONS[order], limit)]
+    closed = [{"worker": slot, **row} for slot, answer in answers.given for row in answer["closed"]]
+    closed.sort(key=lambda row: -row["time"])
+    silent = _silent(answers, samples)
+    sums = _sums(answers, "connections_in_all")
+    return _body({**sums, "silent": silent, "connections": rows, "closed": closed[:MAX_CLOSED]})
+
+
+async def _ask(questions: Questions, what: str, order: str, limit: int) -> Answers:
+    # Of two lengths only, or each length would be a question of its own to workers that have other things to do.
+    asked = DEFAULT_LIMIT if limit <= DEFAULT_LIMIT else MAX_LIMIT
+    return await questions.ask({"what": what, "order": order, "limit": asked})
+
+
+def _first(answers: Answers, what: str, key: Callable[[Row], float], limit: int) -> list[tuple[int, Row]]:
+    rows = [(slot, row) for slot, answer in answers.given for row in answer[what]]
+    rows.sort(key=lambda of: key(of[1]), reverse=True)
+    return rows[:limit]
+
+
+def _sums(answers: Answers, in_all: str) -> dict[str, int]:
+    return {name: sum(answer[name] for _, answer in answers.given) for name in (in_all, "looked_at")}
+
+
+def _silent(answers: Answers, samples: Samples) -> list[int]:
+    """Return the slots of workers that did not answer, or that cannot be asked yet."""
+    heard = {slot for slot, _ in answers.given}
+    return sorted({*answers.silent, *({worker.slot for worker in samples.latest.live} - heard)})
+
+
+def _body(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()

@@ -1,0 +1,84 @@
+"""What a node tells the manager that started it, as sd_notify(3) has it: that it serves, that it lives, how it does."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Mapping, MutableMapping
+from typing import Final
+
+SOCKET: Final = "NOTIFY_SOCKET"
+WATCHDOG_USEC: Final = "WATCHDOG_USEC"
+WATCHDOG_PID: Final = "WATCHDOG_PID"
+
+
+class Notifier:
+    """Says it, or says nothing where no manager listens. Never blocks, and never raises: nobody depends on it."""
+
+    def __init__(self, sock: socket.socket | None = None, address: str = "", watchdog_s: float | None = None) -> None:
+        """`address` is where the manager listens, and `watchdog_s` how often it wants to hear that we live."""
+        self._socket = sock
+        self._address = address
+        self.watchdog_s = watchdog_s
+
+    @staticmethod
+    def from_environ(environ: MutableMapping[str, str]) -> Notifier:
+        """Return one for the manager that the environment names, if any; children find nothing of it there."""
+        address = environ.get(SOCKET, "")
+        watchdog_s = _watchdog_s(environ)
+        for variable in (SOCKET, WATCHDOG_USEC, WATCHDOG_PID):
+            environ.pop(variable, None)
+        if not address.startswith(("/", "@")):
+            return Notifier()
+        if address.startswith("@"):
+            address = "\0" + address[1:]
+        return Notifier(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), address, watchdog_s)
+
+    def ready(self) -> None:
+        """It serves; or it does again, with new settings."""
+        self._say("READY=1")
+
+    def reloading(self, within_s: float = 0.0) -> None:
+        """Its settings are read again, which takes `within_s` at most; ready() says that this is over."""
+        now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        self._say("RELOADING=1", f"MONOTONIC_USEC={now_us}", *_extended(within_s))
+
+    def stopping(self, within_s: float = 0.0) -> None:
+        """It ends, which takes `within_s` at most, whatever the manager allows otherwise."""
+        self._say("STOPPING=1", *_extended(within_s))
+
+    def status(self, text: str) -> None:
+        """How it does, in one line."""
+        self._say("STATUS=" + " ".join(text.split()))
+
+    def alive(self) -> None:
+        """It lives. The manager ends it if it does not hear so within `watchdog_s`."""
+        self._say("WATCHDOG=1")
+
+    def close(self) -> None:
+        """Say nothing more: a child that inherits this is not who is meant."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _say(self, *lines: str) -> None:
+        if self._socket is not None:
+            # It may be gone, or have more to read than it can keep.
+            with contextlib.suppress(OSError):
+                self._socket.sendto("\n".join(lines).encode(), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL, self._address)
+
+
+def _extended(within_s: float) -> tuple[str, ...]:
+    return (f"EXTEND_TIMEOUT_USEC={round(within_s * 1e6)}",) if within_s else ()
+
+
+def _watchdog_s(environ: Mapping[str, str]) -> float | None:
+    """Return the seconds in which the manager wants to hear of us, None if it does not or means another process."""
+    try:
+        period_us = int(environ.get(WATCHDOG_USEC, "0"))
+        pid = int(environ.get(WATCHDOG_PID, os.getpid()))
+    except ValueError:
+        return None
+    return period_us / 1e6 if period_us > 0 and pid == os.getpid() else None
