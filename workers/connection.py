@@ -106,7 +106,7 @@ class Connection(Outlet):
         except OSError as error:
             self.close(Close.BROKEN, f"cannot read: {error.strerror}")
             return
-        self.tally.add(RECEIVED + self.door, len(data))
+        self.tally.cells[RECEIVED + self.door] += len(data)
         if not data:
             self.hung_up()
         elif not self.gone:

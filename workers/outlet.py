@@ -184,7 +184,7 @@ class Outlet(Caller):
         except OSError as error:
             self.close(Close.BROKEN, f"cannot write: {error.strerror}")
             return None
-        self.tally.add(SENT + self.door, sent)
+        self.tally.cells[SENT + self.door] += sent
         return sent
 
     def _choke(self, out: list[bytes], values: list[ClientCall], sent: int) -> None:

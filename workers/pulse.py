@@ -29,13 +29,13 @@ class Pulse:
     def beat(self) -> None:
         """Write down that the loop turns and how things are, and do so again and again."""
         router = self._router
-        tally = router.tally
-        tally.set(figures.HELD_BYTES.at, router.bytes_held)
-        tally.set(figures.TOPICS.at, len(router.junction))
-        tally.set(figures.UNREAD.at, sum(outlet.unread for outlet in router.choked))
-        tally.set(figures.CHOKED.at, len(router.choked))
+        cells = router.tally.memory
+        cells[figures.HELD_BYTES.at] = router.bytes_held
+        cells[figures.TOPICS.at] = len(router.junction)
+        cells[figures.UNREAD.at] = sum(outlet.unread for outlet in router.choked)
+        cells[figures.CHOKED.at] = len(router.choked)
         for at, unsent in enumerate((router.unsent, router.peers.unsent), figures.UNSENT.at):
-            tally.set(at, unsent)
+            cells[at] = unsent
         now = monotonic()
-        tally.set(figures.BEAT, int(now * 1e6))
+        cells[figures.BEAT] = int(now * 1e6)
         self._alarm.set(router.turn, now + self._period_s)

@@ -254,14 +254,14 @@ class Router:
     def kept(self, call: ClientCall) -> None:
         """A client's call is held from now on: count it, and run its clock."""
         self.calls_held += 1
-        self.tally.add(WAITING + _kind(call), 1)
+        self.tally.cells[WAITING + _kind(call)] += 1
         self.bytes_held += call.cost()
         self.turn.deadlines.add(call, call.deadline)
 
     def released(self, call: ClientCall) -> None:
         """It is not held any more."""
         self.calls_held -= 1
-        self.tally.add(WAITING + _kind(call), -1)
+        self.tally.cells[WAITING + _kind(call)] -= 1
         self.bytes_held -= call.cost()
         self.turn.deadlines.discard(call, call.deadline)
 
@@ -329,15 +329,15 @@ class Router:
     def opened(self, connection: Connection) -> None:
         """Count a connection, and read from it."""
         self.connections[connection] = None
-        self.tally.add(figures.OPENED.at + connection.door, 1)
-        self.tally.add(figures.CONNECTIONS.at + connection.door, 1)
+        self.tally.memory[figures.OPENED.at + connection.door] += 1
+        self.tally.memory[figures.CONNECTIONS.at + connection.door] += 1
         connection.open()
 
     def closed(self, connection: Connection, reason: Close, text: str) -> None:
         """A connection is closed, and why."""
         self.connections.pop(connection, None)
         self.tally.closed(reason)
-        self.tally.add(figures.CONNECTIONS.at + connection.door, -1)
+        self.tally.memory[figures.CONNECTIONS.at + connection.door] -= 1
 
     def stop(self) -> None:
         """Answer what still waits, write what can be written, and close every connection."""

@@ -145,7 +145,7 @@ class Subscriptions:
         subscription.begin_for(connection, key, typed)
         router.admit(subscription.cost())
         router.bytes_held += subscription.cost()
-        router.tally.add(SUBSCRIBED, 1)
+        router.tally.memory[SUBSCRIBED] += 1
         self._by_key[key] = subscription
         return subscription
 
@@ -154,7 +154,7 @@ class Subscriptions:
         subscription = self._by_key.pop(key, None)
         if subscription is not None:
             self._router.bytes_held -= subscription.cost()
-            self._router.tally.add(SUBSCRIBED, -1)
+            self._router.tally.memory[SUBSCRIBED] -= 1
         return subscription
 
     def end_all(self) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Protocol
 
 from skywalker.deadlines import Deadlines
-from workers.cells import Cells
 from workers.tally import Tally
 
 
@@ -36,7 +35,7 @@ class Turn:
     def __init__(self, now: float, tally: Tally | None = None) -> None:
         # When it began, or later: when the calls that it now deals with were read, or the values in them written.
         self.now = now
-        self.tally: Tally = Cells() if tally is None else tally
+        self.tally = Tally() if tally is None else tally
         self.deadlines = Deadlines()  # of all that has an expired(): calls and alarms
         self.values: list[Output] = []  # connections that have values to write, and perhaps replies
         self.replies: list[Output] = []  # connections that have something to write

@@ -16,7 +16,6 @@ from skywalker.journal.header import Origin
 from skywalker.journal.writer import Writer
 from workers import exits, snapshots
 from workers.alarm import Alarm
-from workers.cells import Cells
 from workers.connection import Connection
 from workers.control import ASKS_ONLY, Begin, Channel, Drain, Idle, Inspect, Link, Message, Ready, Replaced, Ring, Stop
 from workers.door import Door
@@ -32,6 +31,7 @@ from workers.pulse import Pulse
 from workers.router import Router
 from workers.session import Session
 from workers.signals import Signals
+from workers.tally import Tally
 from workers.turn import Turn
 
 GARBAGE: Final = (10_000, 10, 1_000)
@@ -76,7 +76,7 @@ class Worker:
         self._signals = Signals([signal.SIGTERM], ignored=NOT_OURS)
         self._signals.open()
         self._loop = loop = Loop()
-        turn = Turn(time.monotonic(), Cells(self._cells))
+        turn = Turn(time.monotonic(), Tally(self._cells))
         journal = self._begin_journal(turn)
         self._router = router = Router(self._node, self._config.limits, loop, turn, self._log, journal)
         self._alone = False  # drains by itself, while its node goes on
