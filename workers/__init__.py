@@ -1,7 +1,7 @@
 """The server. `skywalker` comes first, since it decides whether compiled modules are used.
 
-    the node            command supervisor; its workers: crew slot lifecycle birth rollout reload, vitals watchdog;
-                        its agent: keeper; what it stands on: ground identity activation sockets steering;
+    the node            command checking; supervisor; its workers: crew slot lifecycle birth rollout reload, vitals and
+                        watchdog; its agent: keeper; what it stands on: ground identity activation sockets steering;
                         what is said: control snapshots signals notify log exits
     what it counts      figures board closes; in a worker tally pulse
     its agent           agent cluster circle acquaintance health admin; inspection in a worker, which it asks
