@@ -9,7 +9,7 @@
     its journal         journal
     its doors           door connection outlet backlog; in MessagePack session methods, in pub/sub pubsub wording
     what clients ask    node_call calls census; publication, subscription and feeds for who subscribes
-    other workers       owner peers peer guest doubt; link messages packets stream, with two ends:
+    other workers       owner siblings peers peer guest doubt; link messages packets stream, with two ends:
                         forwarded is what we ask, held and audience are what is asked of us
 
 A call comes in at a door, goes by the router to the junction or over a link to another worker's, and its answer goes

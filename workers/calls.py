@@ -160,18 +160,8 @@ class ClientCall(NodeCall):
     """A call of one of our clients: a send!, recv! or :take!, or what derives from this for pub/sub."""
 
     __slots__ = (
-        "caller",
-        "carrier",
-        "chunk",
-        "deadline",
-        "ending",
-        "given_bytes",
-        "held",
-        "id",
-        "number",
-        "route",
-        "timed_out",
-        "waited",
+        "caller", "carrier", "chunk", "deadline", "ending", "given_bytes", "held", "id", "number", "route",
+        "timed_out", "waited",
     )  # fmt: skip
 
     def begin_for(self, caller: Caller, id: bytes, timed_out: bytes, deadline: float) -> None:

@@ -134,7 +134,7 @@ class Link:
             if kind <= CENSUS:
                 held.hear(kind, message)
             elif kind == SETTLED:
-                self._router.settled(self)
+                self._router.siblings.settled(self)
             else:
                 forwarded.hear(kind, message)
             if turn.later:

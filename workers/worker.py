@@ -84,7 +84,7 @@ class Worker:
         self._stops = False  # once what is just being handed over is decided
         self._said_idle = False
         self._doors = [Door(listener, DIALECTS[door], router) for door, listener in self._listeners.items()]
-        router.opening = Opening(turn, self._open)
+        router.siblings.opening = Opening(turn, self._open)
         loop.add(self._channel.fileno(), _Ready(self._hear))
         loop.add(self._signals.fileno(), _Ready(self._terminated))
         Heap(router).look()
@@ -125,7 +125,7 @@ class Worker:
             self._obey(*received)
 
     def _open(self) -> None:
-        self._router.opening = None
+        self._router.siblings.opening = None
         for door in self._doors:
             door.open()
 
@@ -134,12 +134,12 @@ class Worker:
             case Link(slot=slot) if passed is not None:
                 sock = socket.socket(fileno=passed)
                 if slot == ASKS_ONLY:
-                    self._router.serve(sock)
+                    self._router.siblings.serve(sock)
                 else:
-                    self._router.connect(slot, sock)
+                    self._router.siblings.connect(slot, sock)
             case Begin():
-                if self._router.opening is not None:
-                    self._router.opening.has_all()
+                if self._router.siblings.opening is not None:
+                    self._router.siblings.opening.has_all()
             case Inspect() if passed is not None:
                 from workers.inspection import Inspection
 
