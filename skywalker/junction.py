@@ -175,8 +175,11 @@ class Junction:
         self._subscribers: dict[bytes, dict[Subscriber, None]] = {}
 
     def __len__(self) -> int:
-        """Return the number of topics that somebody is at."""
-        return len(self._senders.keys() | self._receivers.keys() | self._takers.keys() | self._subscribers.keys())
+        """Return the number of topics that somebody is at. It takes time where many have callers of several kinds."""
+        called = [self._senders.keys(), self._receivers.keys(), self._takers.keys()]
+        subscribed = self._subscribers.keys()
+        again = len(called[1] & called[2]) + len(set().union(*(subscribed & topics for topics in called)))
+        return sum(map(len, called)) + len(subscribed) - again
 
     def send(self, send: Call) -> bool:
         """Offer a value to all who listen. Returns False if nobody took it and its caller still hopes."""

@@ -3,7 +3,7 @@
     the node            command checking; supervisor; its workers: crew slot lifecycle birth rollout reload, vitals and
                         watchdog; its agent: keeper; what it stands on: ground identity activation sockets steering;
                         what is said: control snapshots signals notify log exits
-    what it counts      figures board closes; in a worker tally pulse
+    what it counts      figures board closes; in a worker tally lately pulse
     its agent           agent cluster circle acquaintance health admin; inspection in a worker, which it asks
     a worker            worker opening loop turn alarm heap node router
     its journal         journal

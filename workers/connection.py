@@ -79,6 +79,11 @@ class Connection(Outlet):
         """A subscription has ended."""
         raise NotImplementedError
 
+    @property
+    def subscriptions(self) -> int:
+        """How many it has."""
+        raise NotImplementedError
+
     def hung_up(self) -> None:
         """The peer sends nothing more."""
         self.close(Close.PEER, "the peer closed it")

@@ -289,6 +289,10 @@ class PubSub(Connection):
         self._items = []
         return []
 
+    @property
+    def subscriptions(self) -> int:
+        return len(self._subscriptions)
+
     def fail_all(self, error: RequestError) -> None:
         pass  # a connection that ends says the same of what is not acked
 

@@ -36,6 +36,7 @@ class Pulse:
         cells[figures.CHOKED.at] = len(router.choked)
         for at, unsent in enumerate((router.unsent, router.peers.unsent), figures.UNSENT.at):
             cells[at] = unsent
+        router.tally.look()
         now = monotonic()
         cells[figures.BEAT] = int(now * 1e6)
         self._alarm.set(router.turn, now + self._period_s)

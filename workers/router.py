@@ -279,7 +279,7 @@ class Router:
     def closed(self, connection: Connection, reason: Close, text: str) -> None:
         """A connection is closed, and why."""
         self.connections.pop(connection, None)
-        self.tally.closed(reason)
+        self.tally.closed(connection.peer, reason, text)
         self.tally.memory[figures.CONNECTIONS.at + connection.door] -= 1
 
     def stop(self) -> None:

@@ -204,6 +204,10 @@ class Session(Connection):
 
     # Subscriptions.
 
+    @property
+    def subscriptions(self) -> int:
+        return 0 if self._subscriptions is None else len(self._subscriptions)
+
     def subscribe(self, id: bytes, topic: bytes) -> None:
         """Have values of a topic pushed under this id. Raises BadId if one of that id is on, Busy for too many."""
         if self._subscriptions is None:
@@ -284,7 +288,12 @@ class Session(Connection):
     def is_idle(self) -> bool:
         """Whether no call is under way, and nothing is half read or half written."""
         return not (
-            self._in_flight or self._unacked or self._tail or self._backlog or self._values or self._subscriptions
+            self._in_flight
+            or self._unacked
+            or self._tail
+            or self._backlog
+            or self._values
+            or self._subscriptions is not None
         )
 
     def greeted(self, name: str, acks: bool, follows_ring: bool) -> None:

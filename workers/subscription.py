@@ -130,6 +130,9 @@ class Subscriptions:
         self._router = router
         self._by_key: dict[bytes, Subscription] = {}
 
+    def __len__(self) -> int:
+        return len(self._by_key)
+
     def get(self, key: bytes) -> Subscription | None:
         """Return one."""
         return self._by_key.get(key)

@@ -20,6 +20,8 @@ cdef bytes BITS
 cdef class Tally:
     cdef readonly object memory
     cdef long long* cells
+    cdef readonly object lately
+    cdef unsigned long long _gap
 
     @cython.locals(us="long long", rest="long long", bucket=Py_ssize_t)
     cpdef void took(self, Py_ssize_t at, double seconds) noexcept

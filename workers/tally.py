@@ -11,6 +11,7 @@ from skywalker.journal import record
 from skywalker.journal.record import MET, PROMPT, PUBLISH
 from workers import _cells, figures
 from workers.closes import Close
+from workers.lately import Lately
 
 CALLS: Final = figures.CALLS.at
 ROUTED: Final = figures.ROUTED.at
@@ -34,12 +35,14 @@ class Tally:
     the same cells are `memory`.
     """
 
-    __slots__ = ("cells", "memory")
+    __slots__ = ("_gap", "cells", "lately", "memory")
 
     def __init__(self, memory: memoryview[int] | None = None) -> None:
         """Count in these WORKER_CELLS of figures.py, or more; without any, in some of its own."""
         self.memory = memoryview(array("q", bytes(8 * figures.WORKER_CELLS))) if memory is None else memory
         self.cells = _cells.cells_in(self.memory)
+        self.lately = Lately()
+        self._gap = 0  # calls of which it is not told
 
     def took(self, at: int, seconds: float) -> None:
         """Add a time to the histogram whose first cell that is."""
@@ -61,6 +64,10 @@ class Tally:
         elif outcome == PROMPT and method != PUBLISH:
             # What is published waits for nobody to take it.
             self.took(HAND_OFF, seconds)
+        if self._gap:
+            self._gap -= 1
+        else:
+            self._gap = self.lately.call(topic)
 
     def refused(self, error: RequestError) -> None:
         """A call, or a frame that is none, was answered with an error."""
@@ -73,6 +80,12 @@ class Tally:
         if limit in _LIMITS:
             self.memory[_LIMITS[limit]] += 1
 
-    def closed(self, reason: Close) -> None:
-        """A connection was closed."""
+    def closed(self, peer: str, reason: Close, text: str) -> None:
+        """A connection was closed, and why."""
         self.memory[figures.CLOSED.at + reason] += 1
+        self.lately.close(peer, reason, text)
+
+    def look(self) -> None:
+        """See, about once a second, how many of the calls `lately` should be told of."""
+        if self.lately.look():
+            self._gap = self.lately.gap()
