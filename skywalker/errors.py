@@ -170,7 +170,7 @@ class Cancelled(RequestError):
 
 
 class Draining(RequestError):
-    """The node is going away: ask another, with the time that is left."""
+    """The node, or this worker of it, is going away: ask another, with the time that is left."""
 
     code = "draining"
     retryable = True

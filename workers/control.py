@@ -51,7 +51,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The worker serves."""
+    """The worker serves; or, if it succeeds another, is ready to."""
 
 
 @dataclass(frozen=True, slots=True)

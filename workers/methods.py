@@ -84,7 +84,7 @@ def _issue(
     call = client_call(session, id, timed_out, topic, now, now + seconds, value, group)
     if router.draining:
         call.note(record.DRAINING)
-        raise errors.Draining("this node is going away")
+        raise errors.Draining("this worker is going away")
     try:
         router.issue(call)
     except errors.Busy:
@@ -107,7 +107,7 @@ def subscribe(session: Session, frame: Arguments) -> None:
     """`[":subscribe", id, topic]`: true, and from then on `[":message", id, value]` for each value."""
     _, id, name = _arguments(frame, 3)
     if session.router.draining:
-        raise errors.Draining("this node is going away")
+        raise errors.Draining("this worker is going away")
     session.subscribe(id, topic_bytes(name))
 
 

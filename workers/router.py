@@ -286,7 +286,7 @@ class Router:
         """Answer what still waits, write what can be written, and close every connection."""
         self.turn.end()  # who has just met somebody must not hear that nobody came
         for connection in list(self.connections):
-            connection.fail_all(Draining("this node is going away"))
+            connection.fail_all(Draining("this worker is going away"))
         self.turn.end()
         for connection in list(self.connections):
             connection.goodbye()

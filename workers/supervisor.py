@@ -211,7 +211,9 @@ class Supervisor:
         log = self._log.bind(process="worker", worker=slot.number, pid=os.getpid())
         heard = cluster.hears_of_nodes(self._config.cluster)
         node = Node(self._ground.member, skywalker.__version__, slot.number, channel if heard else None)
-        return Worker(node, self._config, slot.listeners, channel, log, self._board.part(part)).run()
+        cells = self._board.part(part)
+        succeeds = slot.worker is not None
+        return Worker(node, self._config, slot.listeners, channel, log, cells, succeeds=succeeds).run()
 
     def _be_agent(self, channel: control.Channel) -> int:
         assert self._agent is not None, "who else makes one"

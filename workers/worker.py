@@ -59,13 +59,17 @@ class Worker:
         channel: Channel,
         log: Log,
         cells: memoryview[int],
+        *,
+        succeeds: bool,
     ) -> None:
+        """One that `succeeds` another is ready to; any other once it lets clients in."""
         self._node = node
         self._config = config
         self._listeners = listeners
         self._channel = channel
         self._log = log
         self._cells = cells
+        self._succeeds = succeeds
         self._ended = False
 
     def run(self) -> int:
@@ -89,7 +93,8 @@ class Worker:
         loop.add(self._signals.fileno(), _Ready(self._terminated))
         Heap(router).look()
         Pulse(router, self._config.watchdog_s).beat()
-        self._channel.send(Ready())
+        if self._succeeds:
+            self._channel.send(Ready())
         was_idle = False
         while not self._ended:
             loop.turn(turn, patient=not was_idle)
@@ -128,6 +133,8 @@ class Worker:
         self._router.siblings.opening = None
         for door in self._doors:
             door.open()
+        if not self._succeeds:
+            self._channel.send(Ready())
 
     def _obey(self, message: Message, passed: int | None) -> None:
         match message:

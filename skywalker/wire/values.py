@@ -137,7 +137,7 @@ def _unusual_timeout(data: bytes) -> int:
     """Return the milliseconds of a timeout that is no short unsigned integer, rounded up."""
     # The first byte tells numbers from the rest, so that a huge value is not decoded to be refused.
     head = data[0]
-    if not (head in (0xCA, 0xCB) or head in _UNSIGNED or head in _SIGNED):
+    if not (head >= 0xE0 or head in (0xCA, 0xCB) or head in _UNSIGNED or head in _SIGNED):
         raise BadTimeout("the timeout is no number of milliseconds")
     milliseconds: float = unpack(data)
     # Also refuses a NaN, which compares as neither.

@@ -10,6 +10,7 @@ import pytest
 
 from tests.helpers import eventually, time_factor
 from tests.workers.processes import TIMED_OUT, Node, code_of, is_gone, node
+from tests.workers.reloads import Wanderer
 from workers import exits
 
 
@@ -115,11 +116,20 @@ def test_ctrl_c_at_the_terminal_drains_like_sigterm() -> None:
 
 
 def test_the_end_of_the_terminal_ends_nothing() -> None:
-    with node(workers=2) as running:
+    with node(workers=2) as running, running.connect_to(0) as first, running.connect_to(1) as second:
+        waiting = second.begin(":recv!", 60_000, topic := second.topic_owned_by(0))
+        first.wait_until(topic, receivers=1)
         os.killpg(running.pid, signal.SIGHUP)
-        with running.connect_to(0) as first, running.connect_to(1) as second:
-            assert first.call(":ping") is second.call(":ping") is True
-        assert running.workers() == running.first_workers
+        eventually(lambda: running.events("reloading"))
+        assert first.call(":ping") is second.call(":ping") is True
+        with Wanderer(running) as sender:
+            assert sender.call(":send!", 5_000, topic, "value") is True
+        assert second.result(waiting) == "value"
+        first.close()
+        second.close()
+        eventually(lambda: running.events("reloaded"))
+        assert len(running.workers()) == 2
+        assert not running.events("worker-ended")
 
 
 def test_a_hung_worker_is_killed_two_seconds_after_it_was_told_to_stop() -> None:

@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
-import math
 import os
-import selectors
 import signal
-import socket
 
-from skywalker.config import Config
+from tests.workers.crews import LONG_S, crew
 from tests.workers.processes import node
 from workers import exits
-from workers.control import Channel, Idle
-from workers.lifecycle import Event, State
-from workers.slot import Slot
-from workers.supervisor import Supervisor
+from workers.control import Idle, Ready
+from workers.lifecycle import State
 
 
 def test_a_worker_that_ended_before_it_was_heard_to_be_idle_is_the_last_to_be_waited_for() -> None:
     # By its parts: a supervisor loses this race against a worker too seldom.
-    pid = os.fork()
-    if not pid:
-        os._exit(exits.OK)
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    ours, theirs = Channel.pair()
-    theirs.send(Idle())
-    theirs.close()
-    with socket.socket() as listener, selectors.DefaultSelector() as selector:
-        slot = Slot(0, listener)
-        slot.pid, slot.channel, slot.state = pid, ours, State.STARTING
-        slot.happened(Event.DRAIN)
-        supervisor = Supervisor(Config())
-        supervisor._slots, supervisor._selector, supervisor._draining = [slot], selector, True
-        supervisor._stop_at = math.inf
-        supervisor._reap()
-        supervisor._turn()
-        assert slot.state is State.GONE
-        assert slot.restart_at is None, "nobody waits for its successor"
+    with crew(1) as (found, orders):
+        [process] = found.processes()
+        found.drain(outlived=False)
+        orders.say(process, Idle())
+        orders.end(process, exits.OK)
+        found.reap()
+        assert process.state is State.GONE
+        assert [message for _, message in orders.heard] == [Ready(), Idle()]
+        found.stop()
+        assert found.is_over, "nobody waits for its successor"
+
+
+def test_a_successor_that_ended_before_it_was_heard_to_be_ready_is_succeeded_and_its_predecessor_drains() -> None:
+    with crew(1) as (found, orders):
+        [slot] = found.slots
+        before = slot.worker
+        assert found.replace(slot, LONG_S)
+        assert slot.successor is not None
+        orders.say(slot.successor, Ready())
+        orders.end(slot.successor, 1)
+        found.reap()
+        assert [*slot.processes()] == [slot.outgoing] == [before]
+        assert slot.restart_at is not None
 
 
 def test_a_node_that_is_told_to_end_while_its_workers_end_by_themselves_ends_in_good_order() -> None:

@@ -1,0 +1,95 @@
+"""A crew whose workers do what a test says, and nothing else: each is a process that waits for orders."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+from collections.abc import Iterator
+
+from tests.helpers import eventually
+from workers import control
+from workers.board import Board
+from workers.control import Channel, Message
+from workers.crew import Crew
+from workers.log import Log
+from workers.signals import Signals
+from workers.slot import Process, Slot
+
+LONG_S = 60.0
+
+
+class Orders:
+    """What each worker is to say, and when it is to end."""
+
+    def __init__(self, workers: int) -> None:
+        self.heard: list[tuple[Process, Message]] = []
+        self.board = Board(workers)
+        self.selector = selectors.DefaultSelector()
+        self._lines = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2 * workers)]  # by part
+
+    def obey(self, slot: Slot, channel: Channel, part: int) -> int:
+        """Be a worker."""
+        while True:
+            what, _, how = self._lines[part][1].recv(100).decode().partition(" ")
+            if what == "end":
+                return int(how)
+            # What it has not read when it ends would have the kernel drop what it said.
+            with contextlib.suppress(BlockingIOError):
+                while channel.receive() is not None:
+                    pass
+            channel.send(getattr(control, how)())
+
+    def say(self, process: Process, message: Message) -> None:
+        """Have a worker say something, which is not heard yet."""
+        self._lines[process.part][0].send(f"say {type(message).__name__}".encode())
+
+    def end(self, process: Process, status: int) -> None:
+        """Have a worker end, and wait until it has; it is not reaped yet."""
+        self._lines[process.part][0].send(f"end {status}".encode())
+        eventually(lambda: os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None)
+
+    def say_and_hear(self, process: Process, message: Message) -> None:
+        """Have a worker say something, and the crew hear it."""
+        wanted = len(self.heard) + 1
+        self.say(process, message)
+
+        def is_heard() -> bool:
+            for key, _ in self.selector.select(0):
+                key.data()
+            return len(self.heard) >= wanted
+
+        eventually(is_heard)
+
+    def close(self) -> None:
+        """Close what it has open."""
+        self.selector.close()
+        for pair in self._lines:
+            for end in pair:
+                end.close()
+
+
+@contextlib.contextmanager
+def crew(workers: int) -> Iterator[tuple[Crew, Orders]]:
+    """Yield a crew of workers that all serve, and what orders them about."""
+    orders = Orders(workers)
+    found = Crew(
+        [{} for _ in range(workers)],
+        orders.board,
+        orders.obey,
+        lambda process, message: orders.heard.append((process, message)),
+        Signals([signal.SIGCHLD]),
+        orders.selector,
+        Log(),
+    )
+    try:
+        for slot in found.slots:
+            found.start(slot)
+        for process in [*found.processes()]:
+            orders.say_and_hear(process, control.Ready())
+        yield found, orders
+    finally:
+        found.kill_all()
+        orders.close()

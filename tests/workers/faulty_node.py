@@ -1,0 +1,36 @@
+"""A node with a fault in its workers. A program of its own: the tests run it in place of `python -m workers`.
+
+A worker that starts while the file in FAULTY_NODE exists fails. The call `[":hang", id]` never ends.
+"""
+
+import os
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from skywalker.wire import values
+from workers import methods
+from workers.worker import Worker
+
+as_ever = Worker.run
+
+
+def run(self: Worker) -> int:
+    if os.path.exists(os.environ.get("FAULTY_NODE", "")):
+        raise OSError("no disk")
+    return as_ever(self)
+
+
+def hang_in_here(session: Any, frame: Any) -> None:
+    while True:
+        pass
+
+
+if __name__ == "__main__":
+    # The faults enter here.
+    Worker.run = run  # type: ignore[method-assign]
+    methods.METHODS[values.pack(":hang")] = hang_in_here  # type: ignore[index]
+    runpy.run_module("workers", run_name="__main__")

@@ -1,0 +1,97 @@
+"""Reloads of a node, as its operator asks for them, and clients that go where they are told to."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import psutil
+
+from tests.helpers import eventually
+from tests.workers.processes import Client, Node, Refused
+
+RELOADS = ("reloaded", "reload-failed", "reload-refused")
+
+
+def reloads(running: Node) -> list[str]:
+    """Return how each reload ended."""
+    return [name for name in RELOADS for _ in running.events(name)]
+
+
+def reload(running: Node, within: float = 10.0) -> None:
+    """Reload a node, and wait until it is done. Raises AssertionError unless that went well."""
+    before = reloads(running)
+    begin_reload(running)
+    eventually(lambda: len(reloads(running)) > len(before), within)
+    assert reloads(running).count("reloaded") == before.count("reloaded") + 1
+
+
+def wait_for_reloads(running: Node, count: int) -> None:
+    """Wait until so many have ended."""
+    eventually(lambda: len(reloads(running)) >= count, 20.0)
+
+
+def begin_reload(running: Node) -> None:
+    """Reload a node."""
+    running.signal(signal.SIGHUP)
+
+
+def wait_for_successor(running: Node, slot: int, within: float = 5.0) -> None:
+    """Wait until the worker of a slot as it was at the start owns nothing any more.
+
+    Only its successor lets anybody in then; what was connected before stays where it is.
+    """
+    before = running.first_workers[slot]
+
+    def serves() -> bool:
+        with running.connect() as client:
+            return client.worker == slot and before not in pids_that_listen(running)
+
+    eventually(serves, within)
+
+
+def pids_that_listen(running: Node) -> set[int]:
+    """Return the workers that let somebody in at the port of the node."""
+    found = set()
+    for pid in running.workers():
+        try:
+            sockets = psutil.Process(pid).net_connections("tcp")
+        except psutil.NoSuchProcess:
+            continue
+        if any(each.status == psutil.CONN_LISTEN and each.laddr.port == running.port for each in sockets):
+            found.add(pid)
+    return found
+
+
+class Wanderer:
+    """A client that makes a call anew, over a new connection, when it is told that its worker drains."""
+
+    def __init__(self, running: Node) -> None:
+        self._running = running
+        self._client: Client | None = None
+        self.told = 0  # how often
+
+    def __enter__(self) -> Wanderer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Hang up."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def call(self, method: str, *arguments: object) -> Any:
+        """Make a call, as often as it takes, and return its result."""
+        while True:
+            if self._client is None:
+                self._client = self._running.connect()
+            try:
+                return self._client.call(method, *arguments)
+            except Refused as error:
+                if error.code != "draining":
+                    raise
+                self.told += 1
+                self.leave()

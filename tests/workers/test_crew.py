@@ -1,0 +1,212 @@
+"""Who has a place in a node, in every order in which workers come to serve, drain and die."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import time
+
+import pytest
+
+from tests.helpers import eventually
+from tests.workers.crews import LONG_S, crew
+from workers import exits, figures
+from workers.control import Idle, Ready
+from workers.crew import Crew
+from workers.lifecycle import State
+from workers.rollout import Rollout
+from workers.slot import Process
+
+
+def restarts(found: Crew, cause: str) -> int:
+    return found._board.node[figures.RESTARTED.at + figures.RESTARTS.index(cause)]
+
+
+def wait_for_end(found: Crew, process: Process) -> None:
+    def reaped() -> bool:
+        found.reap()
+        return process.state is State.GONE
+
+    eventually(reaped)
+
+
+def is_stopping(process: Process) -> bool:
+    return process.state is State.STOPPING
+
+
+def successor_of(found: Crew, slot: int = 0) -> Process:
+    """Have one in a slot."""
+    assert found.replace(found.slots[slot], LONG_S)
+    successor = found.slots[slot].successor
+    assert successor is not None
+    return successor
+
+
+def test_nothing_changes_before_the_successor_is_ready() -> None:
+    with crew(2) as (found, orders):
+        slot = found.slots[0]
+        before = slot.worker
+        successor = successor_of(found)
+        assert slot.worker is before
+        orders.say_and_hear(successor, Ready())
+        assert (slot.worker, slot.successor, slot.outgoing) == (successor, None, before)
+        assert before is not None
+        assert before.state is State.DRAINING
+        assert restarts(found, "reload") == 1
+
+
+def test_a_predecessor_that_nobody_needs_is_told_to_stop_and_its_end_is_as_it_should_be() -> None:
+    with crew(1) as (found, orders):
+        [slot] = found.slots
+        before = slot.worker
+        assert before is not None
+        orders.say_and_hear(successor_of(found), Ready())
+        orders.say_and_hear(before, Idle())
+        assert before.state is State.STOPPING
+        orders.end(before, exits.OK)
+        found.reap()
+        assert slot.outgoing is None
+        assert slot.restart_at is None
+        assert not any(restarts(found, cause) for cause in ("ended", "status", "signal", "hung"))
+
+
+def test_a_predecessor_whose_time_is_over_is_told_to_stop_and_killed_if_it_does_not() -> None:
+    with crew(1) as (found, orders):
+        [slot] = found.slots
+        before = slot.worker
+        assert before is not None
+        orders.say_and_hear(successor_of(found), Ready())
+        found.turn(time.monotonic() + LONG_S - 1)
+        assert not is_stopping(before)
+        found.turn(time.monotonic() + LONG_S)
+        assert is_stopping(before)
+        found.turn(time.monotonic() + LONG_S)
+        wait_for_end(found, before)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(("worker", "successor", "outgoing"), 2)), ids=str)
+@pytest.mark.parametrize("how", [0, 1, -9])
+def test_whoever_dies_the_place_is_taken_by_one_worker_in_the_end(order: tuple[str, str], how: int) -> None:
+    with crew(1) as (found, orders):
+        [slot] = found.slots
+        outgoing = slot.worker
+        successor = successor_of(found)
+        if "outgoing" in order:
+            orders.say_and_hear(successor, Ready())
+        roles = {"worker": slot.worker, "successor": slot.successor, "outgoing": outgoing}
+        for role in order:
+            victim = roles[role]
+            if victim is None or victim.state is State.GONE:
+                continue
+            if how < 0:
+                os.kill(victim.pid, -how)
+                wait_for_end(found, victim)
+            else:
+                orders.end(victim, how)
+                found.reap()
+        if slot.worker is None and slot.successor is None:
+            assert slot.restart_at is not None, "else the place is empty for ever"
+            found.turn(slot.restart_at)
+        for process in [*slot.processes()]:
+            if process.state is State.STARTING:
+                orders.say_and_hear(process, Ready())
+        assert slot.worker is not None
+        assert slot.worker.state is State.SERVING
+        assert slot.successor is None
+        assert slot.restart_at is None
+        assert sum(live.slot == 0 for live in orders.board.read().live()) == len([*slot.processes()])
+
+
+@pytest.mark.parametrize("ready", [False, True])
+def test_a_crew_that_drains_waits_for_no_successor(ready: bool) -> None:
+    with crew(1) as (found, orders):
+        [slot] = found.slots
+        worker = slot.worker
+        successor = successor_of(found)
+        found.drain(outlived=False)
+        assert successor.state is State.STOPPING
+        if ready:  # it had said so just before it was told to stop
+            orders.say_and_hear(successor, Ready())
+        assert slot.worker is worker
+        assert worker is not None
+        orders.say_and_hear(worker, Idle())
+        assert found.is_idle
+
+
+def test_a_successor_of_one_that_is_dead_drains_in_its_place() -> None:
+    with crew(1) as (found, orders):
+        [slot] = found.slots
+        worker = slot.worker
+        assert worker is not None
+        successor = successor_of(found)
+        orders.end(worker, 1)
+        found.reap()
+        found.drain(outlived=False)
+        orders.say_and_hear(successor, Ready())
+        assert slot.worker is successor
+        assert not found.is_idle
+        orders.say_and_hear(successor, Idle())
+        assert found.is_idle
+
+
+def test_a_worker_that_hangs_is_aborted_once_and_killed_if_that_does_not_help() -> None:
+    with crew(1) as (found, _):
+        [worker] = found.processes()
+        os.kill(worker.pid, signal.SIGSTOP)
+        for _ in range(3):
+            found.abort(worker)
+        assert worker.kill_at is not None
+        found.turn(worker.kill_at)
+        wait_for_end(found, worker)
+        assert restarts(found, "hung") == 1
+        assert restarts(found, "signal") == 0
+        assert found.slots[0].restart_at is not None
+
+
+# Rollouts.
+
+
+def test_a_rollout_has_one_successor_at_a_time() -> None:
+    with crew(3) as (found, orders):
+        before = [slot.worker for slot in found.slots]
+        rollout = Rollout(found, LONG_S)
+        for slot in found.slots:
+            assert rollout.go_on()
+            assert [each.successor is not None for each in found.slots] == [each is slot for each in found.slots]
+            assert slot.successor is not None
+            orders.say_and_hear(slot.successor, Ready())
+            assert rollout.go_on()
+            assert slot.outgoing is not None
+            orders.end(slot.outgoing, exits.OK)
+            found.reap()
+        assert not rollout.go_on()
+        assert rollout.failed is None
+        assert not {*before} & {slot.worker for slot in found.slots}
+
+
+def test_a_rollout_whose_successor_dies_goes_no_further() -> None:
+    with crew(3) as (found, orders):
+        rollout = Rollout(found, LONG_S)
+        assert rollout.go_on()
+        successor = found.slots[0].successor
+        assert successor is not None
+        orders.end(successor, 1)
+        found.reap()
+        assert not rollout.go_on()
+        assert rollout.failed is found.slots[0]
+        assert all(slot.worker is not None and slot.successor is None for slot in found.slots)
+
+
+def test_a_rollout_goes_by_a_place_that_is_empty_once_there_is_a_worker_in_it() -> None:
+    with crew(2) as (found, orders):
+        worker = found.slots[0].worker
+        assert worker is not None
+        orders.end(worker, 1)
+        found.reap()
+        rollout = Rollout(found, LONG_S)
+        assert rollout.go_on()
+        assert found.slots[0].successor is None
+        found.start(found.slots[0])
+        assert rollout.go_on()
+        assert found.slots[1].successor is not None

@@ -1,0 +1,146 @@
+"""Workers whose loop does not turn any more: they are found out, say where they hang, and are replaced."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.helpers import eventually, time_factor
+from tests.workers.processes import Node, is_gone, node
+from workers import exits
+
+FAULTY = Path(__file__).with_name("faulty_node.py")
+
+PATIENCE_S = 1.0
+
+
+def watched(patience_s: float = PATIENCE_S) -> list[str]:
+    return [f"--watchdog={patience_s * time_factor()}s"]
+
+
+def _wait_for_ends(running: Node, count: int) -> None:
+    eventually(lambda: len(running.events("worker-ended")) == count)
+
+
+def test_a_worker_that_is_stopped_is_replaced_and_what_waits_elsewhere_meets() -> None:
+    with node(workers=2, settings=watched()) as running, running.connect_to(1) as client:
+        topic = client.topic_owned_by(0)
+        waiting = client.begin(":recv!", 60_000, topic)
+        client.wait_until(topic, receivers=1)
+        victim = running.first_workers[0]
+        os.kill(victim, signal.SIGSTOP)
+        stopped_at = time.monotonic()
+        # What it could not read any more is issued again.
+        send = client.begin(":send!", 60_000, topic, "value")
+        running.wait_for_workers(2, without=[victim], within=5.0)
+        # Its time, a look, and a second for its last words, which one that is stopped does not have.
+        assert PATIENCE_S * time_factor() <= time.monotonic() - stopped_at < (PATIENCE_S * 1.1 + 1.5) * time_factor()
+        assert client.result(waiting) == "value"
+        assert client.result(send) is True
+        [hung] = running.events("worker-hung")
+        assert (hung["worker"], hung["pid"]) == ("0", str(victim))
+        assert [event["pid"] for event in running.events("killing-worker")] == [str(victim)]
+        assert "Traceback" not in running.log()
+
+
+def test_a_worker_that_loops_without_end_says_where_before_it_is_replaced() -> None:
+    with node(workers=2, settings=watched(), command=(sys.executable, str(FAULTY))) as running:
+        victim = running.first_workers[0]
+        client = running.connect_to(0)
+        client.begin(":hang")
+        running.wait_for_workers(2, without=[victim], within=5.0)
+        log = running.log()
+        assert "Fatal Python error: Aborted" in log
+        assert "hang_in_here" in log, "the function where it hangs"
+        assert [ended["how"] for ended in running.events("worker-ended")] == ['"signal SIGABRT"']
+        assert not running.events("killing-worker")
+        with running.connect_to(0) as other:
+            assert other.call(":ping") is True
+        with pytest.raises(ConnectionResetError):
+            client.call(":ping")
+
+
+def test_a_worker_that_hangs_again_and_again_is_replaced_again_and_again() -> None:
+    with node(workers=1, settings=watched(0.5), command=(sys.executable, str(FAULTY))) as running:
+        for hung in (1, 2, 3):
+            client = running.connect()
+            client.begin(":hang")
+            _wait_for_ends(running, hung)
+        with running.connect() as other:
+            assert other.call(":ping") is True
+
+
+def test_a_worker_that_hangs_for_less_than_its_time_is_not_replaced() -> None:
+    with node(workers=2, settings=watched(2.0)) as running, running.connect_to(0) as client:
+        os.kill(running.first_workers[0], signal.SIGSTOP)
+        ping = client.begin(":ping")
+        time.sleep(0.8 * time_factor())  # nothing is to be waited for: it is to last
+        os.kill(running.first_workers[0], signal.SIGCONT)
+        assert client.result(ping) is True
+        assert running.workers() == running.first_workers
+        assert not running.events("worker-hung")
+
+
+def test_a_node_that_is_stopped_whole_goes_on_with_all_its_workers() -> None:
+    with node(workers=2, settings=watched(0.6)) as running, running.connect_to(0) as client:
+        waiting = client.begin(":recv!", 60_000, "topic")
+        client.call(":ping")
+        processes = [running.pid, *running.first_workers]
+        for _ in range(3):
+            # The supervisor goes on first, beside workers that seem to hang.
+            for pid in processes:
+                os.kill(pid, signal.SIGSTOP)
+            eventually(lambda: all(psutil.Process(pid).status() == psutil.STATUS_STOPPED for pid in processes))
+            time.sleep(1.5 * 0.6 * time_factor())  # nothing is to be waited for: it is to last
+            for pid in processes:
+                os.kill(pid, signal.SIGCONT)
+            assert client.call(":ping") is True
+        with running.connect() as sender:
+            assert sender.call(":send!", 5_000, "topic", "value") is True
+        assert client.result(waiting) == "value"
+        assert running.workers() == running.first_workers
+        assert not running.events("worker-hung")
+
+
+def test_a_worker_that_hangs_while_it_is_being_replaced_is_ended_too() -> None:
+    with node(workers=2, drain_timeout_s=60, settings=watched()) as running, running.connect_to(0) as client:
+        client.call(":ping")
+        running.signal(signal.SIGHUP)
+        running.wait_for_workers(3)
+        victim = running.first_workers[0]
+        os.kill(victim, signal.SIGSTOP)
+        eventually(lambda: is_gone(victim), 5.0)
+        eventually(lambda: running.events("reloaded"))
+        assert len(running.workers()) == 2
+
+
+def test_a_worker_that_hangs_while_its_node_drains_does_not_keep_it() -> None:
+    with node(workers=2, drain_timeout_s=60, settings=watched()) as running, running.connect_to(0) as client:
+        waiting = client.begin(":recv!", 3_000, client.topic_owned_by(0))
+        client.call(":ping")
+        running.signal(signal.SIGTERM)
+        eventually(lambda: running.events("draining"))
+        os.kill(running.first_workers[1], signal.SIGSTOP)
+        assert client.result(waiting)
+        assert running.wait(within=5.0) == exits.OK
+
+
+def test_a_longer_time_that_a_reload_brings_holds(tmp_path: Path) -> None:
+    file = tmp_path / "skywalker.toml"
+    file.write_text(f"watchdog_s = {0.5 * time_factor()}\n")
+    with node(workers=2, drain_timeout_s=0, settings=["--config", str(file)]) as running:
+        file.write_text("watchdog_s = 60\n")
+        running.signal(signal.SIGHUP)
+        eventually(lambda: running.events("reloaded"))
+        pid = running.workers()[0]
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(1.0 * time_factor())  # nothing is to be waited for: it is to last
+        os.kill(pid, signal.SIGCONT)
+        assert not running.events("worker-hung")
+        assert not is_gone(pid)
