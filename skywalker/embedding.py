@@ -56,7 +56,7 @@ class Node:
     """A node that runs until stop(). Made by start() or embedded().
 
     `pid` is its supervisor's process; `host`, `port` and `address` ("127.0.0.1:PORT") are where it listens, and
-    `pubsub_address` where it speaks pub/sub, empty if it does not.
+    `pubsub_address` where it speaks pub/sub and `admin_address` where it shows what it does, empty if it does not.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], lifeline: socket.socket, log: IO[bytes], grace: float) -> None:
@@ -69,6 +69,7 @@ class Node:
         self.host = ""
         self.port = 0
         self.pubsub_address = ""
+        self.admin_address = ""
 
     @property
     def address(self) -> str:
@@ -126,6 +127,7 @@ class Node:
         ready = json.loads(line)
         self.host, self.port = ready["host"], ready["port"]
         self.pubsub_address = ready.get("pubsub", "")
+        self.admin_address = ready.get("admin", "")
 
 
 def start(*, start_timeout: float = START_S, **settings: object) -> Node:
@@ -136,7 +138,7 @@ def start(*, start_timeout: float = START_S, **settings: object) -> Node:
     SKYWALKER_* variables.
     Raises ConfigError for a wrong setting, StartError with the node's own words if it does not start.
     """
-    values = config.checked({"port": 0, "drain_timeout_s": DRAIN_S, "admin": False, **settings})
+    values = config.checked({"port": 0, "drain_timeout_s": DRAIN_S, "admin": False, "admin_port": 0, **settings})
     if values.get("pubsub", "pubsub_bind" in values):
         values.setdefault("pubsub_port", 0)
     elif "pubsub" in values:

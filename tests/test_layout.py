@@ -18,7 +18,20 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"plain", "errors", "limits"}),
     frozenset({"wire"}),
     frozenset(
-        {"address", "backoff", "dialling", "json_form", "junction", "deadlines", "journal", "ring", "steering", "units"}
+        {
+            "address",
+            "backoff",
+            "claim",
+            "deadlines",
+            "dialling",
+            "journal",
+            "json_form",
+            "junction",
+            "ring",
+            "state_path",
+            "steering",
+            "units",
+        }
     ),
     frozenset({"members"}),
     frozenset({"arcs", "setting", "silk"}),

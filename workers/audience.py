@@ -75,6 +75,9 @@ class Audiences:
 
     def ask(self, topic: bytes, count: int) -> None:
         """The other worker has `count` subscribers to a topic, and wants to know when that is in effect."""
+        if self._router.replaced and not self._messages.abroad:
+            self._messages.tell(SUBSCRIBED, topic)  # it asks our successor, too
+            return
         audience = self._by_topic.get(topic)
         if audience is None:
             audience = self._by_topic[topic] = Audience.__new__(Audience)
@@ -160,12 +163,16 @@ class Audiences:
 
     def close(self) -> None:
         """The link has ended: its subscribers are gone, or ask anew."""
+        self.retire()
+        self._go_on()
+
+    def retire(self) -> None:
+        """Give them nothing any more: they ask another."""
         for audience in self._by_topic.values():
             self._leave(audience)
             if not self._messages.abroad:
                 self._router.feeds.change(audience.topic, -audience.asked, None)
         self._by_topic = {}
-        self._go_on()
 
 
 def count_of(packed: bytes) -> int:

@@ -135,6 +135,10 @@ class Carrier:
         """Ask for the values of a topic, for as many as the feed says; its answered() tells that this is in effect."""
         raise NotImplementedError
 
+    def settle(self) -> None:
+        """Say that all is subscribed to that was before there was this way to ask."""
+        raise NotImplementedError
+
     def unsubscribe(self, feed: Feed) -> None:
         """Ask for no more of them; answered() tells that none comes any more."""
         raise NotImplementedError
@@ -156,18 +160,8 @@ class ClientCall(NodeCall):
     """A call of one of our clients: a send!, recv! or :take!, or what derives from this for pub/sub."""
 
     __slots__ = (
-        "caller",
-        "carrier",
-        "chunk",
-        "deadline",
-        "ending",
-        "given_bytes",
-        "held",
-        "id",
-        "number",
-        "route",
-        "timed_out",
-        "waited",
+        "caller", "carrier", "chunk", "deadline", "ending", "given_bytes", "held", "id", "number", "route",
+        "timed_out", "waited",
     )  # fmt: skip
 
     def begin_for(self, caller: Caller, id: bytes, timed_out: bytes, deadline: float) -> None:

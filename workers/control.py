@@ -1,6 +1,6 @@
 """The channel between the supervisor and one worker, or the agent: small messages, some with a descriptor.
 
-    to a worker      Link(slot) with a socket, Ring with a file, Inspect with a socket, Replaced, Drain, Stop
+    to a worker      Link(slot) with a socket, Begin, Ring with a file, Inspect with a socket, Replaced, Drain, Stop
     from a worker    Ready, Heard(address), Idle
     to the agent     Serving, Inspect(slot, pid) with a socket, Heard(address), Drain
     from the agent   Ring with a file, Left
@@ -24,6 +24,11 @@ class Link:
     """A socket to the worker in `slot` comes with this; if that is one's own, to the successor."""
 
     slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """These are all links for now: let clients in, once the others have said what they subscribe to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ class Left:
     """The node is announced nowhere any more."""
 
 
-Message = Link | Replaced | Drain | Stop | Ready | Idle | Ring | Heard | Inspect | Serving | Left
+Message = Link | Begin | Replaced | Drain | Stop | Ready | Idle | Ring | Heard | Inspect | Serving | Left
 _TYPES: Final = {each.__name__: each for each in get_args(Message)}
 _MAX_BYTES: Final = 4096
 

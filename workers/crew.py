@@ -165,6 +165,7 @@ class Crew:
                 their_slot = control.ASKS_ONLY if self._is_outgoing(other) else other.slot.number
                 self.tell(process, control.Link(their_slot), passed=ours)
                 self.tell(other, control.Link(process.slot.number), passed=theirs)
+        self.tell(process, control.Begin())
 
     @staticmethod
     def _is_outgoing(process: Process) -> bool:
@@ -209,7 +210,7 @@ class Crew:
         match message:
             case control.Ready():
                 process.happened(Event.READY)
-                if process is process.slot.successor:
+                if process is process.slot.successor and process.state is not State.STOPPING:
                     self._succeed(process.slot)
                 self.served = self.served or self.is_serving
             case control.Idle():
@@ -244,7 +245,6 @@ class Crew:
     def _bury(self, process: Process, status: int) -> None:
         expected = process.state is State.STOPPING
         slot = process.slot
-        is_worker = process is slot.worker
         process.happened(Event.EXIT)
         with contextlib.suppress(KeyError):  # its end may have been read already
             self._selector.unregister(process.channel)
@@ -260,7 +260,7 @@ class Crew:
         self._board.node[_CAUSE[cause]] += 1
         now = time.monotonic()
         delay: float | None = None
-        if is_worker and slot.successor is None:
+        if slot.worker is slot.successor is None and slot.restart_at is None:
             healthy = status == exits.OK or now - process.started_at >= exits.LONG_LIFE_S
             slot.deaths = 1 if healthy else slot.deaths + 1
             delay = exits.restart_delay(slot.deaths)
@@ -285,7 +285,11 @@ class Crew:
         """
         self.draining = True
         for slot in self.slots:
+            if slot.worker is not None and slot.successor is not None:
+                self._stop_one(slot.successor)  # it comes too late
             for process in slot.processes():
+                if process.state is State.STOPPING:
+                    continue
                 is_new = process.state in (State.STARTING, State.SERVING)
                 self.tell(process, control.Drain(outlived), Event.DRAIN if is_new else None)
             slot.close_listeners()

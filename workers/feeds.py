@@ -82,16 +82,29 @@ class Feed:
             self._asked.append(waiters)
             self._carrier.subscribe(self)
 
-    def answered(self) -> None:
+    def answered(self, by: Carrier) -> None:
         """What was asked longest ago is in effect at the source."""
+        if by is not self._carrier:
+            return  # it had its place before
         waiters = self._asked.pop(0)
         if self._asked or not self._parting:
             self._effected(waiters)
         else:
+            by.forget_feed(self)
             self._begin()
 
-    def lost(self) -> None:
+    def lost(self, by: Carrier) -> None:
         """The carrier is gone, or another has its place: ask anew."""
+        if by is self._carrier:
+            by.forget_feed(self)
+            self._ask_anew()
+
+    def handed_over(self, by: Carrier) -> None:
+        """Another has the place of the carrier, if it is this one. What that one has sent may still come."""
+        if by is self._carrier and not self._parting:
+            self._ask_anew()
+
+    def _ask_anew(self) -> None:
         self._pending += [waiter for waiters in self._asked for waiter in waiters]
         self._begin()
 
@@ -115,8 +128,6 @@ class Feed:
         if self._carrier is None:
             for subscriber in self._subscribers:
                 self._junction.unsubscribe(subscriber)
-        else:
-            self._carrier.forget_feed(self)
         self._parting = False
         self._source = self._feeds.source(self.topic)
         self._carrier = self._source.carrier

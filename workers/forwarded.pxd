@@ -20,6 +20,7 @@ cdef int OFFER
 cdef int PUBLISH
 cdef int RECALL
 cdef int SEND
+cdef int SETTLED
 cdef int SUBSCRIBE
 cdef int SUBSCRIBED
 cdef int TOOK

@@ -23,6 +23,7 @@ from workers.messages import (
     PUBLISH,
     RECALL,
     SEND,
+    SETTLED,
     SUBSCRIBE,
     SUBSCRIBED,
     TOOK,
@@ -165,6 +166,12 @@ class Forwarded(Carrier):
         self._feeds[feed.topic] = feed
         self._messages.tell(SUBSCRIBE, feed.topic, values.pack(feed.audience))
 
+    def settle(self) -> None:
+        if not self._messages.abroad:
+            # What is said next is not read for a while, so it must not be in one batch with this.
+            self._messages.tell(SETTLED, NIL)
+            self._messages.link.flush()
+
     def unsubscribe(self, feed: Feed) -> None:
         self._messages.tell(SUBSCRIBE, feed.topic, NONE)
 
@@ -208,7 +215,7 @@ class Forwarded(Carrier):
         elif kind == SUBSCRIBED:
             feed = self._feeds.get(message[1])
             if feed is not None:
-                feed.answered()
+                feed.answered(self)
         elif kind == LAGGED:
             feed = self._feeds.get(message[1])
             if feed is not None:
@@ -282,4 +289,4 @@ class Forwarded(Carrier):
             call.left()
         self._passing = {}
         for feed in [*self._feeds.values()]:
-            feed.lost()
+            feed.lost(self)

@@ -11,10 +11,11 @@ from typing import Final
 
 from skywalker.config import Config
 from skywalker.members import Member
+from skywalker.state_path import usual_state_path
 from workers import sockets
 from workers.admin import extra
 from workers.admin.listener import listen
-from workers.identity import Identity, StateDirectory, default_path
+from workers.identity import Identity, StateDirectory
 from workers.steering import steer
 
 JUNCTION: Final = "junction"
@@ -91,7 +92,7 @@ class Ground:
         return kept
 
     def _identify(self, config: Config) -> Identity:
-        path = Path(config.state_dir) if config.state_dir else default_path(config.port)
+        path = Path(config.state_dir) if config.state_dir else usual_state_path(config.port)
         if path is None:
             return Identity.new(config.tokens)
         self._state = StateDirectory(path)

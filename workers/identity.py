@@ -79,17 +79,6 @@ class StateDirectory:
             self._lock.close()
 
 
-def default_path(port: int) -> Path | None:
-    """Return the directory for a node that was given none; None for a port chosen by the kernel, kept nowhere."""
-    if not port:
-        return None
-    given = os.environ.get("STATE_DIRECTORY")  # by systemd, already ours alone
-    if given:
-        return Path(given.split(":")[0])  # systemd lists all that it made
-    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(home) / "skywalker" / str(port)
-
-
 def _parse(text: str) -> Identity:
     match json.loads(text):
         case {"id": str(id), "tokens": [*tokens]} if tokens and all(

@@ -7,6 +7,7 @@ from workers.turn cimport Turn
 
 
 cdef int CENSUS
+cdef int SETTLED
 
 
 cdef class Link:
@@ -16,6 +17,7 @@ cdef class Link:
     cdef object _ended
     cdef Messages _messages
     cdef bint _waits_to_write
+    cdef bint _is_read
 
     cpdef flush(self)
     cpdef ready(self, int events)

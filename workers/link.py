@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from workers.forwarded import Forwarded
 from workers.held import Held
-from workers.loop import READ, WRITE
-from workers.messages import CENSUS, Messages
+from workers.loop import BROKEN, READ, WRITE
+from workers.messages import CENSUS, SETTLED, Messages
 
 if TYPE_CHECKING:
     from workers.owner import Owner
@@ -26,7 +26,7 @@ READS_PER_TURN: Final = 16
 class Link:
     """Our end of the link to one worker; `ended` is called, with the reason, once there is nothing more to read."""
 
-    __slots__ = ("_ended", "_messages", "_router", "_waits_to_write", "forwarded", "held")
+    __slots__ = ("_ended", "_is_read", "_messages", "_router", "_waits_to_write", "forwarded", "held")
 
     def __init__(
         self, messages: Messages, router: Router, owner: Owner | None, ended: Callable[[Link, str], None]
@@ -39,6 +39,7 @@ class Link:
         self.forwarded = Forwarded(messages, router, owner)
         self.held = Held(messages, router)
         self._waits_to_write = False
+        self._is_read = True
 
     @property
     def closed(self) -> bool:
@@ -66,12 +67,29 @@ class Link:
     def _wait_to_write(self, wanted: bool) -> None:
         if self._waits_to_write != wanted:
             self._waits_to_write = wanted
-            self._router.loop.change(self._messages.fileno(), READ | WRITE if wanted else READ)
+            self._wait()
+
+    def _wait(self) -> None:
+        wanted = (READ if self._is_read else 0) | (WRITE if self._waits_to_write else 0)
+        self._router.loop.change(self._messages.fileno(), wanted)
+
+    def pause(self) -> None:
+        """Read no more batches until told to go on."""
+        self._is_read = False
+        self._wait()
+
+    def go_on(self) -> None:
+        """Read on."""
+        self._is_read = True
+        if not self._messages.closed:
+            self._wait()
 
     def ready(self, events: int) -> None:
         """Read what the other end says, and write on."""
         if events & WRITE:
             self.flush()
+        if events & BROKEN:
+            self._is_read = True  # nothing but the end comes after what is there
         # More than once, because a value may come in one batch, and the word to take it back in a later one. A worker
         # that has been stopped for so long that there are more may be too late for it; others shall not wait for us.
         for _ in range(READS_PER_TURN):
@@ -85,7 +103,7 @@ class Link:
 
     def _read(self) -> bool:
         """Take in one batch. Returns False if there is none now, or never will be."""
-        if self._messages.closed:
+        if self._messages.closed or not self._is_read:
             return False
         try:
             messages = self._messages.read()
@@ -115,6 +133,8 @@ class Link:
             kind = message[0][0]
             if kind <= CENSUS:
                 held.hear(kind, message)
+            elif kind == SETTLED:
+                self._router.siblings.settled(self)
             else:
                 forwarded.hear(kind, message)
             if turn.later:

@@ -83,7 +83,7 @@ class Absent(Carrier):
         self._owner.wanted()
 
     def unsubscribe(self, feed: Feed) -> None:
-        feed.lost()  # it was never asked for
+        feed.lost(self)  # it was never asked for
 
     def forget_feed(self, feed: Feed) -> None:
         self._feeds.pop(feed, None)
@@ -91,7 +91,8 @@ class Absent(Carrier):
     def release(self, carrier: Carrier) -> None:
         """Have another carrier take all that waits here: who subscribes first, so that what is published reaches it."""
         for feed in [*self._feeds]:
-            feed.lost()
+            feed.lost(self)
+        carrier.settle()
         calls, self._calls = self._calls, {}
         for call in calls:
             carrier.forward(call)

@@ -70,6 +70,12 @@ class Peers:
         if self.guests.get((guest.place, life)) is guest:
             del self.guests[guest.place, life]
 
+    def hand_over(self) -> None:
+        """Have them ask our successor, except those that were given a value which has no outcome yet."""
+        for guest in [*self.guests.values()]:
+            if guest.link.held.is_decided():
+                guest.close("its topics are another worker's")
+
     def part(self, reason: str) -> None:
         """Have none of them ask us any more, after what was written to them."""
         for guest in [*self.guests.values()]:

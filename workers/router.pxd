@@ -39,9 +39,7 @@ cdef class Router:
     cdef object _ring
     cdef Owner _only
     cdef dict _owned
-    cdef list _workers
-    cdef readonly dict _links
-    cdef dict _askers
+    cdef readonly object siblings
     cdef list _to_move
     cdef object _mover
     cdef readonly object feeds

@@ -5,13 +5,12 @@ A worker has one. It counts what its connections hold, since some limits are for
 
 from __future__ import annotations
 
-import socket
 from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import Busy, Draining
 from skywalker.junction import Junction
 from skywalker.limits import Limits
-from skywalker.members import Place, Snapshot
+from skywalker.members import Snapshot
 from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
 from workers import figures
@@ -20,14 +19,13 @@ from workers.calls import TIME_IS_UP, Caller, Carrier, ClientCall
 from workers.census import CensusCall
 from workers.closes import Close
 from workers.feeds import Feed, Feeds
-from workers.link import Link
 from workers.log import Log
 from workers.loop import Loop
 from workers.node import Node
 from workers.owner import Owner
-from workers.packets import Packets
 from workers.peers import Peers
 from workers.publication import Publication
+from workers.siblings import Siblings
 from workers.turn import Turn
 from workers.wording import Wording
 
@@ -75,13 +73,9 @@ class Router:
         )
         self.most_bytes_held = 0  # since memory was last given back
         self._owned: dict[bytes, Owner] = {}  # of topics that were looked up on the ring lately
-        self._workers = [
-            Owner(Place(node.id, slot), is_here=slot == node.slot) for slot in range(node.workers)
-        ]  # of this node
-        self._links: dict[int, Link] = {}  # to them
-        self._askers: dict[Link, None] = {}  # to those that are being replaced, and own nothing any more
+        self.siblings = Siblings(self)
         self.peers = Peers(self)
-        self.feeds = Feeds(self, node.alone.mapped(lambda place: self._workers[place.worker]))
+        self.feeds = Feeds(self, node.alone.mapped(lambda place: self.siblings.owners[place.worker]))
         self.wording = Wording()
         self.subscribers_cut_off = 0
         self._feeds_to_move: list[Feed] = []
@@ -181,19 +175,18 @@ class Router:
         self.node.follow(snapshot)
         if self.journal is not None:
             self.journal.follow(snapshot.version)
-        owners = {owner.place: owner for owner in self._workers} | self.peers.follow(snapshot)
+        owners = {owner.place: owner for owner in self.siblings.owners} | self.peers.follow(snapshot)
         self._ring: Ring[Owner] = snapshot.ring.mapped(owners.__getitem__)
         self._only = next(iter(owners.values())) if len(owners) == 1 else None
         self._owned.clear()
-        self._reroute()
+        self.reroute()
         self._tell_of_the_ring()
 
     def be_replaced(self) -> None:
         """Take no new calls, and have those that wait meet at a successor, once there is a link to it."""
         self.draining = self.replaced = True
-        ours = self._workers[self.node.slot]
-        ours.carrier = ours.absent
-        self._reroute()
+        self.siblings.hand_over()
+        self.reroute()
 
     def drain(self) -> None:
         """Take no new calls, because this node is going away; say so to those who follow the ring."""
@@ -204,7 +197,8 @@ class Router:
         for connection in [*self.connections]:
             connection.ring_changed()
 
-    def _reroute(self) -> None:
+    def reroute(self) -> None:
+        """Look at all that waits, in this turn and the next ones, and have go elsewhere what others own now."""
         self._to_move = [*self.connections]
         self._feeds_to_move = self.feeds.all()
         self._move()
@@ -261,49 +255,16 @@ class Router:
         self.bytes_held -= call.cost()
         self.turn.deadlines.discard(call, call.deadline)
 
-    # Links to other workers of this node.
-
-    def connect(self, slot: int, sock: socket.socket) -> None:
-        """Use a new link to the worker in `slot`, in place of one to its predecessor, which may live on for a while.
-
-        In the slot of this very worker, that is its successor.
-        """
-        old = self._links.get(slot)
-        if old is not None:
-            old.read_to_the_end()
-        owner = self._workers[slot]
-        link = self._links[slot] = self._link(sock, owner)
-        owner.met(link.forwarded)
-        if old is not None and not old.closed:
-            self._askers[old] = None
-            self._reroute()
-
-    def serve(self, sock: socket.socket) -> None:
-        """Use a new link to a worker that is being replaced: its clients' calls may come here."""
-        self._askers[self._link(sock, None)] = None
-
-    def _link(self, sock: socket.socket, owner: Owner | None) -> Link:
-        link = Link(Packets(sock, self.limits.mesh_bytes, self.turn), self, owner, self._disconnected)
-        link.open()
-        return link
-
-    def _disconnected(self, link: Link, reason: str) -> None:
-        """The worker at the other end is dead. Calls issued to it from now on wait for its successor."""
-        self._askers.pop(link, None)
-        owner = link.forwarded.owner
-        if owner is not None:
-            owner.lost(link.forwarded)
-            if self._links.get(owner.place.worker) is link:
-                del self._links[owner.place.worker]
+    # Other workers.
 
     @property
     def unsent(self) -> int:
         """Bytes that wait to be written to siblings."""
-        return sum(link.unsent for link in self._links.values())
+        return sum(link.unsent for link in self.siblings.all())
 
     def is_decided(self) -> bool:
         """Return whether every value that was given to a client of another worker has its outcome."""
-        links = [*self._links.values(), *self._askers, *(guest.link for guest in self.peers.guests.values())]
+        links = [*self.siblings.all(), *(guest.link for guest in self.peers.guests.values())]
         return all(link.held.is_decided() for link in links)
 
     # Connections.

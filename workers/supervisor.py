@@ -260,16 +260,18 @@ class Supervisor:
             self._reload_again = True
             return
         self._reload_again = False
+        # Said first: the manager waits for the end of what it asked for, even if it comes to nothing.
+        self._notifier.reloading(len(self._crew.slots) * (self._config.drain_timeout_s + MARGIN_S))
         try:
             config, waiting = reload.merged(self._config, self._read_again())
         except SkywalkerError as error:
             self._board.node[figures.RELOADED.at + 1] += 1
             self._log.error("reload-refused", reason=error)
+            self._notifier.ready()
             return
         if waiting:
             self._log.warning("restart-needed", settings=",".join(waiting))
         self._log.info("reloading")
-        self._notifier.reloading(len(self._crew.slots) * (config.drain_timeout_s + MARGIN_S))
         self._config = config
         self._watch()
         if self._agent is not None:

@@ -17,7 +17,7 @@ from skywalker.journal.writer import Writer
 from workers import exits, snapshots
 from workers.alarm import Alarm
 from workers.connection import Connection
-from workers.control import ASKS_ONLY, Channel, Drain, Idle, Inspect, Link, Message, Ready, Replaced, Ring, Stop
+from workers.control import ASKS_ONLY, Begin, Channel, Drain, Idle, Inspect, Link, Message, Ready, Replaced, Ring, Stop
 from workers.door import Door
 from workers.ground import JUNCTION, PUBSUB
 from workers.heap import Heap
@@ -25,6 +25,7 @@ from workers.journal import Journal
 from workers.log import Log
 from workers.loop import Loop
 from workers.node import Node
+from workers.opening import Opening
 from workers.pubsub import PubSub
 from workers.pulse import Pulse
 from workers.router import Router
@@ -83,8 +84,7 @@ class Worker:
         self._stops = False  # once what is just being handed over is decided
         self._said_idle = False
         self._doors = [Door(listener, DIALECTS[door], router) for door, listener in self._listeners.items()]
-        for door in self._doors:
-            door.open()
+        router.siblings.opening = Opening(turn, self._open)
         loop.add(self._channel.fileno(), _Ready(self._hear))
         loop.add(self._signals.fileno(), _Ready(self._terminated))
         Heap(router).look()
@@ -98,11 +98,10 @@ class Worker:
                 # One more turn has read, and refused, what the connections held that it accepted last.
                 self._idle()
             was_idle = idle and not self._said_idle
-            if router.leaving and router.is_decided():
-                if self._stops:
-                    self._stop()
-                else:
-                    router.peers.part("its topics are another worker's")
+            if self._stops and router.is_decided():
+                self._stop()
+            elif self._replaced:
+                router.peers.hand_over()
         if journal is not None:
             journal.close()
         return exits.OK
@@ -125,14 +124,22 @@ class Worker:
                 os._exit(exits.OK)
             self._obey(*received)
 
+    def _open(self) -> None:
+        self._router.siblings.opening = None
+        for door in self._doors:
+            door.open()
+
     def _obey(self, message: Message, passed: int | None) -> None:
         match message:
             case Link(slot=slot) if passed is not None:
                 sock = socket.socket(fileno=passed)
                 if slot == ASKS_ONLY:
-                    self._router.serve(sock)
+                    self._router.siblings.serve(sock)
                 else:
-                    self._router.connect(slot, sock)
+                    self._router.siblings.connect(slot, sock)
+            case Begin():
+                if self._router.siblings.opening is not None:
+                    self._router.siblings.opening.has_all()
             case Inspect() if passed is not None:
                 from workers.inspection import Inspection
 
@@ -176,7 +183,11 @@ class Worker:
 
     def _is_needed(self) -> bool:
         """Whether somebody still relies on this worker, which drains."""
-        return bool(self._router.connections if self._replaced else self._router.calls_held)
+        router = self._router
+        if self._replaced:
+            # An :ack may still tell that a value has arrived, or another would get it too.
+            return bool(router.connections) or not router.is_decided()
+        return bool(router.calls_held)
 
     def _idle(self) -> None:
         self._said_idle = True

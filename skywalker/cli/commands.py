@@ -32,6 +32,11 @@ _HOMES: Final = {
     "silk": "skywalker.cli.silk.command",
     "ring": "skywalker.cli.ring.command",
     "route": "skywalker.cli.ring.command",
+    "top": "skywalker.cli.top.command",
+    "report": "skywalker.cli.report",
+    "doctor": "skywalker.cli.doctor.command",
+    "drain": "skywalker.cli.drain",
+    "systemd": "skywalker.cli.systemd.command",
     "journal": "skywalker.cli.journal",
     "pipeline": "skywalker.cli.pipeline.command",
     "demo": "skywalker.cli.demo.command",
@@ -45,7 +50,7 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order in which one gets to know them."""
-        return [*sorted(_installed().names), *_HOMES]
+        return [*sorted(_installed().names, key=lambda name: name != "serve"), *_HOMES]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one command; None if there is none of that name."""

@@ -14,6 +14,7 @@ from tests.cli.running import run, started
 
 COMMANDS = [
     "serve",
+    "check",
     "send",
     "recv",
     "take",
@@ -26,6 +27,11 @@ COMMANDS = [
     "silk",
     "ring",
     "route",
+    "top",
+    "report",
+    "doctor",
+    "drain",
+    "systemd",
     "journal",
     "pipeline",
     "demo",

@@ -45,6 +45,9 @@ class Link(Carrier):
         self.feeds[feed.topic] = feed
         self.asked.append((feed.topic, feed.audience, self.world.step))
 
+    def settle(self) -> None:
+        """Values come over it as soon as the world says."""
+
     def unsubscribe(self, feed: Feed) -> None:
         assert self.works
         self.asked.append((feed.topic, 0, self.world.step))
@@ -61,13 +64,13 @@ class Link(Carrier):
     def answer(self) -> None:
         topic, count, since = self.asked.pop(0)
         self.answered[topic] = (count, since)
-        self.feeds[topic].answered()
+        self.feeds[topic].answered(self)
 
     def die(self) -> None:
         self.works = False
         self.owner.lost(self)
         for feed in [*self.feeds.values()]:
-            feed.lost()
+            feed.lost(self)
 
 
 class Change:

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from skywalker.state_path import usual_state_path
 from tests.helpers import time_factor
 from tests.workers.nodes import Node, running
 from tests.workers.wire_client import WireClient
 from workers import exits
-from workers.identity import Identity, StateDirectory, StateError, default_path
+from workers.identity import Identity, StateDirectory, StateError
 
 
 def serve(*flags: str) -> subprocess.CompletedProcess[str]:
@@ -145,10 +146,10 @@ class TestStateDirectory:
     def test_the_usual_place_is_told_by_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("STATE_DIRECTORY", raising=False)
         monkeypatch.setenv("XDG_STATE_HOME", "/state")
-        assert default_path(3443) == Path("/state/skywalker/3443")
+        assert usual_state_path(3443) == Path("/state/skywalker/3443")
         monkeypatch.setenv("STATE_DIRECTORY", "/systemd/skywalker")
-        assert default_path(3443) == Path("/systemd/skywalker")
-        assert default_path(0) is None
+        assert usual_state_path(3443) == Path("/systemd/skywalker")
+        assert usual_state_path(0) is None
 
 
 class TestAddress:

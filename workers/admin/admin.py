@@ -24,7 +24,7 @@ from workers.admin.view import View
 from workers.admin.wellness import Wellness
 from workers.board import Board
 from workers.log import Log
-from workers.sockets import AddressError
+from workers.sockets import AddressError, tune
 
 BIND_AGAIN_S: Final = 1.0
 """Seconds until the next try for a port that another has."""
@@ -106,6 +106,7 @@ class Admin:
                     self._log.warning("cannot-serve-admin", reason=error, retry_s=BIND_AGAIN_S)
                 said = True
                 await asyncio.sleep(BIND_AGAIN_S)
+        tune(self._listener)  # asyncio itself would only do that for sockets that were made in another way
         return self._listener
 
     def _on_bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -62,7 +62,7 @@ def make(sources: Sources, name: str) -> ASGIApp:
 
     async def topics(request: Request) -> Response:
         order, limit = _asked(request, lists.TOPICS)
-        return Response(await lists.topics(questions, samples, order, limit), media_type=JSON)
+        return Response(await lists.topics(questions, samples, view.snapshot.ring, order, limit), media_type=JSON)
 
     async def connections(request: Request) -> Response:
         order, limit = _asked(request, lists.CONNECTIONS)
@@ -98,7 +98,7 @@ def make(sources: Sources, name: str) -> ASGIApp:
     }
     app = Starlette(
         routes=[Route(path, answer) for path, answer in routes.items()],
-        exception_handlers={404: _nothing_there, HTTPException: _refused, Exception: _mistake},
+        exception_handlers={404: _nothing_there, 405: _not_done, HTTPException: _refused, Exception: _mistake},
     )
     app.router.redirect_slashes = False
     return Guard(app, name)
@@ -132,9 +132,12 @@ def _nothing_there(request: Request, error: Exception) -> Response:
 
 def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException), "it is asked for no other"
-    problem = f"{request.method} is not done here, but GET and HEAD" if error.status_code == 405 else error.detail
-    response = _json({"error": problem}, error.status_code)
-    response.headers.update(error.headers or {})
+    return _json({"error": error.detail}, error.status_code)
+
+
+def _not_done(request: Request, error: Exception) -> Response:
+    response = _json({"error": f"{request.method} is not done here, but GET and HEAD"}, 405)
+    response.headers["allow"] = "GET, HEAD"
     return response
 
 

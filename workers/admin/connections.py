@@ -13,7 +13,7 @@ MAX_CONNECTIONS: Final = 64
 IDLE_S: Final = 5.0
 """Seconds for a request to arrive whole, and until the next one begins."""
 
-UNREAD_S: Final = 10.0
+UNREAD_S: Final = 5.0
 """Seconds for what is written to be read."""
 
 

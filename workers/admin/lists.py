@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from skywalker.journal.topic_text import topic_text
+from skywalker.members import Place
+from skywalker.ring import Ring, token_of
 from workers.admin.questions import Answers, Questions
 from workers.admin.samples import Samples
 
@@ -18,7 +22,7 @@ MAX_LIMIT: Final = 1000
 MAX_CLOSED: Final = 100
 """Connections that were closed lately, in one answer."""
 
-Row = Mapping[str, Any]
+Row = dict[str, Any]
 
 
 def _waits(row: Row) -> float:
@@ -36,22 +40,36 @@ CONNECTIONS: Final[Mapping[str, Callable[[Row], float]]] = {
 """What connections can be ordered by: the biggest first."""
 
 
-async def topics(questions: Questions, samples: Samples, order: str, limit: int) -> bytes:
+async def topics(questions: Questions, samples: Samples, ring: Ring[Place], order: str, limit: int) -> bytes:
     """Return the first topics of all workers as JSON."""
     answers = await _ask(questions, "topics", order, limit)
-    rows = [
-        {**row, "topic": topic_text(row["topic"].encode("latin-1")), "worker": slot}
-        for slot, row in _first(answers, "topics", TOPICS[order], limit)
-    ]
+    rows = _first(_merged(answers, ring).values(), TOPICS[order], limit)
+    for row in rows:
+        row["topic"] = topic_text(row["topic"].encode("latin-1"))
     return _body(
         {"order": order, **_sums(answers, "topics_in_all"), "silent": _silent(answers, samples), "topics": rows}
     )
 
 
+def _merged(answers: Answers, ring: Ring[Place]) -> dict[str, Row]:
+    """Return what the workers say of each topic: calls wait where it is owned, and are sampled where they came in."""
+    rates: Counter[str] = Counter()
+    for _, answer in answers.given:
+        rates.update(answer["rates"])
+    merged: dict[str, Row] = {}
+    for slot, answer in answers.given:
+        for row in answer["topics"]:
+            topic = row["topic"]
+            if topic not in merged or ring.owner(token_of(topic.encode("latin-1"))).worker == slot:
+                merged[topic] = {**row, "worker": slot, "rate": float(rates[topic])}
+    return merged
+
+
 async def connections(questions: Questions, samples: Samples, order: str, limit: int) -> bytes:
     """Return the first connections of all workers as JSON, and those that were closed last."""
     answers = await _ask(questions, "connections", order, limit)
-    rows = [{"worker": slot, **row} for slot, row in _first(answers, "connections", CONNECTIONS[order], limit)]
+    everyone = [{"worker": slot, **row} for slot, answer in answers.given for row in answer["connections"]]
+    rows = _first(everyone, CONNECTIONS[order], limit)
     closed = [{"worker": slot, **row} for slot, answer in answers.given for row in answer["closed"]]
     closed.sort(key=lambda row: -row["time"])
     silent = _silent(answers, samples)
@@ -65,10 +83,8 @@ async def _ask(questions: Questions, what: str, order: str, limit: int) -> Answe
     return await questions.ask({"what": what, "order": order, "limit": asked})
 
 
-def _first(answers: Answers, what: str, key: Callable[[Row], float], limit: int) -> list[tuple[int, Row]]:
-    rows = [(slot, row) for slot, answer in answers.given for row in answer[what]]
-    rows.sort(key=lambda of: key(of[1]), reverse=True)
-    return rows[:limit]
+def _first(rows: Iterable[Row], key: Callable[[Row], float], limit: int) -> list[Row]:
+    return heapq.nlargest(limit, rows, key=key)
 
 
 def _sums(answers: Answers, in_all: str) -> dict[str, int]:

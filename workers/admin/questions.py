@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -66,7 +67,7 @@ class Questions:
         answers = await asyncio.gather(*(worker.ask(question) for worker in workers))
         given, silent = [], []
         for worker, answer in zip(workers, answers, strict=True):
-            if answer is not None:
+            if answer:
                 given.append((worker.slot, answer))
             elif not worker.closed:
                 silent.append(worker.slot)
@@ -74,7 +75,7 @@ class Questions:
 
 
 class _Worker:
-    def __init__(self, slot: int, sock: socket.socket, lost: Any) -> None:
+    def __init__(self, slot: int, sock: socket.socket, lost: Callable[[], None]) -> None:
         self.slot = slot
         self.closed = False
         self._socket = sock

@@ -52,7 +52,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What happened between two samples: counts are per second, times in seconds, None if there were none."""
+    """What happened between two samples: rates are per second, times in seconds, None if there were none."""
 
     calls: float
     met: float
@@ -62,6 +62,8 @@ class Row:
     connections: int
     waiting: int
     cpu: float  # cores
+    restarts: int  # so far, of workers that were not reloaded, and of agents
+    limits_hit: int  # so far
 
 
 class Samples:
@@ -146,6 +148,8 @@ class Samples:
             connections=counts.total(figures.CONNECTIONS, self.latest.total),
             waiting=counts.total(figures.WAITING, self.latest.total),
             cpu=sum(usage.cpu for usage in self.latest.processes),
+            restarts=_restarts(self.latest.node),
+            limits_hit=counts.total(figures.LIMITED, self.latest.total),
         )
 
 
@@ -161,6 +165,11 @@ def named(view: View, live: list[Live]) -> Iterator[tuple[int, str]]:
 def _times(sample: Sample) -> Times:
     turns = [slot[figures.TURN.at : figures.TURN.end] for slot in sample.slots]
     return Times(counts.merged(figures.WAIT, sample.total), counts.merged(figures.HAND_OFF, sample.total), turns)
+
+
+def _restarts(node: Cells) -> int:
+    unwanted = counts.total(figures.RESTARTED, node) - counts.by_label(figures.RESTARTED, node)["reload"]
+    return int(unwanted) + counts.total(figures.AGENT_RESTARTED, node)
 
 
 def _met(cells: Cells) -> int:

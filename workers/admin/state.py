@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -61,6 +62,7 @@ class State:
                 "hand_off": counts.quantiles(now.hand_off, then.hand_off),
                 "wait": counts.quantiles(now.wait, then.wait),
             },
+            "last": dataclasses.asdict(samples.rows[-1]) if samples.rows else {},
             "waiting": counts.by_label(figures.WAITING, total),
             "connections": counts.total(figures.CONNECTIONS, total),
             "calls": counts.by_label(figures.CALLS, total),

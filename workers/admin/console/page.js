@@ -104,12 +104,13 @@ function showState(state) {
   const { node, rates, latency } = state;
   const connections = sum(state.workers.map((worker) => worker.connections)) ?? 0;
   const cpu = sum(state.processes.map((process) => process.cpu));
-  series.add(state.time, {
+  const missed = series.add(state.time, {
     calls: rates.calls, met: rates.met, connections, waiting: total(state.waiting), cpu,
     hand_off_p50: latency.hand_off?.p50, hand_off_p99: latency.hand_off?.p99, wait_p99: latency.wait?.p99,
     restarts: total(state.restarts) - state.restarts.reload, limits_hit: total(state.limits_hit),
     ...state.last, // of this second alone, as in the history
   });
+  if (missed) askHistory();
 
   say(place("name"), node.name || node.address);
   showFacts([
@@ -156,15 +157,20 @@ function showWorkers(state) {
     const name = `worker-${worker.slot}`;
     const process = processes.get(worker.pid);
     processes.delete(worker.pid);
-    const hung = isHung(worker);
-    const mark = hung ? "bad" : worker.choked ? "warn" : worker.serving ? "" : "quiet";
-    return { ...worker, name, mark, open_files: process?.open_files, state: hung ? "✕ hangs" : worker.serving ? "serves" : "does not serve" };
+    const mark = isHung(worker) ? "bad" : worker.choked ? "warn" : worker.serving ? "" : "quiet";
+    return { ...worker, name, mark, open_files: process?.open_files, state: stateOf(worker) };
   });
   for (const process of processes.values()) rows.push({ ...process, mark: "quiet", state: "" });
   workers.fill(rows);
   const all = total(state.routed);
   const words = { here: "by the worker they came to", sibling: "by another of this node", node: "by another node" };
-  say(place("routed"), all ? "calls answered " + Object.entries(state.routed).map(([route, value]) => `${words[route]} ${percent(value / all)}`).join(" · ") : "");
+  remark(place("routed"), all ? "calls answered " + Object.entries(state.routed).map(([route, value]) => `${words[route]} ${percent(value / all)}`).join(" · ") : "");
+}
+
+function stateOf(worker) {
+  if (isHung(worker)) return "✕ hangs";
+  if (!worker.serving) return "does not serve";
+  return worker.choked ? "▲ chokes" : "serves";
 }
 
 function showTotals(state) {
@@ -219,15 +225,17 @@ const order = (name) => document.querySelector(`input[name=${name}-order]:checke
 
 const questions = {
   topics: () => ask(`topics?order=${order("topics")}&limit=${ROWS}`, (found) => {
-    topics.fill(found.topics);
-    say(place("topics-note"), note(found, found.topics.length, found.topics_in_all, "topic"));
+    topics.fill(found.topics, found.silent.length ? "those that answered know of nobody who waits" : undefined);
+    remark(place("topics-note"), note(found, found.topics.length, found.topics_in_all, "topic"));
   }),
   connections: () => ask(`connections?order=${order("connections")}&limit=${ROWS}`, (found) => {
-    clients.fill(found.connections);
+    clients.fill(found.connections, found.silent.length ? "those that answered have no client" : undefined);
     closed.fill(found.closed);
-    say(place("connections-note"), note(found, found.connections.length, found.connections_in_all, "connection"));
+    remark(place("connections-note"), note(found, found.connections.length, found.connections_in_all, "connection"));
   }),
 };
+
+const askHistory = () => ask("history", (history) => series.remember(history));
 
 let ringVersion = null;
 
@@ -236,7 +244,7 @@ const askRing = () => ask("ring", (ring) => {
   drawRing(ring, place("ring"), members);
   const here = ring.members.find((member) => member.id === ring.here);
   say(place("share"), percent(here?.share));
-  say(place("ring-version"), `${plural(ring.members.length, "node")}, version ${ring.version}`);
+  remark(place("ring-version"), `${plural(ring.members.length, "node")}, version ${ring.version}`);
 });
 
 // The stream. While the page is hidden there is none.
@@ -245,12 +253,14 @@ let stream = null;
 let heard = performance.now(); // when the node said something last
 let heardAt = null; // the same by the clock on the wall, in Unix seconds
 let version = null; // of the node's program
+let tried = 0; // when it was asked for the stream last
 let timers = [];
 
 function open() {
+  tried = performance.now();
   stream?.close();
   stream = new EventSource("api/events");
-  stream.onopen = () => void ask("history", (history) => series.remember(history));
+  stream.onopen = askHistory;
   stream.addEventListener("state", (event) => {
     const state = JSON.parse(event.data);
     // What was upgraded has a page of its own.
@@ -284,11 +294,10 @@ function gone() {
 }
 
 function watch() {
-  if (stream.readyState === EventSource.CLOSED) open();
-  if (performance.now() - heard > SILENT_MS) {
-    gone();
-    if (Math.floor((performance.now() - heard) / SILENT_MS) % 3 === 2) open(); // It may hang rather than be gone.
-  }
+  const now = performance.now();
+  if (now - heard > SILENT_MS) gone();
+  // What is open and says nothing may be of a node that is long another.
+  if (stream.readyState === EventSource.CLOSED || now - Math.max(heard, tried) > SILENT_MS) open();
 }
 
 function wake() {

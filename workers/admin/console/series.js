@@ -23,21 +23,23 @@ class Series {
     }
   }
 
-  /** Add what the node says of this second. */
+  /** Add what the node says of this second; return whether it has not told of some before. */
   add(moment, values) {
-    this.move(moment);
+    const steps = this.move(moment);
     for (const name of COLUMNS) this[name][SECONDS - 1] = values[name] ?? null;
+    return steps > 1;
   }
 
   // Seconds that nobody told of stay gaps. A clock that was set back starts anew.
   move(moment) {
     const steps = moment < this.end - 1 ? SECONDS : Math.min(SECONDS, Math.round(moment - this.end));
+    if (!steps) return 0;
     this.end = moment;
-    if (!steps) return;
     for (const name of COLUMNS) {
       this[name].splice(0, steps);
       while (this[name].length < SECONDS) this[name].push(null);
     }
+    return steps;
   }
 
   /** For how many of these seconds a column has been known. */

@@ -6,14 +6,13 @@
  */
 class Table {
   constructor(node, { key, columns, mark = () => "", empty }) {
-    Object.assign(this, { key, columns, mark, rows: new Map() });
+    Object.assign(this, { key, columns, mark, ifEmpty: empty, rows: new Map() });
     const heads = columns.map(({ head, kind = "", about }) => {
       const cell = element("th", { scope: "col", class: kind }, head);
       if (about) cell.title = about;
       return cell;
     });
-    const cell = element("td", { colspan: columns.length }, empty);
-    this.empty = element("tr", { class: "empty" }, cell);
+    this.empty = element("tr", { class: "empty" }, element("td", { colspan: columns.length }, empty));
     this.body = element("tbody", {}, this.empty);
     node.replaceChildren(element("thead", {}, element("tr", {}, ...heads)), this.body);
   }
@@ -22,7 +21,7 @@ class Table {
     return this.rows.get(key);
   }
 
-  fill(items) {
+  fill(items, ifEmpty = this.ifEmpty) {
     const seen = new Set();
     let before = this.empty;
     for (const item of items) {
@@ -41,6 +40,7 @@ class Table {
       this.rows.delete(key);
     }
     this.empty.hidden = seen.size > 0;
+    say(this.empty.firstChild, ifEmpty);
   }
 
   make() {

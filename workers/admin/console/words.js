@@ -71,6 +71,12 @@ function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+/** Say something for which there may be too little room. */
+function remark(node, text) {
+  say(node, text);
+  set(node, "title", text);
+}
+
 function set(node, name, value) {
   if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 }

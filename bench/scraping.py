@@ -1,0 +1,189 @@
+"""What it costs a node to be watched: `python -m bench.scraping`.
+
+In every run the same loads meet a node without an admin server, one that is watched as in operation, by a scrape each
+second and an open console, and one that is scraped a hundred times a second, one after the other in changing order.
+Compared are the rendezvous per core-second of the workers when they have all they can do, and how long a hand-off
+takes when they have little to do. What the agent uses, which answers, stands beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import itertools
+import json
+import platform
+import re
+import statistics
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import IO, Any, Final
+
+import click
+
+import skywalker
+from bench.errors import BenchError
+from bench.load.outcome import Outcome
+from bench.load.plan import Load
+from bench.load.run import run
+from bench.progress import show_progress
+from bench.report import Shape
+from bench.scaling import VALUE_BYTES, sample_of
+from skywalker.address import Address
+from skywalker.embedding import AGENT, WORKER, embedded
+from skywalker.errors import SkywalkerError
+
+FULL: Final = Shape(8, 64)
+"""A closed loop: the node has all it can do."""
+
+CALM: Final = Shape(8, 8)
+CALM_RATE: Final = 2000.0
+"""An open loop, of so many rendezvous a second: the node has time."""
+
+ALONE: Final = "alone"
+WATCHED: Final = "watched"
+FLOODED: Final = "flooded"
+MODES: Final = (ALONE, WATCHED, FLOODED)
+
+CONSOLE: Final = ("/api/topics", "/api/connections")
+CONSOLE_S: Final = 2.0
+"""What an open console asks besides listening, and seconds until it asks again."""
+
+Found = tuple[float, float, float]
+"""Rendezvous per core-second of the workers under the full load, cores of the agent meanwhile, and µs of the 99th
+percentile under the calm one."""
+
+Samples = dict[tuple[int, str], list[Found]]
+"""Of all runs, by workers and mode."""
+
+
+def bench(workers: tuple[int, ...], runs: int, seconds: float, progress: Callable[[str], None]) -> Samples:
+    """Measure all. Raises BenchError, or SkywalkerError if a node does not start."""
+    samples: Samples = defaultdict(list)
+    orders = itertools.cycle(itertools.permutations(MODES))
+    for number, order in zip(range(runs), orders, strict=False):
+        for count, mode in itertools.product(workers, order):
+            progress(f"run {number + 1} of {runs}: {count} workers, {mode}")
+            settings: dict[str, Any] = {} if mode == ALONE else {"admin": True}
+            with embedded(workers=count, **settings) as node, _watching(node.admin_address, mode):
+                full = Load(node.host, node.port, "scraping", *FULL, value_bytes=VALUE_BYTES)
+                calm = Load(node.host, node.port, "scraping", *CALM, rate=CALM_RATE, value_bytes=VALUE_BYTES)
+                busy, quiet = (run(load, seconds, generators=1, server=node.pid) for load in (full, calm))
+                rate = sample_of(busy).rate / _cores(busy, WORKER)
+                found = rate, _cores(busy, re.compile(AGENT)), sample_of(quiet).p99_us or 0.0
+            samples[count, mode].append(found)
+    return samples
+
+
+def _cores(outcome: Outcome, name: re.Pattern[str]) -> float:
+    """Return what the processes of a name used."""
+    assert outcome.server is not None, "sample_of() has seen to that"
+    return sum(process.cores for process in outcome.server.processes if name.fullmatch(process.name))
+
+
+@contextlib.contextmanager
+def _watching(address: str, mode: str) -> Iterator[None]:
+    """Ask the node at that admin address for the length of a `with` block, as its mode has it."""
+    if mode == ALONE:
+        yield
+        return
+    over = threading.Event()
+    failed: list[str] = []
+    at = Address.parse(address)
+    _get(at, "/ready")  # what its start costs is another matter
+    asked: list[tuple[tuple[str, ...], float]] = [(("/metrics",), 0.01)]
+    if mode == WATCHED:
+        asked = [(("/metrics",), 1.0), (CONSOLE, CONSOLE_S), (("/api/events",), 0.0)]
+    threads = [threading.Thread(target=_ask, args=(at, paths, every, over, failed)) for paths, every in asked]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    if failed:
+        raise BenchError(f"the admin server did not go on answering: {failed[0]}")
+
+
+def _get(at: Address, path: str) -> None:
+    with contextlib.closing(http.client.HTTPConnection(at.host, at.port, timeout=30)) as connection:
+        connection.request("GET", path)
+        connection.getresponse().read()
+
+
+def _ask(at: Address, paths: tuple[str, ...], every: float, over: threading.Event, failed: list[str]) -> None:
+    """Ask for the paths again and again, each `every` so many seconds; without that, read on what comes from one."""
+    due = time.monotonic()
+    with contextlib.closing(http.client.HTTPConnection(at.host, at.port, timeout=30)) as connection:
+        while not over.wait(max(0.0, due - time.monotonic())):
+            due = max(due + every, time.monotonic() - 1)  # after a pause, a few are made up for
+            for path in paths:
+                try:
+                    connection.request("GET", path)
+                    response = connection.getresponse()
+                    if not every:
+                        while not over.is_set():
+                            response.fp.readline()
+                        return
+                    if not (response.read() and response.status == 200):
+                        failed.append(f"{path} has the status {response.status}")
+                except OSError as error:
+                    failed.append(f"{path}: {error}")
+
+
+def lines(samples: Samples, runs: int, seconds: float) -> list[str]:
+    """Return the table."""
+    found = [
+        f"skywalker {skywalker.__version__}, Python {platform.python_version()}: medians of {runs} x {seconds:g} s;",
+        f"thousands of rendezvous per core-second of the workers under {FULL}, cores of the agent meanwhile,",
+        f"and the 99th percentile of hand-offs in ms at {CALM_RATE:g} rendezvous a second;",
+        "ratios are of each run's own, of a node without an admin server = 1",
+        "",
+        f"{'workers':>7}  {'mode':>8}  {'rate':>6}  {'ratio':>6}  {'agent':>6}  {'p99 ms':>7}  {'ratio':>6}",
+    ]
+    for (workers, mode), each in samples.items():
+        alone = samples[workers, ALONE]
+        rate, agent, p99 = (statistics.median(figures) for figures in zip(*each, strict=True))
+        of_rate = statistics.median(one[0] / base[0] for one, base in zip(each, alone, strict=True))
+        of_p99 = statistics.median(one[2] / base[2] for one, base in zip(each, alone, strict=True))
+        row = f"{workers:>7}  {mode:>8}  {rate / 1000:>6.1f}  {of_rate:>6.3f}  {agent:>6.3f}"
+        row += f"  {p99 / 1000:>7.2f}  {of_p99:>6.3f}"
+        found.append(row)
+    return found
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.option("--workers", type=int, multiple=True, default=(1, 2), help="Workers of the nodes; may be repeated.")
+@click.option("--runs", type=click.IntRange(1, 1000), default=6, help="Runs, of which medians are taken.")
+@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=3.0, help="Length of each measurement.")
+@click.option("--json", "json_file", type=click.File("w"), metavar="FILE", help="Also write everything as JSON.")
+def main(workers: tuple[int, ...], runs: int, seconds: float, json_file: IO[str] | None) -> None:
+    """Measure what it costs a node to be watched. Nodes are started for it, on free ports, and stopped."""
+    try:
+        samples = bench(workers, runs, seconds, show_progress)
+    except (BenchError, SkywalkerError) as error:
+        raise click.ClickException(str(error)) from error
+    finally:
+        show_progress("")
+    for line in lines(samples, runs, seconds):
+        click.echo(line)
+    if json_file is not None:
+        data = [
+            {
+                "workers": count,
+                "mode": mode,
+                "rates": [rate for rate, _, _ in each],
+                "agent_cores": [cores for _, cores, _ in each],
+                "p99_us": [p99 for _, _, p99 in each],
+            }
+            for (count, mode), each in samples.items()
+        ]
+        json.dump(data, json_file, indent=2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""What checks ask of the system they run on; tests put files of their own in the place of its."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from skywalker.cli import holders
+from skywalker.config import Config
+
+STA_UNSYNC: Final = 0x40
+_FILES: Final = re.compile(r"^Max open files +(\S+) +(\S+)", re.MULTILINE)
+_MEMORY: Final = re.compile(r"^MemTotal: +(\d+) kB", re.MULTILINE)
+
+
+class _Timex(ctypes.Structure):
+    """The beginning of struct timex, with room for the rest of it."""
+
+    _fields_ = (
+        ("modes", ctypes.c_uint),
+        ("times", ctypes.c_long * 4),
+        ("status", ctypes.c_int),
+        ("rest", ctypes.c_char * 512),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """One machine. `proc` is its /proc."""
+
+    proc: Path = holders.PROC
+    cores: int = dataclasses.field(default_factory=lambda: os.cpu_count() or 1)
+    kernel: str = dataclasses.field(default_factory=lambda: os.uname().release)
+
+    def number(self, path: str) -> int | None:
+        """Return the number that a file such as "sys/net/core/somaxconn" holds; None if there is none."""
+        try:
+            return int((self.proc / path).read_text())
+        except (OSError, ValueError):
+            return None
+
+    def memory(self) -> int | None:
+        """Return the bytes of memory; None if that is not told."""
+        try:
+            match = _MEMORY.search((self.proc / "meminfo").read_text())
+        except OSError:
+            return None
+        return int(match[1]) * 1024 if match else None
+
+    def files(self, pid: int | None) -> tuple[float, float] | None:
+        """Return the soft and the hard limit of open files of a process, or this one; None if that is not told."""
+        try:
+            match = _FILES.search((self.proc / (str(pid) if pid else "self") / "limits").read_text())
+        except OSError:
+            return None
+        if match is None:
+            return None
+        soft, hard = (float("inf") if text == "unlimited" else int(text) for text in match.groups())
+        return soft, hard
+
+    def node(self, config: Config) -> int | None:
+        """Return the process of the node that runs here with that address; None if none does, or we may not see it."""
+        inode = self._claims().get((config.bind, config.port))
+        return None if inode is None else holders.holder(inode, self.proc)
+
+    def is_claimed(self, host: str, port: int) -> bool:
+        """Whether a node has that address, be it another user's."""
+        return (host, port) in self._claims()
+
+    def _claims(self) -> dict[tuple[str, int], int]:
+        try:
+            return holders.claims(self.proc)
+        except OSError:
+            return {}
+
+    def clock_is_synchronised(self) -> bool | None:
+        """Return what the kernel says of its clock; None if it may not be asked."""
+        timex = _Timex()
+        if ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex)) < 0:
+            return None
+        return not timex.status & STA_UNSYNC
+
+
+def workers(config: Config, machine: Machine) -> int:
+    """Return how many workers a node has."""
+    return config.workers or machine.cores

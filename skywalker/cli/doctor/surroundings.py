@@ -1,0 +1,139 @@
+"""What a node stands on: the clock, Consul, its state directory, and steering by the kernel."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import http.client
+import importlib.util
+import os
+import socket
+import ssl
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from skywalker.cli.doctor.finding import Finding, weighed
+from skywalker.cli.doctor.machine import Machine
+from skywalker.config import Config
+from skywalker.dialling import cause_of
+from skywalker.discovery.consul_access import ConsulAccess
+from skywalker.errors import LocalProtocolError
+from skywalker.state_path import usual_state_path
+
+CONSUL_S: Final = 1.0
+"""Seconds in which Consul must go on with its answer."""
+
+SO_ATTACH_REUSEPORT_CBPF: Final = 51
+
+_RETURN_CONSTANT: Final = 0x06
+
+
+def clock(config: Config, machine: Machine) -> Iterator[Finding]:
+    """Times of several nodes compare only if their clocks agree."""
+    synchronised = machine.clock_is_synchronised()
+    if synchronised is None:
+        yield Finding("clock", "warn", "adjtimex may not be called here", "ask timedatectl on the machine itself")
+        return
+    yield weighed(
+        "clock",
+        synchronised,
+        f"{'' if synchronised else 'not '}synchronised, says adjtimex",
+        "run chrony or systemd-timesyncd, or times in logs and journals of several nodes do not compare",
+    )
+
+
+def consul(config: Config, machine: Machine) -> Iterator[Finding]:
+    """Consul must be there if it is to be used."""
+    cluster = config.cluster
+    if not (cluster.consul or cluster.register):
+        return
+    if importlib.util.find_spec("consul") is None:
+        yield Finding("consul", "fail", "python-consul2 is not installed", "pip install 'skywalker[consul]'")
+        return
+    try:
+        access = ConsulAccess.parse(
+            cluster.consul_url,
+            token=cluster.consul_token,
+            ca_file=cluster.consul_ca,
+            cert_file=cluster.consul_cert,
+            key_file=cluster.consul_key,
+        )
+    except LocalProtocolError as error:
+        yield Finding("consul", "fail", str(error), "correct consul_url")
+        return
+    try:
+        status, leader = _leader(access)
+    except (OSError, http.client.HTTPException) as error:
+        yield Finding("consul", "fail", f"{access}: {cause_of(error)}", "start Consul there, or correct consul_url")
+        return
+    if status != http.client.OK:
+        yield Finding("consul", "fail", f"{access} answers with status {status}", "look at consul_token and its ACL")
+    else:
+        has = leader.strip() not in (b'""', b"")
+        yield weighed("consul", has, f"{access} answers, and has {'a' if has else 'no'} leader", "mend its cluster")
+
+
+def _leader(access: ConsulAccess) -> tuple[int, bytes]:
+    """Return the status and body with which Consul says who leads."""
+    host, port = access.address.host, access.address.port
+    connection: http.client.HTTPConnection
+    if access.tls:
+        context = ssl.create_default_context(cafile=access.ca_file or None)
+        if access.cert_file:
+            context.load_cert_chain(access.cert_file, access.key_file or None)
+        connection = http.client.HTTPSConnection(host, port, timeout=CONSUL_S, context=context)
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=CONSUL_S)
+    with contextlib.closing(connection):
+        connection.request("GET", "/v1/status/leader", headers={"X-Consul-Token": access.token} if access.token else {})
+        with connection.getresponse() as answer:
+            return answer.status, answer.read(4096)
+
+
+def state_directory(config: Config, machine: Machine) -> Iterator[Finding]:
+    """It must be there and writable, or be possible to make."""
+    path = Path(config.state_dir) if config.state_dir else usual_state_path(config.port)
+    name = "state directory"
+    if path is None:
+        yield Finding(name, "ok", "none, since the port may be any")
+        return
+    first = next(each for each in (path, *path.absolute().parents) if each.exists() or each.is_symlink())
+    can = first.is_dir() and os.access(first, os.W_OK | os.X_OK, effective_ids=True)
+    what = "can be written" if can else "cannot be written by this user" if first.is_dir() else "is no directory"
+    whose = f"{path} {what}" if first == path else f"{path} is to be made, and {first} {what}"
+    yield weighed(name, can, whose, "make one for the user that runs the node, or name another by state_dir", "fail")
+
+
+def steering(config: Config, machine: Machine) -> Iterator[Finding]:
+    """Try on two listeners whether a program can choose between them; without it clients cannot choose a worker."""
+    advice = "none is needed: calls are passed on between workers instead, which costs some"
+    try:
+        steers = all(_second_of_two() for _ in range(4))
+    except OSError as error:
+        yield Finding("steering", "warn", f"the kernel takes no program: {error.strerror}", advice)
+        return
+    yield weighed("steering", steers, f"connections {'' if steers else 'do not '}reach the worker they want", advice)
+
+
+def _second_of_two() -> bool:
+    """Whether a connection comes to the second of two listeners, as a program says that always returns 1."""
+    code = ctypes.create_string_buffer(struct.pack("@HBBI", _RETURN_CONSTANT, 0, 0, 1))
+    with contextlib.ExitStack() as stack:
+        pair: list[socket.socket] = []
+        for _ in range(2):
+            listener = stack.enter_context(socket.socket())
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            listener.bind(pair[0].getsockname() if pair else ("127.0.0.1", 0))
+            listener.listen(1)
+            listener.setblocking(False)
+            pair.append(listener)
+        program = struct.pack("@HP", 1, ctypes.addressof(code))
+        pair[0].setsockopt(socket.SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, program)
+        stack.enter_context(socket.create_connection(pair[0].getsockname(), 1.0))
+        try:
+            stack.enter_context(pair[1].accept()[0])
+        except BlockingIOError:
+            return False
+        return True

@@ -1,0 +1,1 @@
+"""`skywalker top`: the console for a terminal."""

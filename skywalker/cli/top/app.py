@@ -1,0 +1,55 @@
+"""The application: which nodes it watches, and what it looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar, Final
+
+from textual.app import App
+
+from skywalker.address import Address
+from skywalker.cli.admin_api import AdminApi
+from skywalker.cli.top.node_screen import NodeScreen
+from skywalker.cli.top.nodes_screen import NodesScreen
+
+AT_ONCE: Final = 32
+"""Nodes that are asked at a time."""
+
+
+class Top(App[None]):
+    """Watches one node, or `many` of which each can be opened."""
+
+    ENABLE_COMMAND_PALETTE = False
+    TITLE = "skywalker top"
+    CSS = """
+    Screen { layout: vertical; }
+    #head, #tabs, #note { height: auto; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    #problem { height: auto; padding: 0 1; color: $text-error; text-style: bold; display: none; }
+    #head { background: $panel; }
+    #note { color: $text-warning; }
+    #tabs, #note { display: none; }
+    #problem.-shown, #tabs.-shown, #note.-shown { display: block; }
+    DataTable { height: 1fr; scrollbar-size: 1 1; scrollbar-color: $panel-lighten-2; scrollbar-background: $surface; }
+    DataTable > .datatable--header { background: $surface; color: $text-muted; text-style: none; }
+    #filter { height: 1; border: none; padding: 0 1; display: none; background: $boost; }
+    #filter.-shown { display: block; }
+    """
+    BINDINGS: ClassVar = [("q", "quit", "Quit")]
+
+    def __init__(self, addresses: Sequence[Address], *, many: bool, every: float = 1.0) -> None:
+        """Take the addresses of admin servers, and the seconds from one look to the next."""
+        super().__init__()
+        self.every = every
+        self.threads = ThreadPoolExecutor(AT_ONCE, "ask")
+        self._addresses = addresses
+        self._many = many
+
+    def on_mount(self) -> None:
+        """Open the first screen."""
+        apis = [AdminApi(address) for address in self._addresses]
+        self.push_screen(NodesScreen(apis) if self._many else NodeScreen(apis[0]))
+
+    def on_unmount(self) -> None:
+        """Wait for nobody who has not answered yet."""
+        self.threads.shutdown(wait=False, cancel_futures=True)

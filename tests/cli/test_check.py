@@ -1,0 +1,108 @@
+"""`skywalker check`: what it says of good files and of bad ones, and that it touches no socket."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import environment, run
+from tests.helpers import time_factor
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "node.toml"
+
+
+def test_a_good_file_is_ok(file: Path) -> None:
+    file.write_text("")
+    ran = run("check", str(file))
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{file}: ok\n".encode(), b"")
+
+
+def test_what_differs_from_the_defaults_is_shown_if_asked_for_but_no_token(file: Path) -> None:
+    file.write_text(
+        'port = 3443\nname = "red"\ndrain_timeout_s = "2m"\nadmin = false\n'
+        '[cluster]\nconsul_token = "secret"\n[limits]\nmax_calls = 7\n'
+    )
+    shown = run("check", "-v", str(file)).stdout.decode()
+    assert shown.splitlines() == [
+        f"{file}: ok",
+        "name = red",
+        "drain_timeout_s = 120s",
+        "admin = false",
+        "cluster.consul_token = (not shown)",
+        "limits.max_calls = 7",
+    ]
+    assert run("check", "--verbose", str(file)).stdout.decode() == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("prot = 1", "unknown key 'prot'; did you mean 'port'?"),
+        ("port = 70000", "port: 70000 is not a whole number from 0 to 65535"),
+        ("port = ", "Invalid value"),
+        ("pubsub_port = 3443", "pubsub_port: 3443 is the port"),
+        ('[cluster]\njoin = "a"\ndns = "b"', "--join and --dns: a cluster is found in one way"),
+        ('[cluster]\nsilk = "here"', "--silk: here is no numeric address"),
+        ('[cluster]\nsilk_join = "a"', "--silk-join: this node says nothing by Silk"),
+        ('[cluster]\nadvertise = "a:b"', "--advertise: "),
+        ('journal = "j"\njournal_sample = "2/1"', "journal_sample: '2/1' is not"),
+    ],
+)
+def test_a_bad_file_is_one_line_with_its_name_and_status_2(file: Path, text: str, said: str) -> None:
+    file.write_text(text)
+    ran = run("check", str(file))
+    assert ran.returncode == 2
+    assert ran.stdout == b""
+    assert ran.stderr.decode().startswith(f"skywalker: {file}: ")
+    assert said in ran.stderr.decode()
+    assert ran.stderr.count(b"\n") == 1
+
+
+def test_a_file_that_is_not_there_is_told(file: Path) -> None:
+    ran = run("check", str(file))
+    assert ran.returncode == 2
+    assert ran.stderr.decode() == f"skywalker: {file}: cannot be read: No such file or directory\n"
+
+
+def test_flags_and_variables_do_not_count(file: Path) -> None:
+    file.write_text("workers = 3")
+    ran = run("check", "-v", str(file), SKYWALKER_PORT="no port", SKYWALKER_CONFIG="/no/such/file")
+    assert ran.stdout.decode() == f"{file}: ok\nworkers = 3\n"
+
+
+def test_no_socket_is_opened_whatever_the_file_says(file: Path) -> None:
+    """Also of addresses that are not this machine's: the file may be meant for another."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        file.write_text(
+            f'bind = "203.0.113.9"\nport = {port}\npubsub = true\n'
+            '[cluster]\nsilk = "203.0.113.9:3444"\nsilk_join = "nowhere.invalid"\nadvertise = "nowhere.invalid:1"\n'
+            'register = true\nhealth_bind = "203.0.113.9"\n'
+        )
+        program = f"""
+import sys
+def hook(event, arguments):
+    assert not event.startswith("socket."), (event, arguments)
+sys.addaudithook(hook)
+sys.argv = ["skywalker", "check", {str(file)!r}]
+from skywalker.cli import main
+main()
+"""
+        ran = subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            env=environment(),
+            timeout=20 * time_factor(),
+            check=False,
+        )
+    assert (ran.returncode, ran.stdout) == (0, f"{file}: ok\n"), ran.stderr
+    assert os.listdir(file.parent) == [file.name]

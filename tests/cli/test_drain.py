@@ -1,0 +1,245 @@
+"""`skywalker drain` against real nodes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from skywalker.claim import claim_name, claimed
+from skywalker.cli import holders
+from skywalker.cli.drain import drain
+from skywalker.embedding import Node, embedded
+from skywalker.errors import SkywalkerError
+from tests.cli.running import end, run, started
+from tests.cli.terminal import on_terminal
+from tests.cli.told_admin import documents, told_admin
+from tests.helpers import eventually, time_factor
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def node_at(port: int, tmp_path: Path, **settings: object) -> Iterator[Node]:
+    with embedded(port=port, state_dir=str(tmp_path / "state"), **settings) as node:
+        yield node
+
+
+def no_admin() -> str:
+    return f"127.0.0.1:{free_port()}"
+
+
+def test_a_node_is_drained_and_waited_for(tmp_path: Path) -> None:
+    port = free_port()
+    with node_at(port, tmp_path, workers=2) as node:
+        ran = run("drain", "--port", str(port), "--admin", no_admin())
+        assert (ran.returncode, ran.stdout.decode()) == (0, f"127.0.0.1:{port} has ended\n")
+        assert ran.stderr == b""
+        assert node.stop() == 0, "systemd would start a node again that ends otherwise"
+        assert "SIGTERM" in node.log
+
+
+def test_calls_that_wait_get_their_time_and_are_told(tmp_path: Path) -> None:
+    port = free_port()
+    with node_at(port, tmp_path, drain_timeout_s=1.0) as node, node.connect() as client:
+        waiting = client.begin("recv", "jobs", timeout=5)
+        eventually(lambda: client.topic("jobs")["receivers"] == 1)
+        with started("drain", "--port", str(port), "--admin", no_admin()) as draining:
+            before = time.monotonic()
+            with pytest.raises(SkywalkerError):
+                waiting.result()
+            assert 0.5 < time.monotonic() - before < 15.0 * time_factor()
+            assert end(draining) == 0
+
+
+def test_with_no_wait_it_returns_before_the_node_has_ended(tmp_path: Path) -> None:
+    port = free_port()
+    with node_at(port, tmp_path, drain_timeout_s=60.0) as node, node.connect() as client:
+        client.begin("recv", "jobs", timeout=60)
+        eventually(lambda: client.topic("jobs")["receivers"] == 1)
+        ran = run("drain", "--port", str(port), "--no-wait", "--admin", no_admin())
+        assert (ran.returncode, ran.stdout) == (0, b"")
+        eventually(lambda: "draining" in node.log)
+        assert (Path("/proc") / str(node.pid)).exists()
+
+
+def test_a_node_that_drains_already_as_its_admin_server_tells_is_not_ended_at_once(tmp_path: Path) -> None:
+    port = free_port()
+    with (
+        told_admin() as admin,
+        node_at(port, tmp_path, drain_timeout_s=60.0) as node,
+        node.connect() as client,
+    ):
+        client.begin("recv", "jobs", timeout=60)
+        eventually(lambda: client.topic("jobs")["receivers"] == 1)
+        state = documents("127.0.0.1:1")["/api/state"]
+        state["node"] |= {"pid": node.pid, "draining": True}
+        admin.says["/api/state"] = state
+        for _ in range(3):
+            assert run("drain", "--port", str(port), "--no-wait", "--admin", admin.address).returncode == 0
+        assert "draining" not in node.log
+        state["node"]["draining"] = False
+        assert run("drain", "--port", str(port), "--no-wait", "--admin", admin.address).returncode == 0
+        eventually(lambda: "draining" in node.log)
+
+
+def test_an_admin_server_of_another_node_is_not_believed(tmp_path: Path) -> None:
+    port = free_port()
+    with told_admin() as admin, node_at(port, tmp_path):
+        state = documents("127.0.0.1:1")["/api/state"]
+        state["node"] |= {"draining": True}
+        admin.says["/api/state"] = state
+        assert run("drain", "--port", str(port), "--admin", admin.address).returncode == 0
+
+
+def test_a_hundred_drains_in_a_row_are_all_told_to_a_node_that_does_not_react() -> None:
+    # It holds the claim as a node does, and counts what it is told.
+    port = free_port()
+    program = f"""
+import signal, socket
+lock = socket.socket(socket.AF_UNIX)
+lock.bind({claim_name("127.0.0.1", port)!r})
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+print("here", flush=True)
+while True:
+    signal.sigwait([signal.SIGTERM])
+    print("told", flush=True)
+"""
+    admin = no_admin()
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as node:
+        try:
+            assert node.stdout is not None
+            assert node.stdout.readline() == b"here\n"
+            for _ in range(100):
+                arguments = ["--port", str(port), "--no-wait", "--admin", admin]
+                assert drain.main(arguments, standalone_mode=False) == 0
+                assert node.stdout.readline() == b"told\n"  # one at a time, or signals become one
+        finally:
+            node.kill()
+
+
+def test_where_no_node_is_the_status_is_4_and_those_that_are_here_are_named(tmp_path: Path) -> None:
+    port, other = free_port(), free_port()
+    ran = run("drain", "--port", str(port))
+    assert ran.returncode == 4
+    assert f"no node of this machine listens on port {port}" in ran.stderr.decode()
+    with node_at(other, tmp_path) as node:
+        ran = run("drain", "--port", str(port))
+        assert ran.returncode == 4
+        assert f"127.0.0.1:{other}" in ran.stderr.decode()
+        ran = run("drain", "--port", str(other), "--bind", "127.0.0.9")
+        assert ran.returncode == 4
+        assert "127.0.0.9" in ran.stderr.decode()
+        with node.connect() as client:
+            client.ping()
+
+
+def test_of_several_nodes_on_one_port_one_must_be_chosen(tmp_path: Path) -> None:
+    port = free_port()
+    with (
+        embedded(bind="127.0.0.1", port=port, state_dir=str(tmp_path / "1")) as first,
+        embedded(bind="127.0.0.2", port=port, state_dir=str(tmp_path / "2")) as second,
+    ):
+        ran = run("drain", "--port", str(port))
+        assert ran.returncode == 2
+        assert "--bind 127.0.0.1 or --bind 127.0.0.2" in ran.stderr.decode()
+        ran = run("drain", "--bind", "127.0.0.2", SKYWALKER_PORT=str(port), SKYWALKER_ADMIN_PORT="1")
+        assert ran.returncode == 0
+        assert second.stop() == 0
+        with first.connect() as client:
+            client.ping()
+
+
+def test_on_a_terminal_it_shows_for_whom_it_waits(tmp_path: Path) -> None:
+    port = free_port()
+    with told_admin() as admin, node_at(port, tmp_path, drain_timeout_s=60.0) as node, node.connect() as client:
+        client.begin("recv", "jobs", timeout=60)
+        eventually(lambda: client.topic("jobs")["receivers"] == 1)
+        state = documents("127.0.0.1:1")["/api/state"]
+        state["node"]["pid"] = node.pid
+        admin.says["/api/state"] = state
+        arguments = ["drain", "--port", str(port), "--admin", admin.address]
+        with on_terminal(*arguments, columns=120) as (screen, process):
+            screen.shows(f"draining 127.0.0.1:{port}, process {node.pid}, for 1 s, waiting there: 3 send".encode())
+            os.kill(node.pid, signal.SIGTERM)  # a second one ends it
+            assert f"127.0.0.1:{port} has ended".encode() in screen.read_to_the_end()
+            assert end(process) == 0
+
+
+def test_ctrl_c_leaves_the_node_draining(tmp_path: Path) -> None:
+    port = free_port()
+    with node_at(port, tmp_path, drain_timeout_s=60.0) as node, node.connect() as client:
+        client.begin("recv", "jobs", timeout=60)
+        eventually(lambda: client.topic("jobs")["receivers"] == 1)
+        with on_terminal("drain", "--port", str(port), "--admin", no_admin()) as (screen, process):
+            screen.shows(b"draining 127.0.0.1")
+            screen.press(b"\x03")
+            assert b"Traceback" not in screen.read_to_the_end()
+            assert end(process) == 130
+        assert (Path("/proc") / str(node.pid)).exists()
+
+
+def unix_table(*names: str) -> str:
+    head = "Num       RefCount Protocol Flags    Type St Inode Path\n"
+    rows = [f"00000000b34eba15: 00000002 00000000 00000000 0001 01 {70 + at} {name}\n" for at, name in enumerate(names)]
+    return head + "".join(rows)
+
+
+def fake_process(proc: Path, pid: int, parent: int, sockets: list[int], name: str = "skywalker") -> None:
+    (proc / str(pid) / "fd").mkdir(parents=True)
+    (proc / str(pid) / "comm").write_text(f"{name}\n")
+    (proc / str(pid) / "stat").write_text(f"{pid} (a) b) S {parent} 1 1\n")
+    for fd, inode in enumerate(sockets, 3):
+        (proc / str(pid) / "fd" / str(fd)).symlink_to(f"socket:[{inode}]")
+
+
+def test_claims_are_read_among_all_else_that_unix_sockets_are_named(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    names = ["", "/run/dbus", "@skywalker/", "@skywalker/x", "@skywalker/a b/1", "@skywalker/::/3443", "@skywalker/h/q"]
+    (tmp_path / "net" / "unix").write_text(unix_table(*names) + "cut off")
+    assert holders.claims(tmp_path) == {("a b", 1): 74, ("::", 3443): 75}
+
+
+@pytest.mark.parametrize("address", [("127.0.0.1", 3443), ("::", 1), ("a/b", 65535)])
+def test_a_claim_is_read_back_as_it_is_listed(address: tuple[str, int]) -> None:
+    name = claim_name(*address)
+    assert claimed(re.sub("^\0", "@", name)) == address
+
+
+def test_of_a_node_and_children_that_were_just_forked_the_node_is_the_holder(tmp_path: Path) -> None:
+    fake_process(tmp_path, 500, 1, [5, 70])
+    fake_process(tmp_path, 90, 500, [70])  # numbers begin anew some day
+    fake_process(tmp_path, 501, 500, [70, 71])
+    assert holders.holder(70, tmp_path) == 500
+    assert holders.holder(71, tmp_path) == 501
+    assert holders.holder(72, tmp_path) is None
+
+
+def test_the_admin_server_of_a_real_node_says_who_waits_and_that_it_drains(tmp_path: Path) -> None:
+    port = free_port()
+    with node_at(port, tmp_path, drain_timeout_s=60.0, admin=True) as node, node.connect() as client:
+        client.begin("recv", "jobs", timeout=60)
+        eventually(lambda: client.topic("jobs")["receivers"] == 1)
+        arguments = ["drain", "--port", str(port), "--admin", node.admin_address]
+        with on_terminal(*arguments, columns=160) as (screen, process):
+            screen.shows(b"waiting there: 0 send, 1 recv")
+            # It drains already: it is waited for by two, and not ended by the second.
+            with on_terminal(*arguments, columns=160) as (other, another):
+                other.shows(b"waiting there: 0 send, 1 recv")
+                client.close()
+                assert end(process) == end(another) == 0
+                screen.read_to_the_end()
+        assert node.stop() == 0

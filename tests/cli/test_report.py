@@ -1,0 +1,270 @@
+"""`skywalker report` against admin servers that say what they are told to."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from typing import Any
+
+import pytest
+
+from skywalker.cli import outcome
+from skywalker.cli.report import report
+from skywalker.cli.top import words
+from skywalker.cli.top.table import Column, Table
+from skywalker.embedding import embedded
+from tests.cli.running import run
+from tests.cli.told_admin import connection, documents, told_admin, topic
+from tests.helpers import eventually, time_factor
+
+
+def lines(*arguments: str, status: int = 0) -> list[str]:
+    ran = run("report", *arguments)
+    assert (ran.returncode, ran.stderr) == (status, b"")
+    return ran.stdout.decode().splitlines()
+
+
+def section(printed: list[str], name: str) -> list[str]:
+    """The lines of one table, without its title."""
+    start = next(at for at, line in enumerate(printed) if line.strip().split(":")[0] == name)
+    end = next((at for at in range(start, len(printed)) if not printed[at]), len(printed))
+    return [line.strip() for line in printed[start + 1 : end]]
+
+
+def test_it_prints_who_the_node_is_and_what_it_does() -> None:
+    with told_admin() as admin:
+        printed = "\n".join(lines(admin.address))
+    for part in (
+        "red at 127.0.0.1:3443, pid 4711, id id-red",
+        "0.1.0, compiled, steering",
+        "serving, 2 of 2 workers serve, up 3h 12m",
+        "51,240/s, of which 50,914/s met",
+        "p50 12 µs, p99 84 µs",
+        "3 send, 120 recv, 40 take, 8 subscription",
+    ):
+        assert part in printed
+    assert "\x1b" not in printed
+
+
+def test_it_has_every_table_with_what_stands_out_first() -> None:
+    with told_admin() as admin:
+        printed = lines(admin.address)
+    assert section(printed, "workers")[1].split()[:4] == ["0", "serving", "61%", "83.9"]
+    assert [line.split()[0] for line in section(printed, "topics")[1:]] == ["orders.2", "orders.1", "orders.0"]
+    assert section(printed, "connections")[1].startswith("10.0.0.7:41002  1       slow-reader")
+    assert "half-frame" in section(printed, "closed")[1]
+    counts = [line.split() for line in section(printed, "counts")]
+    assert ["calls", "send", "timed-out", "17"] in counts
+    assert not any(line[-1] == "0" for line in counts)
+    assert [line.split()[0] for line in section(printed, "processes")[1:3]] == ["agent", "supervisor"]
+
+
+def test_the_node_is_asked_for_no_more_than_is_printed() -> None:
+    with told_admin() as admin:
+        lines(admin.address)
+        assert ("/api/topics", {"order": "waiting", "limit": "20"}) in admin.asked
+        assert ("/api/connections", {"order": "unread", "limit": "20"}) in admin.asked
+        assert len(admin.asked) == 3
+
+
+def test_what_is_left_out_is_told() -> None:
+    with told_admin() as admin:
+        admin.says["/api/topics"] = {
+            "topics_in_all": 70_000,
+            "looked_at": 50_000,
+            "silent": [1],
+            "topics": [topic(number) for number in range(20)],
+        }
+        printed = "\n".join(lines(admin.address))
+    assert "topics: 20 of 70,000; 50,000 looked at; no answer from worker 1" in printed
+
+
+def test_json_is_a_line_for_each_node_with_all_that_it_tells() -> None:
+    with told_admin() as red, told_admin() as blue:
+        told = [json.loads(line) for line in lines(red.address, blue.address, "--json")]
+        assert [each["address"] for each in told] == [red.address, blue.address]
+        for each, admin in zip(told, (red, blue), strict=True):
+            assert each["status"] == "answered"
+            assert each["state"] == admin.says["/api/state"]
+            assert each["topics"] == admin.says["/api/topics"]
+            assert each["connections"] == admin.says["/api/connections"]
+
+
+def test_a_node_that_does_not_answer_is_told_and_the_others_are_printed() -> None:
+    with told_admin() as admin:
+        ran = run("report", "127.0.0.1:1", admin.address)
+        assert ran.returncode == 4
+        assert ran.stderr.decode().startswith("skywalker: nothing answers at 127.0.0.1:1: connection refused. ")
+        assert b"id-red" in ran.stdout
+        told = [json.loads(line) for line in run("report", "127.0.0.1:1", admin.address, "--json").stdout.splitlines()]
+        assert [(each["address"], each["status"]) for each in told] == [
+            ("127.0.0.1:1", "unreachable"),
+            (admin.address, "answered"),
+        ]
+
+
+def test_cluster_asks_every_member_at_the_same_port_on_its_own_host() -> None:
+    with told_admin() as first, told_admin("127.0.0.2", first.port) as second:
+        ring: dict[str, Any] = dict(first.says["/api/ring"])  # type: ignore[arg-type]
+        members = [
+            *ring["members"],
+            {"id": "id-blue", "name": "blue", "address": "127.0.0.2:3443", "share": 0.5, "workers": 2},
+        ]
+        first.says["/api/ring"] = ring | {"members": members}
+        second.says |= documents("127.0.0.2:3443", "blue")
+        told = [json.loads(line) for line in lines(first.address, "--cluster", "--json")]
+    assert [each["state"]["node"]["name"] for each in told] == ["red", "blue"]
+
+
+def test_the_server_is_asked_by_number_so_that_its_name_does_not_matter() -> None:
+    with told_admin() as admin:
+        lines(f"localhost:{admin.port}")
+        assert set(admin.hosts) == {admin.address}
+
+
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:1", "nonsense"])
+def test_no_proxy_is_used(proxy: str) -> None:
+    with told_admin() as admin:
+        assert run("report", admin.address, http_proxy=proxy, HTTP_PROXY=proxy, ALL_PROXY=proxy).returncode == 0
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[1]", b"{", b"[" * 100_000, b"null", b'{"topics": 5}'])
+@pytest.mark.parametrize("path", ["/api/state", "/api/topics", "/api/connections"])
+def test_what_is_no_admin_server_is_told_in_one_line(path: str, body: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+    with told_admin() as admin:
+        admin.says[path] = body
+        assert outcome.run(report, [admin.address], "report") == 4
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"skywalker: what answers at {admin.address} is ")
+
+
+@pytest.mark.parametrize("value", [[], {}, "text", None, {"a": {"b": []}}])
+def test_a_state_of_any_other_shape_is_no_traceback(value: object) -> None:
+    with told_admin() as admin:
+        whole: dict[str, Any] = admin.says["/api/state"]  # type: ignore[assignment]
+        for key in whole:
+            admin.says["/api/state"] = whole | {key: value}
+            assert outcome.run(report, [admin.address], "report") in (0, 4)
+
+
+def test_a_server_that_says_something_else_than_http_and_one_that_says_nothing_are_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def answer() -> None:
+            for words in (b"SSH-2.0-x\r\n", b""):
+                peer, _ = listener.accept()
+                with peer:
+                    peer.sendall(words)
+                    peer.shutdown(socket.SHUT_WR)
+                    peer.recv(4096)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        ran = run("report", f"127.0.0.1:{port}")
+        assert ran.returncode == 4
+        assert "does not speak HTTP" in ran.stderr.decode()
+        assert run("report", f"127.0.0.1:{port}").returncode == 4
+        thread.join(10 * time_factor())
+        # From here on nobody accepts.
+        ran = run("report", f"127.0.0.1:{port}")
+        assert ran.returncode == 4
+        assert "no answer in time" in ran.stderr.decode()
+
+
+def test_escapes_of_clients_do_not_reach_the_terminal() -> None:
+    with told_admin() as admin:
+        connections: dict[str, Any] = admin.says["/api/connections"]  # type: ignore[assignment]
+        connections["connections"] = [connection(1, name="\x1b]0;gotcha\x07" + 300 * "x")]
+        printed = "\n".join(lines(admin.address))
+    assert "\x1b" not in printed
+    assert "?]0;gotcha?xxx" in printed
+    assert 70 * "x" not in printed
+
+
+def test_a_wrong_address_is_wrong_usage() -> None:
+    ran = run("report", "127.0.0.1:99999")
+    assert ran.returncode == 2
+    assert "127.0.0.1:3480" in ran.stderr.decode(), "it says what one looks like"
+
+
+def test_the_usual_address_is_asked_unless_told_otherwise() -> None:
+    ran = run("report")
+    assert ran.returncode in (0, 4)
+    if ran.returncode:
+        assert "127.0.0.1:3480" in ran.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "-"),
+        (0, "0 µs"),
+        (0.00008, "80 µs"),
+        (0.0009994, "999 µs"),
+        (0.0009996, "1 ms"),
+        (0.0123, "12.3 ms"),
+        (0.99949, "999 ms"),
+        (0.9996, "1 s"),
+        (59.94, "59.9 s"),
+        (59.96, "1m 00s"),
+        (3599.6, "1h 00m"),
+        (11_540, "3h 12m"),
+        (86_400 * 3 + 4 * 3600, "3d 04h"),
+    ],
+)
+def test_times_are_short_and_have_their_unit(seconds: float | None, text: str) -> None:
+    assert words.span(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(None, "-"), (0, "0"), (0.25, "0.2"), (9.99, "10.0"), (4, "4"), (51_240.4, "51,240"), (12_345_678, "12.3M")],
+)
+def test_numbers_are_short(count: float | None, text: str) -> None:
+    assert words.number(count) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(None, "-"), (0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**20 * 1000, "1000 MiB")],
+)
+def test_sizes_are_short(count: float | None, text: str) -> None:
+    assert words.size(count) == text
+
+
+def test_bars_show_all_of_the_time_and_none_where_nothing_was() -> None:
+    assert words.spark([1, 2, 4, 8], 4) == "▂▃▄▇"
+    assert words.spark([0, 0], 2) == "▁▁"
+    assert words.spark([None, 1], 2) == " ▇"
+    assert words.spark([], 3) == "   "
+    assert words.spark([1, 2], 0) == ""
+    assert len(words.spark([1, 5], 7)) == 7
+    assert words.spark([*[0] * 100, 9, *[0] * 199], 30).count("▇") == 1, "a short peak is seen on few columns, too"
+
+
+def test_rows_are_sorted_by_value_with_the_unknown_last_and_filtered_by_what_is_seen() -> None:
+    table = Table((Column("name"), Column("times", words.span)), [("a", 2.0), ("b", None), ("C", 10.0)])
+    assert [row[0] for row in table.arranged(1, descending=False)] == ["a", "C", "b"]
+    assert [row[0] for row in table.arranged(1, descending=True)] == ["C", "a", "b"]
+    assert [row[0] for row in table.arranged(0, descending=False, wanted="c")] == ["C"]
+    assert [row[0] for row in table.arranged(0, descending=False, wanted="10 S")] == ["C"]
+
+
+def test_a_real_node_tells_all_that_is_printed() -> None:
+    with embedded(workers=2, admin=True) as node, node.connect() as client:
+        client.begin("recv", "lonely", timeout=60)
+
+        def told() -> dict[str, Any]:
+            answer: dict[str, Any] = json.loads(lines(node.admin_address, "--json")[0])
+            return answer if answer["topics"]["topics"] and answer["connections"]["connections"] else {}
+
+        documents = eventually(told, within=10.0)
+        assert documents["state"]["node"]["pid"] == node.pid
+        printed = lines(node.admin_address)
+        assert section(printed, "topics")[1].startswith("lonely ")
+        assert len(section(printed, "workers")) == 3
+        assert section(printed, "connections")[1].startswith("127.0.0.1:")
+        assert f"pid {node.pid}" in "\n".join(printed)
+        assert "Traceback" not in node.log

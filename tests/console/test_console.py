@@ -1,0 +1,362 @@
+"""The console in a real browser, at a node that says whatever a test wants it to."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Callable
+from typing import Literal
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.console.browser import Console, console
+from tests.console.fake_node import FakeNode, worker
+from tests.helpers import eventually
+from workers.admin import console as source
+
+NOTHING = "\u2013"
+HOSTILE = "<img src=x onerror=\"window.pwned='yes'\"><script>window.pwned='yes'</script>&amp;\u202e{{7*7}}"
+
+
+def rows(shown: Console, table: str) -> list[list[str]]:
+    """The texts of a table's rows, cell by cell."""
+    found = shown.page.locator(f"#{table} tbody tr:not(.empty)")
+    return [found.nth(at).locator("th, td").all_text_contents() for at in range(found.count())]
+
+
+def test_everything_that_the_node_says_is_shown(browser: Browser) -> None:
+    node = FakeNode(workers=2, members=3)
+    node.topic("orders", senders=1, receivers=7, takers=2, subscribers=4, since=41.5, rate=1234.5, worker=1)
+    node.client(name="billing", waiting=12, subscriptions=3, unread_bytes=1_500_000, choked=False)
+    node.close("half-frame", peer="10.9.8.7:65", text="the rest did not come")
+    node.state["restarts"]["signal"] = 3
+    with node.serving() as url, console(browser, url) as shown:
+        shown.sees("#headline", "All well")
+        shown.sees("#name", "red")
+        shown.sees("#facts", "address10.0.0.1:3443version0.8.0pid3999up4 d 15 hstateready")
+        shown.sees("#calls", "51.2 k")
+        shown.sees("#met", "50.9 k")
+        shown.sees("#p99", "410 µs")
+        shown.sees("#p50", "61 µs")
+        shown.sees("#waiting", "1,064")
+        shown.sees("#waiting-kinds", "send 18 · recv 966 · take 64 · subscr. 16")
+        shown.sees("#topics-note", "1 topic")
+        shown.sees("#connections-note", "1 connection")
+        shown.sees("#share", re.compile(r"\d+ %"))
+        assert [row[0] for row in rows(shown, "members")] == ["red", "green", "blue"]
+        assert [row[:5] for row in rows(shown, "workers")] == [
+            ["worker-0", "serves", "4000", "31 %", "12.7 k"],
+            ["worker-1", "serves", "4001", "38 %", "13.1 k"],
+            ["supervisor", "", "3999", "0.1 %", NOTHING],
+            ["agent", "", "4100", "1.2 %", NOTHING],
+        ]
+        assert rows(shown, "topics") == [["orders", "41 s", "1", "7", "2", "4", "1,235", "1"]]
+        assert rows(shown, "clients") == [
+            ["billing · 10.0.1.7:40000", "", "1.43 MiB", "12", "3", "1 h 1 min", "junction", "0"]
+        ]
+        assert [row[1:4] for row in rows(shown, "closed")] == [["half-frame", "10.9.8.7:65", "the rest did not come"]]
+        assert "signal3" in shown.texts("#counts")[0]
+
+
+def test_it_is_one_request_and_names_no_other_server() -> None:
+    body, policy = source.page()
+    text = body.decode()
+    assert re.findall(r"""(?:src|href)=["'](?!data:)([^"']*)""", text) == ["api/state", "metrics"]
+    assert set(re.findall(r"https?://[^'\"\s]*", text)) == {"http://www.w3.org/2000/svg"}
+    assert "unsafe" not in policy
+    assert "innerHTML" not in text
+
+
+def test_numbers_change_while_one_looks_and_nothing_moves(browser: Browser) -> None:
+    node = FakeNode(members=3)
+    for number in range(30):
+        node.topic(f"topic-{number}")
+    places = "() => [...document.querySelectorAll('.panel')].map(each => JSON.stringify(each.getBoundingClientRect()))"
+    with node.serving() as url, console(browser, url) as shown:
+        shown.sees("#topics-note", "30 topics")
+        shown.sees("#ring-version", re.compile("3 nodes"))
+        shown.page.evaluate("window.same = true")
+        before = shown.page.evaluate(places)
+        line = shown.page.locator("#calls-chart .one").get_attribute("d")
+        for calls, p99, waiting in ((7.0, 3.2e-6, 0), (123_456_789.0, 61.5, 9_876_543), (999.6, 0.0999, 12)):
+            node.state["rates"]["calls"] = calls
+            node.state["latency"]["hand_off"]["p99"] = p99
+            node.state["waiting"]["recv"] = waiting
+            for each in node.state["workers"]:
+                each.update(calls=calls / 4, beat_age=p99 / 100, rss=waiting * 1000, unread_bytes=waiting)
+            shown.sees("#calls", {7.0: "7", 123_456_789.0: "123 M", 999.6: "1,000"}[calls])
+            assert shown.page.evaluate(places) == before
+        assert shown.page.locator("#calls-chart .one").get_attribute("d") != line
+        assert shown.page.evaluate("window.same")
+
+
+def hangs(node: FakeNode) -> None:
+    node.state["workers"][2] = worker(2, beat_age=7.3)
+
+
+def drains(node: FakeNode) -> None:
+    node.state["node"].update(draining=True, ready=False)
+
+
+def lacks_a_worker(node: FakeNode) -> None:
+    node.state["workers"][3]["serving"] = False
+
+
+def chokes(node: FakeNode) -> None:
+    node.state["workers"][1].update(choked=3, unread_bytes=3 << 20)
+
+
+def restarted(node: FakeNode) -> None:
+    node.state["restarts"]["hung"] += 2
+
+
+def hit_a_limit(node: FakeNode) -> None:
+    node.state["limits_hit"]["max_connections"] += 40
+
+
+def is_not_ready(node: FakeNode) -> None:
+    node.state["node"]["ready"] = False
+
+
+@pytest.mark.parametrize(
+    ("trouble", "level", "headline", "detail"),
+    [
+        (hangs, "bad", "Worker 2 hangs", "has not turned for 7.3 s; pid 4002"),
+        (drains, "warn", "Draining", "1,048 calls still wait"),
+        (lacks_a_worker, "warn", "1 worker does not serve", "3 of 4"),
+        (chokes, "warn", "3 clients read too slowly", "3.00 MiB"),
+        (restarted, "warn", "2 restarts in the last 5 minutes", "hung 2"),
+        (hit_a_limit, "warn", "Limits were hit 40 times in the last 5 minutes", "max_connections 40"),
+        (is_not_ready, "warn", "Not ready", "not announced"),
+    ],
+)
+def test_what_is_wrong_is_the_first_that_one_reads(
+    browser: Browser, trouble: Callable[[FakeNode], None], level: str, headline: str, detail: str
+) -> None:
+    node = FakeNode()
+    with node.serving() as url, console(browser, url) as shown:
+        shown.sees("#headline", "All well")
+        trouble(node)
+        shown.sees("#headline", headline)
+        shown.sees("#troubles", re.compile(re.escape(detail)))
+        expect(shown.page.locator("#status")).to_have_attribute("data-level", level)
+        expect(shown.page).to_have_title("(1) red \u2013 skywalker")
+
+
+def test_the_worst_comes_first_and_all_is_told(browser: Browser) -> None:
+    node = FakeNode()
+    chokes(node)
+    hangs(node)
+    with node.serving() as url, console(browser, url) as shown:
+        shown.sees("#headline", "Worker 2 hangs, and 1 more")
+        assert "3 clients read too slowly" in shown.texts("#troubles")[0]
+        expect(shown.page.locator("#workers tr.bad th")).to_have_text("worker-2")
+        expect(shown.page.locator("#workers tr.warn th")).to_have_text("worker-1")
+
+
+def test_restarts_before_the_page_was_opened_are_told_from_the_history(browser: Browser) -> None:
+    node = FakeNode()
+    restarted(node)
+    node.history["restarts"] = [0] * 200 + [2] * 100
+    with node.serving() as url, console(browser, url) as shown:
+        shown.sees("#headline", "2 restarts in the last 5 minutes")
+
+
+def test_a_reload_is_no_trouble(browser: Browser) -> None:
+    node = FakeNode()
+    with node.serving() as url, console(browser, url) as shown:
+        node.state["restarts"]["reload"] += 4
+        shown.sees("#counts", re.compile("reload4"))
+        shown.sees("#headline", "All well")
+
+
+def test_it_says_that_the_node_is_gone_and_comes_back_by_itself(browser: Browser) -> None:
+    node = FakeNode()
+    with contextlib.ExitStack() as life:
+        url = life.enter_context(node.serving())
+        with console(browser, url) as shown:
+            shown.excused = True
+            shown.page.evaluate("window.same = true")
+            life.close()
+            shown.sees("#headline", "The node does not answer")
+            shown.sees("#troubles", re.compile(r"since \d\d:\d\d:\d\d"))
+            expect(shown.page).to_have_title("(!) skywalker")
+            node.state["rates"]["calls"] = 4321.0
+            life.enter_context(node.serving(port=urlsplit(url).port or 0))
+            shown.sees("#headline", "All well")
+            shown.sees("#calls", "4,321")
+            assert shown.page.evaluate("window.same"), "it was loaded anew"
+
+
+def test_a_node_that_takes_connections_and_says_nothing_counts_as_gone(browser: Browser) -> None:
+    node = FakeNode()
+    with node.serving() as url, console(browser, url) as shown:
+        node.silent = True
+        shown.sees("#headline", "The node does not answer")
+        node.silent = False
+        shown.sees("#headline", "All well")
+
+
+def test_what_others_named_is_text_wherever_it_is_shown(browser: Browser) -> None:
+    node = FakeNode(members=2)
+    node.topic(HOSTILE)
+    node.topic("__proto__")
+    node.client(name=HOSTILE, peer=HOSTILE, door=HOSTILE)
+    node.close(HOSTILE, peer=HOSTILE, text=HOSTILE)
+    node.ring["members"][1]["name"] = HOSTILE
+    node.state["node"]["name"] = node.state["node"]["version"] = HOSTILE
+    node.state["errors"][HOSTILE] = 1
+    with node.serving() as url, console(browser, url) as shown:
+        shown.sees("#topics-note", "2 topics")
+        assert [row[0] for row in rows(shown, "topics")] == [HOSTILE, "__proto__"]
+        assert rows(shown, "clients")[0][0] == f"{HOSTILE} · {HOSTILE}"
+        assert rows(shown, "closed")[0][1:4] == [HOSTILE] * 3
+        shown.sees("#name", HOSTILE)
+        eventually(lambda: HOSTILE in [row[0] for row in rows(shown, "members")])
+        assert HOSTILE in shown.texts("#counts")[0]
+        assert shown.page.locator("img").count() == 0
+        assert shown.page.evaluate("window.pwned") is None
+
+
+def test_it_fits_any_screen_with_names_of_any_length(browser: Browser) -> None:
+    node = FakeNode(members=8)
+    node.state["node"]["name"] = "n" * 300
+    for number in range(100):
+        node.topic(f"{number}/" + "a/very/long/name/" * 200, receivers=1_234_567 * number)
+        node.client(name="c" * 4000, unread_bytes=10**number)
+        node.close("slow-subscriber", text="t" * 4000)
+    hangs(node)
+    with node.serving() as url, console(browser, url) as shown:
+        shown.sees("#topics-note", "100 topics")
+        for width in (1280, 1920, 820, 390):
+            shown.page.set_viewport_size({"width": width, "height": 800})
+            assert shown.page.evaluate("document.documentElement.scrollWidth") == width
+            status = shown.page.locator("#status").bounding_box()
+            assert status is not None
+            assert status["y"] + status["height"] < 400, "what is wrong must be seen at once"
+
+
+def luminance(colour: tuple[int, int, int]) -> float:
+    """As WCAG has it."""
+    parts = [c / 255 / 12.92 if c / 255 <= 0.03928 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def contrast(a: tuple[int, int, int], b: tuple[int, int, int]) -> float:
+    lighter, darker = sorted((luminance(a), luminance(b)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def test_every_text_can_be_read_on_its_ground(browser: Browser) -> None:
+    grounds = ("ground", "panel", "good-ground", "warn-ground", "bad-ground")
+    pairs = [
+        *((text, ground, 4.5) for text in ("ink", "soft") for ground in grounds),
+        *((level, f"{level}-ground", 4.5) for level in ("good", "warn", "bad")),
+        ("faint", "panel", 3.0),  # nothing but zeros
+        ("accent", "panel", 4.5),
+        ("second", "panel", 3.0),  # a line
+    ]
+    with FakeNode().serving() as url, console(browser, url) as shown:
+        schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+        for scheme in schemes:
+            shown.page.emulate_media(color_scheme=scheme)
+            for text, ground, least in pairs:
+                a, b = shown.colours(text, ground)
+                assert contrast(a, b) >= least, f"{text} on {ground}, {scheme}"
+
+
+def test_light_and_dark_follow_the_system_until_told_otherwise(browser: Browser) -> None:
+    def is_dark() -> bool:
+        return luminance(shown.colours("ground")[0]) < 0.2
+
+    with FakeNode().serving() as url, console(browser, url, color_scheme="dark") as shown:
+        assert is_dark()
+        shown.page.emulate_media(color_scheme="light")
+        assert not is_dark()
+        button = shown.page.get_by_role("button", name=re.compile("auto|light|dark"))
+        button.click()
+        button.click()
+        assert is_dark()
+        shown.open()
+        assert is_dark(), "it is remembered"
+
+
+def test_a_hidden_page_asks_nothing_and_goes_on_when_seen(browser: Browser) -> None:
+    hide = """hidden => {
+        Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    node = FakeNode()
+    node.period_s = 0.05
+    with node.serving() as url, console(browser, url) as shown:
+        eventually(lambda: node.listeners == 1)
+        shown.page.evaluate(hide, True)
+        eventually(lambda: node.listeners == 0)
+        asked = len(node.paths)
+        until = time.monotonic() + 2.5  # longer than between two questions
+        while time.monotonic() < until:
+            shown.page.wait_for_timeout(100)
+            assert node.paths[asked:] == []
+            assert node.listeners == 0
+        node.state["rates"]["calls"] = 77.0
+        shown.page.evaluate(hide, False)
+        shown.sees("#calls", "77")
+        assert sum("/api/topics" in path for path in node.paths[asked:]) == 1
+
+
+def test_the_order_is_chosen_by_keys_and_remembered(browser: Browser) -> None:
+    node = FakeNode()
+    with node.serving() as url, console(browser, url) as shown:
+        shown.page.get_by_role("radio", name="wait longest").focus()
+        shown.page.keyboard.press("ArrowRight")
+        eventually(lambda: "/api/topics?order=rate&limit=100" in node.paths)
+        shown.page.get_by_role("radio", name="are oldest").check(force=True)
+        eventually(lambda: "/api/connections?order=age&limit=100" in node.paths)
+        node.paths.clear()
+        shown.open()
+        eventually(lambda: any("/api/topics" in path for path in node.paths))
+        assert not any("order=waiting" in path or "order=unread" in path for path in node.paths)
+
+
+def test_the_value_under_the_pointer_is_told(browser: Browser) -> None:
+    node = FakeNode()
+    with node.serving() as url, console(browser, url) as shown:
+        eventually(lambda: len(shown.page.locator("#calls-chart .one").get_attribute("d") or "") > 1000)
+        shown.page.locator("#calls-chart").hover()
+        expect(shown.page.locator("#calls-chart .note")).to_have_text(
+            re.compile(r"\d\d:\d\d:\d\d\s+\d\d\.\d k\s+\d\d\.\d k")
+        )
+        expect(shown.page.locator("#hand-off-chart .note")).to_have_text(re.compile("µs.*µs"))
+        shown.page.locator("h1").hover()
+        expect(shown.page.locator("#calls-chart .note")).to_be_hidden()
+
+
+def test_hours_of_events_leave_nothing_behind(browser: Browser) -> None:
+    node = FakeNode(members=3)
+    node.period_s = 0.03
+    with node.serving() as url, console(browser, url) as shown:
+        session = shown.page.context.new_cdp_session(shown.page)
+
+        def used() -> tuple[int, int]:
+            session.send("HeapProfiler.collectGarbage")
+            nodes = session.send("Memory.getDOMCounters")["nodes"]
+            return nodes, session.send("Runtime.getHeapUsage")["usedSize"]
+
+        def look(times: int) -> None:
+            for number in range(times):
+                node.topics["topics"] = [{**row, "topic": f"{number}-{at}"} for at, row in enumerate(some)]
+                shown.page.evaluate("document.getElementById('topics-order').dispatchEvent(new Event('change'))")
+                shown.page.wait_for_timeout(20)
+
+        node.topic("a")
+        some = node.topics["topics"] * 50
+        look(5)
+        nodes, heap = used()
+        look(25)
+        more_nodes, more_heap = used()
+        # Rows of before may wait to be forgotten: each time it is 50 of them, with some 20 nodes.
+        assert more_nodes <= nodes + 5_000
+        assert more_heap <= heap + 3_000_000

@@ -1,0 +1,168 @@
+"""The console of a real node: what it shows of known traffic, and what becomes of it when parts of the node end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import struct
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+from playwright.sync_api import Browser, expect
+
+import skywalker
+from bench.console_picture import HEIGHT, WIDTH, cluster, console_url, take
+from skywalker.embedding import Node
+from skywalker.errors import SkywalkerError
+from tests.console.browser import console
+from tests.console.test_console import HOSTILE, rows
+from tests.helpers import eventually, frozen
+
+
+@contextmanager
+def served(**settings: Any) -> Iterator[tuple[Node, str]]:
+    """Run a node with a console; yield it and the console's URL."""
+    with skywalker.embedded(admin=True, admin_port=0, name="red", **{"workers": 2, **settings}) as node:
+        url = console_url(node)
+
+        def answers() -> bool:
+            with suppress(OSError), urllib.request.urlopen(f"{url}ready", timeout=5) as answer:
+                return bool(answer.status == 200)
+            return False
+
+        eventually(answers, within=15)
+        yield node, url
+
+
+def state(url: str) -> Any:
+    with urllib.request.urlopen(f"{url}api/state", timeout=10) as answer:
+        return json.load(answer)
+
+
+@contextmanager
+def background(*tasks: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Run functions in threads until the block ends, which they are told by an event."""
+    over = threading.Event()
+    threads = [threading.Thread(target=task, args=(over,)) for task in tasks]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def waits_on(node: Node, topic: str, name: str) -> Callable[[threading.Event], None]:
+    """A client that waits on a topic until it is told that it is over."""
+
+    def wait(over: threading.Event) -> None:
+        with node.connect(name=name) as client:
+            while not over.is_set():
+                with suppress(SkywalkerError):
+                    client.recv(topic, timeout=3)
+
+    return wait
+
+
+def meets(node: Node) -> Callable[[threading.Event], None]:
+    """A pair of clients that meet as often as they can."""
+
+    def receive(over: threading.Event) -> None:
+        with node.connect() as receiver:
+            while not over.is_set():
+                with suppress(SkywalkerError):
+                    receiver.recv("busy", timeout=0.5)
+
+    def meet(over: threading.Event) -> None:
+        with background(lambda done: receive(over)), node.connect() as sender:
+            while not over.is_set():
+                with suppress(SkywalkerError):
+                    sender.send("busy", 1, timeout=0.5)
+
+    return meet
+
+
+def test_traffic_that_is_known_is_shown_as_it_was(browser: Browser) -> None:
+    with served() as (node, url), node.connect() as sender, node.connect() as receiver:
+        for number in range(20):
+            taking = threading.Thread(target=receiver.recv, args=("done",), kwargs={"timeout": 10})
+            taking.start()
+            assert sender.send("done", number, timeout=10)
+            taking.join()
+        waiting = [waits_on(node, "orders", f"printer-{number}") for number in range(3)]
+        with background(*waiting), console(browser, url) as shown:
+            shown.sees("#waiting", "3")
+            shown.sees("#connections", "5")
+            shown.sees("#headline", "All well")
+            eventually(lambda: [row[0] for row in rows(shown, "topics")] == ["orders"], within=10)
+            topic = rows(shown, "topics")[0]
+            assert topic[2:6] == ["0", "3", "0", "0"]
+            assert re.fullmatch(r"[\d.]+ (s|ms|µs)", topic[1])
+            names = {row[0].partition(" ")[0] for row in rows(shown, "clients")}
+            assert {"printer-0", "printer-1", "printer-2"} <= names
+            for method in ("send", "recv"):
+                cells = next(row for row in rows(shown, "outcomes") if row[0] == method)
+                assert int(cells[1]) + int(cells[2]) == 20, cells
+            assert [row[0] for row in rows(shown, "workers")] == ["worker-0", "worker-1", "supervisor", "agent"]
+            shown.sees("#members", re.compile("red"))
+
+
+def test_numbers_move_within_seconds_under_load(browser: Browser) -> None:
+    with served() as (node, url), console(browser, url) as shown:
+        shown.sees("#calls", "0")
+        shown.page.evaluate("window.same = true")
+        with background(meets(node)):
+            for _ in range(3):
+                before = shown.texts("#calls")[0]
+                expect(shown.page.locator("#calls")).not_to_have_text(before, timeout=3000)
+            shown.sees("#p50", re.compile("µs|ms"))
+            eventually(lambda: any(row[4] not in ("0", "\u2013") for row in rows(shown, "workers")))
+        assert shown.page.evaluate("window.same")
+
+
+def test_it_comes_back_when_the_agent_was_killed(browser: Browser) -> None:
+    with served() as (_, url), console(browser, url) as shown:
+        shown.excused = True
+        shown.sees("#headline", "All well")
+        agent = next(each["pid"] for each in state(url)["processes"] if each["name"] == "agent")
+        os.kill(agent, signal.SIGKILL)
+        shown.sees("#headline", "1 restart in the last 5 minutes")
+        shown.sees("#troubles", re.compile("agent 1"))
+        expect(shown.page.locator("#workers")).not_to_contain_text(str(agent))
+
+
+def test_a_worker_that_hangs_stands_out_and_one_that_goes_on_does_not(browser: Browser) -> None:
+    with served(watchdog_s=60) as (node, url), console(browser, url) as shown:
+        with frozen(psutil.Process(node.worker_pids()[0])):
+            shown.sees("#headline", re.compile(r"^Worker \d hangs"))
+            expect(shown.page.locator("#workers tr.bad")).to_have_count(1)
+        shown.sees("#headline", "All well")
+        expect(shown.page.locator("#workers tr.bad")).to_have_count(0)
+
+
+def test_names_of_real_clients_are_text(browser: Browser) -> None:
+    with served(workers=1) as (node, url), background(waits_on(node, HOSTILE, HOSTILE)), console(browser, url) as shown:
+        eventually(lambda: any("onerror" in row[0] for row in rows(shown, "topics")), within=10)
+        eventually(lambda: any("onerror" in row[0] for row in rows(shown, "clients")), within=10)
+        assert shown.page.locator("img").count() == 0
+        assert shown.page.evaluate("window.pwned") is None
+
+
+def test_the_readmes_pictures_are_of_three_nodes(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "console.png"
+    with cluster() as nodes:
+        eventually(lambda: state(console_url(nodes[0]))["ring"]["nodes"] == 3, within=15)
+        take(browser, console_url(nodes[0]), {"light": file})
+    png = file.read_bytes()
+    assert png.startswith(b"\x89PNG")
+    assert struct.unpack(">II", png[16:24]) == (2 * WIDTH, 2 * HEIGHT)
+    assert len(png) < 400_000

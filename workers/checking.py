@@ -1,0 +1,43 @@
+"""`skywalker check`: whether `skywalker serve` would take a config file. It is an entry point, as `serve` is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from skywalker import config
+from skywalker.config import SETTINGS
+from skywalker.errors import ConfigError
+
+_SECRET: Final = ("consul_token",)
+
+
+@click.command(short_help="Test a config file")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("-v", "--verbose", is_flag=True, help="print the settings that differ from their defaults")
+def check(file: Path, verbose: bool) -> int:
+    """Test whether a node could run with the config FILE. Nothing is started, opened or asked.
+
+    Flags and variables, which outdo a file, are not looked at. Exit status: 0 it is good, 2 it is not.
+    """
+    # Only now: help reads this file too.
+    from workers import cluster, exits
+
+    try:
+        settings = config.load(file=file)
+        cluster.check_settings(settings.cluster)
+        settings.journal_settings  # noqa: B018  # it is made of several, and may be wrong
+    except ConfigError as error:
+        told = str(error)
+        raise ConfigError(told if told.startswith(f"{file}: ") else f"{file}: {told}") from error
+    click.echo(f"{file}: ok")
+    if verbose:
+        default = config.Config()
+        for setting in SETTINGS:
+            value = setting.of(settings)
+            if value != setting.of(default):
+                told = "(not shown)" if setting.key in _SECRET else setting.shown(value)
+                click.echo(f"{setting.path} = {told}")
+    return exits.OK

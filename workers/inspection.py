@@ -1,0 +1,155 @@
+"""What a worker tells the agent of what it holds: the topics on which somebody waits, and its connections.
+
+    question   {"what": "topics", "order": "waiting" or "rate", "limit": n}
+               {"what": "connections", "order": "unread", "waiting" or "age", "limit": n}
+    answer     a packet that says nothing, with a file in memory that holds JSON; {} if there is none
+
+However much a worker holds, it looks at so little of it that its clients hardly notice. Topics are told as bytes,
+each a character of Latin-1: what they mean is for the agent to find out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import json
+import os
+import socket
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from skywalker.journal import record
+from workers.session import Session
+
+if TYPE_CHECKING:
+    from skywalker.junction import Junction
+    from workers.router import Router
+
+MAX_LOOKED_AT: Final = 20_000
+"""Topics, or connections, that are looked at for one answer: it takes some milliseconds."""
+
+_PACKET: Final = 4096
+
+
+class Inspection:
+    """One end of a socket to the agent; the agent's end ends it."""
+
+    def __init__(self, sock: socket.socket, router: Router) -> None:
+        sock.setblocking(False)
+        self._socket = sock
+        self._router = router
+
+    def open(self) -> None:
+        """Answer from now on."""
+        self._router.loop.add(self._socket.fileno(), self)
+
+    def ready(self, events: int) -> None:
+        """Answer one question."""
+        try:
+            data = self._socket.recv(_PACKET)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._router.loop.remove(self._socket.fileno())
+            self._socket.close()
+            return
+        question = json.loads(data)
+        look = _topics if question["what"] == "topics" else _connections
+        try:
+            answer = look(self._router, question["order"], question["limit"])
+        except Exception:
+            # A mistake of ours costs who asks an answer, not everybody on this worker.
+            self._router.log.error("bug", trace=traceback.format_exc())
+            answer = {}
+        self._answer(answer)
+
+    def _answer(self, answer: dict[str, Any]) -> None:
+        with open(os.memfd_create("skywalker-inspection"), "wb", buffering=0) as file:
+            file.write(json.dumps(answer).encode())
+            with contextlib.suppress(OSError):  # the agent is dead, which is about to be read, too
+                socket.send_fds(self._socket, [b"answer"], [file.fileno()])
+
+
+def _topics(router: Router, order: str, limit: int) -> dict[str, Any]:
+    junction = router.junction
+    rates = router.tally.lately.rates()
+    if order == "rate":
+        chosen: Iterable[bytes] = islice(rates, limit)
+        looked_at = len(rates)
+    else:
+        found = list(_waiting(junction))
+        looked_at = len(found)
+        chosen = dict.fromkeys(topic for _, topic in heapq.nsmallest(limit, found))
+    rows = []
+    for topic in chosen:
+        census = junction.census(topic)
+        rows.append(
+            {
+                "topic": topic.decode("latin-1"),
+                "senders": census.senders,
+                "receivers": census.receivers,
+                "takers": sum(census.takers.values()),
+                "subscribers": census.subscribers,
+                "since": None if census.oldest is None else max(0.0, router.turn.now - census.oldest),
+            }
+        )
+    busiest = {topic.decode("latin-1"): rate for topic, rate in islice(rates.items(), limit)}
+    return {"topics_in_all": len(junction), "looked_at": looked_at, "topics": rows, "rates": busiest}
+
+
+def _waiting(junction: Junction) -> Iterator[tuple[float, bytes]]:
+    """Yield since when the first waits in each of some lines, and on which topic."""
+    # A line that was begun long ago comes first in each of these, so that the oldest calls are among the first lines.
+    kinds: list[Mapping[bytes, Any]] = [junction._senders, junction._receivers, junction._takers]
+    room = MAX_LOOKED_AT
+    for left, lines in zip((3, 2, 1), sorted(kinds, key=len), strict=True):
+        few = islice(lines.items(), room // left)
+        if lines is junction._takers:
+            found = [(min(line.first.since for line in groups.values()), topic) for topic, groups in few]
+        else:
+            found = [(line.first.since, topic) for topic, line in few]
+        room -= len(found)
+        yield from found
+
+
+def _connections(router: Router, order: str, limit: int) -> dict[str, Any]:
+    chosen: Iterable[Any]
+    if order == "waiting":
+        some = [*islice(router.connections, MAX_LOOKED_AT)]
+        looked_at = len(some)
+        waiting = {connection: len(connection.waiting()) for connection in some}
+        chosen = heapq.nlargest(limit, some, key=waiting.__getitem__)
+    else:
+        # They are in the order in which they came; and who is choked is known.
+        choked = router.choked if order == "unread" else {}
+        slow = heapq.nlargest(limit, choked, key=lambda connection: connection.unread)
+        looked_at = len(choked)
+        chosen = islice(dict.fromkeys((*slow, *islice(router.connections, limit))), limit)
+    now = router.turn.now
+    rows = [
+        {
+            "peer": connection.peer.partition(" ")[0],
+            "name": connection.name if isinstance(connection, Session) else "",
+            "door": record.DOORS[connection.door],
+            "age": max(0.0, now - connection.opened_at),
+            "waiting": len(connection.waiting()),
+            "subscriptions": connection.subscriptions,
+            "unread_bytes": connection.unread,
+            "choked": connection in router.choked,
+        }
+        for connection in chosen
+    ]
+    closed = [
+        {"time": at, "peer": peer, "reason": reason, "text": text}
+        for at, peer, reason, text in reversed(router.tally.lately.closed)
+    ]
+    return {
+        "connections_in_all": len(router.connections),
+        "looked_at": max(looked_at, len(rows)),
+        "connections": rows,
+        "closed": closed,
+    }
