@@ -27,7 +27,7 @@ cdef class Outlet(Caller):
     cdef object _alarm
 
     @cython.locals(sent=Py_ssize_t)
-    cdef _send(self, bytes data)
+    cdef Py_ssize_t _send(self, bytes data) except -2
     cdef _roomy(self)
     cdef _drain(self)
     cdef _wait(self)
@@ -38,5 +38,5 @@ cdef class Outlet(Caller):
     cpdef push_delivery(self, delivery)
     cdef _see_that_it_is_read(self)
     cpdef attend(self)
-    @cython.locals(out=list, values=list, listener=ClientCall)
+    @cython.locals(out=list, values=list, listener=ClientCall, sent=Py_ssize_t)
     cpdef flush(self)

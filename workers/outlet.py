@@ -162,7 +162,7 @@ class Outlet(Caller):
             return
         out, values = self._out, self._values
         sent = self._send(out[0] if len(out) == 1 else b"".join(out))
-        if sent is None:
+        if sent < 0:
             return
         complete = sent == self._out_bytes
         self._out, self._values, self._out_bytes = [], [], 0
@@ -175,15 +175,15 @@ class Outlet(Caller):
         else:
             self._choke(out, values, sent)
 
-    def _send(self, data: bytes) -> int | None:
-        """Return how many bytes the kernel took; None if that closed the connection."""
+    def _send(self, data: bytes) -> int:
+        """Return how many bytes the kernel took; -1 if that closed the connection."""
         try:
             sent = self._write(data)
         except BlockingIOError:
             return 0
         except OSError as error:
             self.close(Close.BROKEN, f"cannot write: {error.strerror}")
-            return None
+            return -1
         self.tally.cells[SENT + self.door] += sent
         return sent
 
@@ -213,7 +213,7 @@ class Outlet(Caller):
             self.router.junction.lost(listener.decided())
             listener.taken_back()
         sent = self._send(backlog.batch())
-        if sent is not None:
+        if sent >= 0:
             self._written(backlog, sent)
 
     def _written(self, backlog: Backlog, sent: int) -> None:
