@@ -41,6 +41,8 @@ NEXT: Final[Mapping[tuple[State, Event], State]] = {
     (State.DRAINING, Event.IDLE): State.IDLE,
     (State.DRAINING, Event.STOP): State.STOPPING,
     (State.DRAINING, Event.EXIT): State.GONE,
+    # One that is forked into a node that drains may hold nothing before it is done with its start.
+    (State.IDLE, Event.READY): State.IDLE,
     (State.IDLE, Event.STOP): State.STOPPING,
     (State.IDLE, Event.EXIT): State.GONE,
     (State.STOPPING, Event.READY): State.STOPPING,
