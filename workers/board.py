@@ -24,6 +24,8 @@ from workers.figures import (
     NODE_CELLS,
     PID,
     SLOT,
+    STATE,
+    STATES,
     WORKER_CELLS,
     WORKER_FIGURES,
     Kind,
@@ -73,7 +75,7 @@ class Board:
         for number in range(self._live):
             cells = self.part(number)
             if not cells[PID]:
-                cells[SLOT], cells[PID], cells[BEAT] = slot, -1, 0  # until it has one
+                cells[SLOT], cells[PID] = slot, -1  # until it has one
                 return number
         raise AssertionError("a slot has two workers at most")
 
@@ -105,7 +107,8 @@ class Live:
 
     slot: int
     pid: int  # -1 until it is known
-    beat: float  # when its loop turned last, in s of the monotonic clock; 0 until it serves
+    state: str  # of figures.STATES
+    beat: float  # when its loop turned last, in s of the monotonic clock; 0 until it does
     cells: Sequence[int]
 
 
@@ -127,7 +130,7 @@ class Reading:
         for number in range(self._live):
             cells = self._part(self.slots + number)
             if cells[PID]:
-                yield Live(cells[SLOT], cells[PID], cells[BEAT] / 1e6, cells)
+                yield Live(cells[SLOT], cells[PID], STATES[cells[STATE]], cells[BEAT] / 1e6, cells)
 
     def slot(self, slot: int) -> Sequence[int]:
         """Return the cells of a slot: counters of all workers it ever had, gauges of those that run."""
@@ -139,7 +142,5 @@ class Reading:
 
     def total(self) -> Sequence[int]:
         """Return the cells of all slots, added up."""
-        cells = array("q", bytes(CELL * _PART))
-        for slot in range(self.slots):
-            cells = array("q", map(int.__add__, cells, self.slot(slot)))
-        return cells
+        parts = [self._part(slot) for slot in range(self.slots)]
+        return array("q", map(sum, zip(*parts, *(worker.cells for worker in self.live()), strict=True)))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import socket
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Final, Protocol, get_args
 
 ASKS_ONLY: Final = -1
@@ -40,8 +40,8 @@ class Replaced:
 class Drain:
     """Accept nothing new, and say Idle when no call of a client waits any more."""
 
-    outlived: bool = False
-    """By the listeners: leave those in the queue who wait there."""
+    outlived: list[str] = field(default_factory=list)
+    """By the listeners of these doors: leave those in the queue who wait there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,8 @@ class Channel:
         try:
             data, fds, _, _ = socket.recv_fds(self._socket, _MAX_BYTES, 1)
         except ConnectionResetError:
-            return None
+            # The other end died with words of ours unread. Its own are still here, and after them its end.
+            return self.receive()
         if not data:
             return None
         name, fields = json.loads(data)

@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 
 from workers import birth, control, exits, figures, sockets
 from workers.board import Board
-from workers.lifecycle import Event, State
+from workers.lifecycle import Event, State, after
 from workers.log import Log
 from workers.signals import Signals
 from workers.slot import Process, Slot
@@ -26,8 +26,6 @@ ABORTED_S: Final = 1.0
 
 FORK_RETRY_S: Final = 1.0
 """Seconds until the next try to fork, when there were no descriptors or no processes left."""
-
-_CAUSE: Final = {cause: figures.RESTARTED.at + number for number, cause in enumerate(figures.RESTARTS)}
 
 
 class BootError(Exception):
@@ -61,7 +59,6 @@ class Crew:
         self._selector = selector
         self._log = log
         self._snapshot: BinaryIO | None = None  # of the ring
-        self._drain_s = 0.0  # that a worker gets which is replaced
 
     def processes(self) -> Iterator[Process]:
         """Yield all that live."""
@@ -125,12 +122,12 @@ class Crew:
 
         Nothing changes before it is ready. Returns False if the machine has no room for it.
         """
-        self._drain_s = drain_s
         try:
             slot.successor = self._fork(slot)
         except OSError as error:
             self._log.error("cannot-fork", worker=slot.number, reason=error.strerror)
             return False
+        slot.successor.drain_s = drain_s
         return True
 
     def _fork(self, slot: Slot) -> Process:
@@ -186,7 +183,14 @@ class Crew:
             self._log.error("worker-deaf", worker=process.slot.number, pid=process.pid)
             os.kill(process.pid, signal.SIGKILL)
         if event is not None:
-            process.happened(event)
+            self._happened(process, event)
+
+    def _happened(self, process: Process, event: Event) -> None:
+        """Have it change the state of a process as the table says, for all to see."""
+        process.state = after(process.state, event)
+        self._board.part(process.part)[figures.STATE] = figures.STATES.index(process.state.value)
+        serve = sum(each.state is State.SERVING for each in self.processes())
+        self._board.node[figures.SERVING.at] = serve
 
     def follow(self, snapshot: BinaryIO) -> None:
         """Tell all of the ring, and those yet to come, for which the file must stay open."""
@@ -209,12 +213,12 @@ class Crew:
         message, _ = received
         match message:
             case control.Ready():
-                process.happened(Event.READY)
+                self._happened(process, Event.READY)
                 if process is process.slot.successor and process.state is not State.STOPPING:
                     self._succeed(process.slot)
                 self.served = self.served or self.is_serving
             case control.Idle():
-                process.happened(Event.IDLE)
+                self._happened(process, Event.IDLE)
                 if self._is_outgoing(process):
                     self._stop_one(process)
         self._heard(process, message)
@@ -225,8 +229,8 @@ class Crew:
         assert slot.worker is not None, "it said so"
         if before is not None:
             slot.outgoing = before
-            before.stop_at = time.monotonic() + self._drain_s
-            self._board.node[_CAUSE["reload"]] += 1
+            before.stop_at = time.monotonic() + slot.worker.drain_s
+            self._board.node[figures.RESTARTED.cell("reload")] += 1
             self.tell(before, control.Replaced(), Event.DRAIN)
         self._link(slot.worker)
 
@@ -245,7 +249,7 @@ class Crew:
     def _bury(self, process: Process, status: int) -> None:
         expected = process.state is State.STOPPING
         slot = process.slot
-        process.happened(Event.EXIT)
+        self._happened(process, Event.EXIT)
         with contextlib.suppress(KeyError):  # its end may have been read already
             self._selector.unregister(process.channel)
         process.channel.close()
@@ -256,15 +260,16 @@ class Crew:
         how = exits.how(status)
         if not self.served and not self.draining:
             raise BootError(f"worker {slot.number} ended with {how} before it served")
-        cause = "hung" if process.is_hung else "signal" if status < 0 else "status" if status else "ended"
-        self._board.node[_CAUSE[cause]] += 1
         now = time.monotonic()
         delay: float | None = None
-        if slot.worker is slot.successor is None and slot.restart_at is None:
+        has_heir = slot.successor is not None and slot.successor.state is not State.STOPPING
+        if slot.worker is None and not has_heir and slot.restart_at is None:
             healthy = status == exits.OK or now - process.started_at >= exits.LONG_LIFE_S
             slot.deaths = 1 if healthy else slot.deaths + 1
             delay = exits.restart_delay(slot.deaths)
             slot.restart_at = now + delay
+            cause = "hung" if process.is_hung else "signal" if status < 0 else "status" if status else "ended"
+            self._board.node[figures.RESTARTED.cell(cause)] += 1
         write = self._log.info if status == exits.OK else self._log.error
         write("worker-ended", worker=slot.number, pid=process.pid, how=how, restart_s=delay)
 
@@ -278,10 +283,10 @@ class Crew:
 
     # The end.
 
-    def drain(self, outlived: bool) -> None:
+    def drain(self, outlived: list[str]) -> None:
         """Have all accept nothing new, and say when none of their clients' calls waits any more.
 
-        Who has connected already is let in, unless the node is `outlived` by its listeners: then the next one does.
+        Who has connected already is let in, except at doors whose listeners outlive the node: the next one does.
         """
         self.draining = True
         for slot in self.slots:
@@ -309,7 +314,8 @@ class Crew:
     def _stop_one(self, process: Process) -> None:
         process.stop_at = None
         if process.state is not State.STOPPING:
-            process.kill_at = time.monotonic() + KILL_AFTER_S
+            kill_at = time.monotonic() + KILL_AFTER_S
+            process.kill_at = min(kill_at, process.kill_at or kill_at)
             self.tell(process, control.Stop(), Event.STOP)
 
     def kill_all(self) -> None:

@@ -17,6 +17,7 @@ from skywalker import errors
 from skywalker.journal.record import DOORS, METHODS, OUTCOMES, ROUTES
 from skywalker.limits import Limits
 from workers.closes import Close
+from workers.lifecycle import State
 
 BUCKETS: Final = 38
 """Cells of a histogram before its sum: bucket k counts times below 2**k µs, and not below half of that. The last one,
@@ -53,6 +54,13 @@ class Figure:
         """The first cell after it."""
         return self.at + self.width * math.prod(len(values) for _, values in self.labels)
 
+    def cell(self, *values: str) -> int:
+        """Return the first cell of one combination of its labels' values."""
+        number = 0
+        for (_, all_values), value in zip(self.labels, values, strict=True):
+            number = number * len(all_values) + all_values.index(value)
+        return self.at + number * self.width
+
     def rows(self, cells: Sequence[int]) -> Iterator[tuple[tuple[str, ...], Sequence[int]]]:
         """Yield the values of the labels and the cells of each combination, but for those of `unknown`."""
         combinations = product(*(values for _, values in self.labels))
@@ -79,6 +87,10 @@ RESTARTS: Final = ("ended", "status", "signal", "hung", "reload")
 turn; its node was reloaded."""
 
 
+STATES: Final = tuple(state.value for state in State)
+"""Where a worker may be in its life."""
+
+
 class _Table:
     """Gives each figure the cells after those of the one before."""
 
@@ -97,9 +109,12 @@ class _Table:
 SLOT: Final = 0
 PID: Final = 1
 BEAT: Final = 2
-"""When its loop turned last, in µs of the monotonic clock; 0 until it serves."""
+"""When its loop turned last, in µs of the monotonic clock; 0 until it does."""
 
-_worker: Final = _Table(3)
+STATE: Final = 3
+"""Where it is in its life, as its supervisor sees it: the place of that in STATES."""
+
+_worker: Final = _Table(4)
 _add = _worker.add
 
 CALLS: Final = _add("calls", Kind.COUNTER, "Calls answered", method=METHODS, outcome=OUTCOMES)
@@ -138,7 +153,7 @@ STARTED: Final = _add("started", Kind.GAUGE, "When the node was started, in Unix
 SERVING: Final = _add("workers_serving", Kind.GAUGE, "Workers that serve")
 RESTARTED: Final = _add("worker_restarts", Kind.COUNTER, "Workers that were replaced", cause=RESTARTS)
 AGENT_RESTARTED: Final = _add("agent_restarts", Kind.COUNTER, "Agents that were replaced")
-RELOADED: Final = _add("reloads", Kind.COUNTER, "Reloads that were asked for", result=("done", "refused"))
+RELOADED: Final = _add("reloads", Kind.COUNTER, "Reloads that were asked for", result=("done", "refused", "failed"))
 
 NODE_FIGURES: Final = tuple(_node.figures)
 NODE_CELLS: Final = _node.end

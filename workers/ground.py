@@ -35,7 +35,7 @@ class Ground:
         Raises AddressError or StateError where something cannot be had.
         """
         inherited = inherited or {}
-        self.outlived = bool(inherited)  # by listeners, so that who wants in just has to wait for the next node
+        self.outlived = list(inherited)  # by the listeners of these doors: who wants in just waits for the next node
         self._state: StateDirectory | None = None
         self._locks: list[socket.socket] = []
         self._admin: socket.socket | None = None

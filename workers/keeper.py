@@ -36,11 +36,13 @@ class Keeper:
         self._started_at = 0.0
         self._deaths = 0  # in a row
         self._draining = False
+        self._wanted = True
         self._renewed_pid = 0  # the last agent that was ended for another
         self._lossy_pid = 0  # the last agent that had no room for a hint
         self.snapshot: BinaryIO | None = None  # the latest
         self.pid = 0
         self.restart_at: float | None = None
+        self.lost = 0  # agents that ended by themselves
         self.left = False  # the node is announced nowhere any more
 
     def start(self) -> None:
@@ -75,9 +77,11 @@ class Keeper:
         self.left = not self.pid
         self.tell(control.Drain())
 
-    def renew(self) -> None:
-        """Have another agent, with the settings as they are now, in place of this one."""
+    def renew(self, *, wanted: bool) -> None:
+        """Have another agent, with the settings as they are now, in place of this one; none if none is wanted."""
         self._renewed_pid = self.pid
+        self._wanted = wanted
+        self.restart_at = time.monotonic() if wanted and not self.pid else None
         self.kill()
 
     def kill(self) -> None:
@@ -120,8 +124,9 @@ class Keeper:
             self.left = True
             return
         if pid == self._renewed_pid:
-            self.restart_at = time.monotonic()
+            self.restart_at = time.monotonic() if self._wanted else None
             return
+        self.lost += 1
         self._put_off()
         self._log.error("agent-ended", pid=pid, how=exits.how(os.waitstatus_to_exitcode(status)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from workers.crew import Crew
+from workers.lifecycle import State
 from workers.slot import Process, Slot
 
 
@@ -29,9 +30,13 @@ class Rollout:
         return True
 
     def _is_done(self) -> bool:
-        """Whether in this place there is one worker again, old or new."""
+        """Whether in this place there is one worker again, old or new, and serves."""
         slot = self._slot
-        return slot is None or (slot.worker is not None and slot.successor is None and slot.outgoing is None)
+        if slot is None:
+            return True
+        worker = slot.worker
+        serves = worker is not None and worker.state is State.SERVING
+        return serves and slot.successor is None and slot.outgoing is None
 
     def _begin(self, slot: Slot) -> None:
         self._slot, self._before = slot, slot.worker

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from workers import control
-from workers.lifecycle import Event, State, after
+from workers.lifecycle import State
 
 
 class Slot:
@@ -54,8 +54,5 @@ class Process:
     state: State = State.STARTING
     stop_at: float | None = None  # when it is told to end, if it is being replaced
     kill_at: float | None = None  # when it is killed, if it has not ended by then
+    drain_s: float = 0.0  # that the one before it gets, if it succeeds one
     is_hung: bool = False
-
-    def happened(self, event: Event) -> None:
-        """Change the state as the table says."""
-        self.state = after(self.state, event)

@@ -52,7 +52,7 @@ class Supervisor:
 
     def __init__(self, config: Config, parent_fd: int = -1, read_again: Callable[[], Config] | None = None) -> None:
         """`read_again` returns the settings as they are now; it raises a SkywalkerError if they are wrong."""
-        self._config = config
+        self._config = self._before = config  # the latter is gone back to if a reload fails
         self._read_again = read_again
         self._parent_fd = parent_fd
         self._parent: socket.socket | None = None  # the program that started this node, if it wants to know of it
@@ -60,7 +60,6 @@ class Supervisor:
         self._signals = Signals(
             [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD], ignored=[signal.SIGPIPE]
         )
-        self._agent: Keeper | None = None  # of a node that has something for one to do
         self._announced = False  # every worker has been ready once
         self._rollout: Rollout | None = None  # while it is reloaded
         self._reload_again = False  # once that is done
@@ -90,15 +89,14 @@ class Supervisor:
             self._crew = Crew(
                 ground.listeners, self._board, self._be_worker, self._heard, self._signals, self._selector, self._log
             )
-            if cluster.needs_agent(self._config):
-                self._agent = Keeper(self._be_agent, self._signals, self._selector, self._crew.follow, self._log)
+            self._agent = Keeper(self._be_agent, self._signals, self._selector, self._crew.follow, self._log)
             return self._live()
 
     def _live(self) -> int:
         try:
             for slot in self._crew.slots:
                 self._crew.start(slot)
-            self._watch()
+            self._watch(self._config.watchdog_s)
             while not self._crew.is_over:
                 self._turn()
         except BootError as error:
@@ -106,13 +104,11 @@ class Supervisor:
             return exits.BOOT
         finally:
             self._crew.kill_all()
-            if self._agent is not None:
-                self._agent.end()
+            self._agent.end()
         self._log.info("ended")
         return exits.OK
 
-    def _watch(self) -> None:
-        patience_s = self._config.watchdog_s
+    def _watch(self, patience_s: float) -> None:
         self._vitals = Vitals(self._crew, self._board, self._notifier, patience_s, time.monotonic())
 
     # A turn.
@@ -121,7 +117,7 @@ class Supervisor:
         for key, _ in self._selector.select(self._wait()):
             key.data()
         now = time.monotonic()
-        if self._doors_close_at is not None and (self._doors_close_at <= now or self._has_left):
+        if self._doors_close_at is not None and (self._doors_close_at <= now or self._agent.left):
             self._doors_close_at = None
             self._crew.drain(self._ground.outlived)
         if self._stop_at is not None and (self._stop_at <= now or self._is_idle):
@@ -129,15 +125,14 @@ class Supervisor:
         self._crew.turn(now)
         if self._rollout is not None and not self._rollout.go_on():
             self._reloaded(self._rollout)
-        if self._agent is not None and self._agent.restart_at is not None and self._agent.restart_at <= now:
-            self._board.node[figures.AGENT_RESTARTED.at] += 1
+        if self._agent.restart_at is not None and self._agent.restart_at <= now:
             self._start_agent()
         if self._vitals.next_at <= now:
             self._vitals.look(now, self._doing)
 
     def _wait(self) -> float:
         times = [self._doors_close_at, self._stop_at, self._crew.next_at(), self._vitals.next_at]
-        times.append(self._agent.restart_at if self._agent else None)
+        times.append(self._agent.restart_at)
         return max(0.0, min(at for at in times if at is not None) - time.monotonic())
 
     @property
@@ -147,8 +142,8 @@ class Supervisor:
     def _on_signals(self) -> None:
         for number in self._signals.read():
             if number == signal.SIGCHLD:
-                if self._agent is not None:
-                    self._agent.reap()
+                self._agent.reap()
+                self._board.node[figures.AGENT_RESTARTED.at] = self._agent.lost
                 self._crew.reap()
             elif number == signal.SIGHUP:
                 self._reload()
@@ -168,19 +163,17 @@ class Supervisor:
     def _heard(self, process: Process, message: control.Message) -> None:
         match message:
             case control.Ready():
-                self._board.node[figures.SERVING.at] = sum(
-                    each.state is State.SERVING for each in self._crew.processes()
-                )
-                if self._agent is not None:
-                    self._introduce(self._agent, process)
+                self._introduce(process)
                 if self._crew.served and not self._announced:
                     self._announce()
-            case control.Heard() if self._agent is not None:
+            case control.Heard():
                 self._agent.tell(message)
 
     def _announce(self) -> None:
+        if self._draining:
+            return
         self._announced = True
-        if self._agent is not None and not self._draining:
+        if cluster.needs_agent(self._config):
             self._start_agent()
         self._log.info(
             "serving",
@@ -216,7 +209,6 @@ class Supervisor:
         return Worker(node, self._config, slot.listeners, channel, log, cells, succeeds=succeeds).run()
 
     def _be_agent(self, channel: control.Channel) -> int:
-        assert self._agent is not None, "who else makes one"
         last = snapshots.read(os.dup(self._agent.snapshot.fileno())) if self._agent.snapshot else ()
         ground = self._ground
         listener = ground.keep_admin()
@@ -233,24 +225,27 @@ class Supervisor:
         self._ground.close()
         if self._parent is not None:
             self._parent.close()
-        if self._agent is not None:
-            self._agent.close()
+        self._agent.close()
         self._crew.close(but)
 
     def _start_agent(self) -> None:
-        assert self._agent is not None, "it is to be started"
         self._agent.start()
         for process in self._crew.processes():
-            self._introduce(self._agent, process)
+            self._introduce(process)
 
-    def _introduce(self, agent: Keeper, process: Process) -> None:
+    def _introduce(self, process: Process) -> None:
         """Have the agent and a worker talk, if both are there."""
-        if self._config.admin and agent.pid and process.state is not State.STARTING:
-            message = control.Inspect(process.slot.number, process.pid)
+        if not (self._config.admin and self._agent.pid) or process.state is State.STARTING:
+            return
+        try:
             agents, workers = sockets.link()
-            with agents, workers:
-                agent.tell(message, agents)
-                self._crew.tell(process, message, passed=workers)
+        except OSError as error:
+            self._log.error("cannot-link", process="agent", worker=process.slot.number, reason=error.strerror)
+            return
+        message = control.Inspect(process.slot.number, process.pid)
+        with agents, workers:
+            self._agent.tell(message, agents)
+            self._crew.tell(process, message, passed=workers)
 
     # Reloading.
 
@@ -267,27 +262,35 @@ class Supervisor:
         try:
             config, waiting = reload.merged(self._config, self._read_again())
         except SkywalkerError as error:
-            self._board.node[figures.RELOADED.at + 1] += 1
+            self._board.node[figures.RELOADED.cell("refused")] += 1
             self._log.error("reload-refused", reason=error)
             self._notifier.ready()
             return
         if waiting:
             self._log.warning("restart-needed", settings=",".join(waiting))
         self._log.info("reloading")
-        self._config = config
-        self._watch()
-        if self._agent is not None:
-            self._agent.renew()  # it reads the files that the settings name, too
+        self._before, self._config = self._config, config
+        # Until the last of those is gone that beat as they were told before.
+        self._watch(max(self._before.watchdog_s, config.watchdog_s))
+        self._renew_agent()  # it reads the files that the settings name, too
         self._rollout = Rollout(self._crew, config.drain_timeout_s)
+
+    def _renew_agent(self) -> None:
+        self._agent.renew(wanted=cluster.needs_agent(self._config))
 
     def _reloaded(self, rollout: Rollout) -> None:
         self._rollout = None
         failed = rollout.failed
         if failed is not None:
-            self._log.error("reload-failed", worker=failed.number, reason="its successor did not come to serve")
+            # Or the next worker that dies would have one that cannot start in its place.
+            self._config = self._before
+            self._renew_agent()
+            why = "its successor did not come to serve, so the settings are as before, but for workers replaced already"
+            self._log.error("reload-failed", worker=failed.number, reason=why)
         else:
             self._log.info("reloaded")
-        self._board.node[figures.RELOADED.at + (failed is not None)] += 1
+        self._watch(self._config.watchdog_s)
+        self._board.node[figures.RELOADED.cell("failed" if failed is not None else "done")] += 1
         self._notifier.ready()
         if self._reload_again:
             self._reload()
@@ -303,20 +306,13 @@ class Supervisor:
         self._rollout = None
         now = time.monotonic()
         self._stop_at = now + timeout_s
-        if self._agent is None:
-            self._crew.drain(self._ground.outlived)
-        else:
-            self._agent.drain()
-            self._doors_close_at = now + min(LEAVE_S, timeout_s / 2)
-
-    @property
-    def _has_left(self) -> bool:
-        return self._agent is None or self._agent.left
+        self._agent.drain()
+        self._doors_close_at = now if self._agent.left else now + min(LEAVE_S, timeout_s / 2)
 
     @property
     def _is_idle(self) -> bool:
         """Whether, in a node that drains, no call waits any more, and nobody is sent here."""
-        return self._crew.draining and self._crew.is_idle and self._has_left
+        return self._crew.draining and self._crew.is_idle and self._agent.left
 
     def _stop(self) -> None:
         if not self._stopped:

@@ -21,6 +21,7 @@ from workers.control import ASKS_ONLY, Begin, Channel, Drain, Idle, Inspect, Lin
 from workers.door import Door
 from workers.ground import JUNCTION, PUBSUB
 from workers.heap import Heap
+from workers.inspection import Inspection
 from workers.journal import Journal
 from workers.log import Log
 from workers.loop import Loop
@@ -87,7 +88,7 @@ class Worker:
         self._replaced = False  # and its successor is there already
         self._stops = False  # once what is just being handed over is decided
         self._said_idle = False
-        self._doors = [Door(listener, DIALECTS[door], router) for door, listener in self._listeners.items()]
+        self._doors = {door: Door(listener, DIALECTS[door], router) for door, listener in self._listeners.items()}
         router.siblings.opening = Opening(turn, self._open)
         loop.add(self._channel.fileno(), _Ready(self._hear))
         loop.add(self._signals.fileno(), _Ready(self._terminated))
@@ -131,7 +132,7 @@ class Worker:
 
     def _open(self) -> None:
         self._router.siblings.opening = None
-        for door in self._doors:
+        for door in self._doors.values():
             door.open()
         if not self._succeeds:
             self._channel.send(Ready())
@@ -148,8 +149,6 @@ class Worker:
                 if self._router.siblings.opening is not None:
                     self._router.siblings.opening.has_all()
             case Inspect() if passed is not None:
-                from workers.inspection import Inspection
-
                 Inspection(socket.socket(fileno=passed), self._router).open()
             case Replaced():
                 self._be_replaced()
@@ -158,14 +157,17 @@ class Worker:
             case Drain(outlived=outlived):
                 self._router.drain()
                 self._alone = self._replaced = self._said_idle = False
-                for door in self._doors:
-                    if outlived:
+                for name, door in self._doors.items():
+                    if name in outlived:
                         door.leave()
                     else:
                         door.close()
-                self._doors = []
+                self._doors = {}
             case Stop():
                 self._leave()
+            case Ring() | Inspect():
+                # No descriptor was left for what came with it: the last ring holds on, and who asks is not answered.
+                self._log.error("no-descriptor", message=type(message).__name__)
             case _:
                 raise ValueError(f"the supervisor cannot say {message!r}")
 
@@ -181,9 +183,9 @@ class Worker:
 
     def _be_replaced(self) -> None:
         """Let nobody in any more, and have calls meet at the successor; clients go there when they are told to."""
-        for door in self._doors:
+        for door in self._doors.values():
             door.leave()
-        self._doors = []
+        self._doors = {}
         self._alone = False
         self._replaced = True
         self._router.be_replaced()

@@ -65,18 +65,22 @@ def test_what_another_process_counts_is_read_here() -> None:
     assert (live.slot, live.pid, live.beat) == (1, 1, 1.5)
 
 
+FIRST = WORKER_FIGURES[0].at
+"""Before it is whose part it is."""
+
+
 def test_each_figure_of_each_worker_has_a_cell_of_its_own() -> None:
     board = Board(3)
     parts = [take(board, slot) for slot in (0, 1, 2, 0, 1, 2)]
     for number, part in enumerate(parts):
         cells = board.part(part)
-        for at in range(3, WORKER_CELLS):
+        for at in range(FIRST, WORKER_CELLS):
             cells[at] = number * 10_000 + at
     for at in range(NODE_CELLS):
         board.node[at] = -at
     reading = board.read()
-    assert [list(live.cells[3:WORKER_CELLS]) for live in reading.live()] == [
-        [number * 10_000 + at for at in range(3, WORKER_CELLS)] for number in range(6)
+    assert [list(live.cells[FIRST:WORKER_CELLS]) for live in reading.live()] == [
+        [number * 10_000 + at for at in range(FIRST, WORKER_CELLS)] for number in range(6)
     ]
     assert list(reading.node[:NODE_CELLS]) == [-at for at in range(NODE_CELLS)]
 
@@ -86,7 +90,7 @@ def test_counters_outlive_their_worker_and_gauges_do_not() -> None:
     for life in range(1, 4):
         part = take(board, 1)
         cells = board.part(part)
-        for at in range(3, WORKER_CELLS):
+        for at in range(FIRST, WORKER_CELLS):
             cells[at] = at
         living = board.read().slot(1)
         assert all(living[at] == life * at for at in COUNTERS)

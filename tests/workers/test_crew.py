@@ -20,7 +20,7 @@ from workers.slot import Process
 
 
 def restarts(found: Crew, cause: str) -> int:
-    return found._board.node[figures.RESTARTED.at + figures.RESTARTS.index(cause)]
+    return found._board.node[figures.RESTARTED.cell(cause)]
 
 
 def wait_for_end(found: Crew, process: Process) -> None:
@@ -208,5 +208,8 @@ def test_a_rollout_goes_by_a_place_that_is_empty_once_there_is_a_worker_in_it() 
         assert rollout.go_on()
         assert found.slots[0].successor is None
         found.start(found.slots[0])
+        assert rollout.go_on()
+        assert found.slots[1].successor is None, "it does not serve yet"
+        orders.say_and_hear(found.slots[0].worker, Ready())
         assert rollout.go_on()
         assert found.slots[1].successor is not None

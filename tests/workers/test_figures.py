@@ -14,6 +14,7 @@ from workers.figures import (
     HISTOGRAM_CELLS,
     NODE_CELLS,
     NODE_FIGURES,
+    STATE,
     UNKNOWN,
     WORKER_CELLS,
     WORKER_FIGURES,
@@ -25,7 +26,9 @@ from workers.figures import (
 EVERY = [*WORKER_FIGURES, *NODE_FIGURES]
 
 
-@pytest.mark.parametrize(("table", "first", "end"), [(WORKER_FIGURES, 3, WORKER_CELLS), (NODE_FIGURES, 0, NODE_CELLS)])
+@pytest.mark.parametrize(
+    ("table", "first", "end"), [(WORKER_FIGURES, STATE + 1, WORKER_CELLS), (NODE_FIGURES, 0, NODE_CELLS)]
+)
 def test_each_cell_belongs_to_one_figure(table: tuple[Figure, ...], first: int, end: int) -> None:
     cells = [at for figure in table for at in range(figure.at, figure.end)]
     assert cells == [*range(first, end)]

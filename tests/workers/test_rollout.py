@@ -243,7 +243,10 @@ def test_a_machine_without_room_for_a_successor_keeps_its_workers() -> None:
 
 
 def test_a_successor_that_hangs_before_it_serves_is_given_up_and_the_node_goes_on() -> None:
-    with node(workers=2, settings=["--watchdog=1s"]) as running, running.connect_to(0) as client:
+    with (
+        node(workers=2, drain_timeout_s=1, settings=["--watchdog=1s"]) as running,
+        running.connect_to(0) as client,
+    ):
         begin_reload(running)
         new = successor(running)
         os.kill(new, signal.SIGSTOP)
