@@ -3,7 +3,8 @@
 In every run the same loads meet a node without an admin server, one that is watched as in operation, by a scrape each
 second and an open console, and one that is scraped a hundred times a second, one after the other in changing order.
 Compared are the rendezvous per core-second of the workers when they have all they can do, and how long a hand-off
-takes when they have little to do. What the agent uses, which answers, stands beside it.
+takes when they have little to do. What the agent uses, which answers, stands beside it, and is part of the rate per
+core-second of the whole node.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import http.client
 import itertools
 import json
+import operator
 import platform
 import re
 import statistics
@@ -19,7 +21,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 import click
 
@@ -51,9 +53,15 @@ CONSOLE: Final = ("/api/topics", "/api/connections")
 CONSOLE_S: Final = 2.0
 """What an open console asks besides listening, and seconds until it asks again."""
 
-Found = tuple[float, float, float]
-"""Rendezvous per core-second of the workers under the full load, cores of the agent meanwhile, and µs of the 99th
-percentile under the calm one."""
+
+class Found(NamedTuple):
+    """What one run found."""
+
+    rate: float  # rendezvous per core-second of the workers under the full load
+    node: float  # the same per core-second of the whole node
+    agent: float  # cores of the agent meanwhile
+    p99_us: float  # under the calm load
+
 
 Samples = dict[tuple[int, str], list[Found]]
 """Of all runs, by workers and mode."""
@@ -71,8 +79,13 @@ def bench(workers: tuple[int, ...], runs: int, seconds: float, progress: Callabl
                 full = Load(node.host, node.port, "scraping", *FULL, value_bytes=VALUE_BYTES)
                 calm = Load(node.host, node.port, "scraping", *CALM, rate=CALM_RATE, value_bytes=VALUE_BYTES)
                 busy, quiet = (run(load, seconds, generators=1, server=node.pid) for load in (full, calm))
-                rate = sample_of(busy).rate / _cores(busy, WORKER)
-                found = rate, _cores(busy, re.compile(AGENT)), sample_of(quiet).p99_us or 0.0
+                sample = sample_of(busy)
+                found = Found(
+                    rate=sample.rate / _cores(busy, WORKER),
+                    node=sample.rate / sample.server_cores,
+                    agent=_cores(busy, re.compile(AGENT)),
+                    p99_us=sample_of(quiet).p99_us or 0.0,
+                )
             samples[count, mode].append(found)
     return samples
 
@@ -116,42 +129,56 @@ def _get(at: Address, path: str) -> None:
 
 
 def _ask(at: Address, paths: tuple[str, ...], every: float, over: threading.Event, failed: list[str]) -> None:
-    """Ask for the paths again and again, each `every` so many seconds; without that, read on what comes from one."""
+    """Ask for the paths again and again, each `every` so many seconds; without that, read on what comes from one.
+
+    It ends with the first that fails.
+    """
     due = time.monotonic()
-    with contextlib.closing(http.client.HTTPConnection(at.host, at.port, timeout=30)) as connection:
-        while not over.wait(max(0.0, due - time.monotonic())):
-            due = max(due + every, time.monotonic() - 1)  # after a pause, a few are made up for
-            for path in paths:
-                try:
+    path = ""
+    try:
+        with contextlib.closing(http.client.HTTPConnection(at.host, at.port, timeout=30)) as connection:
+            while not over.wait(max(0.0, due - time.monotonic())):
+                due = max(due + every, time.monotonic() - 1)  # after a pause, a few are made up for
+                for path in paths:
                     connection.request("GET", path)
                     response = connection.getresponse()
-                    if not every:
-                        while not over.is_set():
-                            response.fp.readline()
-                        return
-                    if not (response.read() and response.status == 200):
-                        failed.append(f"{path} has the status {response.status}")
-                except OSError as error:
-                    failed.append(f"{path}: {error}")
+                    if response.status != 200:
+                        raise BenchError(f"it has the status {response.status}")
+                    if not (response.read() if every else _follow(response, over)):
+                        raise BenchError("it ended")
+    except (OSError, http.client.HTTPException, BenchError) as error:
+        failed.append(f"{path}: {error}")
+
+
+def _follow(response: http.client.HTTPResponse, over: threading.Event) -> bool:
+    """Read what comes until it is over; return whether it ever was."""
+    while not over.is_set():
+        if not response.readline():
+            return False
+    return True
 
 
 def lines(samples: Samples, runs: int, seconds: float) -> list[str]:
     """Return the table."""
     found = [
         f"skywalker {skywalker.__version__}, Python {platform.python_version()}: medians of {runs} x {seconds:g} s;",
-        f"thousands of rendezvous per core-second of the workers under {FULL}, cores of the agent meanwhile,",
-        f"and the 99th percentile of hand-offs in ms at {CALM_RATE:g} rendezvous a second;",
+        f"thousands of rendezvous per core-second of the workers, and of the whole node, under {FULL}, cores of the",
+        f"agent meanwhile, and the 99th percentile of hand-offs in ms at {CALM_RATE:g} rendezvous a second;",
         "ratios are of each run's own, of a node without an admin server = 1",
         "",
-        f"{'workers':>7}  {'mode':>8}  {'rate':>6}  {'ratio':>6}  {'agent':>6}  {'p99 ms':>7}  {'ratio':>6}",
+        f"{'workers':>7}  {'mode':>8}  {'rate':>6}  {'ratio':>6}"
+        f"  {'node':>6}  {'ratio':>6}  {'agent':>6}  {'p99 ms':>7}  {'ratio':>6}",
     ]
     for (workers, mode), each in samples.items():
         alone = samples[workers, ALONE]
-        rate, agent, p99 = (statistics.median(figures) for figures in zip(*each, strict=True))
-        of_rate = statistics.median(one[0] / base[0] for one, base in zip(each, alone, strict=True))
-        of_p99 = statistics.median(one[2] / base[2] for one, base in zip(each, alone, strict=True))
-        row = f"{workers:>7}  {mode:>8}  {rate / 1000:>6.1f}  {of_rate:>6.3f}  {agent:>6.3f}"
-        row += f"  {p99 / 1000:>7.2f}  {of_p99:>6.3f}"
+        middle = Found(*map(statistics.median, zip(*each, strict=True)))
+        of_rate, of_node, of_p99 = (
+            statistics.median(figure(one) / figure(base) for one, base in zip(each, alone, strict=True))
+            for figure in map(operator.attrgetter, ("rate", "node", "p99_us"))
+        )
+        row = f"{workers:>7}  {mode:>8}  {middle.rate / 1000:>6.1f}  {of_rate:>6.3f}"
+        row += f"  {middle.node / 1000:>6.1f}  {of_node:>6.3f}  {middle.agent:>6.3f}"
+        row += f"  {middle.p99_us / 1000:>7.2f}  {of_p99:>6.3f}"
         found.append(row)
     return found
 
@@ -176,9 +203,10 @@ def main(workers: tuple[int, ...], runs: int, seconds: float, json_file: IO[str]
             {
                 "workers": count,
                 "mode": mode,
-                "rates": [rate for rate, _, _ in each],
-                "agent_cores": [cores for _, cores, _ in each],
-                "p99_us": [p99 for _, _, p99 in each],
+                "rates": [found.rate for found in each],
+                "node_rates": [found.node for found in each],
+                "agent_cores": [found.agent for found in each],
+                "p99_us": [found.p99_us for found in each],
             }
             for (count, mode), each in samples.items()
         ]

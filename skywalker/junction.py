@@ -22,7 +22,9 @@ the middle of a line. A topic that nobody waits on takes no memory.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from itertools import chain, islice, zip_longest
+
+from skywalker.census import Census
 
 
 class Call:
@@ -149,16 +151,6 @@ class Subscriber(Call):
     def cut_off(self) -> None:
         """Values were lost on their way here: see that whoever listens through this knows."""
         raise NotImplementedError
-
-
-class Census(NamedTuple):
-    """Who is at a topic; `oldest` is the `since` of the longest waiting of them, None if nobody waits."""
-
-    receivers: int
-    takers: dict[bytes, int]
-    senders: int
-    subscribers: int
-    oldest: float | None
 
 
 class Junction:
@@ -348,3 +340,9 @@ class Junction:
             subscribers=sum(subscriber.audience for subscriber in self._subscribers.get(topic, ())),
             oldest=min((line.first.since for line in lines if line.first is not None), default=None),
         )
+
+    def oldest(self, limit: int) -> list[tuple[float, bytes]]:
+        """Return since when the first waits in each of the `limit` lines that were begun first, and on which topic."""
+        takers = chain.from_iterable(map(dict.values, self._takers.values()))
+        lines = chain.from_iterable(zip_longest(self._senders.values(), self._receivers.values(), takers))
+        return [(line.first.since, line.first.topic) for line in islice(filter(None, lines), limit)]

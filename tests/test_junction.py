@@ -468,6 +468,10 @@ class World(RuleBasedStateMachine):
             assert census.takers == {group: len(self.listeners(topic, group)) for group in self.groups(topic)}
             assert census.oldest == min((call.since for call in calls), default=None)
             assert not (census.senders and (census.receivers or census.takers)), "they missed each other"
+        lines: dict[tuple[bytes, bytes | None], float] = {}
+        for call in self.waiting:
+            lines.setdefault((call.topic, call.group), call.since)
+        assert sorted(self.junction.oldest(100)) == sorted((since, topic) for (topic, _), since in lines.items())
 
     @invariant()
     def everybody_who_waits_knows_it(self) -> None:
@@ -863,6 +867,47 @@ def test_many_sends_that_lose_their_listeners_at_once_go_back_before_many_others
 
 
 @pytest.mark.timeout(60)
+def wait_on(junction: Junction, since: float, topic: bytes, group: bytes | None = None, *, sends: bool = False) -> Call:
+    """Have a call wait."""
+    call = Send(topic, since, b"1") if sends else Listener(topic, since, group)
+    junction.wait(call)
+    return call
+
+
+def test_of_very_many_lines_a_few_are_looked_at_and_the_oldest_are_among_them() -> None:
+    junction = Junction()
+    for number in range(1000):
+        topic = number.to_bytes(2, "big")
+        wait_on(junction, 3.0 + number, b"send" + topic, sends=True)
+        wait_on(junction, 2.0 + number, b"recv" + topic)
+        wait_on(junction, 1.0 + number, b"take" + topic, b"group")
+    assert sorted(junction.oldest(3)) == [(1.0, b"take\0\0"), (2.0, b"recv\0\0"), (3.0, b"send\0\0")]
+    found = junction.oldest(90)
+    assert len(found) == 90
+    assert max(found)[0] == 3.0 + 29
+    assert len(junction.oldest(5000)) == 3000
+    assert junction.oldest(0) == []
+
+
+def test_few_lines_of_one_kind_leave_their_room_to_the_others() -> None:
+    junction = Junction()
+    for number in range(10):
+        wait_on(junction, 50.0, b"send%d" % number, sends=True)
+    for number in range(1000):
+        wait_on(junction, 100.0 + number, b"recv%d" % number)
+    found = junction.oldest(100)
+    assert len(found) == 100
+    assert sum(since == 50.0 for since, _ in found) == 10
+
+
+def test_each_group_of_a_topic_is_a_line() -> None:
+    junction = Junction()
+    for number in range(1000):
+        wait_on(junction, 1000.0 - number, b"topic", b"%d" % number)
+    assert junction.oldest(2000) == [(1000.0 - number, b"topic") for number in range(1000)]
+    assert len(junction.oldest(10)) == 10
+
+
 def test_many_topics_come_and_go() -> None:
     junction = Junction()
     calls = []

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 
 MAX_LINES = 350
@@ -21,12 +23,15 @@ LAYERS: tuple[frozenset[str], ...] = (
         {
             "address",
             "backoff",
+            "census",
             "claim",
             "deadlines",
             "dialling",
+            "extras",
             "journal",
             "json_form",
             "junction",
+            "reuseport",
             "ring",
             "state_path",
             "steering",
@@ -53,6 +58,7 @@ PURE = (
     "errors",
     "limits",
     "wire",
+    "census",
     "junction",
     "deadlines",
     "ring",
@@ -222,8 +228,8 @@ print(json.dumps([name for name in set(sys.modules) - before if getattr(sys.modu
     assert outside <= {"msgpack", "mmh3"}, f"import skywalker loads {sorted(outside)}"
 
 
-def test_the_map_of_the_server_has_every_file() -> None:
-    package = ROOT / "workers"
+@pytest.mark.parametrize("package", [ROOT / "workers", ROOT / "workers" / "admin"])
+def test_the_map_of_the_server_has_every_file(package: Path) -> None:
     named = set(re.findall(r"\w+", ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""))
     missing = {path.stem for path in package.glob("[!_]*.py")} - named
     assert not missing

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 NOT_OURS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 """Signals go to the whole process group, but are for the supervisor, whose end is the agent's too."""
 
+BEAT_S: Final = 1.0
+"""Seconds between the times that it says that its loop turns."""
+
 TELL_AGAIN_S: Final = 0.1
 """Seconds until a supervisor that had no room for a snapshot is told again."""
 
@@ -48,7 +51,7 @@ class Agent:
 
     `source` lists addresses of the cluster. With `learning` others are learned from the nodes there, and they learn
     ours. `health` answers for the node; once it is known where, `registration` is made. `admin` shows what it does.
-    `last` is the snapshot that an agent before this one made last.
+    `last` is the snapshot that an agent before this one made last. `alive` is called as long as its loop turns.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class Agent:
         log: Log,
         admin: Admin | None = None,
         last: Iterable[Member] = (),
+        alive: Callable[[], None] = lambda: None,
     ) -> None:
         self._me = me
         self._source = source
@@ -74,6 +78,7 @@ class Agent:
         self._channel = channel
         self._log = log
         self._last = last
+        self._alive = alive
         self._unsaid: Snapshot | None = None  # the supervisor had no room for it
         self._serving = False
         self._registered: threading.Thread | None = None
@@ -103,16 +108,21 @@ class Agent:
         ours = Introduction(self._me.name, self._me.address if self._learning else None)
         self._circle = Circle(membership, ours, self._publish, self._log)
         loop.add_reader(self._channel.fileno(), self._hear)
+        self._beat()
         if self._health is not None:
             self._open(self._health)
         if self._admin is not None:
-            self._admin.start()
+            self._admin.start(lambda: self._soon(self._finish, exits.BUG))
         if self._source is not None:
             threading.Thread(target=self._watch, args=(self._source,), name="watch", daemon=True).start()
         try:
             await self._over
         finally:
             self._end()
+
+    def _beat(self) -> None:
+        self._alive()
+        self._loop.call_later(BEAT_S, self._beat)
 
     def _end(self) -> None:
         loop = self._loop

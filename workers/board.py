@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from workers.figures import (
+    AGENT_BEAT,
     BEAT,
     NODE_CELLS,
     PID,
@@ -89,6 +90,10 @@ class Board:
         cells[:] = memoryview(array("q", bytes(CELL * _PART)))
         self._cells[0] += 1
 
+    def agent_lives(self) -> None:
+        """Write down that the loop of the agent turns."""
+        self.node[AGENT_BEAT] = int(time.monotonic() * 1e6)
+
     def read(self) -> Reading:
         """Return what all figures are now, each as it was at some moment of this call."""
         for _ in range(TRIES):
@@ -112,13 +117,18 @@ class Live:
     cells: Sequence[int]
 
 
+def _live(cells: array[int]) -> Live:
+    return Live(cells[SLOT], cells[PID], STATES[cells[STATE]], cells[BEAT] / 1e6, cells)
+
+
 class Reading:
     """The figures of a node at one moment."""
 
     def __init__(self, cells: array[int], slots: int, live: int) -> None:
         self._cells = cells
-        self._live = live
         self.slots = slots
+        parts = (self._part(slots + number) for number in range(live))
+        self._live = [_live(part) for part in parts if part[PID]]
         self.node: Sequence[int] = cells[_NODE_AT : _NODE_AT + _NODE]
 
     def _part(self, index: int) -> array[int]:
@@ -127,10 +137,7 @@ class Reading:
 
     def live(self) -> Iterator[Live]:
         """Yield the workers that run: one or two for each slot."""
-        for number in range(self._live):
-            cells = self._part(self.slots + number)
-            if cells[PID]:
-                yield Live(cells[SLOT], cells[PID], STATES[cells[STATE]], cells[BEAT] / 1e6, cells)
+        yield from self._live
 
     def slot(self, slot: int) -> Sequence[int]:
         """Return the cells of a slot: counters of all workers it ever had, gauges of those that run."""

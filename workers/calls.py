@@ -299,10 +299,12 @@ class ClientCall(NodeCall):
 
     def left(self) -> None:
         """It has left the place where it waited, and met nobody there: end if that was why, else go on elsewhere."""
-        if self.ending is None:
-            self.caller.router.issue(self)
-        else:
+        if self.ending is not None:
             self.over()
+        elif self.caller.router.leaving:
+            self.fail(Draining("this worker is going away"))
+        else:
+            self.caller.router.issue(self)
 
     def over(self) -> None:
         """It met nobody and never will: answer with what it ends with."""

@@ -106,6 +106,7 @@ def be_agent(
         channel=channel,
         log=log,
         last=last,
+        alive=board.agent_lives,
     ).run()
 
 
@@ -121,11 +122,16 @@ def _admin(
     from workers.admin import extra
 
     missing = extra.missing()
+    if not missing:
+        try:
+            from workers.admin.admin import Admin
+        except ImportError as error:  # what is there lacks something, or is broken
+            missing = [error.name or str(error)]
     if missing:
         log.warning("no-admin", missing=" ".join(missing), install='pip install "skywalker[admin]"')
+        if listener is not None:
+            listener.close()
         return None
-    from workers.admin.admin import Admin
-
     doors = {door: str(Address(*address)) for door, address in addresses.items()}
     return Admin((config.admin_bind, config.admin_port), listener, member, near, doors, board, log)
 

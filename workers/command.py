@@ -11,6 +11,7 @@ import click
 
 from skywalker import config
 from skywalker.config import SETTINGS, TABLES, Config
+from skywalker.errors import ConfigError
 from skywalker.setting import Setting
 
 
@@ -48,9 +49,25 @@ def _serve(config_file: Path | None, parent_fd: int, **flags: Any) -> int:
     def read() -> Config:
         settings = config.load(given, os.environ, config_file)
         cluster.check(settings.cluster)
+        if settings.journal_settings is not None:
+            _check_writable(settings.journal_settings.directory)
         return settings
 
     return supervisor.run(read(), parent_fd, read)
+
+
+def _check_writable(journal: Path) -> None:
+    """Make the directory of the journal, if it is not there. Raises ConfigError if it cannot be written."""
+    try:
+        journal.mkdir(parents=True, exist_ok=True)
+        reason = None if os.access(journal, os.W_OK | os.X_OK) else "the node may not write, or the disk is read-only"
+    except FileExistsError:
+        reason = "it is no directory"
+    except OSError as error:
+        reason = error.strerror
+    if reason is not None:
+        user = f"user {os.geteuid()}"
+        raise ConfigError(f"journal: cannot write to {journal}: {reason}: give a directory that {user} may write to")
 
 
 serve = Serve(

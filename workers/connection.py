@@ -29,6 +29,9 @@ LINGER_S: Final = 2.0
 """Seconds for a peer to read the last words to it. A close with unread input would destroy them."""
 
 
+GOODBYE: Final = (Close.DRAINING, "the worker ends")
+
+
 class Connection(Outlet):
     """One accepted socket. A dialect derives from it and says what bytes from the peer mean."""
 
@@ -82,6 +85,14 @@ class Connection(Outlet):
     @property
     def subscriptions(self) -> int:
         """How many it has."""
+        raise NotImplementedError
+
+    def leave(self) -> None:
+        """This worker is about to end: learn what became of calls that wait at others."""
+        raise NotImplementedError
+
+    def is_owed(self) -> bool:
+        """Return whether another worker is still to say so, or the peer that it has what it was given."""
         raise NotImplementedError
 
     def hung_up(self) -> None:
@@ -177,13 +188,9 @@ class Connection(Outlet):
         self._alarm.set(self.turn, self.turn.now + LINGER_S)
 
     def goodbye(self) -> None:
-        """Close without destroying what was just written: first take in whatever the peer has sent."""
-        try:
-            while not self.closed and self._socket.recv(READ_BYTES):
-                pass
-        except OSError:
-            pass  # nothing more is there, or the connection is gone: either way it is to be closed
-        self.close(Close.DRAINING, "the worker ends")
+        """Close, once the peer has taken in what was written."""
+        if not self.gone:
+            self.finish(b"", *GOODBYE)
 
     def detach(self) -> tuple[socket.socket, bytes]:
         """Give the socket away, with what is still to be written to it. Only for one that has no calls."""

@@ -146,7 +146,10 @@ UNSENT: Final = _add("unsent_bytes", Kind.GAUGE, "What is queued for other worke
 WORKER_FIGURES: Final = tuple(_worker.figures)
 WORKER_CELLS: Final = _worker.end
 
-_node: Final = _Table(0)
+AGENT_BEAT: Final = 0
+"""In the node's part: when the loop of its agent turned last, in µs of the monotonic clock."""
+
+_node: Final = _Table(1)
 _add = _node.add
 
 STARTED: Final = _add("started", Kind.GAUGE, "When the node was started, in Unix µs")

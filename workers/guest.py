@@ -27,6 +27,7 @@ class Guest:
         messages = Stream(sock, router.limits.mesh_bytes, router.turn, unwritten)
         self.link = Link(messages, router, None, self._ended)
         self._has_successor = False
+        self._is_over = False  # nothing more is said to it
         # Its listeners would take values that nobody gets.
         self._doubt = Doubt(
             self.link, router, lambda: self._has_successor or place.node not in router.node.snapshot.by_id
@@ -42,6 +43,12 @@ class Guest:
     def ring_changed(self) -> None:
         """See whether its node is still on the ring."""
         self._doubt.look()
+
+    def hand_over(self) -> None:
+        """Have it ask our successor, once all that it was given has an outcome, and all that was said is written."""
+        if not self._is_over and self.link.held.is_decided() and not self.link.unsent:
+            self._is_over = True
+            self.link.finish()
 
     def close(self, reason: str) -> None:
         """End its link."""

@@ -250,8 +250,8 @@ class Held:
                 router.junction.lost(send)
 
     def is_decided(self) -> bool:
-        """Return whether every value that was given has its outcome."""
-        return all(call.given is None for call in self._calls.values())
+        """Return whether every value that was given to those who listen there, or came from there, has its outcome."""
+        return all(call.given is None and not call.offers for call in self._calls.values())
 
     def _withdraw(self, number: bytes, final: bool) -> None:
         call = self._calls.get(number)

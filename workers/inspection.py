@@ -2,7 +2,7 @@
 
     question   {"what": "topics", "order": "waiting" or "rate", "limit": n}
                {"what": "connections", "order": "unread", "waiting" or "age", "limit": n}
-    answer     a packet that says nothing, with a file in memory that holds JSON; {} if there is none
+    answer     a packet that says nothing, with a file in memory that holds JSON; without one if there is no answer
 
 However much a worker holds, it looks at so little of it that its clients hardly notice. Topics are told as bytes,
 each a character of Latin-1: what they mean is for the agent to find out.
@@ -16,19 +16,18 @@ import json
 import os
 import socket
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.journal import record
-from workers.session import Session
+from workers.session import MAX_LOGGED_NAME, Session
 
 if TYPE_CHECKING:
-    from skywalker.junction import Junction
     from workers.router import Router
 
 MAX_LOOKED_AT: Final = 20_000
-"""Topics, or connections, that are looked at for one answer: it takes some milliseconds."""
+"""Lines of those who wait on a topic, or connections, that are looked at for one answer: it takes some milliseconds."""
 
 _PACKET: Final = 4096
 
@@ -40,6 +39,7 @@ class Inspection:
         sock.setblocking(False)
         self._socket = sock
         self._router = router
+        self._has_warned = False
 
     def open(self) -> None:
         """Answer from now on."""
@@ -57,33 +57,39 @@ class Inspection:
             self._router.loop.remove(self._socket.fileno())
             self._socket.close()
             return
-        question = json.loads(data)
-        look = _topics if question["what"] == "topics" else _connections
+        # What goes wrong here costs who asks an answer, not everybody on this worker.
         try:
-            answer = look(self._router, question["order"], question["limit"])
+            self._answer(json.loads(data))
+            return
+        except ConnectionError:
+            return  # the agent is dead, which is about to be read, too
+        except OSError as error:
+            if not self._has_warned:
+                self._has_warned = True
+                self._router.log.warning("no-inspection", reason=error.strerror)
         except Exception:
-            # A mistake of ours costs who asks an answer, not everybody on this worker.
             self._router.log.error("bug", trace=traceback.format_exc())
-            answer = {}
-        self._answer(answer)
+        with contextlib.suppress(OSError):
+            self._socket.send(b"no answer")
 
-    def _answer(self, answer: dict[str, Any]) -> None:
+    def _answer(self, question: dict[str, Any]) -> None:
+        look = _topics if question["what"] == "topics" else _connections
+        answer = json.dumps(look(self._router, question["order"], question["limit"])).encode()
         with open(os.memfd_create("skywalker-inspection"), "wb", buffering=0) as file:
-            file.write(json.dumps(answer).encode())
-            with contextlib.suppress(OSError):  # the agent is dead, which is about to be read, too
-                socket.send_fds(self._socket, [b"answer"], [file.fileno()])
+            file.write(answer)
+            socket.send_fds(self._socket, [b"answer"], [file.fileno()])
 
 
 def _topics(router: Router, order: str, limit: int) -> dict[str, Any]:
     junction = router.junction
-    rates = router.tally.lately.rates()
+    rates = router.tally.lately.rates(router.turn.now)
     if order == "rate":
         chosen: Iterable[bytes] = islice(rates, limit)
         looked_at = len(rates)
     else:
-        found = list(_waiting(junction))
-        looked_at = len(found)
-        chosen = dict.fromkeys(topic for _, topic in heapq.nsmallest(limit, found))
+        topics = dict.fromkeys(topic for _, topic in sorted(junction.oldest(MAX_LOOKED_AT)))  # some have several lines
+        looked_at = len(topics)
+        chosen = islice(topics, limit)
     rows = []
     for topic in chosen:
         census = junction.census(topic)
@@ -99,21 +105,6 @@ def _topics(router: Router, order: str, limit: int) -> dict[str, Any]:
         )
     busiest = {topic.decode("latin-1"): rate for topic, rate in islice(rates.items(), limit)}
     return {"topics_in_all": len(junction), "looked_at": looked_at, "topics": rows, "rates": busiest}
-
-
-def _waiting(junction: Junction) -> Iterator[tuple[float, bytes]]:
-    """Yield since when the first waits in each of some lines, and on which topic."""
-    # A line that was begun long ago comes first in each of these, so that the oldest calls are among the first lines.
-    kinds: list[Mapping[bytes, Any]] = [junction._senders, junction._receivers, junction._takers]
-    room = MAX_LOOKED_AT
-    for left, lines in zip((3, 2, 1), sorted(kinds, key=len), strict=True):
-        few = islice(lines.items(), room // left)
-        if lines is junction._takers:
-            found = [(min(line.first.since for line in groups.values()), topic) for topic, groups in few]
-        else:
-            found = [(line.first.since, topic) for topic, line in few]
-        room -= len(found)
-        yield from found
 
 
 def _connections(router: Router, order: str, limit: int) -> dict[str, Any]:
@@ -133,7 +124,7 @@ def _connections(router: Router, order: str, limit: int) -> dict[str, Any]:
     rows = [
         {
             "peer": connection.peer.partition(" ")[0],
-            "name": connection.name if isinstance(connection, Session) else "",
+            "name": _text(connection.name[:MAX_LOGGED_NAME]) if isinstance(connection, Session) else "",
             "door": record.DOORS[connection.door],
             "age": max(0.0, now - connection.opened_at),
             "waiting": len(connection.waiting()),
@@ -144,7 +135,7 @@ def _connections(router: Router, order: str, limit: int) -> dict[str, Any]:
         for connection in chosen
     ]
     closed = [
-        {"time": at, "peer": peer, "reason": reason, "text": text}
+        {"time": at, "peer": _text(peer), "reason": reason, "text": _text(text)}
         for at, peer, reason, text in reversed(router.tally.lately.closed)
     ]
     return {
@@ -153,3 +144,8 @@ def _connections(router: Router, order: str, limit: int) -> dict[str, Any]:
         "connections": rows,
         "closed": closed,
     }
+
+
+def _text(told: str) -> str:
+    """Return what a client said as text that anybody can encode: it may hold bytes that are none."""
+    return told.encode(errors="replace").decode()

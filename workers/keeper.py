@@ -33,7 +33,7 @@ class Keeper:
         self._handed_on = handed_on
         self._log = log
         self._channel: control.Channel | None = None
-        self._started_at = 0.0
+        self.started_at = 0.0
         self._deaths = 0  # in a row
         self._draining = False
         self._wanted = True
@@ -48,7 +48,7 @@ class Keeper:
     def start(self) -> None:
         """Fork the agent; later, if there is no room for it now."""
         self.restart_at = None
-        self._started_at = time.monotonic()
+        self.started_at = time.monotonic()
         try:
             self.pid, self._channel = birth.fork(self._signals, AGENT, self._live)
         except OSError as error:
@@ -84,6 +84,11 @@ class Keeper:
         self.restart_at = time.monotonic() if wanted and not self.pid else None
         self.kill()
 
+    def hangs(self) -> None:
+        """Have another for one whose loop does not turn."""
+        self._log.error("agent-hung", pid=self.pid)
+        self.kill()
+
     def kill(self) -> None:
         """End the agent at once."""
         if self.pid:
@@ -105,6 +110,10 @@ class Keeper:
                     self.snapshot.close()
                 self.snapshot = open(fd, "rb", buffering=0)  # noqa: SIM115  # kept for workers yet to come
                 self._handed_on(self.snapshot)
+            case control.Ring(), None:
+                # No descriptor was left for the file, and it comes once: the next agent tells it anew.
+                self._log.error("no-descriptor", message="Ring")
+                self.kill()
             case control.Left(), _:
                 self.left = True
 
@@ -132,7 +141,7 @@ class Keeper:
 
     def _put_off(self) -> None:
         now = time.monotonic()
-        self._deaths = 1 if now - self._started_at >= exits.LONG_LIFE_S else self._deaths + 1
+        self._deaths = 1 if now - self.started_at >= exits.LONG_LIFE_S else self._deaths + 1
         self.restart_at = now + max(exits.restart_delay(self._deaths), 0.1)
 
     def end(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import struct
-import time
 from collections import Counter, deque
 from typing import Final
 
@@ -25,10 +24,9 @@ _HEAD: Final = struct.Struct("<IH")
 
 
 class Lately:
-    """Bounded, and cheap: of what is often it hears but a part."""
+    """Bounded, and cheap: of what is often it hears but a part. `now` is in seconds of any one clock."""
 
-    def __init__(self) -> None:
-        now = time.monotonic()
+    def __init__(self, now: float) -> None:
         self.closed: deque[tuple[float, str, str, str]] = deque(maxlen=KEPT_CLOSES)  # Unix time, peer, reason, text
         # In one piece, since each small object that stays amid those of calls keeps much of their memory.
         self._calls = bytearray()  # of this window
@@ -38,17 +36,17 @@ class Lately:
         self._samples = 0
         self._since = now  # when that was chosen, and those kept
 
-    def close(self, peer: str, reason: Close, text: str) -> None:
-        """A connection was closed."""
-        self.closed.append((time.time(), peer, reason.label, text))
+    def close(self, at: float, peer: str, reason: Close, text: str) -> None:
+        """A connection was closed, at that Unix time."""
+        self.closed.append((at, peer, reason.label, text))
 
-    def call(self, topic: bytes) -> int:
+    def call(self, topic: bytes, now: float) -> int:
         """A call was answered. Return how many go by until the next one is to be told here."""
         if len(self._calls) < WINDOW_BYTES:
             self._calls += _HEAD.pack(self._every, len(topic)) + topic
         self._samples += 1
         if self._samples == SAMPLES:
-            self._choose(time.monotonic())
+            self._choose(now)
         return self.gap()
 
     def gap(self) -> int:
@@ -61,9 +59,8 @@ class Lately:
         self._samples = 0
         self._since = now
 
-    def look(self) -> bool:
+    def look(self, now: float) -> bool:
         """See, every now and then, whether calls have become few. Return whether the gap is to be chosen anew."""
-        now = time.monotonic()
         if now - self._window_at >= WINDOW_S:
             self._calls, self._calls_before = bytearray(), self._calls
             self._window_at, self._before_at = now, self._window_at
@@ -72,7 +69,7 @@ class Lately:
         self._choose(now)
         return True
 
-    def rates(self) -> dict[bytes, float]:
+    def rates(self, now: float) -> dict[bytes, float]:
         """Return about how many calls a second each topic has, the busiest first; of two windows at most."""
         calls: Counter[bytes] = Counter()
         for kept in (self._calls_before, self._calls):
@@ -81,5 +78,5 @@ class Lately:
                 stands_for, size = _HEAD.unpack_from(kept, at)
                 at += _HEAD.size + size
                 calls[bytes(kept[at - size : at])] += stands_for
-        seconds = max(1.0, time.monotonic() - self._before_at)
+        seconds = max(1.0, now - self._before_at)
         return {topic: count / seconds for topic, count in calls.most_common()}

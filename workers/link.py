@@ -140,6 +140,10 @@ class Link:
             if turn.later:
                 turn.attend()
 
+    def finish(self) -> None:
+        """Say nothing more; the other end closes once it has heard all."""
+        self._messages.finish()
+
     def close(self, reason: str) -> None:
         """Close this end: what it held is gone, and what waits at the other end is issued again."""
         if self._messages.closed:

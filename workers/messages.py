@@ -121,6 +121,10 @@ class Messages:
         """Close this end; the other reads what is there already, and then the end."""
         raise NotImplementedError
 
+    def finish(self) -> None:
+        """Say nothing more, and have the other end know; what it says is still read."""
+        raise NotImplementedError
+
     def flush(self) -> None:
         """Write what the kernel takes."""
         raise NotImplementedError

@@ -71,18 +71,13 @@ class Peers:
             del self.guests[guest.place, life]
 
     def hand_over(self) -> None:
-        """Have them ask our successor, except those that were given a value which has no outcome yet."""
+        """Have them ask our successor, each as soon as it can."""
         for guest in [*self.guests.values()]:
-            if guest.link.held.is_decided():
-                guest.close("its topics are another worker's")
-
-    def part(self, reason: str) -> None:
-        """Have none of them ask us any more, after what was written to them."""
-        for guest in [*self.guests.values()]:
-            guest.close(reason)
+            guest.hand_over()
 
     def stop(self) -> None:
         """Close every link, after what was written over it."""
-        self.part("this node ends")
+        for guest in [*self.guests.values()]:
+            guest.close("this node ends")
         for peer in (*self._peers.values(), *self._retired):
             peer.stop()

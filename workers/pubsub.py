@@ -32,7 +32,7 @@ from skywalker.wire.pubsub import (
 from workers.alarm import Alarm
 from workers.calls import ClientCall
 from workers.closes import Close
-from workers.connection import Connection
+from workers.connection import GOODBYE, Connection
 from workers.node_call import NodeCall
 from workers.publication import Publication
 from workers.subscription import Subscription, Subscriptions, Unsubscribing
@@ -206,6 +206,14 @@ class PubSub(Connection):
         if not self._unacked:
             self.last_words(b"", reason, text)
 
+    def leave(self) -> None:
+        self._over = GOODBYE
+        if not self._unacked:
+            self.goodbye()
+
+    def is_owed(self) -> bool:
+        return bool(self._unacked)
+
     def half_is_old(self, seconds: float) -> None:
         self._end(Close.HALF_FRAME, f"the rest of a message did not come within {seconds:g} s")
 
@@ -247,8 +255,8 @@ class PubSub(Connection):
             self.push(ACKED * acks)
         if not unacked:
             self._gated = False
-            if self._over == HUNG_UP:
-                self.finish(b"", *HUNG_UP)
+            if self._over in (HUNG_UP, GOODBYE):
+                self.finish(b"", *self._over)
             elif self._over:
                 self.last_words(b"", *self._over)
         if self._may_go_on():

@@ -186,6 +186,8 @@ class Router:
         """Take no new calls, and have those that wait meet at a successor, once there is a link to it."""
         self.draining = self.replaced = True
         self.siblings.hand_over()
+        for feed in self.feeds.all():
+            feed.ring_changed()  # all at once: the successor hands out nothing before it has heard of them
         self.reroute()
 
     def drain(self) -> None:
@@ -205,13 +207,14 @@ class Router:
 
     def _move(self) -> None:
         looked_at = 0
+        # First, since what is published goes by the new ring already.
+        while self._feeds_to_move and looked_at < MOVES_PER_TURN:
+            self._feeds_to_move.pop().ring_changed()
+            looked_at += 1
         while self._to_move and looked_at < MOVES_PER_TURN:
             for call in self._to_move.pop().waiting():
                 looked_at += 1
                 self._move_one(call)
-        while self._feeds_to_move and looked_at < MOVES_PER_TURN:
-            self._feeds_to_move.pop().ring_changed()
-            looked_at += 1
         if self._to_move or self._feeds_to_move:
             self._mover.set(self.turn, self.turn.now)
 
@@ -262,6 +265,17 @@ class Router:
         """Bytes that wait to be written to siblings."""
         return sum(link.unsent for link in self.siblings.all())
 
+    def leave(self) -> None:
+        """Have others' calls meet nobody here any more, and learn what became of ours that wait elsewhere."""
+        self.leaving = True
+        for connection in [*self.connections]:
+            connection.leave()
+
+    def has_left(self) -> bool:
+        """Return whether all that met somebody is known to have, here and elsewhere."""
+        owed = any(connection.is_owed() for connection in self.connections)
+        return not owed and not self.peers.guests and self.is_decided()
+
     def is_decided(self) -> bool:
         """Return whether every value that was given to a client of another worker has its outcome."""
         links = [*self.siblings.all(), *(guest.link for guest in self.peers.guests.values())]
@@ -283,13 +297,14 @@ class Router:
         self.tally.memory[figures.CONNECTIONS.at + connection.door] -= 1
 
     def stop(self) -> None:
-        """Answer what still waits, write what can be written, and close every connection."""
+        """Answer what still waits, write what can be written, and have every connection close once that is read."""
         self.turn.end()  # who has just met somebody must not hear that nobody came
         for connection in list(self.connections):
             connection.fail_all(Draining("this worker is going away"))
         self.turn.end()
         for connection in list(self.connections):
             connection.goodbye()
+        self.turn.end()
         self.peers.stop()
 
 

@@ -183,6 +183,14 @@ class Session(Connection):
             call.withdraw()
             call.fail(error)
 
+    def leave(self) -> None:
+        for call in self.waiting():
+            if call.carrier is not None:
+                call.carrier.ask_back(call)
+
+    def is_owed(self) -> bool:
+        return bool(self._unacked) or any(call.carrier is not None for call in self.waiting())
+
     def turn_away(self, error: errors.RequestError, reason: Close, text: str) -> None:
         self.last_words(self._error(wire.ERROR, wire.NIL, error), reason, text)
 

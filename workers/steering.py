@@ -8,17 +8,14 @@ hands out by itself share one parity; so plain clients spread evenly as well.
 
 from __future__ import annotations
 
-import ctypes
 import socket
-import struct
 from collections.abc import Sequence
 from typing import Final
 
-SO_ATTACH_REUSEPORT_CBPF: Final = 51
+from skywalker.reuseport import RETURN_CONSTANT, Instruction, attach
 
-# Classic BPF: operations on an accumulator; each instruction is (operation, jump if true, jump if false, constant).
 _LOAD_BYTE, _LOAD_HALF, _AND, _SHIFT_RIGHT, _MODULO = 0x30, 0x28, 0x54, 0x74, 0x94
-_JUMP, _JUMP_IF_EQUAL, _RETURN_CONSTANT, _RETURN_ACCUMULATOR = 0x05, 0x15, 0x06, 0x16
+_JUMP, _JUMP_IF_EQUAL, _RETURN_ACCUMULATOR = 0x05, 0x15, 0x16
 _NETWORK_HEADER: Final = 0x1_0000_0000 - 0x100000
 """SKF_NET_OFF: the program sees the payload of TCP at 0, and the header of IP from here on."""
 
@@ -26,7 +23,7 @@ _NO_LISTENER: Final = 0xFFFFFFFF
 """An index out of range: the kernel goes on with its hash."""
 
 
-def _program(workers: int) -> list[tuple[int, int, int, int]]:
+def _program(workers: int) -> list[Instruction]:
     """Return the instructions; an address header with options or extensions is left to the hash."""
     return [
         (_LOAD_BYTE, 0, 0, _NETWORK_HEADER),
@@ -41,7 +38,7 @@ def _program(workers: int) -> list[tuple[int, int, int, int]]:
         (_SHIFT_RIGHT, 0, 0, 1),
         (_MODULO, 0, 0, workers),
         (_RETURN_ACCUMULATOR, 0, 0, 0),
-        (_RETURN_CONSTANT, 0, 0, _NO_LISTENER),
+        (RETURN_CONSTANT, 0, 0, _NO_LISTENER),
     ]
 
 
@@ -50,11 +47,8 @@ def steer(listeners: Sequence[socket.socket]) -> bool:
 
     Returns False where the system cannot: then its hash goes on choosing.
     """
-    instructions = _program(len(listeners))
-    code = ctypes.create_string_buffer(b"".join(struct.pack("@HBBI", *each) for each in instructions))
-    program = struct.pack("@HP", len(instructions), ctypes.addressof(code))
     try:
-        listeners[0].setsockopt(socket.SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, program)
+        attach(listeners[0], _program(len(listeners)))
     except OSError:
         return False
     return True

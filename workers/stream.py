@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,6 +51,11 @@ class Stream(Messages):
         except OSError:
             pass  # nothing more is there, or the connection is gone: either way it is to be closed
         self._socket.close()
+
+    def finish(self) -> None:
+        # A close would have the kernel destroy, once more comes in, what was just written.
+        with contextlib.suppress(OSError):  # it is dead, which its end says too
+            self._socket.shutdown(socket.SHUT_WR)
 
     def flush(self) -> None:
         if self._batch:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import selectors
 import signal
@@ -26,7 +27,7 @@ from skywalker.wire import frames
 from workers import cluster, control, exits, figures, reload, snapshots, sockets
 from workers.activation import inherited
 from workers.board import Board
-from workers.crew import BootError, Crew
+from workers.crew import FORK_RETRY_S, BootError, Crew
 from workers.ground import JUNCTION, Ground
 from workers.identity import StateError
 from workers.keeper import Keeper
@@ -61,6 +62,8 @@ class Supervisor:
             [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD], ignored=[signal.SIGPIPE]
         )
         self._announced = False  # every worker has been ready once
+        self._strangers: list[Process] = []  # who could not be linked to the agent
+        self._introduce_at = math.inf  # when that is tried again
         self._rollout: Rollout | None = None  # while it is reloaded
         self._reload_again = False  # once that is done
         self._doors_close_at: float | None = None  # in a node that drains, and may still be found
@@ -109,7 +112,8 @@ class Supervisor:
         return exits.OK
 
     def _watch(self, patience_s: float) -> None:
-        self._vitals = Vitals(self._crew, self._board, self._notifier, patience_s, time.monotonic())
+        self._patience_s = patience_s
+        self._vitals = Vitals(self._crew, self._agent, self._board, self._notifier, patience_s, time.monotonic())
 
     # A turn.
 
@@ -127,12 +131,14 @@ class Supervisor:
             self._reloaded(self._rollout)
         if self._agent.restart_at is not None and self._agent.restart_at <= now:
             self._start_agent()
+        if self._introduce_at <= now:
+            self._introduce(*self._strangers)
         if self._vitals.next_at <= now:
             self._vitals.look(now, self._doing)
 
     def _wait(self) -> float:
         times = [self._doors_close_at, self._stop_at, self._crew.next_at(), self._vitals.next_at]
-        times.append(self._agent.restart_at)
+        times += [self._agent.restart_at, self._introduce_at]
         return max(0.0, min(at for at in times if at is not None) - time.monotonic())
 
     @property
@@ -230,22 +236,26 @@ class Supervisor:
 
     def _start_agent(self) -> None:
         self._agent.start()
-        for process in self._crew.processes():
-            self._introduce(process)
+        self._strangers = []  # to the last one
+        self._introduce(*self._crew.processes())
 
-    def _introduce(self, process: Process) -> None:
-        """Have the agent and a worker talk, if both are there."""
-        if not (self._config.admin and self._agent.pid) or process.state is State.STARTING:
-            return
-        try:
-            agents, workers = sockets.link()
-        except OSError as error:
-            self._log.error("cannot-link", process="agent", worker=process.slot.number, reason=error.strerror)
-            return
-        message = control.Inspect(process.slot.number, process.pid)
-        with agents, workers:
-            self._agent.tell(message, agents)
-            self._crew.tell(process, message, passed=workers)
+    def _introduce(self, *processes: Process) -> None:
+        """Have the agent and workers talk, those that are there; later, if there is no room for it now."""
+        self._strangers = [each for each in self._strangers if each not in processes]
+        for process in processes:
+            if not (self._config.admin and self._agent.pid) or process.state in (State.STARTING, State.GONE):
+                continue
+            try:
+                agents, workers = sockets.link()
+            except OSError as error:
+                self._log.error("cannot-link", process="agent", worker=process.slot.number, reason=error.strerror)
+                self._strangers.append(process)
+                continue
+            message = control.Inspect(process.slot.number, process.pid)
+            with agents, workers:
+                self._agent.tell(message, agents)
+                self._crew.tell(process, message, passed=workers)
+        self._introduce_at = time.monotonic() + FORK_RETRY_S if self._strangers else math.inf
 
     # Reloading.
 
@@ -270,8 +280,8 @@ class Supervisor:
             self._log.warning("restart-needed", settings=",".join(waiting))
         self._log.info("reloading")
         self._before, self._config = self._config, config
-        # Until the last of those is gone that beat as they were told before.
-        self._watch(max(self._before.watchdog_s, config.watchdog_s))
+        # Until the last of those is gone that beat as they were told before. If this fails, some beat as told now.
+        self._watch(max(self._patience_s, config.watchdog_s))
         self._renew_agent()  # it reads the files that the settings name, too
         self._rollout = Rollout(self._crew, config.drain_timeout_s)
 
@@ -289,7 +299,7 @@ class Supervisor:
             self._log.error("reload-failed", worker=failed.number, reason=why)
         else:
             self._log.info("reloaded")
-        self._watch(self._config.watchdog_s)
+            self._watch(self._config.watchdog_s)
         self._board.node[figures.RELOADED.cell("failed" if failed is not None else "done")] += 1
         self._notifier.ready()
         if self._reload_again:

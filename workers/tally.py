@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from array import array
 from collections.abc import Mapping
 from typing import Final
@@ -41,7 +42,7 @@ class Tally:
         """Count in these WORKER_CELLS of figures.py, or more; without any, in some of its own."""
         self.memory = memoryview(array("q", bytes(8 * figures.WORKER_CELLS))) if memory is None else memory
         self.cells = _cells.cells_in(self.memory)
-        self.lately = Lately()
+        self.lately = Lately(time.monotonic())
         self._gap = 0  # calls of which it is not told
 
     def took(self, at: int, seconds: float) -> None:
@@ -67,7 +68,7 @@ class Tally:
         if self._gap:
             self._gap -= 1
         else:
-            self._gap = self.lately.call(topic)
+            self._gap = self.lately.call(topic, time.monotonic())
 
     def refused(self, error: RequestError) -> None:
         """A call, or a frame that is none, was answered with an error."""
@@ -83,9 +84,9 @@ class Tally:
     def closed(self, peer: str, reason: Close, text: str) -> None:
         """A connection was closed, and why."""
         self.memory[figures.CLOSED.at + reason] += 1
-        self.lately.close(peer, reason, text)
+        self.lately.close(time.time(), peer, reason, text)
 
     def look(self) -> None:
         """See, about once a second, how many of the calls `lately` should be told of."""
-        if self.lately.look():
+        if self.lately.look(time.monotonic()):
             self._gap = self.lately.gap()

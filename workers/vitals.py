@@ -7,23 +7,31 @@ from typing import Final
 from workers import figures
 from workers.board import Board
 from workers.crew import Crew
+from workers.keeper import Keeper
 from workers.lifecycle import State
 from workers.notify import Notifier
 from workers.watchdog import Watchdog
+
+AGENT_PATIENCE_S: Final = 10.0
+"""Seconds in which the loop of the agent must turn, or longer if workers get that: it loads much as it begins."""
 
 STATUS_S: Final = 5.0
 """Seconds between the lines in which the manager is told how the node does."""
 
 
 class Vitals:
-    """Has workers replaced that hang. The manager hears that the node is alive only while none does."""
+    """Has workers, and an agent, replaced that hang. The manager hears that the node is alive only while none does."""
 
-    def __init__(self, crew: Crew, board: Board, notifier: Notifier, patience_s: float, now: float) -> None:
+    def __init__(
+        self, crew: Crew, agent: Keeper, board: Board, notifier: Notifier, patience_s: float, now: float
+    ) -> None:
         """The loop of each worker must turn within `patience_s`."""
         self._crew = crew
+        self._agent = agent
         self._board = board
         self._notifier = notifier
         self._watchdog = Watchdog(patience_s, now)
+        self._agents_watchdog = Watchdog(max(patience_s, AGENT_PATIENCE_S), now)
         self._status_at = now
 
     @property
@@ -39,7 +47,13 @@ class Vitals:
         for process, hangs in zip(processes, hang, strict=True):
             if hangs:
                 self._crew.abort(process)
-        if not any(hang):
+        agent_hangs = False
+        if self._agent.pid:
+            beat = max(self._agent.started_at, self._board.node[figures.AGENT_BEAT] / 1e6)
+            (agent_hangs,) = self._agents_watchdog.look(now, [beat])
+            if agent_hangs:
+                self._agent.hangs()
+        if not (agent_hangs or any(hang)):
             self._notifier.alive()
         if self._status_at <= now:
             self._status_at = now + STATUS_S

@@ -42,6 +42,9 @@ no collector; to look for it among a million calls that wait would stop them all
 DECIDED_WITHIN_S: Final = 0.5
 """Seconds for another worker to say whether its client has a value that it was given; it takes a round trip."""
 
+READ_WITHIN_S: Final = 0.25
+"""Seconds for clients to read the last words to them, and close."""
+
 DIALECTS: Final[Mapping[str, type[Connection]]] = {JUNCTION: Session, PUBSUB: PubSub}
 """What is spoken at each door."""
 
@@ -87,6 +90,7 @@ class Worker:
         self._alone = False  # drains by itself, while its node goes on
         self._replaced = False  # and its successor is there already
         self._stops = False  # once what is just being handed over is decided
+        self._stopped = False  # all is said, and clients are to read it
         self._said_idle = False
         self._doors = {door: Door(listener, DIALECTS[door], router) for door, listener in self._listeners.items()}
         router.siblings.opening = Opening(turn, self._open)
@@ -104,10 +108,12 @@ class Worker:
                 # One more turn has read, and refused, what the connections held that it accepted last.
                 self._idle()
             was_idle = idle and not self._said_idle
-            if self._stops and router.is_decided():
-                self._stop()
-            elif self._replaced:
+            if self._stops or self._replaced:
                 router.peers.hand_over()
+            if self._stops and router.has_left():
+                self._stop()
+            if self._stopped and not router.connections:
+                self._end()
         if journal is not None:
             journal.close()
         return exits.OK
@@ -209,11 +215,17 @@ class Worker:
     def _leave(self) -> None:
         """Have others' calls meet nobody here any more, and end once those that were meeting somebody know it."""
         if not self._stops:
-            self._router.leaving = self._stops = True
+            self._stops = True
+            self._router.leave()
             Alarm(self._stop).set(self._router.turn, time.monotonic() + DECIDED_WITHIN_S)
 
     def _stop(self) -> None:
-        self._router.stop()
+        if not self._stopped:
+            self._stopped = True
+            self._router.stop()
+            Alarm(self._end).set(self._router.turn, time.monotonic() + READ_WITHIN_S)
+
+    def _end(self) -> None:
         self._ended = True
 
 

@@ -1,21 +1,26 @@
-"""One connection of a load: its calls in flight, made again and again, whatever is answered.
+"""One channel of a load: its calls in flight, made again and again, whatever is answered.
 
 What is read at a time is compared at a time with the bytes it should be, as bench.closed_loop
 does. Only where it differs is it taken apart, and what failed is counted by its code.
+
+A worker that drains refuses calls. Then the channel does as a client does: it leaves for another
+connection, issues there what was refused, and closes the old one once nothing waits there any more.
 """
 
 from __future__ import annotations
 
+import functools
 import select
-import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
+from bench.load.connection import Connection
 from bench.load.contact import Contact
 from bench.load.counts import LOST, TIMED_OUT, WRONG, Counts
 from bench.load.scripts import LANE_AT, Script, lane_of
-from bench.replies import READ_BYTES, lanes_of
+from bench.replies import lanes_of
+from skywalker.errors import Draining
 from skywalker.ring import Ring
 from skywalker.wire import junction as wire
 from skywalker.wire import values
@@ -33,11 +38,11 @@ class Owner(Protocol):
 
     counts: Counts
 
-    def lost(self, channel: Channel) -> None:
-        """The connection is gone; the channel is closed until it is opened with another."""
+    def wanted(self, channel: Channel) -> None:
+        """It has no connection to call on, and is to be opened with another."""
 
     def failed(self, channel: Channel, lane: int) -> None:
-        """A call failed. It is not made again before the channel is told to."""
+        """A call failed. Its lane makes none before it is refilled."""
 
 
 class Channel:
@@ -47,157 +52,183 @@ class Channel:
         self, script: Script, worker: int | None, owner: Owner, epoll: select.epoll, notes: Notes | None = None
     ) -> None:
         self.worker = worker  # where it wants to be
-        self.in_flight = 0
-        self._notes = notes
-        self.epoch = 0  # how many connections it has had
+        self.opened_at = 0.0
         self._script = script
         self._size = len(script.replies[0])
         self._head = script.replies[0][:2]
         self._owner = owner
         self._epoll = epoll
-        self._socket: socket.socket | None = None
-        self._tail = b""  # the beginning of a reply
-        self._unsent = b""
-        self._placed = False  # whether it is known which worker it came to
-        self._owned = b""  # the lanes whose topics that worker owns
+        self._notes = notes
+        self._connection: Connection | None = None  # to call on
+        self._left: list[Connection] = []  # where calls are still to be answered
+        self._free = bytes(range(len(script.calls)))  # lanes to be refilled once there is a connection
+        self._refused = b""  # lanes whose calls are to be issued again there
 
-    def open(self, contact: Contact, ring: Ring[int] | None) -> int:
-        """Go on with a new connection and make every call; return its descriptor."""
-        self._socket = contact.sock
-        self._tail = self._unsent = b""
-        self.epoch += 1
-        self._owned = self._script.owned(ring, contact.worker)
-        self._placed = ring is not None and contact.worker is not None
-        self._epoll.register(contact.sock, select.EPOLLIN)
-        self.begin()
-        return contact.sock.fileno()
+    @property
+    def in_flight(self) -> int:
+        """Calls that were made and not answered."""
+        return len(self._refused) + sum(len(each.lanes) for each in self._connections())
 
-    def begin(self) -> None:
-        """Make the first calls of a connection: all of them."""
-        self.make(bytes(range(len(self._script.calls))), time.monotonic())
+    def _connections(self) -> list[Connection]:
+        return [*self._left, *([self._connection] if self._connection else [])]
+
+    def open(self, contact: Contact, ring: Ring[int] | None) -> Callable[[], None]:
+        """Go on with a new connection; return what is to be called whenever that is ready."""
+        known = ring is not None and contact.worker is not None
+        owned = self._script.owned(ring, contact.worker) if known else None
+        connection = self._connection = Connection(contact.sock, self._epoll, owned)
+        self.opened_at = now = time.monotonic()
+        free, refused, self._free, self._refused = self._free, self._refused, b"", b""
+        self.refill(free, now)
+        self._issue_again(refused, now)
+        return functools.partial(self._ready, connection)
+
+    def refill(self, lanes: bytes, now: float) -> None:
+        """Have lanes make calls, as soon as there is a connection."""
+        if self._connection is None:
+            self._free += lanes
+        else:
+            self.make(lanes, now)
 
     def make(self, lanes: bytes, now: float) -> None:
-        """Make the calls of some lanes."""
+        """Make the calls of some lanes. There must be a connection."""
         if self._notes is not None:
             self._notes.made(lanes, now)
-        self._call(lanes)
+        self._issue(lanes)
 
-    def _call(self, lanes: bytes) -> None:
+    def answered(self, lanes: bytes, now: float) -> None:
+        """Take note of calls answered well, and make them again."""
+        self._owner.counts.received += len(lanes)
+        self.refill(lanes, now)
+
+    def close(self) -> None:
+        """Hang up."""
+        for connection in self._connections():
+            connection.close()
+
+    def _issue(self, lanes: bytes) -> None:
         calls = self._script.calls
-        self.in_flight += len(lanes)
-        self._write(b"".join([calls[lane] for lane in lanes]))
+        self._write(lanes, b"".join([calls[lane] for lane in lanes]))
 
-    def ready(self) -> None:
+    def _issue_again(self, lanes: bytes, now: float) -> None:
+        """Issue calls that were refused, as soon as there is a connection."""
+        if self._connection is None:
+            self._refused += lanes
+        elif lanes:
+            self._write(lanes, b"".join([self._call_again(lane, now) for lane in lanes]))
+
+    def _call_again(self, lane: int, now: float) -> bytes:
+        """Return a call to be issued again."""
+        return self._script.calls[lane]
+
+    def _write(self, lanes: bytes, data: bytes) -> None:
+        connection = self._connection
+        assert connection is not None
+        connection.lanes.update(lanes)
+        if not connection.write(data):
+            self._lose(connection)
+
+    def _ready(self, connection: Connection) -> None:
         """Read replies, and deal with them."""
-        if self._unsent:
-            self._write(b"")
-        if self._socket is None:
+        if connection.closed:
+            return  # by something else that was ready
+        data = connection.read()
+        if data is None:
             return
-        try:
-            data = self._socket.recv(READ_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
         if not data:
-            self._lose()
+            self._lose(connection)
             return
         now = time.monotonic()
-        data = self._tail + data
+        data = connection.tail + data
         size = self._size
         end = len(data) - len(data) % size
         whole, tail = data[:end], data[end:]
         lanes = lanes_of(whole, size, LANE_AT, self._script.replies)
         if lanes is None or (tail and tail[:2] != self._head[: len(tail)]):
-            lanes, tail = self._sift(data)
-        self._tail = tail
+            lanes, tail = self._sift(connection, data, now)
+        connection.tail = tail
         if lanes:
-            self.in_flight -= len(lanes)
+            connection.lanes.difference_update(lanes)
+            owned = connection.owned
             if self._notes is not None:
-                self._notes.answered(lanes, now, self._owned if self._placed else lanes)
-            if self._placed:
+                self._notes.answered(lanes, now, lanes if owned is None else owned)
+            if owned is not None:
                 self._owner.counts.placed += len(lanes)
-                self._owner.counts.forwarded += len(lanes.translate(None, self._owned))
+                self._owner.counts.forwarded += len(lanes.translate(None, owned))
             self.answered(lanes, now)
+        if connection is not self._connection and not connection.lanes and not connection.closed:
+            connection.close()
+            self._left.remove(connection)
 
-    def retry(self, lane: int, now: float) -> None:
-        """Make a call that failed once more."""
-        self.make(bytes((lane,)), now)
+    def _lose(self, connection: Connection) -> None:
+        """The node has closed it: what was in flight there is lost."""
+        connection.close()
+        lanes = bytes(connection.lanes)
+        self._owner.counts.fail(LOST, len(lanes))
+        if connection is not self._connection:
+            self._left.remove(connection)
+        else:
+            if not lanes:
+                self._owner.counts.moved += 1
+            self._leave()
+        self.refill(lanes, time.monotonic())
 
-    def answered(self, lanes: bytes, now: float) -> None:
-        """Take note of calls answered well, and make them again."""
-        self._owner.counts.received += len(lanes)
-        self.make(lanes, now)
+    def _leave(self) -> None:
+        """Go on elsewhere."""
+        self._connection = None
+        self._owner.wanted(self)
 
-    def close(self) -> None:
-        """Hang up."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+    def _move(self, connection: Connection, lanes: bytes, now: float) -> None:
+        """A worker that drains has refused calls."""
+        connection.lanes.difference_update(lanes)
+        if connection is self._connection:
+            self._owner.counts.moved += 1
+            self._left.append(connection)
+            self._leave()
+        self._issue_again(lanes, now)
 
-    def _write(self, data: bytes) -> None:
-        if self._socket is None:
-            return
-        had_unsent = bool(self._unsent)
-        data = self._unsent + data
-        try:
-            sent = self._socket.send(data)
-        except BlockingIOError:
-            sent = 0
-        except OSError:
-            self._lose()
-            return
-        if sent < len(data) or had_unsent:
-            self._unsent = data[sent:]
-            self._epoll.modify(self._socket, select.EPOLLIN | (select.EPOLLOUT if self._unsent else 0))
-
-    def _lose(self) -> None:
-        self.close()
-        self._owner.counts.fail(LOST, self.in_flight)
-        self.in_flight = 0
-        self._owner.lost(self)
-
-    def _sift(self, data: bytes) -> tuple[bytes, bytes]:
+    def _sift(self, connection: Connection, data: bytes, now: float) -> tuple[bytes, bytes]:
         """Return the lanes that are answered well and the beginning of a reply; count all else."""
         frames, tail = split(data)
-        well = bytearray()
+        well, refused = bytearray(), bytearray()
         for frame in frames:
             lane = lane_of(frame[1]) if not isinstance(frame, BadFrame) and len(frame) == 3 else None
             if lane is None or lane >= len(self._script.replies):
-                self._stranger(frame)
+                self._stranger(connection, frame)
             elif wire.frame(*frame) == self._script.replies[lane]:
                 well.append(lane)
+            elif (code := self._code(frame)) == Draining.code:
+                refused.append(lane)
             else:
-                self.in_flight -= 1
-                code = self._count(frame)
+                connection.lanes.discard(lane)
+                self._owner.counts.fail(code)
                 if self._notes is not None:
-                    self._notes.failed(lane, time.monotonic(), code)
+                    self._notes.failed(lane, now, code)
                 self._owner.failed(self, lane)
+        if refused:
+            self._move(connection, bytes(refused), now)
         return bytes(well), tail
 
-    def _stranger(self, frame: Frame) -> None:
+    def _stranger(self, connection: Connection, frame: Frame) -> None:
         """Deal with what answers none of the calls: the node asks whether we live, or why it hangs up."""
         if not isinstance(frame, BadFrame) and tuple(frame) == (wire.PING, wire.NIL):
-            self._write(_PONG)
+            connection.write(_PONG)  # where that fails, so does the next read
         else:
-            self._count(frame)
+            self._owner.counts.fail(self._code(frame))
 
-    def _count(self, frame: Frame) -> str:
-        """Count a frame that is no right answer; return the code it counts as."""
-        counts = self._owner.counts
+    def _code(self, frame: Frame) -> str:
+        """Return what a frame that is no right answer counts as."""
         result = b"" if isinstance(frame, BadFrame) else frame[-1]
         if result in (wire.TIMED_OUT, wire.CLOJURE_TIMED_OUT):
-            counts.fail(TIMED_OUT)
             return TIMED_OUT
         try:
             error = wire.refusal(values.unpack(result))
         except ValueError:
             error = None
-        code = error.code if error else WRONG
-        counts.fail(code)
-        if not error:
-            counts.example = repr(tuple(frame))
-        return code
+        if error:
+            return error.code
+        self._owner.counts.example = repr(tuple(frame))
+        return WRONG
 
 
 class Sender(Channel):
@@ -209,14 +240,11 @@ class Sender(Channel):
         super().__init__(script, worker, owner, epoll, notes)
         self.refills = True  # whether an answered call is made again
         self._began = [0.0] * len(script.calls)
+        self._made = self._began
 
-    def begin(self) -> None:
+    def refill(self, lanes: bytes, now: float) -> None:
         if self.refills:
-            super().begin()
-
-    def retry(self, lane: int, now: float) -> None:
-        if self.refills:
-            super().retry(lane, now)
+            super().refill(lanes, now)
 
     def make(self, lanes: bytes, now: float) -> None:
         began = self._began
@@ -231,8 +259,10 @@ class Sender(Channel):
         for lane in lanes:
             took = int((now - began[lane]) * 1e6)
             noted[took] = noted.get(took, 0) + 1
-        if self.refills:
-            self.make(lanes, now)
+        self.refill(lanes, now)
+
+    def _call_again(self, lane: int, now: float) -> bytes:
+        return self._script.call_after(lane, now - self._made[lane])
 
 
 class PacedSender(Sender):
@@ -248,24 +278,20 @@ class PacedSender(Sender):
         notes: Notes | None = None,
     ) -> None:
         super().__init__(script, worker, owner, epoll, notes)
-        self.refills = False
         self._schedule = schedule
+        self._made = [0.0] * len(script.calls)  # maybe later than it was due
 
-    def begin(self) -> None:
-        self._schedule.release(self, bytes(range(len(self._script.calls))))
+    def make(self, lanes: bytes, now: float) -> None:
+        self._schedule.release(self, lanes)
 
-    def retry(self, lane: int, now: float) -> None:
-        self._schedule.release(self, bytes((lane,)))
-
-    def make_due(self, lanes: bytes, due: Sequence[float]) -> None:
+    def make_due(self, lanes: bytes, due: Sequence[float], now: float) -> None:
         """Make calls, each of which was due at its own time."""
-        began = self._began
         for lane, time_due in zip(lanes, due, strict=True):
-            began[lane] = time_due
+            self._began[lane], self._made[lane] = time_due, now
         if self._notes is not None:
             self._notes.made_due(lanes, due)
-        self._call(lanes)
+        self._issue(lanes)
 
-    def answered(self, lanes: bytes, now: float) -> None:
-        super().answered(lanes, now)
-        self._schedule.release(self, lanes)
+    def _leave(self) -> None:
+        self._free += self._schedule.withdraw(self)
+        super()._leave()

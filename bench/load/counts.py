@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Self
 
 LOST = "connection-lost"
+UNREACHABLE = "unreachable"
 TIMED_OUT = "timed-out"
 WRONG = "wrong-reply"
 UNANSWERED = "unanswered"
@@ -29,6 +30,7 @@ class Counts:
     forwarded: int = 0  # calls answered well that had come to a worker that does not own their topic
     placed: int = 0  # calls answered well of which that is known
     behind: int = 0  # calls of an open loop that were due and not yet made, at its end
+    moved: int = 0  # connections left for another, whose worker refused calls since it drains, or closed it unused
     strays: int = 0  # connections that should be to an owner and are not, at its end
     cpu_s: float = 0.0  # the generator's own
     errors: dict[str, int] = dataclasses.field(default_factory=dict)  # by code
@@ -53,7 +55,7 @@ class Counts:
 
     def add(self, other: Counts) -> None:
         """Take in what another generator counted in the same time."""
-        for field in ("sent", "received", "forwarded", "placed", "behind", "strays", "cpu_s"):
+        for field in ("sent", "received", "forwarded", "placed", "behind", "moved", "strays", "cpu_s"):
             setattr(self, field, getattr(self, field) + getattr(other, field))
         self.seconds = max(self.seconds, other.seconds)
         self.errors = dict(Counter(self.errors) + Counter(other.errors))

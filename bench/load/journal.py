@@ -1,6 +1,7 @@
 """The journal of a load: its calls as the clients saw them, in the format in which a node keeps its own.
 
-A call that was lost with its connection is not there: which those were is not known.
+A call that was lost with its connection is not there: what became of it is not known. One that a worker
+refused since it drains is there once, as it ended where it was issued again.
 """
 
 from __future__ import annotations

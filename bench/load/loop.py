@@ -1,13 +1,15 @@
 """The channels of one generator, in one thread: the calls of its pairs for the length of a window.
 
-A connection that is lost is dialled again in another thread until the node takes it, and a call
-that failed is made again after a pause; both are counted and neither ends the load.
+A connection that is lost, or left since its worker drains, is dialled again in another thread until
+the node takes it, and a call that failed is made again after a pause; all of that is counted, and
+nothing ends the load.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
+import os
 import select
 import sys
 import time
@@ -18,7 +20,7 @@ from typing import Final
 from bench.errors import BenchError
 from bench.load.channel import Channel, PacedSender, Sender
 from bench.load.contact import Contact, Contacts
-from bench.load.counts import AFTER, DOUBLED, NOT_RECEIVED, UNANSWERED, Counts
+from bench.load.counts import AFTER, DOUBLED, NOT_RECEIVED, UNANSWERED, UNREACHABLE, Counts
 from bench.load.journal import Journal
 from bench.load.plan import Load
 from bench.load.schedule import Schedule
@@ -28,10 +30,11 @@ from skywalker.journal.record import RECV, SEND
 from skywalker.ring import Ring
 
 PAUSE_S: Final = 0.1
-"""Seconds before a call that failed is made again, or a node that does not listen is dialled again."""
+"""Seconds before a call that failed is made again, or a node that does not listen is dialled again, or one that has
+just been."""
 
 LOOK_S: Final = 0.02
-"""Seconds between looks at what other threads do, while there is something to look for."""
+"""Seconds between looks whether all is answered."""
 
 
 class Loop:
@@ -51,14 +54,14 @@ class Loop:
         self._workers = 1
         self._strays: set[Channel] = set()
         self._opened: list[tuple[Channel, Contact]] = []
-        self._resting: list[tuple[float, int, Channel, int, int]] = []  # when, unique, channel, its epoch, lane
+        self._resting: list[tuple[float, int, Channel, int]] = []  # when, unique, channel, lane
         self._unique = itertools.count()
         self._dialling: dict[Channel, Future[Contact]] = {}
         self._dialer = ThreadPoolExecutor(1)
+        self._dialled = os.eventfd(0, os.EFD_NONBLOCK)  # ready when that has done something
         self._sent = self._received = 0  # from the first call to the last report
         self._clean = True  # whether nothing has failed until then
         self._stopped = False
-        self._over = False
         self._journal = Journal(load) if load.journal else None
 
     def connect(self) -> None:
@@ -90,8 +93,9 @@ class Loop:
     def run(self, window: Window) -> None:
         """Make calls until the window ends or standard input has something to say; then have the last ones answered."""
         stdin = sys.stdin.fileno()
-        self._epoll.register(stdin, select.EPOLLIN)
-        self._ready[stdin] = self._stop
+        for fd, act in ((stdin, self._stop), (self._dialled, self._mend)):
+            self._epoll.register(fd, select.EPOLLIN)
+            self._ready[fd] = act
         for channel, contact in self._opened:
             self._open(channel, contact)
         if self._schedule:
@@ -111,27 +115,27 @@ class Loop:
         self.counts.second = AFTER
         self._finish()
         self._report(self._begin(AFTER))
-        self._over = True
-        self._dialer.shutdown(wait=False, cancel_futures=True)
 
     def close(self) -> None:
         """Hang up everywhere."""
+        self._dialer.shutdown(cancel_futures=True)
+        for dialled in self._dialling.values():
+            if not dialled.cancelled() and not dialled.exception():
+                dialled.result().sock.close()
+        os.close(self._dialled)
         self._epoll.close()
         for channel in (*self._receivers, *self._senders):
             channel.close()
         if self._journal:
             self._journal.close()
 
-    def lost(self, channel: Channel) -> None:
-        """See Owner: dial again."""
-        if isinstance(channel, PacedSender) and self._schedule:
-            self._schedule.withdraw(channel)
-        self._dialling[channel] = self._dialer.submit(self._dial, channel.worker)
+    def wanted(self, channel: Channel) -> None:
+        """See Owner: dial again, after a pause if what is answered there is only that it is to go elsewhere."""
+        self._dial(channel, channel.opened_at + PAUSE_S)
 
     def failed(self, channel: Channel, lane: int) -> None:
         """See Owner: make it again after a pause."""
-        entry = (time.monotonic() + PAUSE_S, next(self._unique), channel, channel.epoch, lane)
-        heapq.heappush(self._resting, entry)
+        heapq.heappush(self._resting, (time.monotonic() + PAUSE_S, next(self._unique), channel, lane))
 
     def _open(self, channel: Channel, contact: Contact) -> None:
         # Tokens that are not those of the beginning make a new node, in which nothing is where it was.
@@ -140,21 +144,33 @@ class Loop:
             self._strays.add(channel)
         else:
             self._strays.discard(channel)
-        self._ready[contact.sock.fileno()] = channel.ready
-        channel.open(contact, self._ring if same else None)
+        fd = contact.sock.fileno()
+        self._ready[fd] = channel.open(contact, self._ring if same else None)
 
-    def _dial(self, worker: int | None) -> Contact:
-        """Connect again, however long that takes. Runs in another thread."""
-        while True:
-            contacts = Contacts(self._load)
+    def _dial(self, channel: Channel, when: float) -> None:
+        self._dialling[channel] = dialled = self._dialer.submit(self._meet, channel.worker, when)
+        dialled.add_done_callback(lambda _: os.eventfd_write(self._dialled, 1))
+
+    def _meet(self, worker: int | None, when: float) -> Contact:
+        """Connect, not before a time. Runs in another thread. Raises BenchError."""
+        time.sleep(max(0.0, when - time.monotonic()))
+        contacts = Contacts(self._load)
+        try:
+            return contacts.meet(worker, self._workers)
+        finally:
+            contacts.close()
+
+    def _mend(self) -> None:
+        """Take up connections that were dialled again."""
+        os.eventfd_read(self._dialled)
+        for channel in [channel for channel, dialled in self._dialling.items() if dialled.done()]:
             try:
-                return contacts.meet(worker, self._workers)
+                found = self._dialling.pop(channel).result()
             except BenchError:
-                if self._over:
-                    raise
-                time.sleep(PAUSE_S)
-            finally:
-                contacts.close()
+                self.counts.fail(UNREACHABLE)
+                self._dial(channel, time.monotonic() + PAUSE_S)
+            else:
+                self._open(channel, found)
 
     def _stop(self) -> None:
         self._epoll.unregister(sys.stdin.fileno())
@@ -164,9 +180,9 @@ class Loop:
         ready, poll, schedule = self._ready, self._epoll.poll, self._schedule
         while (now := time.monotonic()) < deadline and not self._stopped:
             wait = deadline - now
-            if self._dialling or self._resting:
-                self._mend(now)
-                wait = min(wait, LOOK_S)
+            self._refill(now)
+            if self._resting:
+                wait = min(wait, self._resting[0][0] - now)
             if schedule:
                 # An epoll waits for whole milliseconds, which would make every call late.
                 wait = min(wait, schedule.make(now) - time.monotonic())
@@ -175,16 +191,11 @@ class Loop:
             for fd, _ in poll(wait):
                 ready[fd]()
 
-    def _mend(self, now: float) -> None:
-        """Take up connections that were dialled again, and calls that have rested."""
-        for channel in [channel for channel, dialled in self._dialling.items() if dialled.done()]:
-            dialled = self._dialling.pop(channel)
-            if not dialled.cancelled() and not dialled.exception():
-                self._open(channel, dialled.result())
+    def _refill(self, now: float) -> None:
+        """Have lanes go on that have rested."""
         while self._resting and self._resting[0][0] <= now:
-            _, _, channel, epoch, lane = heapq.heappop(self._resting)
-            if epoch == channel.epoch and channel not in self._dialling:
-                channel.retry(lane, now)
+            _, _, channel, lane = heapq.heappop(self._resting)
+            channel.refill(bytes((lane,)), now)
 
     def _finish(self) -> None:
         """Make no new send!s, have those in flight answered, and judge whether every value arrived once."""

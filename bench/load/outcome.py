@@ -154,6 +154,7 @@ class Outcome:
             "received": self.total.received,
             "latency_us": {f"p{percent:g}": self.percentile_us(percent) for percent in PERCENTILES},
             "errors": self.errors,
+            "moved": self.total.moved,
             "behind": self.total.behind,
             "forwarded": self.forwarded,
             "server": dataclasses.asdict(self.server) if self.server else None,

@@ -33,9 +33,11 @@ class Schedule:
         """Make lanes free."""
         self._free.extend([(sender, lane) for lane in lanes])
 
-    def withdraw(self, sender: PacedSender) -> None:
-        """Forget the lanes of a sender whose connection is gone."""
+    def withdraw(self, sender: PacedSender) -> bytes:
+        """Take back the free lanes of a sender that has no connection."""
+        lanes = bytes(lane for owner, lane in self._free if owner is sender)
         self._free = deque(entry for entry in self._free if entry[0] is not sender)
+        return lanes
 
     def make(self, now: float) -> float:
         """Make the calls that are due, as far as lanes are free; return when there may be more to do."""
@@ -49,5 +51,5 @@ class Schedule:
                 times.setdefault(sender, []).append(self._start + number / self._rate)
             self.made += count
             for sender, chosen in lanes.items():
-                sender.make_due(bytes(chosen), times[sender])
+                sender.make_due(bytes(chosen), times[sender], now)
         return self._start + self.made / self._rate if self._free else math.inf

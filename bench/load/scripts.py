@@ -15,6 +15,7 @@ from skywalker.limits import MAX_TIMEOUT_MS
 from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
+from skywalker.wire.frames import BadFrame, split
 
 _FIRST_ID: Final = 0x0100
 """Ids from here on have three bytes, as those of a client that has been running for a while, and end in the lane."""
@@ -30,6 +31,14 @@ class Script:
     calls: list[bytes]
     replies: list[bytes]  # all of one size
     topics: list[bytes]  # canonical
+
+    def call_after(self, lane: int, seconds: float) -> bytes:
+        """Return the call of a lane with the time that is left of its own after so many seconds."""
+        (call,), _ = split(self.calls[lane])
+        assert not isinstance(call, BadFrame)
+        method, id, timeout, *rest = call
+        left = max(0, values.unpack(timeout) - round(seconds * 1000))
+        return wire.frame(method, id, values.pack(left), *rest)
 
     def owned(self, ring: Ring[int] | None, worker: int | None) -> bytes:
         """Return the lanes whose topics `worker` owns; none where that is not known."""

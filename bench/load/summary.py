@@ -55,6 +55,8 @@ def lines(outcome: Outcome, node: str) -> Iterator[str]:
         label = "max" if percent == 100 else f"p{percent:g}"
         yield _row(label, f"{time_of(outcome.percentile_us(percent)):>14}{f'  since {since}' if since else ''}")
     yield _row("errors", ", ".join(f"{count:,} {code}" for code, count in outcome.errors.items()) or "none")
+    if outcome.total.moved:
+        yield _row("moved", f"{_counted(outcome.total.moved, 'connection')}, whose worker was leaving")
     if outcome.forwarded is not None:
         yield _row("forwarded", f"{outcome.forwarded:.0%} of the calls, from one worker to another")
     yield ""

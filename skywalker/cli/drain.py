@@ -16,8 +16,8 @@ from skywalker.address import Address
 from skywalker.cli import exits, terminal
 from skywalker.cli.admin_api import DEFAULT_ADMIN_ADDRESS, AdminApi, reading
 from skywalker.cli.holders import claims, holder
+from skywalker.cli.node import facts
 from skywalker.cli.status import Status
-from skywalker.cli.top import facts
 from skywalker.errors import ConfigError, LocalProtocolError, SkywalkerError, Unreachable
 from skywalker.limits import DEFAULT_ADMIN_PORT, DEFAULT_PORT
 

@@ -104,7 +104,8 @@ class Asked(Told):
 def result(status: str, started: float, **fields: Any) -> bytes:
     """Return the line for scripts; `started` is when the call began, on the monotonic clock."""
     line = {"status": status, **fields, "ms": round((time.monotonic() - started) * 1000, 3)}
-    return json.dumps(line, ensure_ascii=False).encode() + b"\n"
+    # Half a surrogate pair, which is no UTF-8, is escaped as JSON does it.
+    return json.dumps(line, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
 
 
 def failed(error: SkywalkerError, started: float, **fields: Any) -> bytes:

@@ -12,11 +12,11 @@ from skywalker.address import Address
 from skywalker.cli import exits, terminal
 from skywalker.cli.admin_api import AdminApi, NoAnswer, reading
 from skywalker.cli.aligned import aligned
+from skywalker.cli.node.facts import facts
+from skywalker.cli.node.options import asked_nodes, node_arguments
+from skywalker.cli.node.table import Table
+from skywalker.cli.node.views import VIEWS
 from skywalker.cli.options import failed, result
-from skywalker.cli.top.facts import facts
-from skywalker.cli.top.options import asked_nodes, node_arguments
-from skywalker.cli.top.table import Table
-from skywalker.cli.top.views import VIEWS
 
 ROWS: Final = 20
 """Rows of each table: what stands first is what there is most to say of."""

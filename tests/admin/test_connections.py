@@ -6,13 +6,14 @@ import contextlib
 import socket
 import threading
 import time
+from collections import Counter
 
 import psutil
 
 from tests.admin.asking import Asker, agent_of, node
 from tests.helpers import eventually, time_factor
-from workers.admin.connections import IDLE_S, MAX_CONNECTIONS
 from workers.admin.stream import MAX_LISTENERS
+from workers.admin.transport import IDLE_S, MAX_CONNECTIONS
 
 
 def is_closed(sock: socket.socket) -> bool:
@@ -84,6 +85,26 @@ def test_listeners_hear_the_state_each_second_and_no_more_than_are_let_in() -> N
                 return bool(next(events))
 
         eventually(is_let_in)
+
+
+def test_of_many_who_come_to_listen_at_once_no_more_are_let_in() -> None:
+    with node() as (_, asker), contextlib.ExitStack() as crowd:
+        # Fewer than there may be connections, or those that wait would be closed.
+        socks = [crowd.enter_context(asker.connect()) for _ in range(MAX_LISTENERS + 20)]
+        for sock in socks:
+            sock.sendall(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        statuses = Counter(sock.recv(65536)[9:12] for sock in socks)
+        assert statuses == {b"200": MAX_LISTENERS, b"503": 20}
+        crowd.close()
+
+        def all_places_are_free() -> bool:
+            with contextlib.ExitStack() as others:
+                socks = [others.enter_context(asker.connect()) for _ in range(MAX_LISTENERS)]
+                for sock in socks:
+                    sock.sendall(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                return all(sock.recv(65536)[9:12] == b"200" for sock in socks)
+
+        eventually(all_places_are_free)
 
 
 def test_a_listener_that_does_not_read_costs_no_memory_and_holds_nobody_up() -> None:

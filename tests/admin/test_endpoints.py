@@ -15,7 +15,9 @@ import pytest
 
 import skywalker
 from tests.admin.asking import Asker, agent_of, node, stopped
+from tests.cli.running import run
 from tests.helpers import eventually, time_factor
+from tests.workers.wire_client import WireClient, framed, packed
 from workers import figures
 
 PATHS = ["/", "/health", "/ready", "/metrics", "/api/state", "/api/topics", "/api/connections", "/api/ring"]
@@ -51,7 +53,8 @@ def test_the_state_tells_what_was_called_who_waits_and_what_each_process_uses() 
         assert sum(state["routed"].values()) == sum(sum(of.values()) for of in calls.values())
         assert state["connections"] == sum(worker["connections"] for worker in state["workers"]) > 0
         assert 0 < state["latency"]["hand_off"]["p50"] <= state["latency"]["hand_off"]["p99"] < 1
-        assert [(worker["slot"], worker["serving"]) for worker in state["workers"]] == [(0, True), (1, True)]
+        assert [(worker["slot"], worker["state"]) for worker in state["workers"]] == [(0, "serving"), (1, "serving")]
+        assert all(worker["serving"] for worker in state["workers"])
         assert [worker["pid"] for worker in state["workers"]] == found.worker_pids()
         assert all(worker["beat_age"] < 3 * time_factor() for worker in state["workers"])
         assert {each["name"]: each["pid"] for each in state["processes"]} == {
@@ -155,6 +158,24 @@ def test_connections_are_listed_with_their_names_and_those_that_were_closed_with
         assert abs(closed[0]["time"] - time.time()) < 10 * time_factor()
 
 
+def test_names_of_clients_are_short_and_utf8_whatever_they_call_themselves() -> None:
+    with node() as (found, asker):
+        address = (found.host, found.port)
+        with contextlib.ExitStack() as clients:
+            for name in (b"\xd9\x03a\xffb", b"\xd9\x05\xed\xa0\x80\xc3\xa9", packed(255 * "\u20ac")):
+                client = clients.enter_context(WireClient.open(address))
+                client.write(framed(b"\x93" + packed(":hello") + b"\x01\x81" + packed("name") + name))
+            names = asker.once("/api/connections", lambda found: all(row["name"] for row in found["connections"]))
+            shown = [row["name"] for row in names["connections"] if row["name"] != ""]
+            assert sorted(shown) == sorted(["a?b", "???\u00e9", 64 * "\u20ac"])
+            ran = run("report", "--json", str(asker.address))
+            assert ran.returncode == 0, ran.stderr
+            assert json.loads(ran.stdout)["connections"]["connections"]
+        closed = asker.once("/api/connections", lambda found: len(found["closed"]) >= 3)["closed"]
+        json.dumps(closed, ensure_ascii=False).encode()
+        assert any("a?b" in each["peer"] for each in closed)
+
+
 def test_a_node_alone_is_the_whole_ring() -> None:
     with node(workers=2) as (found, asker):
         ring = eventually(lambda: asker.json("/api/ring"))
@@ -178,6 +199,7 @@ def test_a_node_alone_is_the_whole_ring() -> None:
         ("/api/topics?order=unread", "order='unread' is not one of waiting, rate"),
         ("/api/connections?order=rate", "order='rate' is not one of unread, waiting, age"),
         ("/api/connections?sort=age", "'sort' is no parameter here"),
+        ("/api/topics?limit=1&limit=2", "a parameter is given twice"),
     ],
 )
 def test_a_bad_parameter_is_refused_with_the_reason(admin: Asker, path: str, problem: str) -> None:
@@ -267,6 +289,8 @@ def test_a_node_that_drains_goes_on_telling_and_is_not_ready() -> None:
         eventually(lambda: asker.ask("/ready")[0] == 503)
         state = asker.once("/api/state", lambda it: it["node"]["draining"])
         assert not state["node"]["ready"]
+        [worker] = asker.once("/api/state", lambda it: it["workers"][0]["state"] == "draining")["workers"]
+        assert not worker["serving"]
         assert (asker.metric("skywalker_draining"), asker.metric("skywalker_ready")) == (1, 0)
         assert asker.json("/api/topics")["topics"][0]["topic"] == "waits"
         with asker.events() as events:

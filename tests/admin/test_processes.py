@@ -100,3 +100,35 @@ def test_it_listens_on_an_ipv6_address_too() -> None:
         with socket.create_connection(("::1", asker.address.port), 5) as sock:
             sock.sendall(b"GET /ready HTTP/1.0\r\n\r\n")
             assert sock.recv(100).startswith(b"HTTP/1.1 200")
+
+
+FAULT = """
+import os, psutil
+as_ever = psutil.Process.oneshot
+def oneshot(self):
+    if os.path.exists({trigger!r}):
+        raise ValueError("a mistake of ours")
+    return as_ever(self)
+psutil.Process.oneshot = oneshot
+"""
+
+
+def test_an_agent_that_cannot_take_samples_any_more_ends_and_another_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trigger = tmp_path / "trigger"
+    (tmp_path / "sitecustomize.py").write_text(FAULT.format(trigger=str(trigger)))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    with node() as (found, asker), found.connect() as client:
+        first = agent_of(found)
+        trigger.touch()
+        eventually(lambda: "event=agent-ended" in found.log, within=10)
+        trigger.unlink()
+        eventually(lambda: agent_of(found) != first and asker.json("/api/history")["calls"], within=15)
+        before = asker.json("/api/state")["time"]
+        asker.once("/api/state", lambda state: state["time"] > before)
+        ended = next(line for line in found.log.splitlines() if "event=agent-ended" in line)
+        assert f'pid={first} how="status 1"' in ended
+        assert "event=bug" in found.log
+        assert "a mistake of ours" in found.log
+        client.send("nobody", 1, timeout=0, default=None)

@@ -50,6 +50,7 @@ class Judge:
     deaths: list[Death]
     owner: Callable[[str], int]
     tolerance_s: float
+    missed_s: float = MISSED_S
     graces_used: int = 0
     sends: dict[str, Call] = field(default_factory=dict)
     got: dict[str, list[Call]] = field(default_factory=lambda: defaultdict(list))
@@ -173,9 +174,9 @@ class Judge:
         """A send never waits while a listener does. Whatever became of the two, they should have met each other."""
         waited: dict[str, list[Call]] = {}
         for topic, listeners in self.listeners.items():
-            waited[topic] = sorted((each for each in listeners if _duration(each) > MISSED_S), key=_start)
+            waited[topic] = sorted((each for each in listeners if _duration(each) > self.missed_s), key=_start)
         for send in self.sends.values():
-            if _duration(send) <= MISSED_S:
+            if _duration(send) <= self.missed_s:
                 continue
             assert send.end is not None
             listeners = waited.get(send.topic, [])
@@ -186,9 +187,9 @@ class Judge:
                     break
                 assert each.end is not None
                 together = max(send.start, each.start), min(send.end, each.end)
-                if together[1] - together[0] <= MISSED_S:
+                if together[1] - together[0] <= self.missed_s:
                     continue
-                if self.excuses.undisturbed(self._slots(send, each), *together) > MISSED_S:
+                if self.excuses.undisturbed(self._slots(send, each), *together) > self.missed_s:
                     text = f"waited side by side for {together[1] - together[0]:.3f} s and did not meet"
                     yield Violation("nobody misses", text, [send, each])
 

@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import socket
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -16,20 +15,18 @@ from typing import Final
 
 import pytest
 
-from bench.load.counts import LOST
-from bench.load.plan import Load
-from bench.load.run import run
-from skywalker import embedding
 from skywalker.ring import Ring, token_of
 from skywalker.wire import values
 from tests.chaos.client import Call
 from tests.chaos.crowd import TIMEOUTS_MS, Crowd, Guest
 from tests.chaos.disturbance import BOOT_S, Death, Disturbance
-from tests.chaos.judge import CAPABLE_OF_S, MISSED_S, Judge, Violation
+from tests.chaos.judge import Judge, Violation
+from tests.chaos.starvation import Starvation
 from tests.helpers import eventually, time_factor
 from tests.history import check
 from tests.workers.processes import Node, node
 from workers import exits
+from workers.calls import GRACE_S
 
 CLIENTS: Final = 40
 SECONDS: Final = 5.0
@@ -37,6 +34,13 @@ SECONDS: Final = 5.0
 DRAIN_S: Final = 10.0
 """Seconds in which each client has made a call, heard that its worker drains, and had its other answers."""
 
+
+WITHIN_S: Final = 0.1
+"""Seconds that an answer may come late, and that two may wait side by side; 50 ms are promised."""
+
+HOPS: Final = 3
+"""Workers that may be kept waiting for a core, one after the other, until a call is answered: the caller's, its topic's
+owner, and the caller's again."""
 
 TOLD_WITHIN_S: Final = 1.0
 """Seconds for a call to be told to go elsewhere; those that wait would do so for longer."""
@@ -87,50 +91,55 @@ def seeded() -> int:
     return seed
 
 
-def run_crowd(running: Node, seed: int, kills: bool) -> tuple[Crowd, Reloader]:
-    """Have a crowd act while the node is reloaded; return what became of that once all is answered."""
+def run_crowd(running: Node, seed: int, kills: bool) -> tuple[Crowd, Reloader, float]:
+    """Have a crowd act while the node is reloaded; return what became of that once all is answered.
+
+    The last is the longest time, in seconds, for which a worker waited for a core.
+    """
     crowd = Crowd(lambda: (socket.create_connection(("127.0.0.1", running.port), 5), ""), random.Random(seed))
     crowd.clients += [Guest(crowd, number) for number in range(CLIENTS)]
     reloader = Reloader(running, random.Random(seed + 1), crowd.at, kills)
     reloader.start()
+    starvation = Starvation(running, crowd.at)
+    starvation.look()
     crowd.run(SECONDS)
     reloader.stop()
     crowd.finish(max(TIMEOUTS_MS) / 1000 + (exits.MAX_DELAY_S if kills else 0.0) + 3 * time_factor())
-    return crowd, reloader
+    return crowd, reloader, starvation.longest_s
 
 
-def judged(crowd: Crowd, running: Node, disturbances: list[Disturbance], deaths: list[Death]) -> list[str]:
+def judged(
+    crowd: Crowd, running: Node, starved_s: float, disturbances: list[Disturbance], deaths: list[Death]
+) -> list[str]:
     """Return what was broken of the promises, in words."""
     with running.connect() as client:
         ring = Ring(client.greeting["tokens"])
+    waits_s = WITHIN_S * time_factor() + HOPS * starved_s
     judge = Judge(
         crowd.calls, crowd.connections, disturbances, deaths,
         owner=lambda topic: ring.owner(token_of(values.pack(topic))),
-        tolerance_s=CAPABLE_OF_S * time_factor() + crowd.slowest_turn_s,
+        tolerance_s=waits_s + crowd.slowest_turn_s,
+        missed_s=waits_s,
     )  # fmt: skip
-    # A machine as busy as this one may keep a worker waiting, and all who wait there, which is no disturbance.
-    side_by_side = MISSED_S * time_factor() + judge.tolerance_s
     known: dict[str, Call] = {call.label: call for call in crowd.calls}
     broken = [
-        *(each for each in judge.violations() if each.rule != "nobody misses" or _together(*each.calls) > side_by_side),
+        *judge.violations(),
         *(
             Violation(each.rule.name, each.rule, [known[call.id] for call in each.calls])
             for each in check(judge.history(), tolerance=judge.tolerance_s, missed_after=math.inf)
         ),
     ]
     outcomes = Counter((call.kind, call.outcome) for call in crowd.calls)
+    happened = f"{len(running.events('reloaded'))} reloads, {len(deaths)} deaths"
     print(f"{len(crowd.calls)} calls: {dict(outcomes)}, {len(crowd.connections)} connections")
-    print(f"{judge.graces_used} graces used, {len(running.events('reloaded'))} reloads, {len(deaths)} deaths")
+    print(f"{judge.graces_used} graces used, {happened}, a worker waited {starved_s:.3f} s for a core")
     print(f"broken: {dict(Counter(each.rule for each in broken))}")
     # All of this would hold of a node that does nothing, too.
     sent = sum(count for (kind, _), count in outcomes.items() if kind == "send")
     assert outcomes["send", "met"] > 0.3 * sent
-    assert judge.graces_used <= 0.03 * sent
+    # An owner that gets a core in time has its last word in time, unless it is killed.
+    assert judge.graces_used <= (0.01 * sent if starved_s > GRACE_S / 2 or deaths else 0)
     return [*crowd.complaints, *(judge.explain(each) for each in broken)]
-
-
-def _together(send: Call, listener: Call) -> float:
-    return min(each.end or math.inf for each in (send, listener)) - max(send.start, listener.start)
 
 
 def assert_kept(broken: list[str]) -> None:
@@ -157,7 +166,7 @@ def refused_draining(calls: list[Call]) -> list[Call]:
 @pytest.mark.parametrize("workers", [1, 4])
 def test_no_call_is_lost_doubled_or_refused_elsewhere_while_a_node_is_reloaded(workers: int) -> None:
     with node(workers=workers, drain_timeout_s=DRAIN_S) as running:
-        crowd, _ = run_crowd(running, seeded(), kills=False)
+        crowd, _, starved_s = run_crowd(running, seeded(), kills=False)
         eventually(lambda: running.events("reloaded"), DRAIN_S + 5)
         assert not [each for each in crowd.connections if each.lost is not None and not each.by_us], "connections lost"
         told = refused_draining(crowd.calls)
@@ -167,14 +176,14 @@ def test_no_call_is_lost_doubled_or_refused_elsewhere_while_a_node_is_reloaded(w
         assert late <= TOLD_WITHIN_S * time_factor() + crowd.slowest_turn_s
         # All else is held against them as if nothing had ever been done to the node.
         crowd.calls = [call for call in crowd.calls if call.outcome != "draining"]
-        assert_kept(judged(crowd, running, [], []))
+        assert_kept(judged(crowd, running, starved_s, [], []))
         assert not running.events("worker-ended")
         assert "Traceback" not in running.log()
 
 
 def test_a_death_during_a_reload_costs_the_connections_of_that_worker_alone() -> None:
     with node(workers=4, drain_timeout_s=DRAIN_S) as running:
-        crowd, reloader = run_crowd(running, seeded(), kills=True)
+        crowd, reloader, starved_s = run_crowd(running, seeded(), kills=True)
         eventually(lambda: len(running.events("worker-ended")) >= len(reloader.killed))
         deaths = {death.pid: death for death in deaths_in(running)}
         assert deaths.keys() <= {pid for pid, _ in reloader.killed}
@@ -184,30 +193,5 @@ def test_a_death_during_a_reload_costs_the_connections_of_that_worker_alone() ->
             if (death := deaths.get(pid)) is not None
         ]
         crowd.calls = [call for call in crowd.calls if call.outcome != "draining"]
-        assert_kept(judged(crowd, running, disturbances, [*deaths.values()]))
+        assert_kept(judged(crowd, running, starved_s, disturbances, [*deaths.values()]))
         assert "Traceback" not in running.log()
-
-
-@pytest.mark.parametrize("direct", [False, True], ids=["any", "direct"])
-def test_the_load_generator_loses_nothing_on_a_node_that_is_reloaded(direct: bool) -> None:
-    with embedding.embedded(workers=2, drain_timeout_s=0.5) as found:
-        over = threading.Event()
-
-        def reload_again_and_again() -> None:
-            while not over.wait(0.4):
-                os.kill(found.pid, signal.SIGHUP)
-
-        thread = threading.Thread(target=reload_again_and_again)
-        thread.start()
-        try:
-            load = Load(
-                port=found.port, prefix="reload", pairs=8, in_flight=4, patience_s=5 * time_factor(), direct=direct
-            )
-            outcome = run(load, 3.0, generators=1, server=found.pid, warm_up_s=0.1)
-        finally:
-            over.set()
-            thread.join()
-        # It has no manners, and goes on to call at a worker that has told it to go elsewhere until that hangs up.
-        assert {*outcome.errors} <= {"draining", LOST}, outcome.errors
-        assert "event=reloaded" in found.log
-        assert outcome.rendezvous > 1000

@@ -25,6 +25,16 @@ def test_a_good_file_is_ok(file: Path) -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{file}: ok\n".encode(), b"")
 
 
+def test_no_more_is_read_than_a_config_file_may_have(file: Path) -> None:
+    file.write_text("#" * 2**20)
+    assert run("check", str(file)).returncode == 0
+    file.write_text("#" * (2**20 + 1))
+    for endless in (str(file), "/dev/zero"):
+        ran = run("check", endless)
+        assert (ran.returncode, ran.stdout) == (2, b"")
+        assert ran.stderr == f"skywalker: {endless}: is larger than 1 MiB, so it is no config file\n".encode()
+
+
 def test_what_differs_from_the_defaults_is_shown_if_asked_for_but_no_token(file: Path) -> None:
     file.write_text(
         'port = 3443\nname = "red"\ndrain_timeout_s = "2m"\nadmin = false\n'

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from skywalker import config
+from skywalker import config, extras, reuseport
 from skywalker.cli.doctor import command, ports, room, software, surroundings
 from skywalker.cli.doctor.finding import Finding
 from skywalker.cli.doctor.machine import Machine
@@ -260,7 +260,7 @@ def test_versions_are_named(machine: Machine) -> None:
 
 
 def test_an_admin_server_whose_packages_are_missing_is_told(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(software, "ADMIN", ("json", "no_such_package"))
+    monkeypatch.setattr(extras, "ADMIN", ("json", "no_such_package"))
     finding = one(software.admin(Config(), machine))
     assert (finding.level, finding.found) == ("warn", "lacks no_such_package")
     assert not list(software.admin(settings(admin="false"), machine))
@@ -286,7 +286,7 @@ def test_the_kernel_here_steers() -> None:
 
 
 def test_a_kernel_that_takes_no_program_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surroundings, "SO_ATTACH_REUSEPORT_CBPF", 9999)
+    monkeypatch.setattr(reuseport, "SO_ATTACH_REUSEPORT_CBPF", 9999)
     assert one(surroundings.steering(Config(), Machine())).level == "warn"
 
 

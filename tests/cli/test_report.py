@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from skywalker.cli import outcome
+from skywalker.cli.node import words
+from skywalker.cli.node.table import Column, Table
 from skywalker.cli.report import report
-from skywalker.cli.top import words
-from skywalker.cli.top.table import Column, Table
 from skywalker.embedding import embedded
 from tests.cli.running import run
 from tests.cli.told_admin import connection, documents, told_admin, topic
@@ -268,3 +268,12 @@ def test_a_real_node_tells_all_that_is_printed() -> None:
         assert section(printed, "connections")[1].startswith("127.0.0.1:")
         assert f"pid {node.pid}" in "\n".join(printed)
         assert "Traceback" not in node.log
+
+
+def test_a_name_that_is_no_utf8_is_a_line_of_json_all_the_same() -> None:
+    with told_admin() as admin:
+        told = documents("127.0.0.1:3443")["/api/connections"]
+        told["connections"] = [connection(1, name="a\udcffb")]
+        admin.says["/api/connections"] = told
+        [line] = lines("--json", admin.address)
+    assert json.loads(line)["connections"]["connections"][0]["name"] == "a\udcffb"

@@ -133,11 +133,12 @@ def test_it_follows_what_the_node_says() -> None:
     async def test(seen: Seen) -> None:
         await seen.until(lambda: seen.column("worker") == ["0", "1"])
         state: dict[str, Any] = documents(admin.address, workers=5)["/api/state"]
-        state["workers"][3]["serving"] = False
+        for slot, word in enumerate(("starting", "draining", "idle", "stopping")):
+            state["workers"][slot]["state"] = word
         state["node"]["draining"] = True
         admin.says["/api/state"] = state
-        await seen.until(lambda: seen.column("state") == [*["serving"] * 3, "not serving", "serving"])
-        assert "● draining  4 of 5 workers" in seen.line("head")
+        await seen.until(lambda: seen.column("state") == ["starting", "draining", "idle", "stopping", "serving"])
+        assert "● draining  1 of 5 workers" in seen.line("head")
 
     with told_admin() as admin:
         watched(test, admin)

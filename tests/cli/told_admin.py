@@ -147,7 +147,7 @@ def worker(slot: int, workers: int, **fields: Any) -> Document:
     return {
         "slot": slot,
         "pid": 4720 + slot,
-        "serving": True,
+        "state": "serving",
         "beat_age": 0.2,
         "cpu": 0.61 - 0.05 * slot,
         "rss": 88_000_000 + slot,

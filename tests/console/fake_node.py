@@ -25,6 +25,7 @@ def worker(slot: int, **changed: Any) -> dict[str, Any]:
     return {
         "slot": slot,
         "pid": 4000 + slot,
+        "state": "serving",
         "serving": True,
         "beat_age": 0.012,
         "cpu": 0.31 + 0.07 * slot,

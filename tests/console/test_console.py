@@ -48,8 +48,8 @@ def test_everything_that_the_node_says_is_shown(browser: Browser) -> None:
         shown.sees("#share", re.compile(r"\d+ %"))
         assert [row[0] for row in rows(shown, "members")] == ["red", "green", "blue"]
         assert [row[:5] for row in rows(shown, "workers")] == [
-            ["worker-0", "serves", "4000", "31 %", "12.7 k"],
-            ["worker-1", "serves", "4001", "38 %", "13.1 k"],
+            ["worker-0", "serving", "4000", "31 %", "12.7 k"],
+            ["worker-1", "serving", "4001", "38 %", "13.1 k"],
             ["supervisor", "", "3999", "0.1 %", NOTHING],
             ["agent", "", "4100", "1.2 %", NOTHING],
         ]
@@ -102,7 +102,7 @@ def drains(node: FakeNode) -> None:
 
 
 def lacks_a_worker(node: FakeNode) -> None:
-    node.state["workers"][3]["serving"] = False
+    node.state["workers"][3].update(state="starting", serving=False)
 
 
 def chokes(node: FakeNode) -> None:

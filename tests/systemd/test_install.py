@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from skywalker.cli.systemd import units
+from skywalker.cli.systemd.command import CannotWrite, _write
 from skywalker.cli.systemd.files import FILES
 from skywalker.cli.systemd.plan import Plan, manager_version
 from tests.cli.running import SKYWALKER, run
@@ -71,13 +73,63 @@ def test_a_changed_file_is_overwritten_only_if_forced_and_then_kept_beside(tmp_p
     before = contents(tmp_path)
     (tmp_path / SERVICE).write_text("mine")
     (tmp_path / "etc/tmpfiles.d/skywalker.conf").unlink()
-    said = install(tmp_path, status=2)
-    assert said.startswith(f"skywalker: {tmp_path / SERVICE}: ")
-    assert "--force" in said
-    assert contents(tmp_path).keys() == before.keys() - {"etc/tmpfiles.d/skywalker.conf"}, "something was written"
+    said = install(tmp_path, status=1)
+    assert re.search(rf"^leave +{re.escape(str(tmp_path / SERVICE))}$", said, re.MULTILINE)
+    assert re.search(rf"^skywalker: {re.escape(str(tmp_path / SERVICE))}: .*--force", said, re.MULTILINE)
+    assert contents(tmp_path) == before | {SERVICE: "mine"}, "the others are not as they should be"
     assert "would overwrite" in install(tmp_path, "--dry-run")
     assert contents(tmp_path)[SERVICE] == "mine"
     assert "overwrite" in install(tmp_path, "--force")
+    assert contents(tmp_path) == before | {f"{SERVICE}.old": "mine"}
+
+
+def test_of_several_files_that_were_overwritten_the_latest_is_kept(tmp_path: Path) -> None:
+    install(tmp_path)
+    before = contents(tmp_path)
+    for text in ("first", "second"):
+        (tmp_path / SERVICE).write_text(text)
+        install(tmp_path, "--force")
+    assert contents(tmp_path) == before | {f"{SERVICE}.old": "second"}
+
+
+def test_a_link_that_is_overwritten_is_kept_as_a_link(tmp_path: Path) -> None:
+    install(tmp_path)
+    unit = tmp_path / SERVICE
+    unit.unlink()
+    unit.symlink_to("/dev/null")
+    install(tmp_path, "--force")
+    assert "ExecStart" in unit.read_text()
+    assert not unit.is_symlink()
+    assert unit.with_name("skywalker.service.old").readlink() == Path("/dev/null")
+
+
+def test_what_cannot_be_kept_is_not_overwritten(tmp_path: Path) -> None:
+    install(tmp_path)
+    (tmp_path / SERVICE).write_text("mine")
+    (tmp_path / f"{SERVICE}.old").mkdir()
+    before = contents(tmp_path)
+    assert "skywalker.service: cannot be written: " in install(tmp_path, "--force", status=1)
+    assert contents(tmp_path) == before, "the new file lies about"
+
+
+def test_there_is_a_file_at_every_moment_while_it_is_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path)
+    unit = tmp_path / SERVICE
+    unit.write_text("mine")
+    before = contents(tmp_path)
+    targets = []
+
+    def full_disk(source: Path, target: Path) -> None:
+        targets.append(target)
+        assert unit.read_text() == "mine"
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full_disk)
+    with pytest.raises(CannotWrite, match="No space left"):
+        _write(unit, "new")
+    assert targets == [unit]
     assert contents(tmp_path) == before | {f"{SERVICE}.old": "mine"}
 
 

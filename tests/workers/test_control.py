@@ -80,3 +80,14 @@ def test_one_that_is_gone_or_never_reads_is_told_nothing_and_nobody_waits_for_it
     assert said > 10
     theirs.close()
     assert ours.send(Drain()), "one that is gone is not deaf"
+
+
+def test_the_last_words_of_an_end_that_left_something_unread_are_heard(ends: tuple[Channel, Channel]) -> None:
+    ours, theirs = ends
+    theirs.send(Stop())
+    ours.send(Ready())
+    ours.send(Idle())
+    ours.close()
+    assert theirs.receive() == (Ready(), None)
+    assert theirs.receive() == (Idle(), None)
+    assert theirs.receive() is None

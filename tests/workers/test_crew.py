@@ -6,6 +6,7 @@ import itertools
 import os
 import signal
 import time
+from collections import Counter
 
 import pytest
 
@@ -124,7 +125,7 @@ def test_a_crew_that_drains_waits_for_no_successor(ready: bool) -> None:
         [slot] = found.slots
         worker = slot.worker
         successor = successor_of(found)
-        found.drain(outlived=False)
+        found.drain([])
         assert successor.state is State.STOPPING
         if ready:  # it had said so just before it was told to stop
             orders.say_and_hear(successor, Ready())
@@ -142,7 +143,7 @@ def test_a_successor_of_one_that_is_dead_drains_in_its_place() -> None:
         successor = successor_of(found)
         orders.end(worker, 1)
         found.reap()
-        found.drain(outlived=False)
+        found.drain([])
         orders.say_and_hear(successor, Ready())
         assert slot.worker is successor
         assert not found.is_idle
@@ -162,6 +163,89 @@ def test_a_worker_that_hangs_is_aborted_once_and_killed_if_that_does_not_help() 
         assert restarts(found, "hung") == 1
         assert restarts(found, "signal") == 0
         assert found.slots[0].restart_at is not None
+
+
+@pytest.mark.parametrize("how", [0, 1, -9])
+def test_a_place_whose_worker_dies_in_a_drain_does_not_wait_for_a_successor_that_was_told_to_stop(how: int) -> None:
+    with crew(1) as (found, orders):
+        [slot] = found.slots
+        worker = slot.worker
+        assert worker is not None
+        successor = successor_of(found)
+        found.drain([])
+        if how < 0:
+            os.kill(worker.pid, -how)
+            wait_for_end(found, worker)
+        else:
+            orders.end(worker, how)
+            found.reap()
+        assert successor in found.processes(), "it is not reaped yet"
+        assert slot.restart_at is not None, "else calls of siblings' clients have nobody there"
+        found.turn(slot.restart_at)
+        [heir] = {*found.processes()} - {successor}
+        assert heir.state is State.DRAINING
+        orders.end(successor, exits.OK)
+        found.reap()
+        assert [*found.processes()] == [heir]
+        orders.say_and_hear(heir, Idle())
+        assert found.is_idle
+        found.stop()
+        orders.end(heir, exits.OK)
+        found.reap()
+        assert found.is_over
+
+
+# What is to be seen of them.
+
+
+def seen(found: Crew) -> tuple[int, Counter[str]]:
+    """Return how many serve, and how many there are in each state."""
+    return found._board.node[figures.SERVING.at], Counter(live.state for live in found._board.read().live())
+
+
+def test_fewer_serve_while_a_node_drains() -> None:
+    with crew(2) as (found, orders):
+        assert seen(found) == (2, {"serving": 2})
+        found.drain([])
+        assert seen(found) == (0, {"draining": 2})
+        first, second = found.processes()
+        orders.say_and_hear(first, Idle())
+        assert seen(found) == (0, {"draining": 1, "idle": 1})
+        orders.end(second, 1)
+        found.reap()
+        assert seen(found) == (0, {"idle": 1})
+        found.stop()
+        assert seen(found) == (0, {"stopping": 1})
+
+
+def test_one_of_two_in_a_place_serves() -> None:
+    with crew(2) as (found, orders):
+        before = found.slots[0].worker
+        assert before is not None
+        successor = successor_of(found)
+        assert seen(found) == (2, {"serving": 2, "starting": 1})
+        orders.say_and_hear(successor, Ready())
+        assert seen(found) == (2, {"serving": 2, "draining": 1})
+        orders.say_and_hear(before, Idle())
+        assert seen(found) == (2, {"serving": 2, "stopping": 1})
+        orders.end(before, exits.OK)
+        found.reap()
+        assert seen(found) == (2, {"serving": 2})
+
+
+def test_one_that_is_dead_does_not_serve_nor_one_that_starts_in_its_place() -> None:
+    with crew(2) as (found, orders):
+        slot = found.slots[0]
+        assert slot.worker is not None
+        orders.end(slot.worker, 1)
+        found.reap()
+        assert seen(found) == (1, {"serving": 1})
+        assert slot.restart_at is not None
+        found.turn(slot.restart_at)
+        assert seen(found) == (1, {"serving": 1, "starting": 1})
+        assert slot.worker is not None
+        orders.say_and_hear(slot.worker, Ready())
+        assert seen(found) == (2, {"serving": 2})
 
 
 # Rollouts.
@@ -210,6 +294,8 @@ def test_a_rollout_goes_by_a_place_that_is_empty_once_there_is_a_worker_in_it() 
         found.start(found.slots[0])
         assert rollout.go_on()
         assert found.slots[1].successor is None, "it does not serve yet"
-        orders.say_and_hear(found.slots[0].worker, Ready())
+        heir = found.slots[0].worker
+        assert heir is not None
+        orders.say_and_hear(heir, Ready())
         assert rollout.go_on()
         assert found.slots[1].successor is not None

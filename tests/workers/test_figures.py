@@ -10,6 +10,7 @@ import pytest
 
 from workers import figures
 from workers.figures import (
+    AGENT_BEAT,
     BUCKETS,
     HISTOGRAM_CELLS,
     NODE_CELLS,
@@ -27,7 +28,7 @@ EVERY = [*WORKER_FIGURES, *NODE_FIGURES]
 
 
 @pytest.mark.parametrize(
-    ("table", "first", "end"), [(WORKER_FIGURES, STATE + 1, WORKER_CELLS), (NODE_FIGURES, 0, NODE_CELLS)]
+    ("table", "first", "end"), [(WORKER_FIGURES, STATE + 1, WORKER_CELLS), (NODE_FIGURES, AGENT_BEAT + 1, NODE_CELLS)]
 )
 def test_each_cell_belongs_to_one_figure(table: tuple[Figure, ...], first: int, end: int) -> None:
     cells = [at for figure in table for at in range(figure.at, figure.end)]

@@ -13,6 +13,7 @@ import pytest
 
 from tests.helpers import eventually, time_factor
 from tests.workers.processes import Node, is_gone, node
+from tests.workers.reloads import wait_for_successor
 from workers import exits
 
 FAULTY = Path(__file__).with_name("faulty_node.py")
@@ -144,3 +145,48 @@ def test_a_longer_time_that_a_reload_brings_holds(tmp_path: Path) -> None:
         os.kill(pid, signal.SIGCONT)
         assert not running.events("worker-hung")
         assert not is_gone(pid)
+
+
+@pytest.mark.parametrize(("before_s", "after_s"), [(10.0, 0.5), (0.5, 10.0)], ids=["shorter", "longer"])
+def test_a_reload_that_changes_the_time_ends_nobody_who_beats_as_it_was_told(
+    tmp_path: Path, before_s: float, after_s: float
+) -> None:
+    file = tmp_path / "skywalker.toml"
+    file.write_text(f"watchdog_s = {before_s * time_factor()}\n")
+    with node(workers=2, drain_timeout_s=60, settings=["--config", str(file)]) as running:
+        idle = [running.connect_to(slot) for slot in (0, 1)]
+        file.write_text(f"watchdog_s = {after_s * time_factor()}\n")
+        running.signal(signal.SIGHUP)
+        wait_for_successor(running, 0)
+        time.sleep(1.5 * 0.5 * time_factor())  # nothing is to be waited for: it is to last
+        for client in idle:
+            assert client.call(":ping") is True
+            client.close()
+        eventually(lambda: running.events("reloaded"))
+        assert not running.events("worker-hung")
+        assert not set(running.first_workers) & set(running.workers())
+        if after_s < before_s:
+            os.kill(running.workers()[0], signal.SIGSTOP)
+            eventually(lambda: running.events("worker-hung"), 2.0)
+
+
+def test_after_a_reload_that_failed_halfway_nobody_is_ended_who_beats_as_the_new_settings_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, fault = tmp_path / "skywalker.toml", tmp_path / "fault"
+    file.write_text(f"watchdog_s = {0.5 * time_factor()}\n")
+    monkeypatch.setenv("FAULTY_NODE", str(fault))
+    faulty = (sys.executable, str(FAULTY))
+    with node(workers=2, drain_timeout_s=60, settings=["--config", str(file)], command=faulty) as running:
+        old = running.connect_to(0)
+        file.write_text(f"watchdog_s = {10 * time_factor()}\n")
+        running.signal(signal.SIGHUP)
+        wait_for_successor(running, 0)
+        fault.touch()
+        old.close()
+        eventually(lambda: running.events("reload-failed"))
+        fault.unlink()
+        pids = running.workers()
+        time.sleep(1.5 * 0.5 * time_factor())  # nothing is to be waited for: it is to last
+        assert not running.events("worker-hung")
+        assert running.workers() == pids

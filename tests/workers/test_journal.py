@@ -13,12 +13,15 @@ import msgpack
 import pytest
 
 import skywalker
+from skywalker.embedding import StartError
+from skywalker.errors import ConfigError
 from skywalker.ring import token_of
 from tests.helpers import eventually
 from tests.journal.raw import Record, calls_in, header_of, names_in
 from tests.workers.nodes import Node, running
 from tests.workers.pubsub_client import PubSubClient
 from tests.workers.wire_client import Clients, clients_of
+from workers.command import _check_writable
 
 Journal = Callable[[str], list[Record]]
 
@@ -198,11 +201,40 @@ def test_a_worker_that_is_killed_loses_the_last_second_and_its_successor_complet
         assert len(calls_in(tmp_path)) == 1
 
 
-def test_a_node_whose_journal_cannot_be_written_serves_nevertheless_and_says_so(tmp_path: Path, topic: str) -> None:
+def test_a_node_with_nowhere_to_write_its_journal_does_not_start(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no directory")
-    with running(workers=1, journal=str(tmp_path / "file" / "journal")) as node, clients_of(node.address) as connect:
+    for directory, reason in (
+        (tmp_path / "file", "it is no directory"),
+        (tmp_path / "file" / "journal", "Not a directory"),
+    ):
+        with pytest.raises(StartError) as told, running(workers=1, journal=str(directory)):
+            pass
+        assert f"journal: cannot write to {directory}: {reason}: give a directory" in str(told.value)
+
+
+def test_a_directory_where_it_may_not_write_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)  # who runs the tests may write anywhere
+    with pytest.raises(ConfigError, match=r"^journal: cannot write to .*: the node may not write, or the disk is"):
+        _check_writable(tmp_path)
+
+
+def test_a_node_whose_journal_cannot_be_written_any_more_serves_nevertheless_and_says_so(
+    tmp_path: Path, topic: str
+) -> None:
+    directory = tmp_path / "journal"
+    with (
+        running(workers=1, journal=str(directory), journal_rotate="1MiB/100ms") as node,
+        clients_of(node.address) as connect,
+    ):
+        directory.rename(tmp_path / "away")
+        directory.write_text("no directory")
         client = connect(worker=0)
-        client.ask(":recv!", 1, 0, topic)
+
+        def calls() -> bool:
+            client.ask(":recv!", 1, 0, topic)
+            return "journal-stopped" in node.log
+
+        eventually(calls)
         line = eventually(lambda: next(line for line in node.log.splitlines() if "journal-stopped" in line))
         assert "Not a directory" in line
         assert client.ask(":ping", 2) is True

@@ -138,6 +138,14 @@ def test_hello_tells_the_worker_and_what_every_worker_owns(node: Node, connect: 
         assert {"take", "cancel", "ack", "ping", "topic"} <= set(greeting["extensions"])
 
 
+def test_a_name_is_at_most_255_characters(connect: Clients) -> None:
+    client = connect()
+    assert client.ask(":hello", 1, {"name": 255 * "\u20ac"})["workers"]
+    client.call(":hello", 2, {"name": 256 * "x"})
+    refused = client.refusal()
+    assert (refused.code, refused.details) == ("bad-frame", {"size": 256, "limit": 255})
+
+
 def test_hello_takes_options_it_does_not_know(connect: Clients) -> None:
     assert connect().ask(":hello", 1, {"colour": "red", "token": "secret"})["workers"]
 

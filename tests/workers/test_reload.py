@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
+from http.client import HTTPConnection
 from pathlib import Path
 
+import psutil
 import pytest
 
 import skywalker
 from skywalker import embedding
+from skywalker.cli.demo_cluster.ports import free_ports
+from tests.admin import asking
 from tests.helpers import eventually, time_factor
 from tests.journal.raw import calls_in
 from tests.workers.processes import TIMED_OUT, Client, Node, code_of, is_gone, node, open_files
 from tests.workers.pubsub_bus import doors_of, pubsub_node
 from tests.workers.reloads import Wanderer, begin_reload, reload, reloads, wait_for_successor
 from workers import exits
+
+FAULTY = (sys.executable, str(Path(__file__).with_name("faulty_node.py")))
 
 LONG_MS = 60_000
 
@@ -54,6 +61,19 @@ def test_what_the_file_says_now_holds_for_who_connects_after_a_reload(tmp_path: 
                 client.begin(":recv!", LONG_MS, "a")
                 client.begin(":recv!", LONG_MS, "b")
                 assert code_of(client.call, ":recv!", LONG_MS, "c") == "busy"
+
+
+def test_a_journal_that_could_not_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no directory")
+    with configured(tmp_path) as (running, file):
+        file.write_text(f'journal = "{tmp_path / "file" / "journal"}"')
+        begin_reload(running)
+        [refused] = eventually(lambda: running.events("reload-refused"))
+        assert "cannot write to" in refused["reason"]
+        assert sorted(running.workers()) == sorted(running.first_workers)
+        file.write_text(f'journal = "{tmp_path / "journal"}"')
+        reload(running)
+        assert (tmp_path / "journal").is_dir()
 
 
 @pytest.mark.parametrize(
@@ -444,6 +464,122 @@ def test_twenty_reloads_leave_no_descriptor_behind() -> None:
         for _ in range(20):
             reload(running)
         assert eventually(lambda: files() == before), (before, files())
+
+
+def test_a_reload_that_is_asked_for_during_one_that_fails_is_done_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = tmp_path / "fault"
+    monkeypatch.setenv("FAULTY_NODE", str(fault))
+    with node(workers=2, drain_timeout_s=60, command=FAULTY) as running, running.connect_to(0) as old:
+        begin_reload(running)
+        wait_for_successor(running, 0)
+        begin_reload(running)
+        old.call(":ping")
+        fault.touch()
+        old.close()
+        eventually(lambda: running.events("reload-failed"))
+        eventually(lambda: len(running.events("reloading")) == 2)
+        fault.unlink(missing_ok=True)
+        eventually(lambda: len(reloads(running)) == 2)
+        reload(running)
+        assert len(running.workers()) == 2
+
+
+# With an agent.
+
+
+def agent_of(running: Node) -> int:
+    """Return the process of its agent, 0 if there is none."""
+    for pid in running.workers():
+        with suppress(psutil.NoSuchProcess):
+            if psutil.Process(pid).name() == embedding.AGENT:
+                return pid
+    return 0
+
+
+def health(port: int) -> int:
+    """Return with what status it says that it is ready."""
+    with closing(HTTPConnection("127.0.0.1", port, timeout=5 * time_factor())) as connection:
+        connection.request("GET", "/ready")
+        return connection.getresponse().status
+
+
+def test_a_reload_starts_an_agent_that_it_finds_work_for_and_ends_one_that_has_none_any_more(tmp_path: Path) -> None:
+    [port] = free_ports(1)
+    with configured(tmp_path, drain_timeout_s=0) as (running, file):
+        assert not agent_of(running)
+        file.write_text(f"[cluster]\nhealth_port = {port}\n")
+        reload(running)
+        eventually(lambda: health(port) == 200)
+        first = agent_of(running)
+        reload(running)
+        eventually(lambda: agent_of(running) not in (0, first))
+        eventually(lambda: health(port) == 200)
+        file.write_text("")
+        reload(running)
+        eventually(lambda: not agent_of(running))
+        reload(running)
+        assert not agent_of(running)
+        assert len(running.workers()) == 2
+        assert not running.events("agent-ended")
+        file.write_text(f"[cluster]\nhealth_port = {port}\n")
+        reload(running)
+        eventually(lambda: health(port) == 200)
+        running.signal(signal.SIGTERM)
+        assert running.wait(within=5.0) == exits.OK
+
+
+def test_a_reload_that_brings_a_cluster_has_the_node_join_it(tmp_path: Path) -> None:
+    with skywalker.embedded(workers=1, join="127.0.0.1:1") as other, configured(tmp_path) as (running, file):
+        file.write_text(f"[cluster]\njoin = '{other.address}'\n")
+        reload(running)
+        with running.connect() as client, Client(other.port) as there:
+            eventually(lambda: len(client.call(":nodes")["nodes"]) == 2)
+            eventually(lambda: len(there.call(":nodes")["nodes"]) == 2)
+            waiting = [client.begin(":recv!", LONG_MS, f"topic-{number}") for number in range(20)]
+            for number in range(20):
+                assert there.call(":send!", 5_000, f"topic-{number}", number) is True
+            assert [client.result(call) for call in waiting] == [*range(20)]
+
+
+def test_agents_that_end_by_themselves_are_counted_and_those_that_a_reload_replaces_are_not() -> None:
+    before: set[int] = set()
+    with asking.node(drain_timeout_s=0) as (running, asker):
+        for done in (1, 2):
+            before.add(asking.agent_of(running))
+            os.kill(running.pid, signal.SIGHUP)
+            wait_for_log(running, "event=reloaded", done)
+            eventually(lambda: asking.agent_of(running) not in before)
+        eventually(lambda: asker.metric("skywalker_reloads_total", result="done") == 2)
+        assert asker.metric("skywalker_agent_restarts_total") == 0
+        os.kill(asking.agent_of(running), signal.SIGKILL)
+        eventually(lambda: asker.metric("skywalker_agent_restarts_total") == 1)
+        assert asker.metric("skywalker_worker_restarts_total", cause="reload") == 2
+
+
+def test_after_a_reload_that_failed_the_next_worker_has_the_settings_from_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, fault = tmp_path / "skywalker.toml", tmp_path / "fault"
+    file.write_text("[limits]\nmax_calls = 1\n")
+    monkeypatch.setenv("FAULTY_NODE", str(fault))
+    monkeypatch.setenv("SKYWALKER_ADMIN", "true")
+    with node(workers=1, settings=["--config", str(file), "--admin-port=0"], command=FAULTY) as running:
+        asker = asking.Asker(eventually(lambda: running.events("serving"))[0]["admin"])
+        file.write_text("[limits]\nmax_calls = 2\n")
+        fault.touch()
+        begin_reload(running)
+        eventually(lambda: running.events("reload-failed"))
+        fault.unlink()
+        eventually(lambda: asker.metric("skywalker_reloads_total", result="failed") == 1)
+        assert asker.metric("skywalker_reloads_total") == 1
+        assert not is_gone(running.first_workers[0])
+        os.kill(running.first_workers[0], signal.SIGKILL)
+        with running.connect() as client:
+            client.begin(":recv!", LONG_MS, "a")
+            assert code_of(client.call, ":recv!", LONG_MS, "b") == "busy"
+        eventually(lambda: asker.metric("skywalker_workers_serving") == 1)
 
 
 # With a journal.

@@ -13,6 +13,7 @@ import msgpack
 import pytest
 
 import skywalker
+from skywalker import reuseport
 from skywalker.embedding import Node
 from skywalker.steering import source_port
 from workers import steering
@@ -93,5 +94,5 @@ def test_a_worker_that_is_replaced_is_met_by_the_same_ports() -> None:
 
 def test_where_the_system_cannot_steer_the_hash_goes_on_choosing(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        monkeypatch.setattr(steering, "SO_ATTACH_REUSEPORT_CBPF", 9999)
+        monkeypatch.setattr(reuseport, "SO_ATTACH_REUSEPORT_CBPF", 9999)
         assert steering.steer([listener]) is False

@@ -21,5 +21,6 @@ def test_a_send_that_met_somebody_in_the_turn_in_which_its_worker_stops_is_told_
         assert refusal(lonely.reply()).code == "draining"
         for client in (sender, lonely, receiver):
             client.wait_for_end()
+    worker.turn()  # they have closed
     assert worker.holds() == {"calls": 0, "bytes": 0, "topics": 0, "deadlines": 0}
     worker.close()

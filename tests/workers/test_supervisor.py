@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import resource
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.admin import asking
+from tests.cluster.clusters import Cluster
 from tests.helpers import eventually, time_factor
 from tests.workers.processes import TIMED_OUT, Client, Node, is_gone, node, open_files
 from workers import exits
@@ -113,6 +119,78 @@ def test_a_node_survives_the_lack_of_descriptors_for_a_new_worker() -> None:
         running.wait_for_workers(2, without=[victim])
         with running.connect_to(0) as other:
             assert other.call(":ping") is True
+
+
+@contextmanager
+def at_most(pid: int, files: int) -> Iterator[None]:
+    """Let a process have no descriptors from this number on, but for those that it has."""
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (files, hard))
+    yield
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def limit_with_room_for(pid: int, files: int) -> int:
+    """Return the limit that leaves a process room for so many more descriptors."""
+    taken = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
+    free = (fd for fd in itertools.count() if fd not in taken)
+    return next(itertools.islice(free, files, None))
+
+
+def answers_for(asker: asking.Asker, workers: int) -> bool:
+    """Return whether an agent is there, and all workers answer it."""
+    topics = asker.json("/api/topics")
+    live = asker.json("/api/state")["workers"]
+    return not topics["silent"] and len([each for each in live if each["serving"]]) == workers
+
+
+# The death of the agent makes room for one. Its channel takes two; with those, a link to a worker takes two more.
+@pytest.mark.parametrize(("room", "event"), [(0, "cannot-fork"), (1, "cannot-link")])
+def test_a_supervisor_without_descriptors_lives_and_has_an_agent_that_all_answer_once_there_are_some(
+    room: int, event: str
+) -> None:
+    with asking.node(workers=2) as (running, asker), running.connect() as client:
+        workers = running.worker_pids()
+        with at_most(running.pid, limit_with_room_for(running.pid, room)):
+            kill(asking.agent_of(running))
+            eventually(lambda: re.search(rf"event={event} .*process=agent", running.log))
+            assert client.topic("topic")
+        eventually(lambda: answers_for(asker, 2), 10.0)
+        assert running.worker_pids() == workers
+        assert "Traceback" not in running.log
+
+
+def test_a_worker_without_descriptors_that_an_agent_asks_for_lives_and_answers_the_next_one() -> None:
+    with asking.node(workers=2) as (running, asker), running.connect() as client:
+        workers = running.worker_pids()
+        with at_most(workers[0], 3), at_most(workers[1], 3):
+            kill(asking.agent_of(running))
+            eventually(lambda: running.log.count("event=no-descriptor") == 2)
+            assert "message=Inspect" in running.log
+            assert client.topic("topic")
+        eventually(lambda: asker.ask("/ready")[0] == 200)
+        kill(asking.agent_of(running))
+        eventually(lambda: answers_for(asker, 2), 10.0)
+        assert running.worker_pids() == workers
+
+
+@pytest.mark.parametrize("who", ["worker", "supervisor"])
+def test_a_process_without_descriptors_that_is_told_of_a_new_ring_lives_and_follows_a_later_one(who: str) -> None:
+    with Cluster(2, workers=1) as cluster:
+        cluster.start()
+        leaves, stays = cluster.nodes
+        [worker] = stays.worker_pids()
+        pid = {"worker": worker, "supervisor": stays.pid}[who]
+        with at_most(pid, 3):
+            leaves.kill()
+            eventually(lambda: "event=no-descriptor" in stays.log, 20.0)
+            assert "message=Ring" in stays.log
+        if who == "supervisor":
+            eventually(lambda: stays.sees() == {stays.name}, 10.0)
+        cluster.revive(leaves)
+        cluster.settle()
+        assert stays.worker_pids() == [worker]
+        assert "Traceback" not in stays.log
 
 
 def test_fifty_deaths_leave_no_descriptor_behind_in_the_supervisor_or_a_sibling() -> None:

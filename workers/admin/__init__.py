@@ -1,8 +1,9 @@
 """The agent's web server: figures for Prometheus, JSON for programs, a console for people.
 
-    server      admin (its thread and what it is told), listener, connections, app, guard, extra
-    knows       view (of the node), samples and sample (of the board), processes, questions (to the workers)
-    shows       metrics, state, history, ring, topics and clients, health, stream, console.html
+    server      admin (its thread and what it is told), listener, transport, app, guard, extra
+    knows       view (of the node), samples (of the board), processes, wellness, questions (to the workers)
+    shows       metrics, state, history, ring, lists (of topics and connections), stream (of events), console
+    between     counts (what is added up of the board's cells)
 
 Only the agent imports these, but for listener and extra: what they are built on is not always installed.
 """

@@ -7,7 +7,7 @@ import logging
 import socket
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import uvicorn
@@ -15,11 +15,11 @@ import uvicorn
 from skywalker.address import Address
 from skywalker.members import Member, Snapshot
 from workers.admin import app
-from workers.admin.connections import IDLE_S, Bounded
 from workers.admin.listener import BACKLOG, listen
 from workers.admin.processes import Processes
 from workers.admin.questions import Questions
 from workers.admin.samples import Samples
+from workers.admin.transport import IDLE_S, Bounded
 from workers.admin.view import View
 from workers.admin.wellness import Wellness
 from workers.board import Board
@@ -53,25 +53,31 @@ class Admin:
         self._loop = asyncio.new_event_loop()
         self._questions = Questions()
 
-    def start(self) -> None:
-        """Begin, in a thread that keeps no process from ending."""
-        threading.Thread(target=self._run, name="admin", daemon=True).start()
+    def start(self, failed: Callable[[], None]) -> None:
+        """Begin, in a thread that keeps no process from ending; it calls `failed` if it ends, which is a bug."""
+        threading.Thread(target=self._run, args=(failed,), name="admin", daemon=True).start()
 
     def meet(self, slot: int, pid: int, fd: int) -> None:
         """Ask the worker of that slot and pid over the socket `fd` from now on."""
         sock = socket.socket(fileno=fd)
         self._loop.call_soon_threadsafe(lambda: self._questions.meet(slot, pid, sock))
 
-    def _run(self) -> None:
+    def _run(self, failed: Callable[[], None]) -> None:
         self._loop.set_exception_handler(self._on_bug)
         try:
-            self._loop.run_until_complete(self._serve())
+            self._loop.run_until_complete(self._run_all())
         except BaseException:
             self._log.error("bug", trace=traceback.format_exc())
+        failed()
 
-    async def _serve(self) -> None:
+    async def _run_all(self) -> None:
+        """Take samples and serve them: neither is of use without the other."""
         samples = Samples(self._board, self.view, Processes())
-        sampling = asyncio.create_task(samples.run(self._log))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(samples.run(self._log))
+            group.create_task(self._serve(samples))
+
+    async def _serve(self, samples: Samples) -> None:
         sources = app.Sources(self.view, self._board, samples, self._questions, Wellness(self._near))
         logger = logging.getLogger("uvicorn")
         logger.addHandler(_ToLog(self._log))
@@ -93,7 +99,7 @@ class Admin:
         listener = await self._listening()
         self._log.info("serving-admin", address=Address(*listener.getsockname()[:2]))
         await uvicorn.Server(settings).serve(sockets=[listener])
-        await sampling
+        raise RuntimeError("the server ended")
 
     async def _listening(self) -> socket.socket:
         """Return the listener; one that cannot be had now is waited for."""

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -19,10 +19,10 @@ from workers.admin.console import page
 from workers.admin.guard import Guard
 from workers.admin.metrics import Metrics
 from workers.admin.questions import Questions
-from workers.admin.ring import RingShown
+from workers.admin.ring import Ring
 from workers.admin.samples import Samples
 from workers.admin.state import State
-from workers.admin.stream import MAX_LISTENERS, Stream
+from workers.admin.stream import MAX_LISTENERS, Listening, Stream
 from workers.admin.view import View
 from workers.admin.wellness import Wellness
 from workers.board import Board
@@ -46,7 +46,7 @@ def make(sources: Sources, name: str) -> ASGIApp:
     view, samples, questions = sources.view, sources.samples, sources.questions
     state = State(view, samples)
     stream = Stream(state, samples)
-    ring = RingShown(view)
+    ring = Ring(view)
     metrics = Metrics(sources.board, view, samples)
     console, policy = page()
 
@@ -54,7 +54,7 @@ def make(sources: Sources, name: str) -> ASGIApp:
         return _well(await sources.wellness.is_well())
 
     async def ready(request: Request) -> Response:
-        return _well(view.serving and not view.draining and await sources.wellness.is_well())
+        return _well(view.is_ready(sources.board.read().live()) and await sources.wellness.is_well())
 
     async def scraped(request: Request) -> Response:
         body, content_type = metrics.body(request.headers.get("accept", ""))
@@ -62,7 +62,7 @@ def make(sources: Sources, name: str) -> ASGIApp:
 
     async def topics(request: Request) -> Response:
         order, limit = _asked(request, lists.TOPICS)
-        return Response(await lists.topics(questions, samples, view.snapshot.ring, order, limit), media_type=JSON)
+        return Response(await lists.topics(questions, samples, view, order, limit), media_type=JSON)
 
     async def connections(request: Request) -> Response:
         order, limit = _asked(request, lists.CONNECTIONS)
@@ -73,7 +73,7 @@ def make(sources: Sources, name: str) -> ASGIApp:
             return Response(media_type="text/event-stream")
         if stream.is_full:
             raise HTTPException(503, f"{MAX_LISTENERS} listen already")
-        return StreamingResponse(stream.events(), media_type="text/event-stream")
+        return Listening(stream)
 
     async def shown(request: Request) -> Response:
         return Response(console, media_type="text/html", headers={"content-security-policy": policy})
@@ -107,6 +107,8 @@ def make(sources: Sources, name: str) -> ASGIApp:
 def _asked(request: Request, orders: Collection[str]) -> tuple[str, int]:
     """Return the parameters of a list. Raises HTTPException for bad ones."""
     given = dict(request.query_params)
+    if len(given) < len(request.query_params.multi_items()):
+        raise HTTPException(400, "a parameter is given twice")
     order = given.pop("order", next(iter(orders)))
     limit = given.pop("limit", str(lists.DEFAULT_LIMIT))
     if given:

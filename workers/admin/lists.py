@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from skywalker.journal.topic_text import topic_text
 from skywalker.members import Place
-from skywalker.ring import Ring, token_of
+from skywalker.ring import token_of
 from workers.admin.questions import Answers, Questions
 from workers.admin.samples import Samples
+from workers.admin.view import View
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
@@ -40,10 +41,10 @@ CONNECTIONS: Final[Mapping[str, Callable[[Row], float]]] = {
 """What connections can be ordered by: the biggest first."""
 
 
-async def topics(questions: Questions, samples: Samples, ring: Ring[Place], order: str, limit: int) -> bytes:
+async def topics(questions: Questions, samples: Samples, view: View, order: str, limit: int) -> bytes:
     """Return the first topics of all workers as JSON."""
     answers = await _ask(questions, "topics", order, limit)
-    rows = _first(_merged(answers, ring).values(), TOPICS[order], limit)
+    rows = _first(_merged(answers, view).values(), TOPICS[order], limit)
     for row in rows:
         row["topic"] = topic_text(row["topic"].encode("latin-1"))
     return _body(
@@ -51,8 +52,9 @@ async def topics(questions: Questions, samples: Samples, ring: Ring[Place], orde
     )
 
 
-def _merged(answers: Answers, ring: Ring[Place]) -> dict[str, Row]:
+def _merged(answers: Answers, view: View) -> dict[str, Row]:
     """Return what the workers say of each topic: calls wait where it is owned, and are sampled where they came in."""
+    ring = view.snapshot.ring
     rates: Counter[str] = Counter()
     for _, answer in answers.given:
         rates.update(answer["rates"])
@@ -60,7 +62,7 @@ def _merged(answers: Answers, ring: Ring[Place]) -> dict[str, Row]:
     for slot, answer in answers.given:
         for row in answer["topics"]:
             topic = row["topic"]
-            if topic not in merged or ring.owner(token_of(topic.encode("latin-1"))).worker == slot:
+            if topic not in merged or ring.owner(token_of(topic.encode("latin-1"))) == Place(view.me.id, slot):
                 merged[topic] = {**row, "worker": slot, "rate": float(rates[topic])}
     return merged
 

@@ -18,7 +18,7 @@ MAX_ARCS: Final = 4096
 _Arc = tuple[float, float, int]  # start and length as parts of the ring, and who in the list of members
 
 
-class RingShown:
+class Ring:
     """Made once for each snapshot, and only if somebody asks."""
 
     def __init__(self, view: View) -> None:

@@ -11,7 +11,7 @@ from workers.admin import counts
 from workers.admin.counts import Cells
 from workers.admin.processes import Usage
 from workers.admin.samples import Sample, Samples
-from workers.admin.view import View
+from workers.admin.view import SERVING, View
 from workers.board import Live
 
 
@@ -114,7 +114,8 @@ def _whole(worker: Live, latest: Sample, usage: Usage | None) -> dict[str, Any]:
     return {
         "slot": worker.slot,
         "pid": max(worker.pid, 0),
-        "serving": worker.beat > 0,
+        "state": worker.state,
+        "serving": worker.state == SERVING,
         "beat_age": max(0.0, latest.at - worker.beat) if worker.beat else 0.0,
         "cpu": usage.cpu if usage else 0.0,
         "rss": usage.rss if usage else 0,

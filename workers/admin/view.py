@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import skywalker
 from skywalker.members import Member, Snapshot
 from skywalker.wire import frames
 from workers.board import Live
+from workers.lifecycle import State
+
+SERVING: Final = State.SERVING.value
 
 
 @dataclass(slots=True)
@@ -32,4 +36,4 @@ class View:
 
     def is_ready(self, workers: Iterable[Live]) -> bool:
         """Whether clients are welcome: the node has started and does not drain, and some worker serves."""
-        return self.serving and not self.draining and any(worker.beat for worker in workers)
+        return self.serving and not self.draining and any(worker.state == SERVING for worker in workers)

@@ -7,7 +7,7 @@ from typing import Final
 
 from skywalker.cli.doctor.finding import Finding, weighed
 from skywalker.cli.doctor.machine import Machine, workers
-from skywalker.cli.top.words import size
+from skywalker.cli.node.words import size
 from skywalker.config import Config
 
 OWN_FILES: Final = 64

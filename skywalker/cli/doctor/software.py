@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import platform
 import re
 from collections.abc import Iterator
 from typing import Final
 
 import skywalker
+from skywalker import extras
 from skywalker.cli.doctor.finding import Finding, weighed
 from skywalker.cli.doctor.machine import Machine
 from skywalker.config import Config
@@ -19,8 +19,6 @@ STEERING_KERNEL: Final = (4, 6)
 """The first Linux with which a program may choose among the listeners of a TCP port."""
 
 REQUIRED: Final = ("msgpack", "mmh3", "click")
-ADMIN: Final = ("starlette", "uvicorn", "prometheus_client", "psutil")
-"""Packages that the admin server imports."""
 
 
 def versions(config: Config, machine: Machine) -> Iterator[Finding]:
@@ -66,6 +64,6 @@ def msgpack(config: Config, machine: Machine) -> Iterator[Finding]:
 def admin(config: Config, machine: Machine) -> Iterator[Finding]:
     """The admin server needs packages of its own."""
     if config.admin:
-        missing = [name for name in ADMIN if importlib.util.find_spec(name) is None]
+        missing = extras.missing(extras.ADMIN)
         found = f"lacks {', '.join(missing)}" if missing else "has all packages that it needs"
         yield weighed("admin server", not missing, found, "pip install 'skywalker[admin]', or run with --no-admin")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import http.client
 import importlib.util
 import os
 import socket
 import ssl
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from skywalker import reuseport
 from skywalker.cli.doctor.finding import Finding, weighed
 from skywalker.cli.doctor.machine import Machine
 from skywalker.config import Config
@@ -24,10 +23,6 @@ from skywalker.state_path import usual_state_path
 
 CONSUL_S: Final = 1.0
 """Seconds in which Consul must go on with its answer."""
-
-SO_ATTACH_REUSEPORT_CBPF: Final = 51
-
-_RETURN_CONSTANT: Final = 0x06
 
 
 def clock(config: Config, machine: Machine) -> Iterator[Finding]:
@@ -119,7 +114,6 @@ def steering(config: Config, machine: Machine) -> Iterator[Finding]:
 
 def _second_of_two() -> bool:
     """Whether a connection comes to the second of two listeners, as a program says that always returns 1."""
-    code = ctypes.create_string_buffer(struct.pack("@HBBI", _RETURN_CONSTANT, 0, 0, 1))
     with contextlib.ExitStack() as stack:
         pair: list[socket.socket] = []
         for _ in range(2):
@@ -129,8 +123,7 @@ def _second_of_two() -> bool:
             listener.listen(1)
             listener.setblocking(False)
             pair.append(listener)
-        program = struct.pack("@HP", 1, ctypes.addressof(code))
-        pair[0].setsockopt(socket.SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, program)
+        reuseport.attach(pair[0], [(reuseport.RETURN_CONSTANT, 0, 0, 1)])
         stack.enter_context(socket.create_connection(pair[0].getsockname(), 1.0))
         try:
             stack.enter_context(pair[1].accept()[0])

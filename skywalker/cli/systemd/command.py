@@ -13,7 +13,7 @@ from skywalker.cli import exits, terminal
 from skywalker.cli.systemd import units
 from skywalker.cli.systemd.files import CONFIG, FILES, File
 from skywalker.cli.systemd.plan import DEFAULT_USER, Plan, closed_directories
-from skywalker.errors import ConfigError, SkywalkerError
+from skywalker.errors import SkywalkerError
 
 KEPT: Final = ".old"
 """What a file that --force overwrites is called from then on."""
@@ -53,25 +53,27 @@ def install(root: Path, user: str, dry_run: bool, force: bool) -> int:
     """Write the files for this machine and for the settings in /etc/skywalker/skywalker.toml, if that is there.
 
     Files that are there and differ are left alone unless --force is given; settings are always left alone.
+    Exit status: 0 all is as it should be, 1 a unit was left alone or cannot be written, 2 the settings are wrong.
     """
     settings = _below(root, CONFIG)
     plan = Plan.here(config.load(file=settings if settings.exists() else None), user)
     planned = [(file, _below(root, file.path), file.text(plan)) for file in FILES]
     steps = [(path, text, _step(file, path, text)) for file, path, text in planned]
-    changed = [str(path) for path, _, step in steps if step == "overwrite"]
-    if changed and not (force or dry_run):
-        raise ConfigError(
-            f"{', '.join(changed)}: not as this would write it, so nothing was written: --force overwrites, and keeps "
-            f"the old one as FILE{KEPT}; what you want to differ goes into a drop-in, see systemctl edit"
-        )
+    left = [] if force or dry_run else [path for path, _, step in steps if step == "overwrite"]
     for path, text, step in steps:
-        if step in ("write", "overwrite") and not dry_run:
+        done = f"would {step}" if dry_run and step != "keep" else "leave" if path in left else step
+        if done in ("write", "overwrite"):
             _write(path, text)
-        click.echo(f"{f'would {step}' if dry_run and step != 'keep' else step:<15}  {path}")
+        click.echo(f"{done:<15}  {path}")
     for warning in units.warnings(plan, closed_directories()):
         terminal.complain(f"warning: {warning}")
+    for path in left:
+        terminal.complain(
+            f"{path}: not as this would write it, so it is left alone: --force overwrites it, and keeps the old one as "
+            f"{path.name}{KEPT}; what you want to differ goes into a drop-in, see systemctl edit"
+        )
     click.echo(_NEXT, nl=False)
-    return exits.OK
+    return exits.FAILED if left else exits.OK
 
 
 @systemd.command(short_help="Print one file")
@@ -101,13 +103,18 @@ def _step(file: File, path: Path, text: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file at once or not at all, and keep what it was."""
+    """Write a file at once or not at all: there is one all the while. What it was is kept beside it."""
     new = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(text, "utf-8")
-        if path.exists():
-            os.replace(path, path.with_name(path.name + KEPT))
-        os.replace(new, path)
+        try:
+            new.write_text(text, "utf-8")
+            if os.path.lexists(path):
+                kept = path.with_name(path.name + KEPT)
+                kept.unlink(missing_ok=True)
+                os.link(path, kept, follow_symlinks=False)
+            os.replace(new, path)
+        finally:
+            new.unlink(missing_ok=True)
     except OSError as error:
         raise CannotWrite(f"{path}: cannot be written: {error.strerror}") from error

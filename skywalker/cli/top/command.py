@@ -8,7 +8,7 @@ import click
 
 from skywalker.address import Address
 from skywalker.cli import exits, terminal
-from skywalker.cli.top.options import asked_nodes, node_arguments
+from skywalker.cli.node.options import asked_nodes, node_arguments
 
 
 @click.command(short_help="Watch nodes, on a terminal")

@@ -12,11 +12,11 @@ from textual.widgets import Static
 
 from skywalker.cli import terminal
 from skywalker.cli.admin_api import AdminApi, NoAnswer, reading
-from skywalker.cli.top import facts
-from skywalker.cli.top.table import Table
-from skywalker.cli.top.views import HISTORY, STATE, VIEWS, Document, View
+from skywalker.cli.node import facts
+from skywalker.cli.node.table import Table
+from skywalker.cli.node.views import HISTORY, STATE, VIEWS, Document, View
+from skywalker.cli.node.words import number, part, size, span, spark, text
 from skywalker.cli.top.watch import STYLES, Watch
-from skywalker.cli.top.words import number, part, size, span, spark, text
 
 LIMIT: Final = 200
 FILTERED_LIMIT: Final = 1000

@@ -11,12 +11,12 @@ from textual.widgets import DataTable, Static
 
 from skywalker.cli import terminal
 from skywalker.cli.admin_api import AdminApi, NoAnswer, reading
-from skywalker.cli.top import facts
+from skywalker.cli.node import facts
+from skywalker.cli.node.table import Column, Row, Table
+from skywalker.cli.node.views import STATE
+from skywalker.cli.node.words import number, part, size, span
 from skywalker.cli.top.node_screen import NodeScreen
-from skywalker.cli.top.table import Column, Row, Table
-from skywalker.cli.top.views import STATE
 from skywalker.cli.top.watch import Watch
-from skywalker.cli.top.words import number, part, size, span
 
 COLUMNS: Final = (
     Column("admin server"),

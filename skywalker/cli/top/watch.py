@@ -13,7 +13,7 @@ from textual.binding import Binding
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Input, Static
 
-from skywalker.cli.top.table import Column, Row, Table
+from skywalker.cli.node.table import Column, Row, Table
 
 if TYPE_CHECKING:
     from skywalker.cli.top.app import Top
@@ -23,10 +23,12 @@ MOST_ROWS: Final = 200
 
 
 STYLES: Final = {
+    "starting": "yellow",
     "serving": "green",
     "draining": "yellow",
+    "idle": "yellow",
+    "stopping": "yellow",
     "not ready": "yellow",
-    "not serving": "bold red",
     "no answer": "bold red",
 }
 """Of words in any column that is a `state`."""
@@ -108,7 +110,8 @@ class Watch(Screen[None]):
         while True:
             if self.is_current and not self.paused:
                 await self.look()
-                self.draw()
+                if self.is_current and self.top.is_running:  # else it was left meanwhile, and has no widgets any more
+                    self.draw()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._again.wait(), self.top.every)
             self._again.clear()

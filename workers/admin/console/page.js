@@ -169,8 +169,7 @@ function showWorkers(state) {
 
 function stateOf(worker) {
   if (isHung(worker)) return "✕ hangs";
-  if (!worker.serving) return "does not serve";
-  return worker.choked ? "▲ chokes" : "serves";
+  return worker.choked ? "▲ chokes" : worker.state;
 }
 
 function showTotals(state) {

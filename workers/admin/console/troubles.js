@@ -30,7 +30,7 @@ function troubles(state, series) {
 }
 
 function isHung(worker) {
-  return worker.serving && worker.beat_age > HUNG_S;
+  return worker.beat_age > HUNG_S;
 }
 
 /** Calls that wait, which subscriptions do not: they stay. */

@@ -1,4 +1,4 @@
-"""What `skywalker top` and `skywalker report` are told: the nodes to ask."""
+"""What the commands that ask admin servers are told: which nodes."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What a node says of itself as a whole, in words: for the lines above the tables, and for a report."""
+"""What a node says of itself as a whole, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from skywalker.cli.top.words import number, size, span, text
+from skywalker.cli.node.words import number, size, span, text
 
 
 def condition(state: Mapping[str, Any]) -> str:
@@ -16,7 +16,7 @@ def condition(state: Mapping[str, Any]) -> str:
 
 def workers(state: Mapping[str, Any]) -> str:
     """Return how many workers serve, of how many."""
-    return f"{sum(1 for each in state['workers'] if each['serving'])} of {state['node']['workers']}"
+    return f"{sum(1 for each in state['workers'] if each['state'] == 'serving')} of {state['node']['workers']}"
 
 
 def uptime(state: Mapping[str, Any]) -> str:

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from skywalker.cli.top.table import Column, Row, Table
-from skywalker.cli.top.words import NONE, flag, number, part, size, span
+from skywalker.cli.node.table import Column, Row, Table
+from skywalker.cli.node.words import NONE, flag, number, part, size, span
 
 Document = dict[str, Any]
 
@@ -59,7 +59,7 @@ def _workers(state: Document) -> Table:
     rows = [
         (
             each["slot"],
-            "serving" if each["serving"] else "not serving",
+            each["state"],
             each["cpu"],
             each["rss"],
             each["calls"],

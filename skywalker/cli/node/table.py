@@ -1,4 +1,4 @@
-"""A table of the console: values with columns that know how to write them, sorted and filtered."""
+"""A table of what nodes tell: values with columns that know how to write them, sorted and filtered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from skywalker.cli.top import words
+from skywalker.cli.node import words
 
 Row = tuple[Any, ...]
 

@@ -1,4 +1,4 @@
-"""Numbers as the console for a terminal writes them: short, and with their unit. What is not known is a dash."""
+"""Numbers and texts as people read them: short, and with their unit. What is not known is a dash."""
 
 from __future__ import annotations
 

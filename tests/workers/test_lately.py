@@ -1,0 +1,134 @@
+"""What a worker remembers of its last seconds: as much as is shown, however much there was."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from workers.closes import Close
+from workers.lately import KEPT_CLOSES, SAMPLES, WINDOW_BYTES, WINDOW_S, Lately
+
+HEAD_BYTES = 6
+
+
+class Calls:
+    """Calls at even intervals, of which `lately` is told as a tally would tell it."""
+
+    def __init__(self) -> None:
+        random.seed(4)
+        self.now = 1000.0
+        self.lately = Lately(self.now)
+        self.told = 0
+        self._gap = 0
+        self._next_look = self.now + 1.0
+
+    def come(self, seconds: float, *topics: bytes, rate: float) -> None:
+        """Have so many calls a second come on these topics in turn."""
+        until = self.now + seconds
+        for number in range(round(seconds * rate)):
+            self.now += 1 / rate
+            self._look()
+            if self._gap:
+                self._gap -= 1
+            else:
+                self.told += 1
+                self._gap = self.lately.call(topics[number % len(topics)], self.now)
+        self.now = until
+
+    def pass_by(self, seconds: float) -> None:
+        """Have nobody call for so long."""
+        until = self.now + seconds
+        while self._next_look <= until:
+            self.now = self._next_look
+            self._look()
+        self.now = until
+
+    def rates(self) -> dict[bytes, float]:
+        return self.lately.rates(self.now)
+
+    def _look(self) -> None:
+        if self.now >= self._next_look:
+            self._next_look = self.now + 1.0
+            if self.lately.look(self.now):
+                self._gap = self.lately.gap()
+
+
+@pytest.fixture
+def calls() -> Calls:
+    return Calls()
+
+
+def test_of_few_calls_every_one_is_counted(calls: Calls) -> None:
+    calls.come(4.0, b"a", b"b", b"a", b"c", rate=40)
+    assert calls.told == 160
+    assert calls.rates() == {b"a": pytest.approx(20), b"b": pytest.approx(10), b"c": pytest.approx(10)}
+    assert next(iter(calls.rates())) == b"a"
+
+
+def test_of_many_calls_few_are_told_and_rates_are_about_right(calls: Calls) -> None:
+    calls.come(8.0, *[b"busy"] * 16, *[b"less"] * 3, b"rare", rate=40_000)
+    assert calls.told < 2 * SAMPLES * 8
+    assert [*calls.rates()] == [b"busy", b"less", b"rare"]
+    for topic, part in ((b"busy", 0.8), (b"less", 0.15), (b"rare", 0.05)):
+        assert calls.rates()[topic] == pytest.approx(40_000 * part, rel=0.25)
+
+
+def test_who_takes_turns_is_not_mistaken_for_one(calls: Calls) -> None:
+    calls.come(4.0, b"a", b"b", rate=20_000)
+    rates = calls.rates()
+    assert rates[b"a"] == pytest.approx(rates[b"b"], rel=0.2)
+
+
+def test_calls_that_become_few_are_all_counted_after_a_moment(calls: Calls) -> None:
+    calls.come(3.0, b"many", rate=50_000)
+    calls.pass_by(2.0)
+    before = calls.told
+    calls.come(2.0, b"few", rate=20)
+    assert calls.told - before == 40
+
+
+def test_a_burst_is_told_in_part_and_counted_whole(calls: Calls) -> None:
+    calls.come(0.01, b"burst", rate=5_000_000)
+    assert calls.told < 3 * SAMPLES
+    assert calls.rates()[b"burst"] == pytest.approx(50_000, rel=0.3)
+
+
+def test_what_is_long_ago_is_forgotten_and_what_is_of_the_window_before_is_not(calls: Calls) -> None:
+    calls.come(WINDOW_S - 1, b"first", rate=100)
+    calls.pass_by(2.0)
+    calls.come(2.0, b"second", rate=100)
+    assert calls.rates() == {
+        b"first": pytest.approx(400 / (WINDOW_S + 3), rel=0.01),
+        b"second": pytest.approx(200 / (WINDOW_S + 3), rel=0.01),
+    }
+    calls.pass_by(WINDOW_S)
+    assert [*calls.rates()] == [b"second"]
+    calls.pass_by(WINDOW_S + 1)
+    assert calls.rates() == {}
+
+
+def test_long_topics_take_no_more_memory_than_is_theirs(calls: Calls) -> None:
+    topic = 65_000 * b"x"
+    kept = -(-WINDOW_BYTES // (len(topic) + HEAD_BYTES))
+    calls.come(2.0, topic, rate=100)
+    assert calls.rates()[topic] * 2.0 == pytest.approx(kept)
+    calls.come(2 * WINDOW_S, topic, rate=100)
+    assert calls.rates()[topic] * WINDOW_S <= 2 * kept
+    assert len(calls.lately._calls) + len(calls.lately._calls_before) <= 2 * kept * (len(topic) + HEAD_BYTES)
+
+
+def test_it_knows_no_rates_before_there_were_calls_and_none_beyond_what_came() -> None:
+    lately = Lately(1000.0)
+    assert lately.rates(1000.0) == {}
+    lately.call(b"", 1000.0)
+    assert lately.rates(1000.0) == {b"": 1.0}
+
+
+def test_the_connections_that_were_closed_last_are_kept_in_their_order() -> None:
+    lately = Lately(1000.0)
+    for number in range(KEPT_CLOSES + 5):
+        lately.close(float(number), f"peer {number}", Close.PEER, "the peer closed it")
+    assert len(lately.closed) == KEPT_CLOSES
+    assert lately.closed[0] == (5.0, "peer 5", "peer", "the peer closed it")
+    assert lately.closed[-1][0] == KEPT_CLOSES + 4

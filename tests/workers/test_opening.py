@@ -1,0 +1,172 @@
+"""When a worker lets clients in: once its siblings have said all, or do not for too long, and once only."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.workers.one_worker import OneWorker
+from workers.link import Link
+from workers.opening import PATIENCE_S, Opening
+
+TOPIC = b"\xa5topic"
+
+
+class Beginner:
+    """A worker whose siblings are moved by hand, as it is itself."""
+
+    def __init__(self) -> None:
+        self.worker = OneWorker()
+        self.siblings = OneWorker(name="siblings")
+        self._openings = 0
+        self.opening = Opening(self.worker.router.turn, self._open)
+        self.worker.router.siblings.opening = self.opening
+
+    def _open(self) -> None:
+        self.worker.router.siblings.opening = None
+        self._openings += 1
+
+    def openings(self) -> int:
+        """Return how often it has let clients in."""
+        return self._openings
+
+    def sibling(self) -> Link:
+        """Return the other end of the link to another sibling."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for sock in (ours, theirs):
+            sock.setblocking(False)
+        known = set(self.siblings.router.siblings.all())
+        self.worker.router.siblings.serve(ours)
+        self.siblings.router.siblings.serve(theirs)
+        [link] = set(self.siblings.router.siblings.all()) - known
+        return link
+
+    def say_settled(self, link: Link) -> None:
+        """Have a sibling say that this was all, and the worker read it if it reads."""
+        link.forwarded.settle()
+        self.turn()
+
+    def subscribe(self, link: Link) -> None:
+        """Have a sibling say that somebody subscribes there."""
+        feed: Any = SimpleNamespace(topic=TOPIC, audience=1, lost=lambda forwarded: None)
+        link.forwarded.subscribe(feed)
+        link.flush()
+        self.turn()
+
+    def subscribers(self) -> int:
+        """Return how many subscribers the worker has heard of."""
+        return self.worker.router.junction.census(TOPIC).subscribers
+
+    def die(self, link: Link) -> None:
+        """End a sibling."""
+        link.close("it dies")
+        self.turn()
+
+    def turn(self, later: float = 0.0) -> None:
+        """Have the worker do what there is to do."""
+        self.worker.turn(later)
+
+
+@pytest.fixture
+def beginner() -> Iterator[Beginner]:
+    made = Beginner()
+    yield made
+    for each in (made.worker, made.siblings):
+        for link in each.router.siblings.all():
+            with contextlib.suppress(OSError):
+                link.close("the test is over")
+        each.close()
+
+
+def test_one_that_is_alone_opens_once_it_knows_that(beginner: Beginner) -> None:
+    beginner.turn(2 * PATIENCE_S)
+    assert not beginner.openings()
+    beginner.opening.has_all()
+    assert beginner.openings() == 1
+    beginner.turn(2 * PATIENCE_S)
+    assert beginner.openings() == 1
+
+
+def test_it_opens_when_the_last_of_its_siblings_has_said_all(beginner: Beginner) -> None:
+    links = [beginner.sibling() for _ in range(3)]
+    beginner.say_settled(links[0])
+    beginner.opening.has_all()
+    beginner.say_settled(links[1])
+    assert not beginner.openings()
+    beginner.say_settled(links[2])
+    assert beginner.openings() == 1
+
+
+def test_siblings_that_have_said_all_before_it_knows_who_there_is_do_not_open_it(beginner: Beginner) -> None:
+    first = beginner.sibling()
+    beginner.say_settled(first)
+    assert not beginner.openings()
+    second = beginner.sibling()
+    beginner.opening.has_all()
+    assert not beginner.openings()
+    beginner.say_settled(second)
+    assert beginner.openings() == 1
+
+
+def test_what_a_sibling_says_next_is_read_when_all_others_have_said_theirs(beginner: Beginner) -> None:
+    first, second = beginner.sibling(), beginner.sibling()
+    beginner.opening.has_all()
+    beginner.subscribe(second)
+    assert beginner.subscribers() == 1, "it has not said all yet, and is read"
+    beginner.say_settled(first)
+    beginner.subscribe(first)
+    assert beginner.subscribers() == 1
+    beginner.say_settled(second)
+    assert beginner.openings() == 1
+    beginner.turn()
+    assert beginner.subscribers() == 2
+
+
+def a_sibling_hangs(beginner: Beginner, link: Link) -> None:
+    beginner.turn(PATIENCE_S * 0.5)
+    assert not beginner.openings()
+    beginner.turn(PATIENCE_S * 1.1)
+
+
+def a_sibling_dies(beginner: Beginner, link: Link) -> None:
+    beginner.die(link)
+
+
+@pytest.mark.parametrize("trouble", [a_sibling_hangs, a_sibling_dies])
+def test_a_sibling_that_will_not_say_all_is_not_waited_for(
+    beginner: Beginner, trouble: Callable[[Beginner, Link], None]
+) -> None:
+    well, bad = beginner.sibling(), beginner.sibling()
+    beginner.opening.has_all()
+    beginner.say_settled(well)
+    beginner.subscribe(well)
+    assert (beginner.openings(), beginner.subscribers()) == (0, 0)
+    trouble(beginner, bad)
+    beginner.turn()
+    assert (beginner.openings(), beginner.subscribers()) == (1, 1)
+
+
+def test_a_sibling_that_dies_after_it_has_said_all_is_in_nobodys_way(beginner: Beginner) -> None:
+    first, second = beginner.sibling(), beginner.sibling()
+    beginner.opening.has_all()
+    beginner.say_settled(first)
+    beginner.die(first)
+    assert not beginner.openings()
+    beginner.say_settled(second)
+    assert beginner.openings() == 1
+
+
+def test_patience_begins_when_it_knows_who_there_is(beginner: Beginner) -> None:
+    beginner.sibling()
+    beginner.turn(2 * PATIENCE_S)
+    assert not beginner.openings()
+    beginner.opening.has_all()
+    beginner.turn(0.5 * PATIENCE_S)
+    assert not beginner.openings()
+    beginner.turn(1.1 * PATIENCE_S)
+    assert beginner.openings() == 1
