@@ -107,6 +107,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
 
 TABLES: Final = ("cluster", "limits")
 
+MAX_FILE: Final = MIB
+"""Bytes of a config file."""
+
 BY_KEY: Final[Mapping[str, Setting]] = {each.key: each for each in SETTINGS}
 """No key is in two tables, so that one name is enough for a flag, a variable or a keyword argument."""
 
@@ -161,7 +164,11 @@ def _check_pubsub(config: Config, names_port: bool) -> None:
 
 def _from_file(file: Path) -> dict[str, Value]:
     try:
-        document = tomllib.loads(file.read_text("utf-8"))
+        with file.open("rb") as opened:
+            content = opened.read(MAX_FILE + 1)
+        if len(content) > MAX_FILE:
+            raise ConfigError(f"{file}: is larger than {MAX_FILE // MIB} MiB, so it is no config file")
+        document = tomllib.loads(content.decode())
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
     except ValueError as error:  # what it says may be TOML's or UTF-8's business

@@ -21,6 +21,9 @@ FIRST: Final = 3
 
 VARIABLES: Final = ("LISTEN_FDS", "LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDNAMES")
 
+MOST: Final = 4096
+"""Listeners that are taken: there are no more workers."""
+
 _NAMES: Final = tuple(door for door in DOORS if door != UNKNOWN)
 
 
@@ -31,9 +34,9 @@ def inherited(environ: MutableMapping[str, str], pid: int) -> dict[str, list[soc
     if one of them is not what it should be.
     """
     told = {name: environ.pop(name, "") for name in VARIABLES}
-    if told["LISTEN_PID"] != str(pid) or not told["LISTEN_FDS"].isdecimal():
+    if told["LISTEN_PID"] != str(pid) or not told["LISTEN_FDS"]:
         return {}
-    made = [_opened(FIRST + number) for number in range(int(told["LISTEN_FDS"]))]
+    made = [_opened(FIRST + number) for number in range(_count(told["LISTEN_FDS"]))]
     try:
         return _by_door(made, told["LISTEN_FDNAMES"].split(":"))
     except AddressError:
@@ -41,6 +44,12 @@ def inherited(environ: MutableMapping[str, str], pid: int) -> dict[str, list[soc
             if each is not None:
                 each.close()
         raise
+
+
+def _count(told: str) -> int:
+    if not (told.isascii() and told.isdecimal() and len(told) <= 9 and int(told) <= MOST):
+        raise AddressError(f"LISTEN_FDS is {told[:64]!r}, not a number of sockets up to {MOST}: the manager sets it")
+    return int(told)
 
 
 def _opened(fd: int) -> socket.socket | None:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from skywalker.config import Config
+from skywalker.address import Address
+from skywalker.config import BY_KEY, Config
 from skywalker.members import Member
 from skywalker.state_path import usual_state_path
 from workers import sockets
@@ -44,7 +45,8 @@ class Ground:
             wanted = {JUNCTION: (config.bind, config.port)}
             if config.pubsub:
                 wanted[PUBSUB] = config.pubsub_address
-            wanted |= {door: listeners[0].getsockname()[:2] for door, listeners in inherited.items()}
+            for door, listeners in inherited.items():
+                wanted[door] = _inherited_at(listeners[0], door, *wanted.get(door, config.pubsub_address))
             for door, (host, port) in wanted.items():
                 self._locks.append(sockets.claim(host, port, is_ours=door in inherited))
             identity = self._identify(config)
@@ -106,6 +108,23 @@ class Ground:
             self._admin.close()
         if self._state is not None:
             self._state.close()
+
+
+_KEYS: Final = {JUNCTION: ("bind", "port"), PUBSUB: ("pubsub_bind", "pubsub_port")}
+
+
+def _inherited_at(listener: socket.socket, door: str, bind: str, port: int) -> tuple[str, int]:
+    """Return where a manager listens for the door. Raises AddressError if the settings, not left alone, differ."""
+    at: tuple[str, int] = listener.getsockname()[:2]
+    defaults = [BY_KEY[key].default for key in _KEYS[door]]
+    is_bound = bind == defaults[0] or sockets.resolve(bind, at[1])[1] == at
+    if is_bound and port in (0, at[1], defaults[1]):
+        return at
+    keys = " and ".join(_KEYS[door])
+    raise sockets.AddressError(
+        f"the manager passed listeners for {door} at {Address(*at)}, {keys} say {Address(bind, port)}: make them the "
+        "same, in ListenStream= or in the settings, or leave those at their defaults"
+    )
 
 
 def _workers(config: Config, inherited: Mapping[str, list[socket.socket]]) -> int:

@@ -12,7 +12,7 @@ from skywalker import errors
 from skywalker.address import Address
 from skywalker.journal import record
 from skywalker.limits import MAX_ID
-from skywalker.members import Place
+from skywalker.members import MAX_NAME, Place
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame
@@ -152,6 +152,11 @@ def hello(session: Session, frame: Arguments) -> None:
     ring = options.get("ring", session.follows_ring)
     if not isinstance(name, str) or not isinstance(acks, bool) or not isinstance(ring, bool):
         raise errors.BadFrame("in the options of :hello `name` is a string, `ack` and `ring` are true or false")
+    if len(name) > MAX_NAME:
+        details = {"size": len(name), "limit": MAX_NAME}
+        raise errors.BadFrame(
+            f"`name` of {len(name)} characters in the options of :hello, limit is {MAX_NAME}", details
+        )
     session.reply(wire.HELLO, id, session.router.node.packed_greeting)
     session.greeted(name, acks, ring)
 

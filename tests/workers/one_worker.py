@@ -13,6 +13,7 @@ from skywalker.ring import random_tokens
 from tests.workers.wire_client import WireClient
 from workers.closes import Close
 from workers.door import Door
+from workers.figures import BUCKETS, Figure
 from workers.log import Log
 from workers.loop import Loop
 from workers.node import Node
@@ -64,6 +65,16 @@ class OneWorker:
         turn.end()
         while self.loop.turn(turn, patient=False):
             pass
+
+    def counted(self, figure: Figure) -> dict[str, int]:
+        """Return what is counted of a figure that is no histogram, without what is zero, by its labels."""
+        rows = figure.rows(self.router.tally.memory)
+        return {" ".join(labels): cells[0] for labels, cells in rows if cells[0]}
+
+    def times(self, figure: Figure) -> dict[str, int]:
+        """Return how many times a histogram counts, without what is zero, by its labels."""
+        counts = ((" ".join(labels), sum(cells[:BUCKETS])) for labels, cells in figure.rows(self.router.tally.memory))
+        return {labels: count for labels, count in counts if count}
 
     def holds(self) -> dict[str, int]:
         """Return the size of everything that grows with calls."""

@@ -15,6 +15,7 @@ import pytest
 
 from tests.systemd.manager import Manager
 from workers.activation import inherited
+from workers.sockets import AddressError
 
 PROGRAM = """
 import fcntl, json, os, sys
@@ -78,6 +79,13 @@ def test_without_listeners_there_are_none(environ: dict[str, str]) -> None:
     environ = {**environ, "LISTEN_FDNAMES": "junction"}
     assert inherited(environ, os.getpid()) == {}
     assert environ == {}
+
+
+@pytest.mark.parametrize("number", ["abc", "-1", "1.5", "\u00b2", "4097", "1000000000", "9" * 5000])
+def test_a_number_of_listeners_that_cannot_be_is_told_at_once(number: str) -> None:
+    environ = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": number}
+    with pytest.raises(AddressError, match=r"^LISTEN_FDS is '.{1,64}', not a number of sockets up to 4096"):
+        inherited(environ, os.getpid())
 
 
 def test_a_name_that_is_no_door_is_told() -> None:

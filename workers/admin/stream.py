@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Final
 
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
 from workers.admin.samples import Samples
 from workers.admin.state import State
 
@@ -24,12 +27,23 @@ class Stream:
         """Whether nobody else is let in."""
         return self._listeners >= MAX_LISTENERS
 
-    async def events(self) -> AsyncIterator[bytes]:
-        """Yield the bytes of each event, for one listener."""
-        self._listeners += 1
+    async def _events(self) -> AsyncIterator[bytes]:
+        while True:
+            yield b"event: state\ndata: %b\n\n" % self._state.body()
+            await self._samples.next()
+
+
+class Listening(StreamingResponse):
+    """The events, for one listener: it has its place from now on until the response has ended."""
+
+    def __init__(self, stream: Stream) -> None:
+        super().__init__(stream._events(), media_type="text/event-stream")
+        self._stream = stream
+        stream._listeners += 1
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send them until the listener is gone."""
         try:
-            while True:
-                yield b"event: state\ndata: %b\n\n" % self._state.body()
-                await self._samples.next()
+            await super().__call__(scope, receive, send)
         finally:
-            self._listeners -= 1
+            self._stream._listeners -= 1

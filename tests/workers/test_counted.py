@@ -1,0 +1,435 @@
+"""What a worker counts is what its clients did: every call once, every byte, every close with its reason."""
+
+from __future__ import annotations
+
+import random
+import socket
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from skywalker.limits import KIB, MAX_UNREADABLE, Limits
+from tests.workers.one_worker import OneWorker
+from tests.workers.pubsub_client import PubSubClient, publish, subscribe, unsubscribe
+from tests.workers.test_gauges import choke
+from tests.workers.test_half_frame import PING
+from tests.workers.wire_client import WireClient, call, framed
+from workers import figures
+from workers.closes import Close
+from workers.messages import VERSION
+from workers.pubsub import PubSub
+
+LIMITS = Limits(max_connections=3, max_calls=50, half_frame_s=10.0, unread_output_s=30.0, subscriber_buffer=64 * KIB)
+
+
+@pytest.fixture
+def worker() -> Iterator[OneWorker]:
+    worker = OneWorker(LIMITS)
+    yield worker
+    worker.close()
+
+
+def pubsub(worker: OneWorker) -> PubSubClient:
+    """Return a client of that dialect."""
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    worker.router.opened(PubSub(theirs, "test", worker.router))
+    return PubSubClient(ours)
+
+
+# Calls.
+
+
+def test_each_call_is_counted_once_as_what_became_of_it(worker: OneWorker) -> None:
+    with worker.connect() as one, worker.connect() as other:
+        for n in range(3):
+            one.call(":recv!", n, 60_000, "met")
+        one.call(":take!", 3, 60_000, "met", "group")
+        other.call(":recv!", 4, 60_000, "nobody")
+        other.call(":recv!", 5, 60_000, "taken back")
+        other.call(":take!", 6, 60_000, "gone", "group")
+        other.call(":send!", 7, 60_000, "waits", "value")
+        worker.turn()
+        one.call(":send!", 8, 60_000, "met", "value")  # for four at once
+        one.call(":recv!", 9, 60_000, "waits")
+        one.call(":send!", 10, 0, "nobody is there", "value")
+        one.call(":recv!", 11, 0, "nobody is there")
+        other.call(":cancel", 12, 5)
+        worker.turn()
+        worker.turn(later=30.0)
+        assert len(one.replies(8)) == 8
+        other.close()
+        worker.turn()
+        worker.router.draining = True
+        one.call(":send!", 13, 60_000, "too late", "value")
+        worker.turn()
+        assert one.refusal().code == "draining"
+    assert worker.counted(figures.CALLS) == {
+        "recv met": 3,
+        "take met": 1,
+        "send prompt": 1,
+        "send met": 1,
+        "recv prompt": 1,
+        "send timed-out": 1,
+        "recv timed-out": 1,
+        "recv cancelled": 1,
+        "recv gone": 1,
+        "take gone": 1,
+        "send draining": 1,
+    }
+    assert worker.counted(figures.ROUTED) == {"here": 13}
+    assert worker.times(figures.WAIT) == {"recv": 3, "take": 1, "send": 1}
+    assert worker.times(figures.HAND_OFF) == {"": 2}
+    assert worker.counted(figures.REFUSED) == {"cancelled": 1, "draining": 1}
+    assert worker.counted(figures.LIMITED) == {}
+
+
+def test_a_call_that_waited_takes_its_time_and_one_that_did_not_takes_none(worker: OneWorker) -> None:
+    with worker.connect() as one:
+        one.call(":recv!", 1, 60_000, "topic")
+        worker.turn()
+        worker.router.turn.begin(worker.router.turn.now + 5.0)
+        [waiting] = [cells for (method,), cells in figures.WAIT.rows(worker.router.tally.memory) if method == "recv"]
+        [[_, hand_off]] = figures.HAND_OFF.rows(worker.router.tally.memory)
+        [connection] = worker.router.connections
+        connection.received(call(":send!", 2, 60_000, "topic", "value"))
+        worker.router.turn.end()
+        assert len(one.replies(2)) == 2
+    assert 0 <= waiting[figures.BUCKETS] < 1e6  # when values are written, the clock is looked at
+    assert sum(hand_off[: figures.BUCKETS]) == 1
+
+
+def test_a_value_that_cannot_be_given_is_an_error(worker: OneWorker) -> None:
+    with worker.connect() as one:
+        one.call(":recv!", "x" * 30, 60_000, "topic")
+        one.call(":send!", 1, 10, "topic", b"v" * 65_510)
+        worker.turn()
+        assert one.refusal().code == "too-large"
+        worker.turn(later=1.0)
+        one.reply()
+    assert worker.counted(figures.CALLS) == {"recv error": 1, "send timed-out": 1}
+    assert worker.counted(figures.REFUSED) == {"too-large": 1}
+
+
+def test_a_call_that_a_limit_refuses_is_busy_and_so_is_the_limit_counted(worker: OneWorker) -> None:
+    with worker.connect() as one:
+        one.write(b"".join(call(":recv!", n, 60_000, ["topic", n]) for n in range(53)))
+        worker.turn()
+        assert {one.refusal().code for _ in range(3)} == {"busy"}
+        assert worker.counted(figures.WAITING) == {"recv": 50}
+    assert worker.counted(figures.CALLS) == {"recv busy": 3}
+    assert worker.counted(figures.LIMITED) == {"max_calls": 3}
+    assert worker.counted(figures.REFUSED) == {"busy": 3}
+
+
+def test_memory_for_calls_that_wait_is_a_limit_too() -> None:
+    worker = OneWorker(Limits(waiting_bytes=2000))
+    with worker.connect() as one:
+        one.write(b"".join(call(":send!", n, 60_000, ["topic", n], bytes(500)) for n in range(3)))
+        worker.turn()
+        assert [one.refusal().details["limit"] for _ in range(2)] == ["waiting_bytes"] * 2
+    assert worker.counted(figures.CALLS) == {"send busy": 2}
+    assert worker.counted(figures.LIMITED) == {"waiting_bytes": 2}
+    worker.close()
+
+
+def test_frames_that_are_no_calls_are_counted_by_their_errors(worker: OneWorker) -> None:
+    with worker.connect() as one:
+        one.write(framed(b"\xc1") + call(":no", 1) + call(":recv!", 1) + call(":recv!", 1, "soon", "topic"))
+        one.write(call(":recv!", "x" * 40, 1, "topic") + call(":send!", 1, 1, "x" * 5000, 1))
+        worker.turn()
+        codes = [one.refusal().code for _ in range(6)]
+    assert codes == ["bad-frame", "unknown-method", "bad-arity", "bad-timeout", "bad-id", "bad-topic"]
+    assert worker.counted(figures.REFUSED) == dict.fromkeys(codes, 1)
+    assert worker.counted(figures.CALLS) == {}
+
+
+def test_what_is_published_is_a_call_that_nobody_waits_for(worker: OneWorker) -> None:
+    with pubsub(worker) as one, worker.connect() as other:
+        one.socket.sendall(subscribe(b"topic") + publish(b"topic", b"payload") * 5 + publish(b"nobody", b""))
+        other.call(":take!", 1, 60_000, "met", "group")
+        worker.turn()
+        one.socket.sendall(publish(b"met", b"payload"))
+        worker.turn()
+    assert worker.counted(figures.CALLS) == {"publish prompt": 7, "take met": 1}
+    assert worker.counted(figures.ROUTED) == {"here": 8}
+    assert worker.times(figures.HAND_OFF) == {}
+    assert worker.times(figures.WAIT) == {"take": 1}
+
+
+# Who waits.
+
+
+def test_who_waits_is_counted_by_kind_and_nobody_is_left(worker: OneWorker) -> None:
+    with worker.connect() as one, pubsub(worker) as other:
+        for n in range(4):
+            one.call(":take!", n, 60_000, "taken", "group")
+            one.call(":recv!", 10 + n, 60_000, "received")
+            one.call(":send!", 20 + n, 60_000, "sent", "value")
+            one.call(":subscribe", 30 + n, "topic")
+        one.call(":take!", 5, 60_000, "taken", "group")
+        one.call(":recv!", 15, 60_000, "received")
+        one.call(":recv!", 16, 60_000, "received")
+        one.call(":unsubscribe", 40, 30)
+        other.socket.sendall(subscribe(b"a") + subscribe(b"b") + subscribe(b"a") + unsubscribe(b"a"))
+        worker.turn()
+        assert worker.counted(figures.WAITING) == {"send": 4, "recv": 6, "take": 5, "subscription": 4}
+        one.call(":send!", 50, 60_000, "received", "value")  # meets all six
+        one.call(":cancel", 51, 20)
+        worker.turn()
+        assert worker.counted(figures.WAITING) == {"send": 3, "take": 5, "subscription": 4}
+        worker.turn(later=61.0)
+        assert worker.counted(figures.WAITING) == {"subscription": 4}
+        one.close()
+        worker.turn()
+        assert worker.counted(figures.WAITING) == {"subscription": 1}
+    worker.turn()
+    assert worker.counted(figures.WAITING) == {}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_any_calls_in_any_order_are_counted_once_and_leave_nobody_who_waits(worker: OneWorker, seed: int) -> None:
+    chance = random.Random(seed)
+    made = 0
+    with worker.connect() as one, worker.connect() as other:
+        for n in range(200):
+            client, topic = chance.choice((one, other)), chance.choice("abc")
+            timeout = chance.choice((0, 1, 60_000))
+            what = chance.randrange(4)
+            if what == 0:
+                client.call(":send!", n, timeout, topic, n)
+            elif what == 1:
+                client.call(":recv!", n, timeout, topic)
+            elif what == 2:
+                client.call(":take!", n, timeout, topic, "group")
+            else:
+                client.call(":cancel", f"cancel {n}", chance.randrange(n + 1))
+            made += what < 3
+            if chance.random() < 0.2:
+                worker.turn(later=chance.choice((0.0, 0.0, 0.1)))
+        worker.turn()
+        assert sum(worker.counted(figures.WAITING).values()) == worker.router.calls_held
+    worker.turn()
+    assert worker.counted(figures.WAITING) == {}
+    assert sum(worker.counted(figures.CALLS).values()) == made
+    assert worker.counted(figures.ROUTED) == {"here": made}
+
+
+# Bytes and turns.
+
+
+def test_every_byte_is_counted_at_the_door_where_it_came_or_went(worker: OneWorker) -> None:
+    with worker.connect() as one, pubsub(worker) as other:
+        asked = call(":ping", 1) * 100 + call(":send!", 2, 0, "topic", b"v" * 50_000)
+        one.write(asked)
+        published = subscribe(b"topic") + publish(b"topic", b"p" * 10_000)
+        other.socket.sendall(published)
+        worker.turn()
+        read = [len(one.read_frame()) for _ in range(101)]
+        messages = 1 + len(publish(b"topic", b"p" * 10_000)) + 1  # acks around it
+        assert len(other.socket.recv(100_000, socket.MSG_WAITALL | socket.MSG_DONTWAIT)) == messages
+        assert worker.counted(figures.RECEIVED) == {"junction": len(asked), "pubsub": len(published)}
+        assert worker.counted(figures.SENT) == {"junction": sum(read), "pubsub": messages}
+
+
+def test_what_a_slow_client_reads_late_is_counted_when_it_is_written(worker: OneWorker) -> None:
+    with worker.connect() as slow, worker.connect() as sender:
+        choke(worker, slow, sender)
+        read = 0
+        for _ in range(40):
+            worker.turn()
+            read += len(slow.read_frame())
+        worker.turn()
+        replies = sum(len(sender.read_frame()) for _ in range(40))
+        assert worker.counted(figures.SENT) == {"junction": read + replies}
+
+
+def test_each_turn_is_timed_once(worker: OneWorker) -> None:
+    before = sum(worker.times(figures.TURN).values())
+    for _ in range(7):
+        worker.loop.turn(worker.router.turn, patient=False)
+    assert worker.times(figures.TURN) == {"": before + 7}
+
+
+# Closes.
+
+Client = WireClient | PubSubClient
+
+
+class Case:
+    """A worker, and clients of it that stay until all is looked at."""
+
+    def __init__(self, worker: OneWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.worker = worker
+        self.monkeypatch = monkeypatch
+        self.clients: list[Client] = []
+
+    def client(self, door: bool = False) -> WireClient:
+        """Return one; it comes in at the door itself if it is to."""
+        address = self.worker.member.address
+        client = WireClient.open((address.host, address.port)) if door else self.worker.connect()
+        self.clients.append(client)
+        return client
+
+    def pubsub(self, data: bytes) -> PubSubClient:
+        """Return one that has written this."""
+        client = pubsub(self.worker)
+        self.clients.append(client)
+        client.socket.sendall(data)
+        self.worker.turn()
+        return client
+
+
+def by_peer(case: Case) -> None:
+    case.client().close()
+
+
+def by_peer_that_published(case: Case) -> None:
+    client = case.pubsub(publish(b"topic", b"payload"))
+    assert client.socket.recv(10) == b"\x04"
+    client.close()
+
+
+def broken(case: Case) -> None:
+    client = case.client(door=True)
+    client.call(":recv!", 1, 60_000, "topic")
+    case.worker.turn()
+    client.reset()
+
+
+def unread(case: Case) -> None:
+    choke(case.worker, case.client(), case.client())
+    case.worker.turn(later=31.0)
+
+
+def slow_subscriber(case: Case) -> None:
+    case.pubsub(subscribe(b"topic"))
+    publisher = case.pubsub(b"")
+    for _ in range(20):
+        publisher.socket.sendall(publish(b"topic", b"v" * 60_000))
+        case.worker.turn()
+
+
+def half_frame(case: Case) -> None:
+    case.client().write(PING[:5])
+    case.worker.turn()
+    case.worker.turn(later=11.0)
+
+
+def half_message(case: Case) -> None:
+    case.pubsub(subscribe(b"topic")[:3])
+    case.worker.turn(later=11.0)
+
+
+def unreadable_frames(case: Case) -> None:
+    case.client().write(framed(b"\xc1") * MAX_UNREADABLE)
+
+
+def unknown_code(case: Case) -> None:
+    case.pubsub(b"\xee")
+
+
+def bad_compression(case: Case) -> None:
+    case.pubsub(b"\x06\x01t\x00\x01\x05\x00wrong")
+
+
+def silent(case: Case) -> None:
+    client = case.client()
+    client.call(":hello", 1, {})
+    client.call(":recv!", 2, 600_000, "topic")
+    case.worker.turn()
+    case.worker.turn(later=61.0)
+    case.worker.turn(later=122.0)
+
+
+def too_many_connections(case: Case) -> None:
+    for _ in range(LIMITS.max_connections + 1):
+        case.client(door=True)
+    case.worker.turn()
+
+
+def too_many_subscriptions(case: Case) -> None:
+    case.pubsub(b"".join(subscribe(bytes([n])) for n in range(LIMITS.max_calls + 1)))
+
+
+def draining(case: Case) -> None:
+    case.client().call(":recv!", 1, 60_000, "topic")
+    case.worker.turn()
+    case.worker.router.stop()
+
+
+def became_link(case: Case) -> None:
+    options = {"from": "guest", "by": 0, "node": case.worker.router.node.id, "worker": 0, "version": VERSION}
+    case.client().call(":peer", 0, options)
+
+
+def bug(case: Case) -> None:
+    def fails(_: bytes) -> bytes:
+        raise ZeroDivisionError
+
+    case.monkeypatch.setattr("workers.pubsub.bus_topic", fails)
+    case.pubsub(publish(b"topic", b"payload"))
+
+
+ENDS: list[tuple[Callable[[Case], None], Close, str | None]] = [
+    (by_peer, Close.PEER, None),
+    (by_peer_that_published, Close.PEER, None),
+    (broken, Close.BROKEN, None),
+    (unread, Close.UNREAD, "unread_output_s"),
+    (slow_subscriber, Close.SLOW_SUBSCRIBER, "subscriber_buffer"),
+    (half_frame, Close.HALF_FRAME, "half_frame_s"),
+    (half_message, Close.HALF_FRAME, "half_frame_s"),
+    (unreadable_frames, Close.UNREADABLE, None),
+    (unknown_code, Close.UNREADABLE, None),
+    (bad_compression, Close.UNREADABLE, None),
+    (silent, Close.SILENT, "idle_probe_s"),
+    (too_many_connections, Close.REFUSED, "max_connections"),
+    (too_many_subscriptions, Close.REFUSED, "max_calls"),
+    (draining, Close.DRAINING, None),
+    (became_link, Close.BECAME_LINK, None),
+    (bug, Close.BUG, None),
+]
+
+
+def test_there_is_a_case_for_every_reason() -> None:
+    assert {reason for _, reason, _ in ENDS} == {*Close}
+
+
+@pytest.mark.parametrize(("end", "reason", "limit"), ENDS, ids=lambda each: getattr(each, "__name__", ""))
+def test_a_close_is_counted_and_told_with_its_reason(
+    worker: OneWorker,
+    monkeypatch: pytest.MonkeyPatch,
+    end: Callable[[Case], None],
+    reason: Close,
+    limit: str | None,
+) -> None:
+    case = Case(worker, monkeypatch)
+    before = time.time()
+    end(case)
+    for later in (0.0, 20.0):  # who has had its last words has two seconds to read them
+        worker.turn(later)
+    assert worker.counted(figures.CLOSED) == {reason.label: 1}
+    assert worker.counted(figures.LIMITED) == ({limit: 1} if limit else {})
+    [(at, peer, told, text)] = worker.router.tally.lately.closed
+    assert before <= at <= time.time()
+    assert told == reason.label
+    assert peer
+    assert text
+    opened = sum(worker.counted(figures.OPENED).values())
+    assert opened == len(case.clients)
+    assert sum(worker.counted(figures.CONNECTIONS).values()) == opened - 1 == len(worker.router.connections)
+    for client in case.clients:
+        client.close()
+    worker.turn()
+    assert worker.counted(figures.CONNECTIONS) == {}
+    assert sum(worker.counted(figures.CLOSED).values()) == opened
+
+
+def test_one_that_leaves_before_its_last_words_is_still_closed_for_the_reason_that_they_gave(worker: OneWorker) -> None:
+    with worker.connect() as client:
+        client.write(framed(b"\xc1") * MAX_UNREADABLE)
+        worker.turn()
+        assert worker.counted(figures.CLOSED) == {}
+    worker.turn()
+    assert worker.counted(figures.CLOSED) == {"unreadable": 1}

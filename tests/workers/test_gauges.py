@@ -1,0 +1,130 @@
+"""A worker beats as long as its loop turns, and has its gauges written down then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from skywalker.limits import Limits
+from tests.helpers import time_factor
+from tests.workers.one_worker import OneWorker
+from tests.workers.wire_client import WireClient, call
+from workers import figures
+from workers.figures import BEAT
+from workers.pulse import Pulse
+
+
+@pytest.fixture
+def worker() -> Iterator[OneWorker]:
+    worker = OneWorker(Limits(unread_output_s=30.0))
+    yield worker
+    worker.close()
+
+
+def beat_of(worker: OneWorker) -> int:
+    return worker.router.tally.memory[BEAT]
+
+
+@pytest.mark.parametrize(("watchdog_s", "period_s"), [(10.0, 1.0), (4.0, 1.0), (2.0, 0.5), (0.1, 0.025)])
+def test_beats_every_second_or_four_times_in_the_time_of_the_watchdog(
+    worker: OneWorker, watchdog_s: float, period_s: float
+) -> None:
+    before = time.monotonic()
+    assert beat_of(worker) == 0
+    Pulse(worker.router, watchdog_s).beat()
+    first = beat_of(worker)
+    assert before * 1e6 - 1 <= first <= time.monotonic() * 1e6
+    for _ in range(3):
+        last = beat_of(worker)
+        deadlines = worker.router.turn.deadlines
+        assert deadlines.wait(last / 1e6) == pytest.approx(period_s, abs=0.03)
+        time.sleep(period_s)
+        while worker.loop.turn(worker.router.turn) or beat_of(worker) == last:
+            pass
+        assert period_s <= (beat_of(worker) - last) / 1e6 < period_s + 0.1 * time_factor()
+        if period_s == 1.0:
+            return
+
+
+def test_beats_on_while_it_drains(worker: OneWorker) -> None:
+    with worker.connect() as client:
+        client.call(":recv!", 1, 60_000, "nobody sends")
+        worker.turn()
+        Pulse(worker.router, 0.4).beat()
+        worker.router.drain()
+        last = beat_of(worker)
+        for later in (0.2, 0.4, 0.6):
+            worker.turn(later)
+            assert beat_of(worker) > last
+            last = beat_of(worker)
+        worker.router.stop()
+
+
+def test_gauges_are_what_there_is(worker: OneWorker) -> None:
+    pulse = Pulse(worker.router, 10.0)
+    with worker.connect() as one, worker.connect() as other:
+        one.write(b"".join(call(":recv!", n, 60_000, ["topic", n]) for n in range(3)))
+        one.write(b"".join(call(":take!", n, 60_000, ["topic", n], "group") for n in range(2, 7)))
+        one.write(b"".join(call(":subscribe", n, ["topic", n]) for n in range(4, 10)))
+        other.write(b"".join(call(":send!", n, 60_000, ["other", n], "value") for n in range(7)))
+        worker.turn()
+        pulse.beat()
+        assert worker.counted(figures.TOPICS) == {"": 17}
+        assert worker.counted(figures.HELD_BYTES) == {"": worker.router.bytes_held}
+        assert worker.counted(figures.CHOKED) == worker.counted(figures.UNREAD) == {}
+        assert worker.counted(figures.UNSENT) == {}
+        one.close()
+        other.close()
+        worker.turn()
+        pulse.beat()
+    assert worker.counted(figures.TOPICS) == worker.counted(figures.HELD_BYTES) == {}
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["it is closed", "it reads at last"])
+def test_who_does_not_read_is_choked_until_it_does_or_is_gone(worker: OneWorker, ends: bool) -> None:
+    pulse = Pulse(worker.router, 10.0)
+    with worker.connect() as slow, worker.connect() as sender:
+        choke(worker, slow, sender)
+        pulse.beat()
+        assert worker.counted(figures.CHOKED) == {"": 1}
+        [outlet] = worker.router.choked
+        assert outlet.unread > 0
+        assert worker.counted(figures.UNREAD) == {"": outlet.unread}
+        if ends:
+            slow.close()
+            worker.turn()
+        else:
+            for _ in range(40):
+                worker.turn()
+                slow.reply()
+        pulse.beat()
+        assert worker.counted(figures.CHOKED) == worker.counted(figures.UNREAD) == {}
+
+
+def choke(worker: OneWorker, slow: WireClient, sender: WireClient) -> None:
+    for n in range(40):
+        slow.call(":take!", n, 60_000, "topic", "pool")
+    worker.turn()
+    for n in range(40):
+        sender.call(":send!", n, 60_000, "topic", b"v" * 60_000)
+        worker.turn()
+
+
+def test_ten_thousand_idle_subscriptions_do_not_make_a_beat_long(worker: OneWorker) -> None:
+    pulse = Pulse(worker.router, 10.0)
+    with worker.connect() as client:
+        for first in range(0, 10_000, 500):
+            client.write(b"".join(call(":subscribe", n, ["topic", n]) for n in range(first, first + 500)))
+            worker.turn()
+            client.replies(500)
+        times = []
+        for _ in range(20):
+            began = time.thread_time()
+            pulse.beat()
+            times.append(time.thread_time() - began)
+        assert worker.counted(figures.TOPICS) == {"": 10_000}
+        assert worker.counted(figures.WAITING) == {"subscription": 10_000}
+        print(f"{min(times) * 1e6:.0f} us")
+        assert min(times) < 0.001
