@@ -11,10 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from skywalker import embedding
 from tests.helpers import eventually, time_factor
 from tests.workers.processes import Node, is_gone, node
 from tests.workers.reloads import wait_for_successor
 from workers import exits
+from workers.vitals import AGENT_PATIENCE_S
 
 FAULTY = Path(__file__).with_name("faulty_node.py")
 
@@ -190,3 +192,18 @@ def test_after_a_reload_that_failed_halfway_nobody_is_ended_who_beats_as_the_new
         time.sleep(1.5 * 0.5 * time_factor())  # nothing is to be waited for: it is to last
         assert not running.events("worker-hung")
         assert running.workers() == pids
+
+
+def test_an_agent_that_is_stopped_is_replaced_and_workers_are_left_alone() -> None:
+    with node(workers=1, settings=["--health-port=0", "--join=127.0.0.1:1", *watched(0.5)]) as running:
+
+        def agent() -> int:
+            children = (psutil.Process(pid) for pid in running.workers())
+            return next((child.pid for child in children if child.name() == embedding.AGENT), 0)
+
+        stopped = eventually(agent)
+        os.kill(stopped, signal.SIGSTOP)
+        eventually(lambda: is_gone(stopped), within=AGENT_PATIENCE_S + 3.0)
+        assert [event["pid"] for event in running.events("agent-hung")] == [str(stopped)]
+        assert eventually(agent) != stopped
+        assert running.first_workers[0] in running.workers()
