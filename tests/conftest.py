@@ -1,6 +1,7 @@
 """Rules for the whole suite: in CI a skipped test is a failure, and hypothesis sets no time limit of its own."""
 
 import os
+import signal
 from collections.abc import Generator
 
 import hypothesis
@@ -20,6 +21,9 @@ os.environ.setdefault("SKYWALKER_ADMIN", "false")
 
 
 def pytest_configure() -> None:
+    # What a shell starts in the background ignores it, and so would all that tests start, and interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.load_profile("ci" if _in_ci() else "unhurried")
 
 
