@@ -155,6 +155,11 @@ def test_a_supervisor_without_descriptors_lives_and_has_an_agent_that_all_answer
             kill(asking.agent_of(running))
             eventually(lambda: re.search(rf"event={event} .*process=agent", running.log))
             assert client.topic("topic")
+            limited = resource.prlimit(running.pid, resource.RLIMIT_NOFILE)
+        # An agent that was forked meanwhile has that limit for good, which may be too few to answer with.
+        agent = eventually(lambda: asking.agent_of(running))
+        if resource.prlimit(agent, resource.RLIMIT_NOFILE) == limited:
+            resource.prlimit(agent, resource.RLIMIT_NOFILE, resource.prlimit(running.pid, resource.RLIMIT_NOFILE))
         eventually(lambda: answers_for(asker, 2), 10.0)
         assert running.worker_pids() == workers
         assert "Traceback" not in running.log
