@@ -56,9 +56,9 @@ def test_a_worker_that_keeps_dying_is_replaced_more_and_more_slowly() -> None:
     with node(workers=2) as running:
         victim, pauses = pid_of(running, 0), []
         for _ in range(4):
+            before = running.workers()  # its successor may be there at once
             kill(victim)
             killed_at = time.monotonic()
-            before = running.workers()
             victim = (set(running.wait_for_workers(2, without=[victim])) - set(before)).pop()
             pauses.append(time.monotonic() - killed_at)
         deaths = eventually(lambda: running.events("worker-ended"))
