@@ -365,7 +365,7 @@ def test_several_nodes_have_a_line_each_and_one_can_be_opened_and_left() -> None
         assert isinstance(seen.app.screen, NodeScreen)
         red.asked.clear()
         await seen.until(lambda: blue.asked.count(("/api/history", {})) > 3)
-        assert len(red.asked) <= 1, "only what is seen is asked for"
+        assert len(red.asked) <= 2, "only what is seen is asked for, but for what was on its way"
         await seen.press("escape")
         await seen.until(lambda: isinstance(seen.app.screen, NodesScreen))
         await seen.until(lambda: red.asked)

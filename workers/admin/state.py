@@ -16,19 +16,20 @@ from workers.board import Live
 
 
 class State:
-    """Makes it once for each sample, and only if somebody asks."""
+    """Makes it once for each sample, and as a drain begins, and only if somebody asks."""
 
     def __init__(self, view: View, samples: Samples) -> None:
         self._view = view
         self._samples = samples
-        self._of: Sample | None = None
+        self._of: tuple[Sample, bool] | None = None
         self._body = b""
 
     def body(self) -> bytes:
         """Return it as JSON."""
-        if self._of is not self._samples.latest:
-            self._of = self._samples.latest
-            self._body = json.dumps(self._state(self._of), separators=(",", ":")).encode()
+        latest, draining = self._samples.latest, self._view.draining
+        if self._of is None or self._of[0] is not latest or self._of[1] != draining:
+            self._of = latest, draining
+            self._body = json.dumps(self._state(latest), separators=(",", ":")).encode()
         return self._body
 
     def _state(self, latest: Sample) -> dict[str, Any]:
