@@ -1,0 +1,85 @@
+"""What both ends of a TLS connection are told beforehand: which certificate to show, and which to trust."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from skywalker.errors import ConfigError
+
+MINIMUM: Final[Mapping[str, ssl.TLSVersion]] = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+"""The versions that may be the oldest one accepted, as people write them."""
+
+
+def client_context(ca: str = "", cert: str = "", key: str = "") -> ssl.SSLContext:
+    """Return how a client speaks TLS: version 1.2 at least, to a node whose name its certificate has.
+
+    `ca` is a file with the authorities to trust, empty for those of the system; `cert` one with a certificate of its
+    own, to show to nodes that ask for it, and `key` with the key of that, if it is apart. Raises ConfigError for a
+    file that is not what it should be.
+    """
+    if ca:
+        _check_readable("the authorities to trust", ca)
+    try:
+        context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=ca or None)
+    except ssl.SSLError as error:
+        raise ConfigError(f"{ca} holds no certificate of an authority, in PEM form") from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if cert:
+        _load(context, cert, key)
+    return context
+
+
+def server_context(
+    cert: str, key: str = "", ca: str = "", *, minimum: str = "1.3", required: bool = False
+) -> ssl.SSLContext:
+    """Return how a node speaks TLS to those that connect to it, with the certificate chain in the file `cert`.
+
+    The key may be in that file or in one of its own. With `ca`, clients are asked for certificates, which these
+    authorities must have signed; one that has none is turned away only if it is `required`. Raises ConfigError.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = MINIMUM[minimum]
+    # A session could be resumed only at the worker that made it: a ticket would be bytes for nothing.
+    context.num_tickets = 0
+    context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+    _load(context, cert, key)
+    if ca:
+        _check_readable("the authorities to trust", ca)
+        try:
+            context.load_verify_locations(ca)
+        except ssl.SSLError as error:
+            raise ConfigError(f"{ca} holds no certificate of an authority, in PEM form") from error
+        context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
+    return context
+
+
+def _load(context: ssl.SSLContext, cert: str, key: str) -> None:
+    _check_readable("a certificate", cert)
+    if key:
+        _check_readable("the key of a certificate", key)
+    try:
+        # Without a word for it OpenSSL would ask for that word at the terminal.
+        context.load_cert_chain(cert, key or None, password=lambda: b"")
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise ConfigError(f"{key or cert} holds the key of another certificate than that in {cert}") from error
+        holder = f"{cert} and {key} hold" if key else f"{cert} holds"
+        raise ConfigError(
+            f"{holder} no certificate with its key, in PEM form and without a password: {error.reason or error}"
+        ) from error
+
+
+def _check_readable(what: str, file: str) -> None:
+    try:
+        if not stat.S_ISREG(os.stat(file).st_mode):
+            # To open a pipe would be to wait for somebody at its other end.
+            raise ConfigError(f"{file}, which should hold {what}, is no regular file")
+        with Path(file).open("rb"):
+            pass
+    except OSError as error:
+        raise ConfigError(f"{file}, which holds {what}, cannot be read: {error.strerror}") from error

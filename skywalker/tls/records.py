@@ -1,0 +1,95 @@
+"""One end of a TLS connection, in memory: ciphertext in, plaintext out, and back. Has no socket and no clock.
+
+Whoever has the socket feeds what it read, and writes what output() returns whenever something
+was done here: shaking hands and even reading make something to be written. Nothing is kept that
+a selector could not know of: read() returns all that there is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from typing import Any, Final
+
+READ_BYTES: Final = 64 * 1024
+
+MAX_UNASKED: Final = 64 * 1024
+"""Bytes that the other end may have us write without our having said anything, while it reads nothing of them."""
+
+
+class Records:
+    """One end of one connection."""
+
+    __slots__ = ("_in", "_out", "_tls", "ended", "established")
+
+    def __init__(
+        self, context: ssl.SSLContext, *, server_side: bool = False, server_hostname: str | None = None
+    ) -> None:
+        """A client gives the name that the certificate of the other end must have."""
+        self._in = ssl.MemoryBIO()
+        self._out = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._in, self._out, server_side=server_side, server_hostname=server_hostname)
+        self.established = False
+        """Whether hands are shaken: from then on there may be plaintext both ways."""
+        self.ended = False
+        """Whether the other end has said its last, or its stream is over."""
+
+    def feed(self, data: bytes) -> None:
+        """Take in ciphertext; nothing of it means that the stream has ended."""
+        if data:
+            self._in.write(data)
+        else:
+            self._in.write_eof()
+
+    def shake_hands(self) -> bool:
+        """Go on with the handshake as far as what was fed allows; return whether it is done.
+
+        Raises ssl.SSLError if it fails; output() then says so to the other end.
+        """
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        self.established = True
+        return True
+
+    def read(self) -> bytes:
+        """Return all plaintext that there is now, empty for none, or for the end. Raises ssl.SSLError for a lie."""
+        parts = []
+        try:
+            while data := self._tls.read(READ_BYTES):
+                parts.append(data)
+            self.ended = True
+        except ssl.SSLWantReadError:
+            pass
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            # What is cut off without a word shows in the frames: they say how long they are.
+            self.ended = True
+        if self._out.pending > MAX_UNASKED:
+            raise ssl.SSLError("it has us write, and does not read")
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Make records of plaintext, to be had from output()."""
+        while data:
+            # With memory to write to it takes all at once, but makes no promise to.
+            data = memoryview(data)[self._tls.write(data) :]
+
+    def output(self) -> bytes:
+        """Return the ciphertext that is to be written now, and forget it."""
+        return self._out.read() if self._out.pending else b""
+
+    def close(self) -> None:
+        """Say that nothing more comes from this end; what the other end still says can be read."""
+        with contextlib.suppress(ssl.SSLError):  # the other end has yet to say the same, or never shook hands
+            self._tls.unwrap()
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names in the certificate of the other end: its DNS names, or else its common name."""
+        found: Any = self._tls.getpeercert()
+        if not found:
+            return ()
+        names = tuple(value for kind, value in found.get("subjectAltName", ()) if kind == "DNS")
+        if names:
+            return names
+        return tuple(value for part in found.get("subject", ()) for kind, value in part if kind == "commonName")
