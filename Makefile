@@ -5,6 +5,9 @@ PYTHON ?= python3
 FILE ?=
 ARGS ?=
 SECONDS ?= 120
+MINUTES ?= 10
+TARGETS ?=
+RUNS ?= 100000
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -20,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo demo-cluster demo-pipeline test lint format bench bench-save bench-compare chaos fuzz lock clean
+.PHONY: help setup tools demo demo-cluster demo-pipeline test lint format bench bench-save bench-compare chaos soak fuzz fuzz-asan audit lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,8 +69,20 @@ bench-compare: setup ## Show what has changed since they were saved
 chaos: setup ## Kill, stop, drain and part workers and nodes under load (SECONDS=120)
 	SKYWALKER_CHAOS_SECONDS=$(SECONDS) $(BIN)/python -m pytest tests/chaos -s --timeout=0 $(ARGS)
 
-fuzz: $(FUZZ_STAMP) ## Cut random bytes into frames until stopped (ARGS=-max_total_time=60)
-	$(BIN)/python tests/fuzz/fuzz_frames.py $(ARGS)
+soak: setup ## Use and hit nodes for a long time: has anything grown? (MINUTES=10 ARGS="--plot soak.png")
+	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
+
+fuzz: SECONDS = 60
+fuzz: setup ## Have atheris attack each decoder and door for a time (SECONDS=60 TARGETS="frames session")
+	@$(MAKE) --no-print-directory $(FUZZ_STAMP) || { \
+		echo "without atheris there is still: $(BIN)/python -m tests.fuzz --mutate 100000" >&2; exit 1; }
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(TARGETS) $(ARGS)
+
+fuzz-asan: setup ## The same for the compiled modules, under AddressSanitizer (TARGETS="frames" RUNS=100000)
+	tests/fuzz/asan.sh $(RUNS) $(TARGETS)
+
+audit: setup ## Look for known holes in what skywalker loads, or list it with reasons
+	@$(BIN)/python .ci/audit
 
 # A fresh environment takes the newest versions that pyproject.toml allows; what it then holds is the lock.
 lock: ## Renew the exact versions in requirements/
@@ -82,7 +97,7 @@ lock: ## Renew the exact versions in requirements/
 	cp "$$scratch"/*.txt requirements/
 
 clean: ## Remove .venv and everything that was generated
-	rm -rf $(VENV) .tools build dist *.egg-info .benchmarks .fuzz .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .audit .tools build dist *.egg-info .benchmarks .fuzz .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(SETUP_STAMP): pyproject.toml setup.py requirements/dev.txt $(HEADERS) $(COMPILED)

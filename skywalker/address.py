@@ -1,4 +1,4 @@
-"""A host and a TCP port, as people write them."""
+"""Where something listens: a host and a TCP port, as people write them, or the path of a Unix socket."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT
 
 # A host in brackets, or one without a colon, then perhaps a port; or an IPv6 address by itself, perhaps with a zone.
 _ADDRESS: Final = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
+UNIX: Final = "unix://"
+MAX_PATH: Final = 107
+"""Bytes of the path of a Unix socket: what the kernel has room for."""
+
 _BARE_IPV6: Final = re.compile(r"[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,}(?:%[^\[\]:]+)?", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
 class Address:
-    """A host and a TCP port."""
+    """A host and a TCP port; or, where there is a path, a Unix socket, which has neither."""
 
     host: str
     port: int
+    path: str = ""
 
     @classmethod
     def parse(cls, text: str, default_port: int = DEFAULT_PORT) -> Address:
@@ -33,5 +38,23 @@ class Address:
             raise LocalProtocolError(f"address {text!r} is not of the form host:port, such as {example}")
         return cls(match["v6"] or match["name"] or DEFAULT_HOST, port)
 
+    @classmethod
+    def parse_unix(cls, text: str) -> Address:
+        """Read "unix:///path", the rest being taken as it is. Raises LocalProtocolError."""
+        path = text[len(UNIX) :]
+        size = len(path.encode(errors="surrogateescape"))
+        if not path.startswith("/") or "\0" in path:
+            raise LocalProtocolError(f"{text!r} does not name the path of a Unix socket: write {UNIX}/path")
+        if size > MAX_PATH:
+            raise LocalProtocolError(f"the path in {text!r} has {size} bytes, that of a Unix socket {MAX_PATH} at most")
+        return cls("", 0, path)
+
+    @property
+    def is_unix(self) -> bool:
+        """Whether it is that of a Unix socket."""
+        return self.path != ""
+
     def __str__(self) -> str:
+        if self.path:
+            return f"{UNIX}{self.path}"
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

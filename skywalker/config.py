@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import ipaddress
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from skywalker.access.access import Access
 from skywalker.errors import ConfigError
 from skywalker.journal.settings import JournalSettings
 from skywalker.limits import DEFAULT_ADMIN_PORT, DEFAULT_HOST, DEFAULT_PORT, DEFAULT_PUBSUB_PORT, MIB, Limits, setting
@@ -38,12 +40,15 @@ class Cluster:
     register: bool = setting(False, "register this node in Consul")
     service: str = setting("skywalker", "name of the cluster in Consul")
     consul_url: str = setting("http://127.0.0.1:8500", "where Consul answers, http or https")
-    consul_token: str = setting("", "ACL token for Consul")
+    consul_token: str = setting("", "ACL token for Consul", secret=True)
     consul_ca: str = setting("", "file with the authorities to trust for Consul; empty means the system's")
     consul_cert: str = setting("", "file with this node's certificate for Consul, and its key unless that is apart")
     consul_key: str = setting("", "file with the key of that certificate")
     health_bind: str = setting(DEFAULT_HOST, "address of the health check's HTTP server")
     health_port: int = setting(0, "HTTP port of the health check; 0 means none, or with --register any free one")
+    secret: str = setting(
+        "", "token by which the other nodes, where access is limited, know this one as a node", secret=True
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,6 +60,13 @@ class Config:
     pubsub: bool = setting(False, "speak pub/sub too, at a port of its own; the next two ask for it as well")
     pubsub_bind: str = setting(DEFAULT_HOST, "address to listen on for pub/sub, perhaps with its port, as :61626")
     pubsub_port: int = setting(DEFAULT_PUBSUB_PORT, "TCP port for pub/sub; 0 takes any free one")
+    unix: str = setting("", "path of a Unix socket to listen on too; its clients are known by their user")
+    open: bool = setting(False, "let in whoever gets to an address that is not loopback, and have them do everything")
+    tls_cert: str = setting("", "file with this node's certificate chain: every door but health and Silk speaks TLS")
+    tls_key: str = setting("", "file with the key of that certificate, unless it is in there")
+    tls_ca: str = setting("", "file with the authorities that sign clients' and other nodes' certificates")
+    tls_minimum: str = setting("1.3", "oldest version of TLS that is accepted, 1.3 or 1.2")
+    user: str = setting("", "whom to become, if started as root, once it listens; root to stay that")
     workers: int = setting(0, "worker processes; 0 means one for each core")
     state_dir: str = setting("", "directory of what outlives the node, such as its tokens; empty means a usual place")
     backlog: int = setting(1024, "connections that may wait to be accepted, at each worker")
@@ -71,6 +83,22 @@ class Config:
     journal_keep: int = setting(10 * 1024 * MIB, "bytes that the journal may take: its oldest files go first")
     cluster: Cluster = dataclasses.field(default_factory=Cluster)
     limits: Limits = dataclasses.field(default_factory=Limits)
+    access: Access | None = None
+    """Who may do what; None if everybody may do everything. Only a file can say this."""
+
+    @property
+    def certifies(self) -> bool:
+        """Whether nobody comes in without a certificate that an authority of `tls_ca` has signed."""
+        return bool(self.tls_cert and self.tls_ca) and self.access is None
+
+    @property
+    def bares_tokens(self) -> bool:
+        """Whether tokens cross a network where others may read them."""
+        doors = [self.bind, *([self.admin_bind] if self.admin else [])]
+        if self.tls_cert or all(is_loopback(host) for host in doors):
+            return False
+        principals = self.access.principals if self.access is not None else ()
+        return bool(self.cluster.secret) or any(principal.hashes for principal in principals)
 
     @property
     def pubsub_address(self) -> tuple[str, int]:
@@ -95,7 +123,7 @@ class Config:
 def _settings(defaults: Config | Cluster | Limits, table: str) -> Iterator[Setting]:
     for field in dataclasses.fields(defaults):
         if "help" in field.metadata:
-            yield Setting(table, field.name, getattr(defaults, field.name), field.metadata["help"])
+            yield Setting(table, field.name, getattr(defaults, field.name), **field.metadata)
 
 
 SETTINGS: Final[tuple[Setting, ...]] = (
@@ -121,17 +149,21 @@ def load(
 ) -> Config:
     """Return the settings of `file`, outdone by those of `environ`, outdone by `flags` (text by key).
 
+    Secrets may be files of their own, too, which systemd passes: those outdo `file`, and a variable outdoes them.
     Raises ConfigError for a file that cannot be read and for every key or value that is not allowed.
     """
     values: dict[str, Value] = {}
+    access = None
     if file is not None:
-        values |= _from_file(file)
+        values, access = _from_file(file)
     for known in SETTINGS:
+        if environ and (passed := known.credential(environ)) is not None:
+            values[known.key] = known.parse(passed, f"the credential {known.path}")
         if environ and known.variable in environ:
             values[known.key] = known.parse(environ[known.variable], known.variable)
     for key, text in (flags or {}).items():
         values[key] = BY_KEY[key].parse(text, BY_KEY[key].flag)
-    return _config(values)
+    return _config(values, access)
 
 
 def checked(settings: Mapping[str, object]) -> dict[str, Value]:
@@ -142,13 +174,15 @@ def checked(settings: Mapping[str, object]) -> dict[str, Value]:
     return {key: BY_KEY[key].accept(value, key) for key, value in settings.items()}
 
 
-def _config(values: Mapping[str, Value]) -> Config:
+def _config(values: Mapping[str, Value], access: Access | None) -> Config:
     tables: dict[str, dict[str, Any]] = {table: {} for table in ("", *TABLES)}
     if values.keys() & {"pubsub_bind", "pubsub_port"}:
         values = {"pubsub": True, **values}  # who says where wants it
     for key, value in values.items():
         tables[BY_KEY[key].table][key] = value
-    config = Config(**tables[""], cluster=Cluster(**tables["cluster"]), limits=Limits(**tables["limits"]))
+    config = Config(
+        **tables[""], cluster=Cluster(**tables["cluster"]), limits=Limits(**tables["limits"]), access=access
+    )
     _check_pubsub(config, "pubsub_port" in values)
     return config
 
@@ -162,7 +196,15 @@ def _check_pubsub(config: Config, names_port: bool) -> None:
         raise ConfigError(f"pubsub_port: {port} is the port of the MessagePack dialect, pub/sub needs its own")
 
 
-def _from_file(file: Path) -> dict[str, Value]:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens on a host: a numeric address, or "localhost"."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _from_file(file: Path) -> tuple[dict[str, Value], Access | None]:
     try:
         with file.open("rb") as opened:
             content = opened.read(MAX_FILE + 1)
@@ -173,6 +215,7 @@ def _from_file(file: Path) -> dict[str, Value]:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
     except ValueError as error:  # what it says may be TOML's or UTF-8's business
         raise ConfigError(f"{file}: {error}") from error
+    access = Access.parse(document.pop("access"), f"{file}: access") if "access" in document else None
     by_path = {each.path: each for each in SETTINGS}
     values: dict[str, Value] = {}
     for path, value in _flattened(document, file):
@@ -180,7 +223,7 @@ def _from_file(file: Path) -> dict[str, Value]:
             raise ConfigError(f"{file}: unknown key {path!r}{_instead(path, list(by_path))}")
         found = by_path[path]
         values[found.key] = found.accept(value, f"{file}: {path}")
-    return values
+    return values, access
 
 
 def _flattened(document: Mapping[str, object], file: Path) -> Iterator[tuple[str, object]]:
@@ -190,7 +233,7 @@ def _flattened(document: Mapping[str, object], file: Path) -> Iterator[tuple[str
         elif isinstance(value, dict):
             yield from ((f"{key}.{inner}", of) for inner, of in value.items())
         else:
-            raise ConfigError(f"{file}: {key}: {value!r} is not a table; write [{key}] and its keys below it")
+            raise ConfigError(f"{file}: {key} is not a table; write [{key}] and its keys below it")
 
 
 def _instead(unknown: str, known: list[str]) -> str:

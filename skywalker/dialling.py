@@ -45,6 +45,10 @@ def cause_of(error: Exception) -> str:
     """Return in a few words why a connection was lost or not made."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
+    if type(error).__module__ == "ssl":
+        from skywalker.tls.causes import tls_cause  # only now: it loads OpenSSL
+
+        return tls_cause(error)
     if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror):
         return os.strerror(error.errno).lower()  # asyncio words it otherwise
     if isinstance(error, OSError) and error.strerror:

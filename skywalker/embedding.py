@@ -25,6 +25,7 @@ from skywalker import config
 from skywalker.address import Address
 from skywalker.clients import blocking
 from skywalker.errors import SkywalkerError
+from skywalker.setting import CREDENTIALS
 
 START_S: Final = 30.0
 """Seconds for every worker to serve, on a busy machine."""
@@ -56,7 +57,8 @@ class Node:
     """A node that runs until stop(). Made by start() or embedded().
 
     `pid` is its supervisor's process; `host`, `port` and `address` ("127.0.0.1:PORT") are where it listens, and
-    `pubsub_address` where it speaks pub/sub and `admin_address` where it shows what it does, empty if it does not.
+    `pubsub_address` where it speaks pub/sub, `admin_address` where it shows what it does, and `unix_address` its socket
+    on this machine, empty if it does not.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], lifeline: socket.socket, log: IO[bytes], grace: float) -> None:
@@ -70,6 +72,7 @@ class Node:
         self.port = 0
         self.pubsub_address = ""
         self.admin_address = ""
+        self.unix_address = ""
 
     @property
     def address(self) -> str:
@@ -128,24 +131,30 @@ class Node:
         self.host, self.port = ready["host"], ready["port"]
         self.pubsub_address = ready.get("pubsub", "")
         self.admin_address = ready.get("admin", "")
+        self.unix_address = ready.get("unix", "")
 
 
-def start(*, start_timeout: float = START_S, **settings: object) -> Node:
+def start(*, start_timeout: float = START_S, config_file: Path | str | None = None, **settings: object) -> Node:
     """Start a node and return it once every worker serves; the caller stops it.
 
     The settings are those of `skywalker serve`, named as in its configuration file; `pubsub=True` opens
     the pub/sub door. The node listens on free ports unless they are given, and takes nothing from
-    SKYWALKER_* variables.
+    SKYWALKER_* variables. They outdo those of the `config_file`, which alone can say who may do what.
     Raises ConfigError for a wrong setting, StartError with the node's own words if it does not start.
     """
-    values = config.checked({"port": 0, "drain_timeout_s": DRAIN_S, "admin": False, "admin_port": 0, **settings})
+    usual = {"port": 0, "drain_timeout_s": DRAIN_S, "admin": False, "admin_port": 0, **_stay_root()}
+    values = config.checked({**usual, **settings})
     if values.get("pubsub", "pubsub_bind" in values):
         values.setdefault("pubsub_port", 0)
     elif "pubsub" in values:
         values = {key: value for key, value in values.items() if not key.startswith("pubsub_")}
     flags = [flag for key, value in values.items() for flag in config.BY_KEY[key].flags(value)]
-    ignored = {"SKYWALKER_CONFIG", *(setting.variable for setting in config.SETTINGS)}
+    if config_file is not None:
+        flags.append(f"--config={config_file}")
+    ignored = {"SKYWALKER_CONFIG", CREDENTIALS, *(setting.variable for setting in config.SETTINGS)}
     environ = {name: value for name, value in os.environ.items() if name not in ignored}
+    secrets = {key for key in values if config.BY_KEY[key].secret}  # which have no flags
+    environ |= {config.BY_KEY[key].variable: str(values[key]) for key in secrets}
     with contextlib.ExitStack() as unless_it_runs:
         log = unless_it_runs.enter_context(tempfile.TemporaryFile())
         ours, theirs = socket.socketpair()
@@ -179,6 +188,11 @@ def embedded(workers: int = 1, **settings: Any) -> Iterator[Node]:
         yield node
     finally:
         node.stop()
+
+
+def _stay_root() -> dict[str, str]:
+    # Whoever runs this program as root has chosen to.
+    return {"user": "root"} if os.geteuid() == 0 else {}
 
 
 def _children(parent: int) -> Iterator[int]:

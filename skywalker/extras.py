@@ -10,6 +10,10 @@ ADMIN: Final = ("starlette", "anyio", "uvicorn", "h11", "prometheus_client", "ps
 """What the admin server imports, by itself or by what it imports."""
 
 
+CERTS: Final = ("cryptography",)
+"""What certificates are made with."""
+
+
 def missing(packages: Iterable[str]) -> list[str]:
     """Return the names of those that are not there."""
     return [name for name in packages if find_spec(name) is None]

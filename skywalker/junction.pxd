@@ -32,7 +32,7 @@ cdef class Line:
     @cython.locals(call=Call)
     cpdef list calls(self)
     @cython.locals(after=Call)
-    cdef Call _successor(self, Call call)
+    cdef Call _successor(self, Call call, Call first)
     @cython.locals(before=Call, after=Call)
     cpdef remove(self, Call call)
 

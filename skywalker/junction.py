@@ -1,30 +1,32 @@
 """Where calls meet: for each topic a line of waiting senders or lines of waiting listeners, and who subscribes.
 
-A send goes to every receiver that waits at that moment, to one taker of each group, and to
-every subscriber; with none of them it waits. A listener takes the oldest waiting send, and only
-that; a subscriber takes all that wait, and stays. What is published goes to the same, and waits
-for nobody. Nothing here knows of connections, of bytes on a wire, or of time: whoever opens a
-door to the junction derives from Call what can answer its callers, has calls wait() where
+A send goes to every receiver that waits at that moment, to one taker of each group, and to every subscriber; with
+none of them it waits. A listener takes the oldest waiting send, and only that; a subscriber takes all that wait, and
+stays. What is published goes to the same, and waits for nobody. Nothing here knows of connections, of bytes on a wire,
+or of time: whoever opens a door to the junction derives from Call what can answer its callers, has calls wait() where
 nobody is there to meet them, and withdraws them at their deadlines.
 
 A rendezvous has two steps, because a listener can be lost after it was given a value:
 
     offer     listener.give(send) says whether the listener can have the value
-    outcome   junction.confirm(send): the value is surely the listener's, and send.met() tells
-              the sender. Or junction.lost(send): unless another listener may still confirm,
-              send.missed() decides; to resume(send) puts it back in its place in the line.
+    outcome   junction.confirm(send): the value is surely the listener's, and send.met() tells the sender. Or
+              junction.lost(send): unless another listener may still confirm, send.missed() decides; to
+              resume(send) puts it back in its place in the line.
 
-What is published is answered from the beginning, so that neither has more to do.
-
-Every operation is O(1), but for the listeners it reaches and for putting a call back into
-the middle of a line. A topic that nobody waits on takes no memory.
+What is published is answered from the beginning, so that neither has more to do. Every operation is O(1), but for the
+listeners it reaches, for putting a call back into the middle of a line, and for a count. A topic that nobody waits on
+takes no memory.
 """
 
 from __future__ import annotations
 
 from itertools import chain, islice, zip_longest
+from typing import Final
 
 from skywalker.census import Census
+
+MAX_GROUPS: Final = 1000
+"""Groups that a census looks at: to count a hundred thousand would take longer than others can wait."""
 
 
 class Call:
@@ -60,8 +62,8 @@ class Call:
     def give(self, send: Call) -> bool:
         """Take the value of `send` towards the caller, or refuse it. Either way this no longer listens.
 
-        After True, the junction must be told of exactly one outcome, confirm() or lost(). After
-        False it is the listener's own business to tell its caller, or to listen again, later.
+        After True, the junction must be told of exactly one outcome, confirm() or lost(). After False it is the
+        listener's own business to tell its caller, or to listen again, later.
         """
         raise NotImplementedError
 
@@ -98,7 +100,7 @@ class Line:
             return
         after = first
         if call.precedes(first.previous):
-            after = self._successor(call)
+            after = self._successor(call, first)
             self.returned = call
             if after is first:
                 self.first = call
@@ -113,11 +115,12 @@ class Line:
             found.append(found[-1].next)
         return found
 
-    def _successor(self, call: Call) -> Call:
+    def _successor(self, call: Call, first: Call) -> Call:
         """Return who stands behind the place of `call`, which is not the last place."""
-        assert self.first is not None, "some call is behind it"
-        after = self.returned if self.returned is not None else self.first.previous
-        while after is not self.first and call.precedes(after.previous):
+        if call.precedes(first):
+            return first  # who came for it had no room, perhaps again and again
+        after = self.returned if self.returned is not None else first.previous
+        while call.precedes(after.previous):
             after = after.previous
         while not call.precedes(after):
             after = after.next
@@ -154,13 +157,12 @@ class Subscriber(Call):
 
 
 class Junction:
-    """The waiting calls of all topics. On one topic senders wait, or listeners, never both."""
+    """The waiting calls of all topics. On one topic senders wait, or listeners, never both. No line is empty."""
 
     __slots__ = ("_arrivals", "_receivers", "_senders", "_subscribers", "_takers")
 
     def __init__(self) -> None:
         self._arrivals = 0
-        # A line that is empty is not kept.
         self._senders: dict[bytes, Line] = {}
         self._receivers: dict[bytes, Line] = {}
         self._takers: dict[bytes, dict[bytes, Line]] = {}  # by topic, then by group
@@ -329,10 +331,10 @@ class Junction:
             self.wait(send)
 
     def census(self, topic: bytes) -> Census:
-        """Count who is at `topic`."""
+        """Count who is at `topic`; of its groups, the first MAX_GROUPS."""
         receivers, senders = self._receivers.get(topic), self._senders.get(topic)
-        groups = self._takers.get(topic, {})
-        lines = [line for line in (receivers, senders, *groups.values()) if line is not None]
+        groups = dict(islice(self._takers.get(topic, {}).items(), MAX_GROUPS))
+        lines = filter(None, (receivers, senders, *groups.values()))
         return Census(
             receivers=receivers.size if receivers is not None else 0,
             takers={group: line.size for group, line in groups.items()},

@@ -60,9 +60,12 @@ DEFAULT_CONTROL_TIMEOUT_S: Final = 10.0
 T = TypeVar("T")
 
 
-def setting(default: T, help: str) -> T:
-    """Return a dataclass field that carries its one-line description, from which flags and docs are made."""
-    return dataclasses.field(default=default, metadata={"help": help})
+def setting(default: T, help: str, *, secret: bool = False) -> T:
+    """Return a dataclass field that carries its one-line description, from which flags and docs are made.
+
+    A `secret` has no flag, since everybody sees the command line of a process, and is shown nowhere.
+    """
+    return dataclasses.field(default=default, repr=not secret, metadata={"help": help, "secret": secret})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,10 +74,13 @@ class Limits:
 
     max_connections: int = setting(10_000, "connections open at a time, in each worker")
     max_calls: int = setting(10_000, "calls in flight on one connection, and its subscriptions")
+    max_rate: int = setting(0, "calls or messages a second of one connection; 0 means any number")
+    max_strangers: int = setting(1_000, "connections that are shaking hands, or have yet to say who they are")
     waiting_bytes: int = setting(128 * MIB, "memory for calls that wait and for subscriptions, in each worker")
     output_bytes: int = setting(256 * KIB, "values not yet read or acknowledged before a connection gets no more")
     mesh_bytes: int = setting(16 * MIB, "calls queued for one other worker")
     subscriber_buffer: int = setting(8 * MIB, "values not yet read by a connection that subscribes, then it is closed")
+    greeting_s: float = setting(2.0, "seconds for a connection to shake hands, and to say who it is where that matters")
     half_frame_s: float = setting(10.0, "seconds for a begun frame to arrive whole")
     unread_output_s: float = setting(30.0, "seconds in which a peer must read some of its replies")
     idle_probe_s: float = setting(60.0, "seconds of silence after which a peer that waits for a reply is probed")

@@ -5,17 +5,22 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
 from skywalker.errors import ConfigError
 from skywalker.journal.settings import ROTATION, SAMPLE, rotation, sampling
 from skywalker.limits import KIB, MIB
 from skywalker.members import MAX_NAME, MAX_TOKENS
+from skywalker.tls.contexts import MINIMUM
 from skywalker.units import duration, size
 
 Value = str | int | float  # a bool is an int
 
 MAX_PORT: Final = 65_535
+
+CREDENTIALS: Final = "CREDENTIALS_DIRECTORY"
+"""The variable by which systemd says where the files are that LoadCredential= and others name."""
 
 _DAY_S: Final = 86_400
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {
@@ -28,6 +33,7 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "admin_port": (0, MAX_PORT),
     "tokens": (1, MAX_TOKENS),
     "health_port": (0, MAX_PORT),
+    "max_rate": (0, 2**40),
 }
 _ANY_DURATION: Final = (0.001, _DAY_S)
 _ANY_NUMBER: Final = (1, 2**40)
@@ -36,6 +42,7 @@ _LONGEST: Final[Mapping[str, int]] = {"name": MAX_NAME}
 _FORMS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     "journal_sample": (SAMPLE, sampling),
     "journal_rotate": (ROTATION, rotation),
+    "tls_minimum": ("1.3 or 1.2", MINIMUM.__getitem__),
 }
 """What a text may be, and what raises ValueError if it is not."""
 _TRUTHS: Final[Mapping[str, bool]] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -50,6 +57,7 @@ class Setting:
     key: str
     default: Value
     help: str
+    secret: bool = False
 
     def of(self, config: object) -> Value:
         """Return its value in a Config."""
@@ -68,7 +76,9 @@ class Setting:
 
     @property
     def flag(self) -> str:
-        """Its flag: `--drain-timeout`; `--no-admin` for a switch that is on by default."""
+        """Its flag: `--drain-timeout`; `--no-admin` for a switch that is on by default; a secret has none."""
+        if self.secret:
+            return ""
         no = "no-" if self.default is True else ""
         return f"--{no}{self.stem.replace('_', '-')}"
 
@@ -118,10 +128,29 @@ class Setting:
         return str(value)
 
     def flags(self, value: Value) -> list[str]:
-        """Return the arguments of a command line that stand for `value`."""
+        """Return the arguments of a command line that stand for `value`; none if it is a secret."""
+        if self.secret:
+            return []
         if self.is_switch:
             return [self.flag] if value is not self.default else []
         return [f"{self.flag}={self.shown(value)}"]
+
+    def credential(self, environ: Mapping[str, str]) -> str | None:
+        """Return a secret that systemd passes to this process, in a file of its path; None if it passes none.
+
+        Raises ConfigError for one that cannot be read.
+        """
+        directory = environ.get(CREDENTIALS)
+        if not self.secret or not directory:
+            return None
+        file = Path(directory, self.path)
+        try:
+            return file.read_text().removesuffix("\n")
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise ConfigError(f"{file}: cannot be read: {reason}") from error
 
     def parse(self, text: str, where: str) -> Value:
         """Return the value that the text of a flag or variable stands for. Raises ConfigError naming `where`."""
@@ -152,13 +181,14 @@ class Setting:
                     return float(value)
                 if isinstance(value, int):
                     return value
-        raise ConfigError(f"{where}: {given!r} is not {self.allowed}")
+        told = "the secret that was given" if self.secret else repr(given)
+        raise ConfigError(f"{where}: {told} is not {self.allowed}")
 
     def _is_good(self, text: str) -> bool:
         if self.key in _FORMS:
             try:
                 _FORMS[self.key][1](text)
-            except ValueError:
+            except (LookupError, ValueError):
                 return False
         has_good_length = text.strip() or self.key not in _NEVER_EMPTY
         return bool(has_good_length) and len(text) <= _LONGEST.get(self.key, len(text)) and text.isprintable()

@@ -19,6 +19,10 @@ def _in_ci() -> bool:
 # Nodes of tests would meet at its port. Those that test it ask for one of their own.
 os.environ.setdefault("SKYWALKER_ADMIN", "false")
 
+# Those that run as root, as in CI, start nodes that stay that.
+if os.geteuid() == 0:
+    os.environ.setdefault("SKYWALKER_USER", "root")
+
 
 def pytest_configure() -> None:
     # What a shell starts in the background ignores it, and so would all that tests start, and interrupt.

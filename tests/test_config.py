@@ -27,6 +27,8 @@ def allowed_values(setting: Setting) -> st.SearchStrategy[Value]:
         return st.integers(1, 10**9 - 1).map(lambda every: f"1/{every}")
     if setting.key == "journal_rotate":
         return st.builds("{}MiB/{}s".format, st.integers(1, 10**9), st.integers(1, 10**9))
+    if setting.key == "tls_minimum":
+        return st.sampled_from(["1.2", "1.3"])
     if isinstance(setting.default, str):
         # A colon in the address of pub/sub begins a port.
         without = ":" if setting.key == "pubsub_bind" else ""
@@ -53,12 +55,13 @@ def test_without_anything_the_defaults_hold() -> None:
 
 
 def test_every_field_is_one_setting_with_help() -> None:
-    fields = {field.name for field in dataclasses.fields(Config)} - {"cluster", "limits"}
+    fields = {field.name for field in dataclasses.fields(Config)} - {"cluster", "limits", "access"}
     fields |= {field.name for table in (Cluster, Limits) for field in dataclasses.fields(table)}
     assert {setting.key for setting in SETTINGS} == fields
     assert len(SETTINGS) == len(fields), "a key is in two tables"
     assert all(setting.help for setting in SETTINGS)
-    assert len({setting.flag for setting in SETTINGS}) == len(SETTINGS)
+    flags = [setting.flag for setting in SETTINGS if not setting.secret]
+    assert len(set(flags)) == len(flags)
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.path)
@@ -122,7 +125,7 @@ def test_a_flag_outdoes_a_variable_and_a_variable_the_file(tmp_path: Path) -> No
         ("[node]\nport = 1", ["'node'"]),
         ("parent_fd = 1", ["'parent_fd'"]),
         ("xyzzy = 1", ["'xyzzy'", "known are bind, port"]),
-        ("limits = 1", ["limits: 1 is not a table"]),
+        ("limits = 1", ["limits is not a table"]),
         ("port = '3443'", ["port: '3443' is not a whole number from 0 to 65535"]),
         ("port = true", ["port: True is not"]),
         ("port = 1.5", ["port: 1.5 is not"]),
@@ -195,13 +198,25 @@ def test_keyword_arguments_are_checked_like_a_file() -> None:
 def test_the_documentation_has_every_setting_with_its_default() -> None:
     text = DOCS.read_text()
     for setting in SETTINGS:
-        row = f"| `{setting.path}` | `{setting.flag}` | `{setting.variable}` | {shown(setting)} | {setting.help} |"
+        flag = f"`{setting.flag}`" if setting.flag else ""
+        row = f"| `{setting.path}` | {flag} | `{setting.variable}` | {shown(setting)} | {setting.help} |"
         assert row in text, row
     assert "parent-fd" not in text
 
 
 def shown(setting: Setting) -> str:
     return f"`{setting.shown(setting.default)}`" if setting.default != "" else ""
+
+
+def test_who_may_do_what_stands_in_the_file_with_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text("port = 1\n[access.web]\nnetwork = '10.0.0.0/8'\nsend = ['jobs/*']\n")
+    config = load(file=file)
+    assert config.access is not None
+    assert [each.name for each in config.access.principals] == ["web"]
+    file.write_text("[access.web]\nnetwork = '10.0.0.0/8'\nsned = []\n")
+    with pytest.raises(ConfigError, match=rf"{file}: access.web: unknown key 'sned'"):
+        load(file=file)
 
 
 def test_keys_find_their_setting() -> None:

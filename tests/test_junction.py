@@ -18,7 +18,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from skywalker.junction import Call, Junction, Subscriber
+from skywalker.junction import MAX_GROUPS, Call, Junction, Subscriber
 from tests.calls import Listener, Send
 
 T = TypeVar("T")
@@ -898,6 +898,13 @@ def test_few_lines_of_one_kind_leave_their_room_to_the_others() -> None:
     found = junction.oldest(100)
     assert len(found) == 100
     assert sum(since == 50.0 for since, _ in found) == 10
+
+
+def test_a_census_looks_at_so_many_groups_and_no_more() -> None:
+    junction = Junction()
+    for number in range(MAX_GROUPS + 10):
+        listen(junction, PlainListener(b"%d" % number))
+    assert len(junction.census(TOPICS[0]).takers) == MAX_GROUPS
 
 
 def test_each_group_of_a_topic_is_a_line() -> None:

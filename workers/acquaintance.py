@@ -7,25 +7,29 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
 from skywalker.address import Address
 from skywalker.dialling import cause_of
 from skywalker.discovery.greeting import Greeting
-from skywalker.discovery.membership import MAX_CONTACTS, Membership
-from skywalker.errors import BadArity, BadFrame, Forbidden, UnknownMethod
+from skywalker.discovery.membership import MAX_CONTACTS, NOBODY, Membership
+from skywalker.errors import BadArity, BadFrame, ConfigError, Forbidden, RequestError, Unauthorized, UnknownMethod
 from skywalker.limits import KIB
 from skywalker.members import Member
+from skywalker.tls.words import CLOSED, SILENT
 from skywalker.wire import frames, values
 from skywalker.wire import junction as wire
 from workers.log import Log
+from workers.messages import VERSION
 
 # Each has at most one call in flight of these, which need different ids from nobody but each other.
 _HELLO_ID: Final = values.pack(1)
 _PING_ID: Final = values.pack(2)
 _NODES_ID: Final = values.pack(3)
 _JOIN_ID: Final = values.pack(4)
+_PEER_ID: Final = values.pack(5)
 
 LISTED_WITHIN_S: Final = 5.0
 """Seconds for a node to say who is in its ring, page by page."""
@@ -39,13 +43,25 @@ MAX_REASON: Final = 200
 EYEBALLS_S: Final = 0.1
 """Seconds that one address of a host name may take before the next is tried beside it."""
 
+HANDSHAKE_S: Final = 0.7
+"""Seconds for a node to shake hands by TLS: less than it has in all, so that it is known what it lacks."""
+
+NO_TLS: Final = "no TLS with what is there"
+
+NOT_LET_IN: Final = "what is there does not let this node in"
+
+_MUTE: Final[Mapping[type[OSError], str]] = {ConnectionResetError: CLOSED, ConnectionAbortedError: SILENT}
+"""What it means that there was no handshake, by how asyncio says so."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Introduction:
-    """What we tell every node of ourselves."""
+    """What we tell every node of ourselves, and how: `tls` returns the context, or raises ConfigError."""
 
     name: str
     joins_at: Address | None  # where others find us, if they learn it from us and from no other source
+    token: str = dataclasses.field(default="", repr=False)
+    tls: Callable[[], ssl.SSLContext] | None = None
 
 
 class Acquaintance(asyncio.Protocol):
@@ -98,18 +114,33 @@ class Acquaintance(asyncio.Protocol):
             self._transport.abort()
 
     async def _dial(self) -> None:
-        numeric = ":" in self._address.host or self._address.host.replace(".", "").isdigit()
+        host, tls = self._address.host, self._ours.tls
+        numeric = ":" in host or host.replace(".", "").isdigit()
         try:
             await self._loop.create_connection(
                 lambda: self,
-                self._address.host,
+                host,
                 self._address.port,
                 happy_eyeballs_delay=None if numeric else EYEBALLS_S,
+                ssl=None if tls is None else tls(),
+                server_hostname=None if tls is None else host.partition("%")[0],  # a zone is no concern of the node
+                ssl_handshake_timeout=None if tls is None else HANDSHAKE_S,
             )
+        except ConfigError as error:
+            self._end(str(error), NO_TLS)
         except OSError as error:
-            self._end(cause_of(error))
+            self._broken(error)
         except ValueError:
-            self._end(f"{self._address.host!r} cannot be a host name")
+            self._end(f"{host!r} cannot be a host name")
+
+    def _broken(self, error: OSError) -> None:
+        """The connection was not made, or is lost."""
+        if isinstance(error, ssl.SSLError):
+            self._end(cause_of(error), NO_TLS)
+        elif self._transport is None and self._ours.tls is not None and type(error) in _MUTE:
+            self._end(_MUTE[type(error)], NO_TLS)
+        else:
+            self._end(cause_of(error))
 
     def _write(self, *elements: bytes) -> None:
         assert self._transport is not None
@@ -118,11 +149,11 @@ class Acquaintance(asyncio.Protocol):
             # Not within the call that has us write, which is that of somebody in the midst of something.
             self._loop.call_soon(self._end, "it does not read what we say")
 
-    def _end(self, reason: str) -> None:
-        """Close and report it, once."""
+    def _end(self, reason: str, what: str = NOBODY) -> None:
+        """Close and report it, once; `what` is the kind of trouble."""
         if not self._over:
             self.hang_up()
-            self._membership.ended(self._address, reason[:MAX_REASON], self._loop.time())
+            self._membership.ended(self._address, reason[:MAX_REASON], self._loop.time(), what)
             self._act()
 
     def _is_foreign(self, reason: str) -> None:
@@ -141,10 +172,16 @@ class Acquaintance(asyncio.Protocol):
             # A free port that the system hands out can be connected to itself.
             self._end("connection refused")
         else:
-            # Before the greeting, so that one who does not let us in is never counted in.
+            # Before the greeting, so that one who does not let us in is never counted in. Nobody is who is asked for
+            # here, so the connection goes on as that of a client.
+            token = {"token": self._ours.token} if self._ours.token else {}
+            question = {"from": self._ours.name, "by": 0, "node": "", "worker": 0, "version": VERSION, **token}
+            said = wire.frame(wire.PEER, _PEER_ID, values.pack(question))
             if self._ours.joins_at is not None:
-                self._write(wire.JOIN, _JOIN_ID, values.pack(str(self._ours.joins_at)))
-            self._write(wire.HELLO, _HELLO_ID, values.pack({"name": self._ours.name, "ring": True}))
+                said += wire.frame(wire.JOIN, _JOIN_ID, values.pack(str(self._ours.joins_at)))
+            said += wire.frame(wire.HELLO, _HELLO_ID, values.pack({"name": self._ours.name, "ring": True}))
+            # At once: to one that does not take our certificate a later write would fail before it is heard why.
+            transport.write(said)
 
     def data_received(self, data: bytes) -> None:
         found, self._tail = frames.split(self._tail + data)
@@ -160,7 +197,10 @@ class Acquaintance(asyncio.Protocol):
                 self._end(f"it sent what cannot be read: {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end("the node closed the connection" if exc is None else cause_of(exc))
+        if isinstance(exc, OSError):
+            self._broken(exc)
+        else:
+            self._end("the node closed the connection" if exc is None else cause_of(exc))
 
     # What the node says.
 
@@ -184,7 +224,7 @@ class Acquaintance(asyncio.Protocol):
         if refused is not None:
             if isinstance(refused, UnknownMethod | BadArity | BadFrame):
                 self._is_foreign(f"it does not know :hello, {refused}")
-            else:
+            elif not self._is_shut_out(refused):
                 self._end(f"the node said {refused}")
             return
         host, port = self._transport.get_extra_info("peername")[:2]
@@ -222,21 +262,38 @@ class Acquaintance(asyncio.Protocol):
             case _:
                 self._listed()  # it does not know :nodes, or is of a later kind
 
+    def _asked(self, answer: Any) -> None:
+        self._is_shut_out(wire.refusal(answer))
+
+    def _is_shut_out(self, refused: RequestError | None) -> bool:
+        """Whether a node says that it does not know us, or not as a node; then it is reported."""
+        if not isinstance(refused, Unauthorized) and not (
+            isinstance(refused, Forbidden) and refused.details.get("missing") == "node"
+        ):
+            return False
+        self._end(f"it said: {refused}", NOT_LET_IN)
+        return True
+
     def _joined(self, answer: Any) -> None:
         refused = wire.refusal(answer)
+        if self._is_shut_out(refused):
+            return
         if isinstance(refused, Forbidden):
             self._is_foreign(f"it lets nobody join: {refused}")
         elif refused is not None and not isinstance(refused, UnknownMethod):
             self._log.warning("join-refused", address=self._address, code=refused.code, reason=refused)
 
     def _failed(self, error: Any) -> None:
-        self._end(f"the node said {wire.refusal(error) or error!r}")
+        refused = wire.refusal(error)
+        if not self._is_shut_out(refused):
+            self._end(f"the node said {refused or error!r}")
 
     _HEARS: ClassVar[Mapping[bytes, Callable[[Acquaintance, Any], None]]] = {
         wire.HELLO: _greeted,
         wire.RING: _pushed,
         wire.NODES: _page,
         wire.JOIN: _joined,
+        wire.PEER: _asked,
         wire.ERROR: _failed,
     }
 

@@ -11,6 +11,7 @@ import contextlib
 import os
 import random
 import signal
+import ssl
 import threading
 import traceback
 from collections.abc import Callable, Iterable
@@ -26,7 +27,7 @@ from skywalker.members import Member, Snapshot
 from workers import exits, snapshots
 from workers.acquaintance import Introduction
 from workers.circle import Circle
-from workers.control import Channel, Drain, Heard, Inspect, Left, Message, Ring, Serving
+from workers.control import Channel, Drain, Heard, Inspect, Left, Message, Ring
 from workers.health import Health
 from workers.log import Log
 
@@ -47,11 +48,12 @@ BIND_AGAIN_S: Final = 1.0
 
 
 class Agent:
-    """The agent of the node `me`, from its fork to its end.
+    """The agent of the node `me`, all of whose workers serve, from its fork to its end.
 
     `source` lists addresses of the cluster. With `learning` others are learned from the nodes there, and they learn
-    ours. `health` answers for the node; once it is known where, `registration` is made. `admin` shows what it does.
-    `last` is the snapshot that an agent before this one made last. `alive` is called as long as its loop turns.
+    ours. To them `token` says that this is a node, and `tls` returns how that is spoken with them. `health` answers for
+    the node; once it is known where, `registration` is made. `admin` shows what it does. `last` is the snapshot that an
+    agent before this one made last. `alive` is called as long as its loop turns.
     """
 
     def __init__(
@@ -60,6 +62,8 @@ class Agent:
         source: Source | None,
         *,
         learning: bool,
+        token: str = "",
+        tls: Callable[[], ssl.SSLContext] | None = None,
         registration: Callable[[Address], Registration] | None,
         health: Health | None,
         channel: Channel,
@@ -71,16 +75,16 @@ class Agent:
         self._me = me
         self._source = source
         self._learning = learning
+        self._token = token
+        self._tls = tls
         self._registration = registration
         self._health = health
-        self._health_at: Address | None = None  # where it answers
         self._admin = admin
         self._channel = channel
         self._log = log
         self._last = last
         self._alive = alive
         self._unsaid: Snapshot | None = None  # the supervisor had no room for it
-        self._serving = False
         self._registered: threading.Thread | None = None
         self._stopped = threading.Event()
         self._draining = threading.Event()
@@ -105,7 +109,7 @@ class Agent:
         loop = self._loop
         self._over = loop.create_future()
         membership = Membership(self._me, learning=self._learning, luck=random.random, now=loop.time(), last=self._last)
-        ours = Introduction(self._me.name, self._me.address if self._learning else None)
+        ours = Introduction(self._me.name, self._me.address if self._learning else None, self._token, self._tls)
         self._circle = Circle(membership, ours, self._publish, self._log)
         loop.add_reader(self._channel.fileno(), self._hear)
         self._beat()
@@ -159,18 +163,15 @@ class Agent:
 
     def _obey(self, message: Message, passed: int | None) -> None:
         match message:
-            case Serving():
-                self._serving = True
-                if self._admin is not None:
-                    self._admin.view.serving = True
-                self._announce()
             case Heard(address=text):
                 try:
                     self._circle.hinted(Address.parse(text))
                 except LocalProtocolError as error:
                     self._log.warning("bad-hint", reason=error)
-            case Inspect(slot=slot, pid=pid) if passed is not None:
-                if self._admin is not None:
+            case Inspect(slot=slot, pid=pid):
+                if passed is None:
+                    self._log.error("no-descriptor", message="Inspect")
+                elif self._admin is not None:
                     self._admin.meet(slot, pid, passed)
                 else:
                     os.close(passed)
@@ -194,18 +195,6 @@ class Agent:
             self._publish(snapshot)
 
     # Being found.
-
-    def _announce(self) -> None:
-        if not self._serving or self._draining.is_set():
-            return
-        if self._health is not None:
-            self._health.ready = True
-        if self._registration is not None and self._health_at is not None and self._registered is None:
-            registration = self._registration(self._health_at)
-            self._registered = threading.Thread(
-                target=self._register, args=(registration,), name="register", daemon=True
-            )
-            self._registered.start()
 
     def _drain(self) -> None:
         if self._draining.is_set():
@@ -231,8 +220,15 @@ class Agent:
             self._loop.call_later(BIND_AGAIN_S, lambda: self._open(health, is_first=False))
             return
         self._log.info("serving-health", address=at)
-        self._health_at = at
-        self._announce()
+        if self._draining.is_set():
+            return
+        health.ready = True
+        if self._registration is not None:
+            registration = self._registration(at)
+            self._registered = threading.Thread(
+                target=self._register, args=(registration,), name="register", daemon=True
+            )
+            self._registered.start()
 
     # In threads of their own.
 

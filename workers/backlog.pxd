@@ -11,13 +11,14 @@ cdef class Backlog:
     cdef object _chunks
     cdef list _loose
     cdef Py_ssize_t _loose_bytes
-    cdef bint _begun
+    cdef Py_ssize_t _begun
     cdef readonly Py_ssize_t size
 
     cpdef add(self, bytes chunk)
     cpdef add_value(self, ClientCall listener)
     cdef _join(self)
-    @cython.locals(chunk=bytes, listener=ClientCall, item=tuple)
+    cpdef begin(self, Py_ssize_t count)
+    @cython.locals(chunk=bytes, listener=ClientCall, item=tuple, begun=Py_ssize_t)
     cpdef list withdraw(self)
     @cython.locals(chunk=bytes, batch=list, size=Py_ssize_t)
     cpdef bytes batch(self)

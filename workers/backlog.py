@@ -23,7 +23,7 @@ class Backlog:
         self._chunks: deque[tuple[bytes, ClientCall | None]] = deque()
         self._loose: list[bytes] = []  # behind all others, not yet joined
         self._loose_bytes = 0
-        self._begun = False  # part of the first chunk is written
+        self._begun = 0  # bytes at the head of which some part may have left
         self.size = 0  # in bytes
 
     def add(self, chunk: bytes) -> None:
@@ -50,19 +50,24 @@ class Backlog:
         """Return the listeners whose value is not written."""
         return [listener for _, listener in self._chunks if listener is not None]
 
+    def begin(self, count: int) -> None:
+        """So many bytes at the head are on their way, at least, though they do not count as written."""
+        self._begun = max(self._begun, count)
+
     def withdraw(self) -> list[ClientCall]:
         """Take out values whose sender was told that nobody came, unless they are begun; return who loses them."""
         self._join()
-        first = self._chunks[0] if self._begun else None
+        begun = self._begun
         kept: deque[tuple[bytes, ClientCall | None]] = deque()
         withdrawn: list[ClientCall] = []
         for item in self._chunks:
-            listener = item[1]
-            if listener is None or item is first or not listener.sender().abandoned:
+            chunk, listener = item
+            if listener is None or begun > 0 or not listener.sender().abandoned:
                 kept.append(item)
             else:
                 withdrawn.append(listener)
-                self.size -= len(item[0])
+                self.size -= len(chunk)
+            begun -= len(chunk)
         self._chunks = kept
         return withdrawn
 
@@ -87,9 +92,9 @@ class Backlog:
             chunk, listener = self._chunks.popleft()
             if sent < len(chunk):
                 self._chunks.appendleft((chunk[sent:], listener))
-                self._begun = True
+                self._begun = len(chunk) - sent
                 return done
-            self._begun = False
+            self._begun = 0
             sent -= len(chunk)
             if listener is not None:
                 done.append(listener)

@@ -188,7 +188,7 @@ class ClientCall(NodeCall):
 
     def hold(self) -> None:
         """Keep track of it from now on, if not yet, unless its caller is gone."""
-        if not self.held and not self.caller.gone:
+        if not self.held and not self.answered and not self.caller.gone:
             self.caller.keep(self)
 
     def cost(self) -> int:

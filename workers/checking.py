@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 import click
 
 from skywalker import config
 from skywalker.config import SETTINGS
 from skywalker.errors import ConfigError
-
-_SECRET: Final = ("consul_token",)
 
 
 @click.command(short_help="Test a config file")
@@ -23,10 +20,11 @@ def check(file: Path, verbose: bool) -> int:
     Flags and variables, which outdo a file, are not looked at. Exit status: 0 it is good, 2 it is not.
     """
     # Only now: help reads this file too.
-    from workers import cluster, exits
+    from workers import cluster, exits, exposure
 
     try:
         settings = config.load(file=file)
+        exposure.check(settings)
         cluster.check_settings(settings.cluster)
         settings.journal_settings  # noqa: B018  # it is made of several, and may be wrong
     except ConfigError as error:
@@ -38,6 +36,6 @@ def check(file: Path, verbose: bool) -> int:
         for setting in SETTINGS:
             value = setting.of(settings)
             if value != setting.of(default):
-                told = "(not shown)" if setting.key in _SECRET else setting.shown(value)
+                told = "(not shown)" if setting.secret else setting.shown(value)
                 click.echo(f"{setting.path} = {told}")
     return exits.OK

@@ -19,6 +19,8 @@ class Close(enum.IntEnum):
     DRAINING = 8  # its worker ended
     BECAME_LINK = 9  # it is the link to another node's worker now
     BUG = 10  # a mistake of ours
+    UNAUTHORIZED = 11  # it did not say who it is, or not the truth
+    FORBIDDEN = 12  # it may not do what it wanted, and its dialect has no word for that
 
     @property
     def label(self) -> str:

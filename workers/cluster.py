@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skywalker import extras
 from skywalker.address import Address
 from skywalker.config import Cluster, Config
 from skywalker.errors import ConfigError, SkywalkerError
@@ -15,6 +16,8 @@ from skywalker.members import Member
 from workers import sockets
 from workers.board import Board
 from workers.control import Channel
+from workers.credentials import Credentials
+from workers.ground import Ground
 from workers.log import Log
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from skywalker.discovery.registration import Registration
     from skywalker.discovery.source import Source
     from workers.admin.admin import Admin
+    from workers.ping import Ping
 
 
 def needs_agent(config: Config) -> bool:
@@ -76,33 +80,36 @@ def check_addresses(config: Cluster) -> None:
 
 def be_agent(
     config: Config,
-    member: Member,
-    near: Address,
-    addresses: Mapping[str, tuple[str, int]],
+    ground: Ground,
+    listener: socket.socket | None,
+    credentials: Credentials | None,
     last: Iterable[Member],
     channel: Channel,
     log: Log,
     board: Board,
-    listener: socket.socket | None = None,
 ) -> int:
     """Run the agent of a node; return its exit status.
 
-    `near` is where the node is reached from its own machine, `addresses` where it listens, by door; `last` were in the
-    last snapshot of the agent before it. Admin is served on `listener`, None if its address could not be had.
+    Admin is served on `listener`, None if its address could not be had. `last` were in the last snapshot of the agent
+    before it.
     """
     # Only here: it takes much that no worker needs.
     from workers.agent import Agent
     from workers.health import Health
+    from workers.ping import Ping
 
     cluster = config.cluster
     answers = cluster.register or cluster.health_port
+    ping = Ping(ground.near, None if credentials is None else lambda: credentials.own)
     return Agent(
-        member,
-        _silk(cluster, member, last) if cluster.silk else _source(cluster),
+        ground.member,
+        _silk(cluster, ground.member, last) if cluster.silk else _source(cluster),
         learning=bool(cluster.join),
-        registration=(lambda health: _registration(cluster, member, health)) if cluster.register else None,
-        health=Health(Address(cluster.health_bind, cluster.health_port), near) if answers else None,
-        admin=_admin(config, member, near, addresses, board, listener, log) if config.admin else None,
+        token=cluster.secret,
+        tls=None if credentials is None else lambda: credentials.client,
+        registration=(lambda health: _registration(cluster, ground.member, health)) if cluster.register else None,
+        health=Health(Address(cluster.health_bind, cluster.health_port), ping) if answers else None,
+        admin=_admin(config, ground, listener, ping, board, log, credentials) if config.admin else None,
         channel=channel,
         log=log,
         last=last,
@@ -112,16 +119,14 @@ def be_agent(
 
 def _admin(
     config: Config,
-    member: Member,
-    near: Address,
-    addresses: Mapping[str, tuple[str, int]],
-    board: Board,
+    ground: Ground,
     listener: socket.socket | None,
+    ping: Ping,
+    board: Board,
     log: Log,
+    credentials: Credentials | None,
 ) -> Admin | None:
-    from workers.admin import extra
-
-    missing = extra.missing()
+    missing = extras.missing(extras.ADMIN)
     if not missing:
         try:
             from workers.admin.admin import Admin
@@ -132,8 +137,10 @@ def _admin(
         if listener is not None:
             listener.close()
         return None
-    doors = {door: str(Address(*address)) for door, address in addresses.items()}
-    return Admin((config.admin_bind, config.admin_port), listener, member, near, doors, board, log)
+    doors = {door: str(Address(*address)) for door, address in ground.addresses.items()}
+    tls = None if credentials is None else lambda: credentials.server
+    bind = config.admin_bind, config.admin_port
+    return Admin(bind, listener, ground.member, ping, doors, board, log, tls=tls, access=config.access)
 
 
 def _source(config: Cluster) -> Source | None:

@@ -44,16 +44,24 @@ def _rows(options: Iterable[click.Parameter], ctx: click.Context) -> list[tuple[
 def _serve(config_file: Path | None, parent_fd: int, **flags: Any) -> int:
     given = {key: text for key, text in flags.items() if text is not None}
     # Only now: `skywalker --help` reads this file too.
-    from workers import cluster, supervisor
+    from workers import cluster, credentials, exposure, supervisor
+
+    def load() -> Config:
+        settings = config.load(given, os.environ, config_file)
+        exposure.check(settings)
+        if settings.tls_cert:
+            credentials.server(settings)  # only to see that it can be made
+        cluster.check(settings.cluster)
+        return settings
 
     def read() -> Config:
-        settings = config.load(given, os.environ, config_file)
-        cluster.check(settings.cluster)
+        settings = load()
         if settings.journal_settings is not None:
             _check_writable(settings.journal_settings.directory)
         return settings
 
-    return supervisor.run(read(), parent_fd, read)
+    # What it writes is the business of who it then is, which may be another than who starts it.
+    return supervisor.run(load(), parent_fd, read)
 
 
 def _check_writable(journal: Path) -> None:
@@ -77,7 +85,7 @@ serve = Serve(
     help="Run a node until SIGTERM or Ctrl-C. Both let it drain: calls that wait get the drain timeout, "
     "then it ends; a second one ends it at once.\n\n"
     "Every option is also a key of the configuration file and a variable, SKYWALKER_PORT for --port; "
-    "an option outdoes a variable, a variable the file. "
+    "an option outdoes a variable, a variable the file. Secrets have no option, since everybody sees a command line. "
     "Times may be written as 500ms, 5s or 2m, sizes as 64KiB or 1MiB.",
     params=[
         click.Option(
@@ -94,6 +102,6 @@ serve = Serve(
             hidden=True,
             help="socket on which the program that starts the node is told the address, and is watched; -1 for none",
         ),
-        *(_option(setting) for setting in SETTINGS),
+        *(_option(setting) for setting in SETTINGS if not setting.secret),
     ],
 )

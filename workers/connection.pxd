@@ -1,4 +1,5 @@
 from skywalker.junction cimport Subscriber
+from workers.account cimport Account
 from workers.node_call cimport NodeCall
 from workers.outlet cimport Outlet
 
@@ -9,12 +10,27 @@ cdef Py_ssize_t RECEIVED
 cdef class Connection(Outlet):
     cdef object _recv
     cdef bytes _tail
+    cdef list _todo
+    cdef bint _is_put_off
+    cdef bint _is_resting
     cdef object _unfinished
     cdef object _ending
+    cdef object _bucket
+    cdef public Account account
+    cdef public object stranger
+    cdef public bint paced
 
     cpdef ready(self, int events)
     @cython.locals(data=bytes)
     cdef _read(self)
+    cdef _see_end(self)
     cpdef received(self, bytes data)
+    cpdef obey(self, list todo)
+    cpdef put_off(self, list todo)
+    cpdef rest(self, list todo, double seconds=*)
+    cpdef rested(self)
+    cpdef bint may_go_on(self) except -1
+    cpdef attend(self)
+    cdef _roomy(self)
     cpdef tell(self, Subscriber subscription, NodeCall send)
     cpdef bytes worded(self, Subscriber subscription, NodeCall send)

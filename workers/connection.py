@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import socket
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.errors import RequestError
 from skywalker.journal.record import CANCELLED, GONE
 from workers import figures
+from workers.account import Account
 from workers.alarm import Alarm
+from workers.bucket import Bucket
 from workers.calls import ClientCall
 from workers.closes import Close
 from workers.loop import BROKEN
 from workers.node_call import NodeCall
 from workers.outlet import Outlet
+from workers.secure_socket import Transport
+from workers.strangers import Stranger
 
 if TYPE_CHECKING:
     from workers.router import Router
@@ -35,13 +39,29 @@ GOODBYE: Final = (Close.DRAINING, "the worker ends")
 class Connection(Outlet):
     """One accepted socket. A dialect derives from it and says what bytes from the peer mean."""
 
-    __slots__ = ("_ending", "_recv", "_tail", "_unfinished")
+    __slots__ = (
+        "_bucket", "_ending", "_is_put_off", "_is_resting", "_recv", "_tail", "_todo", "_unfinished", "account",
+        "paced", "stranger",
+    )  # fmt: skip
 
-    def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
+    knows_tokens = False
+    """Whether the dialect has a word by which a client says who it is."""
+    tls_wanted = b""
+    """How one that speaks no TLS is told that it should, if there is a word for it."""
+
+    def __init__(self, sock: Transport, peer: str, router: Router) -> None:
         Outlet.__init__(self, sock, peer, router)
+        self.account: Account | None = None  # whose it is, where that matters
+        self.stranger: Stranger | None = None  # its place among those of whom that is not known
+        rate = router.limits.max_rate
+        self._bucket = Bucket(rate, self.turn.now) if rate else None
+        self.paced = self._bucket is not None  # what it asks is counted by the second
         self._recv = sock.recv
         self._tail = b""  # the beginning of what the peer still has to say
         self._unfinished: Alarm | None = None  # for the rest of it
+        self._todo: list[Any] = []  # what is read and waits for its turn, the first of it last
+        self._is_put_off = False  # and nothing more is read before
+        self._is_resting = False  # for a while, or until the next turn
         self._ending: tuple[Close, str] | None = None  # why, of one that only has its last words written
 
     def open(self) -> None:
@@ -52,6 +72,10 @@ class Connection(Outlet):
 
     def received(self, data: bytes) -> None:
         """Deal with bytes from the peer."""
+        raise NotImplementedError
+
+    def obey(self, todo: list[Any]) -> None:
+        """Do what is asked, from the last of the list on, and keep what has to wait for its turn."""
         raise NotImplementedError
 
     def forget(self) -> list[ClientCall]:
@@ -129,6 +153,62 @@ class Connection(Outlet):
             # A turn may take long, and what arrives in its middle has all its time before it.
             self.turn.now = monotonic()
             self.received(data)
+            self._see_end()
+
+    def _see_end(self) -> None:
+        if self._secure is not None and self._secure.ended and not self._todo and not self.gone:
+            # It has said so already: nothing more will come to tell of it. What it asked just before is answered first.
+            self.flush()
+            self.hung_up()
+
+    def put_off(self, todo: list[Any]) -> None:
+        """Read nothing until this is done, which has to wait."""
+        self._todo = todo
+        self._is_put_off = True
+        self.pause()
+
+    def rest(self, todo: list[Any], seconds: float = 0.0) -> None:
+        """Go on with this in the next turn, or in so many seconds."""
+        self.put_off(todo)
+        self._is_resting = True
+        if seconds:
+            Alarm(self.rested).set(self.turn, self.turn.now + seconds)
+        else:
+            self.turn.resting.append(self)
+
+    def rested(self) -> None:
+        """Go on now."""
+        self._is_resting = False
+        self.defer()
+
+    def may_go_on(self) -> bool:
+        """Whether something was put off, and nothing holds it up any more."""
+        return self._is_put_off and not self._is_resting and self._backlog is None
+
+    def attend(self) -> None:
+        Outlet.attend(self)
+        if not self.gone and self.may_go_on():
+            self.turn.now = monotonic()
+            todo, self._todo = self._todo, []
+            self._is_put_off = False
+            self.go_on()
+            self.obey(todo)
+            self._see_end()
+
+    def _roomy(self) -> None:
+        Outlet._roomy(self)
+        if self._is_put_off and not self.gone:
+            self.defer()
+
+    def delay(self) -> tuple[float, str]:
+        """Count one more thing that is asked; return 0, or the seconds until there may be more, and by what limit."""
+        now = self.turn.now
+        account = self.account
+        if account is not None and account.bucket is not None:
+            seconds = account.bucket.delay(now)
+            if seconds:
+                return seconds, "access.rate"
+        return (0.0 if self._bucket is None else self._bucket.delay(now)), "max_rate"
 
     def watch_tail(self, *, fresh: bool) -> None:
         """See that what has begun goes on; `fresh` says that something was completed meanwhile."""
@@ -172,6 +252,7 @@ class Connection(Outlet):
     def finish(self, chunk: bytes, reason: Close, text: str) -> None:
         """Do the same without a word in the log."""
         self.gone = True
+        self.router.admission.known(self)  # nobody waits any more to hear who it is
         self._ending = reason, text
         self._parked = {}
         self._lost(self.forget())
@@ -192,7 +273,7 @@ class Connection(Outlet):
         if not self.gone:
             self.finish(b"", *GOODBYE)
 
-    def detach(self) -> tuple[socket.socket, bytes]:
+    def detach(self) -> tuple[Transport, bytes]:
         """Give the socket away, with what is still to be written to it. Only for one that has no calls."""
         self.gone = self.closed = True
         self.router.loop.remove(self._socket.fileno())

@@ -2,7 +2,7 @@
 
     to a worker      Link(slot) with a socket, Begin, Ring with a file, Inspect with a socket, Replaced, Drain, Stop
     from a worker    Ready, Heard(address), Idle
-    to the agent     Serving, Inspect(slot, pid) with a socket, Heard(address), Drain
+    to the agent     Inspect(slot, pid) with a socket, Heard(address), Drain
     from the agent   Ring with a file, Left
 
 It lives exactly as long as both ends: who reads an end, because the supervisor is gone, leaves.
@@ -80,16 +80,11 @@ class Inspect:
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
-    """Every worker serves, so that the node can be announced."""
-
-
-@dataclass(frozen=True, slots=True)
 class Left:
     """The node is announced nowhere any more."""
 
 
-Message = Link | Begin | Replaced | Drain | Stop | Ready | Idle | Ring | Heard | Inspect | Serving | Left
+Message = Link | Begin | Replaced | Drain | Stop | Ready | Idle | Ring | Heard | Inspect | Left
 _TYPES: Final = {each.__name__: each for each in get_args(Message)}
 _MAX_BYTES: Final = 4096
 

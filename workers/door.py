@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import errno
+import functools
 import socket
-from collections.abc import Callable
 from typing import Final
 
-from skywalker.errors import Busy
+from skywalker.errors import Busy, Unauthorized
+from workers.admission import user_of
 from workers.alarm import Alarm
 from workers.closes import Close
 from workers.connection import Connection
+from workers.handshake import Handshake
+from workers.loop import READ
 from workers.router import Router
+from workers.secure_socket import SecureSocket, Transport
+from workers.strangers import Stranger
 
 ACCEPTS_PER_TURN: Final = 64
 """Connections accepted in a turn, so that a flood of them does not hold up those that are there."""
@@ -19,15 +24,16 @@ ACCEPTS_PER_TURN: Final = 64
 PAUSE_S: Final = 0.2
 """Seconds without accepting when this process has no descriptors left."""
 
+MAX_REFUSED: Final = 64
+"""Connections beyond max_connections that are told so: each of these takes a descriptor until it has read that."""
+
 _NO_RESOURCES: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
 
 class Door:
     """Accepts on one listener, for one dialect."""
 
-    def __init__(
-        self, listener: socket.socket, dialect: Callable[[socket.socket, str, Router], Connection], router: Router
-    ) -> None:
+    def __init__(self, listener: socket.socket, dialect: type[Connection], router: Router) -> None:
         self._listener = listener
         self._dialect = dialect
         self._router = router
@@ -71,14 +77,55 @@ class Door:
             self._pause()
             self._reopen.set(router.turn, router.turn.now + PAUSE_S)
             return False
+        if self._excess() >= MAX_REFUSED:
+            sock.close()
+            router.tally.limited("max_connections")
+            return True
         sock.setblocking(False)
-        connection = self._dialect(sock, f"{address[0]}:{address[1]}", router)
+        if sock.family == socket.AF_UNIX:
+            pid, uid = user_of(sock)
+            self._let_in(sock, f"uid={uid},pid={pid}", uid=uid)
+        else:
+            host = str(address[0])
+            peer = f"{host}:{address[1]}"
+            if router.credentials is None:
+                self._let_in(sock, peer, host)
+            else:
+                secured = functools.partial(self._secured, peer, host)
+                Handshake(sock, peer, router.credentials.server, router, self._dialect.tls_wanted, secured)
+        return True
+
+    def _secured(self, peer: str, host: str, sock: SecureSocket, stranger: Stranger) -> None:
+        connection = self._let_in(sock, peer, host, stranger=stranger)
+        if not connection.gone:
+            connection.ready(READ)  # it may have spoken with its last word of the handshake
+
+    def _let_in(
+        self, sock: Transport, peer: str, host: str = "", *, uid: int | None = None, stranger: Stranger | None = None
+    ) -> Connection:
+        router = self._router
+        connection = self._dialect(sock, peer, router)
+        if stranger is not None:
+            stranger.who, connection.stranger = connection, stranger
         router.opened(connection)
         limit = router.limits.max_connections
-        if len(router.connections) + len(router.peers.guests) > limit:
-            busy = Busy(f"this worker has {limit} connections", {"limit": "max_connections", "value": limit})
-            connection.turn_away(busy, Close.REFUSED, "too many connections")
-        return True
+        try:
+            if self._excess() > 0:
+                raise Busy(f"this worker has {limit} connections", {"limit": "max_connections", "value": limit})
+            names = sock.names() if isinstance(sock, SecureSocket) else ()
+            router.admission.greet(connection, names, host, uid)
+            if connection.stranger is not None and not connection.knows_tokens:
+                raise Unauthorized("neither its certificate nor its address is known")
+        except Busy as error:
+            connection.turn_away(error, Close.REFUSED, "too many connections")
+        except Unauthorized as error:
+            connection.turn_away(error, Close.UNAUTHORIZED, str(error))
+        return connection
+
+    def _excess(self) -> int:
+        """Return how many connections there are more than there may be."""
+        router = self._router
+        return len(router.connections) + len(router.peers.guests) - router.limits.max_connections
 
     def _pause(self) -> None:
         if self._opened:

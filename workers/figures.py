@@ -128,6 +128,7 @@ HAND_OFF: Final = _add(
 TURN: Final = _add("turn_seconds", Kind.HISTOGRAM, "Time that turns of the loop took, waiting not counted")
 RECEIVED: Final = _add("received_bytes", Kind.COUNTER, "Bytes read from clients", door=DOORS)
 SENT: Final = _add("sent_bytes", Kind.COUNTER, "Bytes written to clients", door=DOORS)
+HANDSHAKES: Final = _add("handshakes_failed", Kind.COUNTER, "Connections that were to speak TLS, and never did")
 OPENED: Final = _add("connections_opened", Kind.COUNTER, "Connections accepted", door=DOORS)
 CLOSED: Final = _add("connections_closed", Kind.COUNTER, "Connections closed", reason=CLOSES)
 REFUSED: Final = _add("errors", Kind.COUNTER, "Calls and frames answered with an error", code=CODES)

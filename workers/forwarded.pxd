@@ -69,7 +69,7 @@ cdef class Forwarded(Carrier):
     @cython.locals(call=ClientCall)
     cpdef hear(self, int kind, list message)
     @cython.locals(call=ClientCall)
-    cdef ClientCall _no_longer_waiting(self, bytes number)
+    cdef ClientCall _no_longer_waiting(self, bytes number, bint is_met)
     @cython.locals(call=ClientCall, offer=Offer)
     cdef _give(self, bytes number)
     @cython.locals(passing=Passing, router=Router)

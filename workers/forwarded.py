@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import Busy
 from skywalker.journal.record import NODE, SIBLING
-from skywalker.wire import values
+from skywalker.limits import MAX_FRAME
+from skywalker.wire import frames, values
 from skywalker.wire.junction import FALSE, NIL, TRUE
 from workers.calls import GRACE_S, Carrier, ClientCall
 from workers.messages import (
@@ -192,24 +193,28 @@ class Forwarded(Carrier):
             self._value = message[2]
             self._give(message[1])
         elif kind == MET:
-            call = self._no_longer_waiting(message[1])
+            call = self._no_longer_waiting(message[1], True)
             if call is not None:
                 call.answered = True
                 call.met()
         elif kind == ALSO:
             self._give(message[1])
         elif kind == WITHDRAWN:
-            call = self._no_longer_waiting(message[1])
+            call = self._no_longer_waiting(message[1], False)
             if call is not None:
                 call.left()
         elif kind == BUSY:
-            call = self._no_longer_waiting(message[1])
+            call = self._no_longer_waiting(message[1], False)
             if call is not None:
                 call.fail(Busy("no room for more calls at the worker that owns the topic", {"limit": "waiting_bytes"}))
         elif kind == COUNTED:
+            info = values.unpack(message[2])
             census = self._censuses.pop(message[1], None)
-            if census is not None:
-                census.answer(values.unpack(message[2]))
+            # One that fits no reply is cut off, and refused as such.
+            if census is not None and isinstance(info, bytes) and (len(info) > MAX_FRAME or frames.is_value(info)):
+                census.answer(info)
+            elif census is not None:
+                census.end()  # a client could not read it
         elif kind == OFFER:
             self._pass_on(message[1], message[2], message[3], message[4])
         elif kind == SUBSCRIBED:
@@ -223,15 +228,20 @@ class Forwarded(Carrier):
         elif kind == RECALL:
             self._recall(message[1])
 
-    def _no_longer_waiting(self, number: bytes) -> ClientCall | None:
-        call = self._calls.pop(number, None)
-        if call is not None:
-            call.carrier = None
+    def _no_longer_waiting(self, number: bytes, is_met: bool) -> ClientCall | None:
+        """Return a call of which there is a last word; None if it is none that this word can be about."""
+        call = self._calls.get(number)
+        if call is None or call.given is not None or (is_met and call.value is None):
+            return None
+        del self._calls[number]
+        call.carrier = None
         return call
 
     def _give(self, number: bytes) -> None:
         call = self._calls.get(number)
-        if call is not None:
+        if call is not None and (call.given is not None or call.value is not None):
+            return  # it does not listen any more, or never did
+        if call is not None and self._value:
             call.carrier = None
             offer = Offer.__new__(Offer)
             offer.begin(call.topic, call.since, self._value, None)

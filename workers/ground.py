@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from skywalker import extras
 from skywalker.address import Address
 from skywalker.config import BY_KEY, Config
 from skywalker.members import Member
 from skywalker.state_path import usual_state_path
 from workers import sockets
-from workers.admin import extra
 from workers.admin.listener import listen
 from workers.identity import Identity, StateDirectory
 from workers.steering import steer
@@ -23,6 +23,9 @@ JUNCTION: Final = "junction"
 PUBSUB: Final = "pubsub"
 """The doors of a node, by the dialect that is spoken there."""
 
+UNIX: Final = "unix"
+"""A door for the same dialect as JUNCTION, on a Unix socket."""
+
 ADMIN: Final = "admin"
 """Where its agent answers over HTTP."""
 
@@ -30,8 +33,14 @@ ADMIN: Final = "admin"
 class Ground:
     """Held by the supervisor as long as the node runs; its children close their copies."""
 
-    def __init__(self, config: Config, inherited: Mapping[str, list[socket.socket]] | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        inherited: Mapping[str, list[socket.socket]] | None = None,
+        once_listening: Callable[[Mapping[str, tuple[str, int]]], None] = lambda addresses: None,
+    ) -> None:
         """`inherited` are listeners that a manager has opened, one for each worker, by door: see activation.py.
+        `once_listening` is called with where it listens, when nothing is left that only root may do.
 
         Raises AddressError or StateError where something cannot be had.
         """
@@ -40,6 +49,7 @@ class Ground:
         self._state: StateDirectory | None = None
         self._locks: list[socket.socket] = []
         self._admin: socket.socket | None = None
+        self._unix = "", 0, 0  # what is to be removed at the end, by which process, and that it is still ours
         self.listeners: list[dict[str, socket.socket]] = []  # for each worker, by door
         try:
             wanted = {JUNCTION: (config.bind, config.port)}
@@ -49,7 +59,6 @@ class Ground:
                 wanted[door] = _inherited_at(listeners[0], door, *wanted.get(door, config.pubsub_address))
             for door, (host, port) in wanted.items():
                 self._locks.append(sockets.claim(host, port, is_ours=door in inherited))
-            identity = self._identify(config)
             count = _workers(config, inherited)
             self.listeners = [{} for _ in range(count)]
             self.addresses: dict[str, tuple[str, int]] = {}  # by door
@@ -59,8 +68,12 @@ class Ground:
                     self._give(door, host, inherited[door], steer(inherited[door]))
                 else:
                     self._give(door, host, *sockets.listeners(host, port, count, config.backlog))
-            if config.admin and not extra.missing():
+            if config.unix:
+                self._open_unix(config.unix, config.backlog)
+            if config.admin and not extras.missing(extras.ADMIN):
                 self._open_admin(config.admin_bind, config.admin_port)
+            once_listening(self.addresses)
+            identity = self._identify(config)
             host, port = self.addresses[JUNCTION]
             self.near = sockets.near(host, port)
             self.member = Member(
@@ -81,6 +94,13 @@ class Ground:
         self.addresses[door] = host, int(listeners[0].getsockname()[1])
         if door == JUNCTION:
             self.steering = steering
+
+    def _open_unix(self, path: str, backlog: int) -> None:
+        # One for all, since the kernel spreads nothing there: whoever is awake takes the next one.
+        with sockets.unix_listener(path, backlog) as listener:
+            self._unix = path, os.getpid(), os.stat(path).st_ino
+            for of_worker in self.listeners:
+                of_worker[UNIX] = listener.dup()
 
     def _open_admin(self, host: str, port: int) -> None:
         # One that another has keeps no node from starting: the agent says so, and waits for it.
@@ -106,6 +126,11 @@ class Ground:
             lock.close()
         if self._admin is not None:
             self._admin.close()
+        path, maker, inode = self._unix
+        if maker == os.getpid():
+            with contextlib.suppress(OSError):  # it may be gone, or in a directory that is not ours any more
+                if os.lstat(path).st_ino == inode:
+                    os.unlink(path)
         if self._state is not None:
             self._state.close()
 

@@ -6,36 +6,34 @@ GET /ready   the same, and 503 while the node starts or drains
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import socketserver
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Final
 
 from skywalker.address import Address
-from skywalker.wire import frames, values
-from skywalker.wire import junction as wire
-
-ANSWER_S: Final = 1.0
-"""Seconds for a worker to answer the ping of a request."""
+from workers.ping import Ping
 
 REQUEST_S: Final = 5.0
-"""Seconds for the rest of a request to arrive, and for a reply to be read."""
+"""Seconds for more of a request to arrive, and for a reply to be read."""
 
 MAX_REQUESTS: Final = 32
-"""Requests at a time, each of which has a thread; who comes when there are more is turned away."""
+"""Connections at a time, each of which has a thread. For one more, the one that has waited longest for its request to
+be whole is closed; if all get answers, the new one is."""
 
-_PING_ID: Final = values.pack(1)
+LEAVE_S: Final = 0.5
+"""Seconds for a connection that is closed to give up its thread."""
 
 
 class Health:
-    """The server. `node` is where the node itself is pinged."""
+    """The server. By `ping` it finds out how the node is."""
 
-    def __init__(self, bind: Address, node: Address) -> None:
+    def __init__(self, bind: Address, ping: Ping) -> None:
         self.bind = bind
-        self._node = node
+        self.is_well = ping.is_answered
         self._server: _Server | None = None
         self.ready = False  # whether the node has started and does not drain
 
@@ -51,22 +49,9 @@ class Health:
             self._server.shutdown()
             self._server.server_close()
 
-    def is_well(self) -> bool:
-        """Return whether a worker answers; takes as long as it may take."""
-        deadline = time.monotonic() + ANSWER_S
-        try:
-            with socket.create_connection((self._node.host, self._node.port), ANSWER_S) as sock:
-                sock.sendall(wire.frame(wire.PING, _PING_ID))
-                data = b""
-                while True:
-                    sock.settimeout(max(0.001, deadline - time.monotonic()))
-                    more = sock.recv(4096)
-                    data += more
-                    answers, _ = frames.split(data)
-                    if answers or not more:
-                        return answers[:1] == [[wire.PING, _PING_ID, wire.TRUE]]
-        except OSError:
-            return False
+
+_Connection = socket.socket | tuple[bytes, socket.socket]
+"""What socketserver, which knows UDP too, says that a request comes by."""
 
 
 class _Server(socketserver.ThreadingMixIn, HTTPServer):
@@ -78,6 +63,8 @@ class _Server(socketserver.ThreadingMixIn, HTTPServer):
         found = socket.getaddrinfo(bind.host, bind.port, type=socket.SOCK_STREAM)
         self.address_family, _, _, _, address = found[0]
         self._room = threading.Semaphore(MAX_REQUESTS)
+        self._asking: dict[socket.socket, None] = {}  # whose request is not whole, the oldest first
+        self._lock = threading.Lock()  # for those: none is closed once it is another's
         super().__init__((str(address[0]), bind.port), _Request)
 
     def server_bind(self) -> None:
@@ -85,19 +72,38 @@ class _Server(socketserver.ThreadingMixIn, HTTPServer):
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = "", 0
 
-    def process_request(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
-        if self._room.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
+    def process_request(self, request: _Connection, client_address: object) -> None:
+        assert isinstance(request, socket.socket), "they come by TCP"
+        if not self._room.acquire(blocking=False):
+            self._close_oldest()
+            if not self._room.acquire(timeout=LEAVE_S):
+                self.shutdown_request(request)
+                return
+        with self._lock:
+            self._asking[request] = None
+        super().process_request(request, client_address)
 
-    def process_request_thread(
-        self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
-    ) -> None:
+    def _close_oldest(self) -> None:
+        with self._lock, contextlib.suppress(OSError):  # it may have left
+            for oldest in self._asking:
+                oldest.shutdown(socket.SHUT_RDWR)
+                return
+
+    def has_asked(self, request: socket.socket) -> None:
+        """Its request is whole: it gets an answer, or has left."""
+        with self._lock:
+            self._asking.pop(request, None)
+
+    def process_request_thread(self, request: _Connection, client_address: object) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._room.release()
+
+    def shutdown_request(self, request: _Connection) -> None:
+        assert isinstance(request, socket.socket), "they come by TCP"
+        self.has_asked(request)
+        super().shutdown_request(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Somebody closed before the reply: nothing that we would want to know."""
@@ -109,6 +115,7 @@ class _Request(BaseHTTPRequestHandler):
     server_version, sys_version = "skywalker", ""
 
     def do_GET(self) -> None:
+        self.server.has_asked(self.connection)
         health = self.server.health
         path = self.path.partition("?")[0]
         if path == "/health":

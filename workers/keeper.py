@@ -1,4 +1,4 @@
-"""What the supervisor does for the agent: starts it anew when it dies, and hands on what it says to the workers."""
+"""What the supervisor does for the agent: starts it anew when it dies, and brings it and the workers together."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from collections.abc import Callable
 from typing import BinaryIO
 
 from skywalker.embedding import AGENT
-from workers import birth, control, exits
+from workers import birth, control, exits, sockets
+from workers.crew import Crew
+from workers.lifecycle import State
 from workers.log import Log
 from workers.signals import Signals
 
 
 class Keeper:
-    """The agent's place in its node. `handed_on` is called with each file that holds a snapshot."""
+    """The agent's place in its node. The crew is handed on each file that holds a snapshot."""
 
     def __init__(
         self,
         live: Callable[[control.Channel], int],
         signals: Signals,
         selector: selectors.BaseSelector,
-        handed_on: Callable[[BinaryIO], None],
+        crew: Crew,
         log: Log,
     ) -> None:
         self._live = live
         self._signals = signals
         self._selector = selector
-        self._handed_on = handed_on
+        self._crew = crew
         self._log = log
         self._channel: control.Channel | None = None
         self.started_at = 0.0
@@ -56,7 +58,22 @@ class Keeper:
             self._put_off()
             return
         self._selector.register(self._channel, selectors.EVENT_READ, self._hear)
-        self.tell(control.Serving())
+
+    def introduce(self) -> None:
+        """Have it ask all workers what they hold. Call again later: there may be no room for that now."""
+        for process in self._crew.processes():
+            if not self.pid or process.agent is self._channel or process.state is State.STARTING:
+                continue
+            try:
+                ours, theirs = sockets.link()
+            except OSError as error:
+                self._log.error("cannot-link", process="agent", worker=process.slot.number, reason=error.strerror)
+                return
+            process.agent = self._channel
+            message = control.Inspect(process.slot.number, process.pid)
+            with ours, theirs:
+                self.tell(message, ours)
+                self._crew.tell(process, message, passed=theirs)
 
     def tell(self, message: control.Message, passed: control.HasFileno | None = None) -> None:
         """Say something to the agent, if there is one. It may be slow: only hints are lost by that, or it is killed."""
@@ -109,7 +126,7 @@ class Keeper:
                 if self.snapshot is not None:
                     self.snapshot.close()
                 self.snapshot = open(fd, "rb", buffering=0)  # noqa: SIM115  # kept for workers yet to come
-                self._handed_on(self.snapshot)
+                self._crew.follow(self.snapshot)
             case control.Ring(), None:
                 # No descriptor was left for the file, and it comes once: the next agent tells it anew.
                 self._log.error("no-descriptor", message="Ring")

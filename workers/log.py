@@ -15,6 +15,8 @@ import time
 from datetime import UTC, datetime
 from typing import Final
 
+from skywalker.access import token
+
 BURST: Final = 50
 PER_SECOND: Final = 10
 
@@ -58,7 +60,7 @@ class Log:
         everything = {"time": stamp, "level": level, "event": event, **self._fields, **fields}
         if self._dropped:
             everything["lines_dropped"] = self._dropped
-        line = " ".join(f"{key}={_text(value)}" for key, value in everything.items()) + "\n"
+        line = token.masked(" ".join(f"{key}={_text(value)}" for key, value in everything.items())) + "\n"
         try:
             os.write(self._fd, line.encode("utf-8", "backslashreplace"))
             self._dropped = 0

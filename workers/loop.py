@@ -49,11 +49,13 @@ class Loop:
     def turn(self, turn: Turn, patient: bool = True) -> int:
         """Wait until something is ready or due, deal with it, and write what came of it; return how many were ready.
 
-        Without patience there is no waiting.
+        Without patience there is no waiting, nor while somebody has more to do.
         """
-        events = self._epoll.poll(turn.deadlines.wait(monotonic()) if patient else 0.0)
+        events = self._epoll.poll(turn.deadlines.wait(monotonic()) if patient and not turn.resting else 0.0)
         began = monotonic()
         turn.begin(began)
+        if turn.resting:
+            turn.go_on()
         for fd, mask in events:
             # One that was handled before may have removed it.
             handler = self._handlers.get(fd)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker import errors
+from skywalker.access import principal as access
 from skywalker.address import Address
 from skywalker.journal import record
 from skywalker.limits import MAX_ID
@@ -79,6 +80,8 @@ def _issue(
         raise _bad_id(id)
     seconds = timeout_seconds(timeout)
     topic = topic_bytes(topic)
+    if session.account is not None:
+        session.account.check(access.RECV if value is None else access.SEND, topic)
     router = session.router
     now = session.turn.now
     call = client_call(session, id, timed_out, topic, now, now + seconds, value, group)
@@ -108,7 +111,10 @@ def subscribe(session: Session, frame: Arguments) -> None:
     _, id, name = _arguments(frame, 3)
     if session.router.draining:
         raise errors.Draining("this worker is going away")
-    session.subscribe(id, topic_bytes(name))
+    topic = topic_bytes(name)
+    if session.account is not None:
+        session.account.check(access.SUBSCRIBE, topic)
+    session.subscribe(id, topic)
 
 
 def unsubscribe(session: Session, frame: Arguments) -> None:
@@ -133,7 +139,11 @@ def tokens(session: Session, frame: Arguments) -> None:
 def topic(session: Session, frame: Arguments) -> None:
     """`[":topic", id, topic]`: who waits there."""
     _, id, name = _arguments(frame, 3)
-    session.router.census(session, id, topic_bytes(name))
+    topic = topic_bytes(name)
+    account = session.account
+    if account is not None and not any(account.principal.may(action, topic) for action in access.ACTIONS):
+        raise account.forbidden("recv", "may do nothing on this topic")
+    session.router.census(session, id, topic)
 
 
 def ping(session: Session, frame: Arguments) -> None:
@@ -157,6 +167,7 @@ def hello(session: Session, frame: Arguments) -> None:
         raise errors.BadFrame(
             f"`name` of {len(name)} characters in the options of :hello, limit is {MAX_NAME}", details
         )
+    session.present(_token(options))
     session.reply(wire.HELLO, id, session.router.node.packed_greeting)
     session.greeted(name, acks, ring)
 
@@ -173,6 +184,7 @@ def join(session: Session, frame: Arguments) -> None:
     _, id, packed = _arguments(frame, 3)
     address = _text(packed, "the address of a node that joins")
     node = session.router.node
+    _check_node(session, "may not name nodes of this cluster")
     if node.agent is None:
         raise errors.Forbidden("this node is in no cluster that others may join: start it with --join")
     try:
@@ -198,11 +210,19 @@ def peer(session: Session, frame: Arguments) -> None:
             pass
         case _:
             raise errors.BadFrame("the options of :peer are from, by, node, worker and version")
+    session.present(_token(options))
+    _check_node(session, "is no node of this cluster")
     if not session.is_idle():
         raise errors.BadFrame("a connection with calls is no node's")
     session.reply(wire.PEER, id, values.pack({"node": node.id, "worker": node.slot}))
     if (wanted, worker) == (node.id, node.slot):
         session.router.peers.welcome(session, Place(whose, by), str(options.get("life", "")))
+
+
+def _check_node(session: Session, text: str) -> None:
+    """Raise Forbidden unless who is calling may be a node."""
+    if session.account is not None and not session.account.principal.node:
+        raise session.account.forbidden("node", text)
 
 
 METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {
@@ -279,7 +299,7 @@ def _bad_id(id: bytes) -> errors.BadId:
 
 def _options(packed: bytes) -> Mapping[Any, Any]:
     try:
-        options = values.unpack(packed)
+        options = values.unpack(packed, text_keys=True)
     except ValueError:
         options = None
     if not isinstance(options, dict):
@@ -287,9 +307,16 @@ def _options(packed: bytes) -> Mapping[Any, Any]:
     return options
 
 
+def _token(options: Mapping[Any, Any]) -> str | bytes | None:
+    token = options.get("token")
+    if token is not None and not isinstance(token, str | bytes):
+        raise errors.BadFrame("`token` in the options is a string")
+    return token
+
+
 def _text(packed: bytes, what: str) -> str:
     try:
-        text = values.unpack(packed)
+        text = values.unpack(packed, text_keys=True)
     except ValueError:
         text = None
     if not isinstance(text, str):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import time
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 from typing import Final
 
 SOCKET: Final = "NOTIFY_SOCKET"
@@ -17,24 +16,22 @@ WATCHDOG_PID: Final = "WATCHDOG_PID"
 class Notifier:
     """Says it, or says nothing where no manager listens. Never blocks, and never raises: nobody depends on it."""
 
-    def __init__(self, sock: socket.socket | None = None, address: str = "", watchdog_s: float | None = None) -> None:
-        """`address` is where the manager listens, and `watchdog_s` how often it wants to hear that we live."""
+    def __init__(self, sock: socket.socket | None = None, address: str = "") -> None:
+        """`address` is where the manager listens."""
         self._socket = sock
         self._address = address
-        self.watchdog_s = watchdog_s
 
     @staticmethod
     def from_environ(environ: MutableMapping[str, str]) -> Notifier:
         """Return one for the manager that the environment names, if any; children find nothing of it there."""
         address = environ.get(SOCKET, "")
-        watchdog_s = _watchdog_s(environ)
         for variable in (SOCKET, WATCHDOG_USEC, WATCHDOG_PID):
             environ.pop(variable, None)
         if not address.startswith(("/", "@")):
             return Notifier()
         if address.startswith("@"):
             address = "\0" + address[1:]
-        return Notifier(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), address, watchdog_s)
+        return Notifier(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), address)
 
     def ready(self) -> None:
         """It serves; or it does again, with new settings."""
@@ -54,7 +51,7 @@ class Notifier:
         self._say("STATUS=" + " ".join(text.split()))
 
     def alive(self) -> None:
-        """It lives. The manager ends it if it does not hear so within `watchdog_s`."""
+        """It lives. The manager may end it if it does not hear so for too long."""
         self._say("WATCHDOG=1")
 
     def close(self) -> None:
@@ -72,13 +69,3 @@ class Notifier:
 
 def _extended(within_s: float) -> tuple[str, ...]:
     return (f"EXTEND_TIMEOUT_USEC={round(within_s * 1e6)}",) if within_s else ()
-
-
-def _watchdog_s(environ: Mapping[str, str]) -> float | None:
-    """Return the seconds in which the manager wants to hear of us, None if it does not or means another process."""
-    try:
-        period_us = int(environ.get(WATCHDOG_USEC, "0"))
-        pid = int(environ.get(WATCHDOG_PID, os.getpid()))
-    except ValueError:
-        return None
-    return period_us / 1e6 if period_us > 0 and pid == os.getpid() else None

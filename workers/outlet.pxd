@@ -6,6 +6,7 @@ from workers.router cimport Router
 
 
 cdef Py_ssize_t SENT
+cdef Py_ssize_t MAX_AT_ONCE
 
 
 cdef class Outlet(Caller):
@@ -14,10 +15,12 @@ cdef class Outlet(Caller):
     cdef Py_ssize_t _max_unread
     cdef Py_ssize_t _counted
     cdef bint _is_deferred
+    cdef bint _was_flooded
     cdef public bint paused
     cdef public str peer
     cdef public bint closed
     cdef object _socket
+    cdef object _secure
     cdef object _write
     cdef list _out
     cdef Py_ssize_t _out_bytes
@@ -36,6 +39,8 @@ cdef class Outlet(Caller):
     cpdef push(self, bytes chunk)
     cpdef push_message(self, bytes chunk)
     cpdef push_delivery(self, delivery)
+    @cython.locals(unwritten=Py_ssize_t)
+    cpdef bint is_flooded(self) except -1
     cdef _see_that_it_is_read(self)
     cpdef attend(self)
     @cython.locals(out=list, values=list, listener=ClientCall, sent=Py_ssize_t)

@@ -11,7 +11,6 @@ A subscriber gets its values nevertheless, up to a limit. Past that it is cut of
 
 from __future__ import annotations
 
-import socket
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +20,7 @@ from workers.backlog import Backlog
 from workers.calls import Caller, ClientCall
 from workers.closes import Close
 from workers.loop import READ, WRITE
+from workers.secure_socket import SecureSocket, Transport
 
 if TYPE_CHECKING:
     from workers.router import Router
@@ -29,16 +29,19 @@ if TYPE_CHECKING:
 
 SENT: Final = figures.SENT.at
 
+MAX_AT_ONCE: Final = 1024 * 1024
+"""Bytes more than its buffer holds that a subscriber may be given before it can be written to."""
+
 
 class Outlet(Caller):
     """What is to be written to one client."""
 
     __slots__ = (
         "_alarm", "_backlog", "_counted", "_is_deferred", "_max_out_bytes", "_max_unread", "_out", "_out_bytes",
-        "_parked", "_socket", "_values", "_write", "closed", "opened_at", "paused", "peer",
+        "_parked", "_secure", "_socket", "_values", "_was_flooded", "_write", "closed", "opened_at", "paused", "peer",
     )  # fmt: skip
 
-    def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
+    def __init__(self, sock: Transport, peer: str, router: Router) -> None:
         Caller.__init__(self, router)
         if router.journal is not None:
             self.journal = router.journal
@@ -48,6 +51,7 @@ class Outlet(Caller):
         self.closed = False  # one that is gone and not yet closed has its last words written
         self.paused = False  # nothing is read for now
         self._socket = sock
+        self._secure = sock if isinstance(sock, SecureSocket) else None
         self._write = sock.send
         self._out: list[bytes] = []
         self._out_bytes = 0
@@ -57,6 +61,7 @@ class Outlet(Caller):
         self._counted = 0  # bytes of it, when that began
         self._max_unread = router.limits.subscriber_buffer
         self._is_deferred = False  # attend() is about to be called
+        self._was_flooded = False  # and it was not given all that it should
         self._parked: dict[ClientCall, None] = {}  # those that a value came for while there was no room
         self._alarm: Alarm | None = None  # for a peer that does not read
 
@@ -103,6 +108,15 @@ class Outlet(Caller):
         self.push_value(delivery)
         self._see_that_it_is_read()
 
+    def is_flooded(self) -> bool:
+        """Return whether it is given no more messages, because there were too many at once, and is to be cut off."""
+        unwritten = self._out_bytes if self._backlog is None else self._backlog.size
+        if unwritten <= self._max_unread + MAX_AT_ONCE:
+            return False
+        self._was_flooded = True
+        self.defer()
+        return True
+
     def _see_that_it_is_read(self) -> None:
         if self._backlog is None:
             is_much = self._out_bytes > self._max_out_bytes
@@ -123,7 +137,7 @@ class Outlet(Caller):
         if self.gone:
             return
         self.flush()
-        if self._backlog is not None and self._backlog.size > self._max_unread:
+        if self._was_flooded or (self._backlog is not None and self._backlog.size > self._max_unread):
             self.cut_off("subscriber_buffer", f"it has not read {self._max_unread} bytes of what it subscribes to")
 
     def cut_off(self, limit: str, text: str) -> None:
@@ -222,6 +236,8 @@ class Outlet(Caller):
             self._expect_reading(self._alarm)
         for listener in backlog.written(sent):
             self.delivered(listener)
+        if self._secure is not None:
+            backlog.begin(self._secure.begun)
         if not backlog.size and not self.closed:
             self._not_choked()
             self._wait()

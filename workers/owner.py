@@ -79,6 +79,9 @@ class Absent(Carrier):
         self._censuses.pop(call, None)
 
     def subscribe(self, feed: Feed) -> None:
+        if not feed.audience:
+            feed.lost(self)  # nobody wants it any more, and it was never asked for
+            return
         self._feeds[feed] = None
         self._owner.wanted()
 

@@ -1,8 +1,8 @@
 """One worker of another node: the connection that we make to it, once calls are for it, and keep.
 
-    dial, from a source port that steers to the worker
+    dial, from a source port that steers to the worker; shake hands by TLS, if our node speaks it
       -> [":peer", id, {"from": our node, "by": our worker, "life": its text, "node": its node,
-                       "worker": its worker, "version": 2}]
+                       "worker": its worker, "version": 2, "token": ours, if we have one}]
       <- [":peer", id, {"node": its node, "worker": the one that was met}]
 
 If that is who was wanted, both go on with messages.py on this connection. If the dial met
@@ -15,11 +15,14 @@ import errno
 import os
 import random
 import socket
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.backoff import delay
-from skywalker.dialling import begin, bind_to_steer, is_own_echo
+from skywalker.dialling import begin, bind_to_steer, cause_of, is_own_echo
+from skywalker.errors import Forbidden, Unauthorized
 from skywalker.members import Member, Place
+from skywalker.tls.records import Records
+from skywalker.tls.words import CLOSED, SILENT
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, split
@@ -31,6 +34,7 @@ from workers.link import Link
 from workers.loop import READ, WRITE
 from workers.messages import VERSION
 from workers.owner import Owner
+from workers.secure_socket import SecureSocket, Transport
 from workers.stream import Stream
 
 if TYPE_CHECKING:
@@ -73,7 +77,7 @@ class Peer(Owner):
         self._link: Link | None = None
         self._doubt: Doubt | None = None  # about that link, once it owns nothing any more
         self._was_idle = False
-        self._socket: socket.socket | None = None  # while it is being made
+        self._socket: Transport | None = None  # while it is being made
         self._answer: bytes | None = None  # to :peer, as far as it is here; None before it is asked
         self._asked_at = 0.0
         self._failures = 0  # in a row, of attempts and of connections that did not last
@@ -116,7 +120,8 @@ class Peer(Owner):
 
     def _ring(self) -> None:
         if self._socket is not None:
-            self._failed(f"no answer within {ATTEMPT_S:g} s")
+            is_mute = isinstance(self._socket, SecureSocket) and not self._socket.established
+            self._failed(SILENT if is_mute else f"no answer within {ATTEMPT_S:g} s")
         elif len(self.absent):
             self._dial()
 
@@ -127,78 +132,91 @@ class Peer(Owner):
         self._answer = None
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         try:
-            self._socket = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-            self._router.loop.add(self._socket.fileno(), self, WRITE)
-            sockets.tune(self._socket)
+            self._socket = sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+            self._router.loop.add(sock.fileno(), self, WRITE)
+            sockets.tune(sock)
             if self._member.steering:
-                bind_to_steer(self._socket, self.place.worker, self._member.workers)
-            begin(self._socket, (address.host, address.port))
+                bind_to_steer(sock, self.place.worker, self._member.workers)
+            begin(sock, (address.host, address.port))
         except OSError as error:
-            self._failed(error.strerror or str(error))
+            self._failed(cause_of(error))
             return
         self._alarm.set(turn, turn.now + ATTEMPT_S)
 
     def ready(self, events: int) -> None:
         """Go on with the attempt."""
-        assert self._socket is not None
+        sock = self._socket
+        assert sock is not None
         try:
-            if self._answer is None:
-                self._ask(self._socket)
-            else:
-                self._hear(self._socket)
+            if self._answer is not None:
+                self._hear(sock)
+            elif isinstance(sock, SecureSocket):
+                self._shake_hands(sock)
+            elif _is_connected(sock):
+                self._begin(sock)
+        except BlockingIOError:
+            pass  # nothing has come yet
         except OSError as error:
-            self._failed(error.strerror or str(error))
+            self._failed(cause_of(error))
         except ValueError as error:
             self._failed(str(error))
 
-    def _ask(self, sock: socket.socket) -> None:
-        error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if error:
-            raise OSError(error, os.strerror(error))
+    def _begin(self, sock: socket.socket) -> None:
+        self._router.loop.change(sock.fileno(), READ)
+        credentials = self._router.credentials
+        if credentials is None:
+            self._ask(sock)
+            return
+        host = self._member.address.host.partition("%")[0]  # a zone is no concern of the other end
+        self._socket = secure = SecureSocket(sock, Records(credentials.client, server_hostname=host))
+        secure.hello()
+
+    def _shake_hands(self, sock: SecureSocket) -> None:
         try:
-            if is_own_echo(sock):
-                raise ValueError("it is connected to itself")
-        except OSError as refusal:
-            if refusal.errno == errno.ENOTCONN:
-                return  # an event of a connection that had this descriptor before
-            raise
+            is_done = sock.shake_hands()
+        except ConnectionError as error:
+            raise ValueError(CLOSED) from error
+        if is_done:
+            self._ask(sock)
+
+    def _ask(self, sock: Transport) -> None:
+        node, token = self._router.node, self._router.peers.token
         question = {
-            "from": self._router.node.id,
+            "from": node.id,
             "node": self.place.node,
             "worker": self.place.worker,
-            "by": self._router.node.slot,
-            "life": self._router.node.life,
+            "by": node.slot,
+            "life": node.life,
             "version": VERSION,
+            **({"token": token} if token else {}),
         }
         sock.send(wire.frame(wire.PEER, values.pack(0), values.pack(question)))
         self._answer = b""
         self._asked_at = self._router.turn.now
-        self._router.loop.change(sock.fileno(), READ)
 
-    def _hear(self, sock: socket.socket) -> None:
+    def _hear(self, sock: Transport) -> None:
         assert self._answer is not None
-        try:
-            data = sock.recv(MAX_ANSWER)
-        except BlockingIOError:
-            return
+        data = sock.recv(MAX_ANSWER)
         if not data:
             raise ValueError("it closed the connection")
-        frames, self._answer = split(self._answer + data)
+        heard = self._answer + data
+        end = 2 + int.from_bytes(heard[:2], "big")
+        frames, self._answer = split(heard[:end])
         if not frames:
             return
         if len(frames[0]) != 3 or isinstance(frames[0], BadFrame):
             raise ValueError("it does not speak as a node does")
-        answer = values.unpack(frames[0][2])
+        answer = values.unpack(frames[0][2], text_keys=True)
         match answer:
             case {"node": str(node), "worker": int(worker)}:
                 if node != self.place.node:
                     raise ValueError(f"node {node} answers there")
                 if worker == self.place.worker:
-                    self._open(sock)
+                    self._open(sock, heard[end:])
                 else:
                     self._stray()
             case _:
-                raise ValueError(f"it does not speak as a node does: {wire.refusal(answer) or answer!r:.100}")
+                raise ValueError(_refusal(answer))
 
     def _stray(self) -> None:
         self._strays += 1
@@ -207,19 +225,22 @@ class Peer(Owner):
         self._drop()
         self._dial()
 
-    def _open(self, sock: socket.socket) -> None:
+    def _open(self, sock: Transport, heard: bytes) -> None:
+        """Go on as a link; `heard` is what the other end has said over it already."""
         router = self._router
         router.loop.remove(sock.fileno())
         self._alarm.off(router.turn)
         self._socket = None
         self._strays = 0
         self._opened_at = router.turn.now
-        messages = Stream(sock, router.limits.mesh_bytes, router.turn)
-        self._link = Link(messages, router, self, self._ended)
-        self._link.forwarded.grace_s = min(MAX_GRACE_S, GRACE_S + router.turn.now - self._asked_at)
-        self._doubt = Doubt(self._link, router, self._is_needed)
-        self._link.open()
-        self.met(self._link.forwarded)
+        messages = Stream(sock, router.limits.mesh_bytes, router.turn, heard=heard)
+        self._link = link = Link(messages, router, self, self._ended)
+        link.forwarded.grace_s = min(MAX_GRACE_S, GRACE_S + router.turn.now - self._asked_at)
+        self._doubt = Doubt(link, router, self._is_needed)
+        link.open()
+        self.met(link.forwarded)
+        if heard:
+            link.ready(READ)
 
     def _is_needed(self) -> bool:
         """Whether one that owns nothing any more still has to say something; if not, its link is done with."""
@@ -260,3 +281,26 @@ class Peer(Owner):
             self._failures = 0
         else:
             self._failed(reason)
+
+
+def _is_connected(sock: socket.socket) -> bool:
+    """Return False for an event of a connection that had this descriptor before. Raises OSError, or ValueError."""
+    error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if error:
+        raise OSError(error, os.strerror(error))
+    try:
+        if is_own_echo(sock):
+            raise ValueError("it is connected to itself")
+    except OSError as refusal:
+        if refusal.errno == errno.ENOTCONN:
+            return False
+        raise
+    return True
+
+
+def _refusal(answer: Any) -> str:
+    """Return in words why the other end does not go on."""
+    refused = wire.refusal(answer)
+    if isinstance(refused, Unauthorized | Forbidden):
+        return f"it does not let this node in: it said: {refused}"
+    return f"it does not speak as a node does: {refused or answer!r:.100}"

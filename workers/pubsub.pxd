@@ -25,12 +25,10 @@ cdef double NEVER
 cdef class PubSub(Connection):
     cdef object _subscriptions
     cdef Wording _wording
-    cdef list _items
     cdef object _unacked
     cdef Py_ssize_t _in_flight
     cdef Py_ssize_t _changes
     cdef Py_ssize_t _published
-    cdef bint _is_resting
     cdef bint _gated
     cdef tuple _over
     cdef bytes _topic
@@ -38,8 +36,9 @@ cdef class PubSub(Connection):
 
     @cython.locals(items=list, had_tail=bytes)
     cpdef received(self, bytes data)
-    cdef _obey(self, list items)
-    @cython.locals(at=Py_ssize_t, item=tuple)
+    cpdef obey(self, list todo)
+    cpdef bint may_go_on(self) except -1
+    @cython.locals(item=tuple)
     cdef _obey_each(self, list items)
     cpdef published(self, publication)
     @cython.locals(acks=Py_ssize_t)

@@ -8,12 +8,12 @@ owner of old when the ring changes: what it publishes next must not overtake tha
 from __future__ import annotations
 
 import math
-import socket
 import traceback
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from skywalker.errors import Busy, RequestError
+from skywalker.access import principal as access
+from skywalker.errors import Busy, Forbidden, RequestError
 from skywalker.journal import record
 from skywalker.wire.pubsub import (
     ACKED,
@@ -29,12 +29,12 @@ from skywalker.wire.pubsub import (
     inflate,
     split,
 )
-from workers.alarm import Alarm
 from workers.calls import ClientCall
 from workers.closes import Close
 from workers.connection import GOODBYE, Connection
 from workers.node_call import NodeCall
 from workers.publication import Publication
+from workers.secure_socket import Transport
 from workers.subscription import Subscription, Subscriptions, Unsubscribing
 from workers.wording import Wording
 
@@ -57,22 +57,23 @@ class PubSub(Connection):
     """A client's connection, what it subscribes to, and what of its own is not acked yet."""
 
     __slots__ = (
-        "_changes", "_gated", "_in_flight", "_is_resting", "_items", "_name", "_over", "_published", "_subscriptions",
-        "_topic", "_unacked", "_wording",
+        "_changes", "_gated", "_in_flight", "_name", "_over", "_published", "_subscriptions", "_topic", "_unacked",
+        "_wording",
     )  # fmt: skip
 
-    def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
+    # A fatal alert, protocol_version: there is no word for it in this dialect, but there is in what should be spoken.
+    tls_wanted = b"\x15\x03\x03\x00\x02\x02\x46"
+
+    def __init__(self, sock: Transport, peer: str, router: Router) -> None:
         Connection.__init__(self, sock, peer, router)
         self.door = record.PUBSUB
         self._subscriptions = Subscriptions(router)
         self._wording: Wording = router.wording
-        self._items: list[Item] = []  # that are read, and wait for those before them
         self._unacked: deque[Publication | Subscription | Unsubscribing] = deque()  # in the order they are to be acked
         self._in_flight = 0  # bytes of what is published and not acked
         self._changes = 0  # subscribes and unsubscribes that are not acked
         self._gated = False  # nothing is published until all is acked: the ring has changed, or the owner is behind
         self._published = 0  # bytes, since it was last read or rested
-        self._is_resting = False  # until the next turn
         self._over: tuple[Close, str] | None = None  # why nothing more is read once all is acked
         self._topic = self._name = b""  # the last one, and what the bus calls it
 
@@ -83,12 +84,12 @@ class PubSub(Connection):
         items, self._tail = split(had_tail + data if had_tail else data)
         if self._tail or had_tail:
             self.watch_tail(fresh=bool(items))
-        self._obey(items)
+        items.reverse()
+        self.obey(items)
 
-    def _obey(self, items: list[Item]) -> None:
-        """Do what was asked, as far as nothing before it holds it up."""
+    def obey(self, todo: list[Item]) -> None:
         try:
-            self._obey_each(items)
+            self._obey_each(todo)
         except Exception:
             # A mistake of ours costs the connection that met it, not everybody on this worker.
             self.router.log.error("bug", peer=self.peer, trace=traceback.format_exc())
@@ -96,18 +97,23 @@ class PubSub(Connection):
 
     def _obey_each(self, items: list[Item]) -> None:
         self._published = 0
-        for at, item in enumerate(items):
+        while items:
+            item = items[-1]
             if self._published > MAX_PUBLISHED:
                 # A few bytes may hold megabytes, and others wait.
-                self._items = items[at:]
-                self.pause()
-                self._is_resting = True
-                Alarm(self._rested).set(self.turn, self.turn.now)
+                self.rest(items)
                 return
             if self._must_wait(item[0]):
-                self._items = items[at:]
-                self.pause()
+                self.put_off(items)
                 return
+            if self.paced:
+                seconds, limit = self.delay()
+                if seconds:
+                    # There is no word for "too many", so it is read more slowly.
+                    self.tally.limited(limit)
+                    self.rest(items, seconds)
+                    return
+            items.pop()
             if item[0] == PUBLISH:
                 self._publish(item[1], item[2], bus_value(item[3]), item[4])
             else:
@@ -116,11 +122,6 @@ class PubSub(Connection):
                 self.turn.attend()
             if self.gone:
                 return
-        self._items = []
-
-    def _rested(self) -> None:
-        self._is_resting = False
-        self.defer()
 
     def _must_wait(self, code: int) -> bool:
         # What is published and what is subscribed to go different ways to the owner: neither may overtake the other.
@@ -156,6 +157,8 @@ class PubSub(Connection):
     def _publish(self, topic: bytes, form: bytes, value: bytes, whole: bytes) -> None:
         if topic != self._topic or not self._name:
             self._topic, self._name = topic, bus_topic(topic)
+        if self.account is not None and not self._may(access.PUBLISH, self._name):
+            return
         publication = Publication.__new__(Publication)
         publication.begin(self._name, self.turn.now, value, None)
         publication.begin_for(self, b"", b"", NEVER)
@@ -180,7 +183,21 @@ class PubSub(Connection):
             if carrier is not None and carrier.congested():
                 self._gated = True
 
+    def _may(self, action: str, topic: bytes) -> bool:
+        """Whether it is allowed that; if not, the connection ends, since there is no word for it."""
+        assert self.account is not None
+        try:
+            self.account.check(action, topic)
+        except Forbidden as error:
+            self.tally.refused(error)
+            self.router.admission.refusals.note(error, self.peer)
+            self._end(Close.FORBIDDEN, str(error))
+            return False
+        return True
+
     def _subscribe(self, topic: bytes, typed: bool) -> None:
+        if self.account is not None and not self._may(access.SUBSCRIBE, bus_topic(topic)):
+            return
         subscription = self._subscriptions.get(topic)
         if subscription is not None:
             subscription.typed = typed
@@ -259,18 +276,11 @@ class PubSub(Connection):
                 self.finish(b"", *self._over)
             elif self._over:
                 self.last_words(b"", *self._over)
-        if self._may_go_on():
+        if self.may_go_on():
             self.defer()  # not now: who acks has more to do that comes first
 
-    def _may_go_on(self) -> bool:
-        return bool(self._items) and not self._is_resting and not self._must_wait(self._items[0][0])
-
-    def attend(self) -> None:
-        Connection.attend(self)
-        if self._may_go_on():
-            items, self._items = self._items, []
-            self.go_on()
-            self._obey(items)
+    def may_go_on(self) -> bool:
+        return Connection.may_go_on(self) and not (self._todo and self._must_wait(self._todo[-1][0]))
 
     # Output.
 
@@ -294,7 +304,7 @@ class PubSub(Connection):
         self._unacked.clear()
         self._subscriptions.end_all()
         self.watch_no_more()
-        self._items = []
+        self._todo = []
         return []
 
     @property

@@ -10,8 +10,9 @@ from skywalker.config import SETTINGS, Config
 FIXED: Final = frozenset(
     (
         *("bind", "port", "pubsub", "pubsub_bind", "pubsub_port", "workers", "backlog"),  # sockets, and their number
-        *("admin", "admin_bind", "admin_port"),
+        *("admin", "admin_bind", "admin_port", "unix"),
         *("state_dir", "name", "tokens", "advertise"),  # who the node is to others
+        "user",  # there is no way back
     )
 )
 """Keys that a node keeps as it was started with."""

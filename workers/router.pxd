@@ -21,6 +21,8 @@ cdef class Router:
     cdef public object limits
     cdef public object loop
     cdef public object log
+    cdef readonly object admission
+    cdef readonly object credentials
     cdef readonly Journal journal
     cdef readonly Turn turn
     cdef readonly Tally tally

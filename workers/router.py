@@ -14,10 +14,12 @@ from skywalker.members import Snapshot
 from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
 from workers import figures
+from workers.admission import Admission
 from workers.alarm import Alarm
 from workers.calls import TIME_IS_UP, Caller, Carrier, ClientCall
 from workers.census import CensusCall
 from workers.closes import Close
+from workers.credentials import Credentials
 from workers.feeds import Feed, Feeds
 from workers.log import Log
 from workers.loop import Loop
@@ -50,8 +52,17 @@ class Router:
     """The calls of one worker on their ways."""
 
     def __init__(
-        self, node: Node, limits: Limits, loop: Loop, turn: Turn, log: Log, journal: Journal | None = None
+        self,
+        node: Node,
+        limits: Limits,
+        loop: Loop,
+        turn: Turn,
+        log: Log,
+        journal: Journal | None = None,
+        admission: Admission | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
+        """With `credentials`, it is spoken to other nodes in TLS."""
         self.node = node
         self.journal = journal
         self.limits = limits
@@ -59,6 +70,8 @@ class Router:
         self.log = log
         self.turn = turn
         self.tally = turn.tally
+        self.admission = Admission(None, limits, turn, log) if admission is None else admission
+        self.credentials = credentials
         self.junction = Junction()
         self._max_waiting_bytes = limits.waiting_bytes
         self.draining = False  # new calls of our clients are refused
@@ -293,6 +306,7 @@ class Router:
     def closed(self, connection: Connection, reason: Close, text: str) -> None:
         """A connection is closed, and why."""
         self.connections.pop(connection, None)
+        self.admission.gone(connection)
         self.tally.closed(connection.peer, reason, text)
         self.tally.memory[figures.CONNECTIONS.at + connection.door] -= 1
 

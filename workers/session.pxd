@@ -9,23 +9,25 @@ from workers.connection cimport Connection
 from workers.methods cimport recv, send
 from workers.router cimport Router
 from workers.subscription cimport Delivery, Subscription
+from workers.unacked cimport Unacked
+from workers.waiting cimport Waiting
 
 
+cdef Py_ssize_t FRAMES_PER_TURN
+cdef Py_ssize_t MAX_TOO_FAST
 cdef bytes RECV
 cdef bytes SEND
 cdef bytes MESSAGE
 
 
 cdef class Session(Connection):
-    cdef Py_ssize_t _unreadable
-    cdef Py_ssize_t _in_flight
+    cdef public Py_ssize_t unreadable
+    cdef public Py_ssize_t too_fast
     cdef Py_ssize_t _max_calls
-    cdef readonly dict _calls
-    cdef readonly dict _twins
-    cdef readonly dict _unacked
-    cdef double _heard_at
-    cdef Py_ssize_t _unacked_bytes
-    cdef object _probe
+    cdef Waiting _waiting
+    cdef Unacked _unacked
+    cdef readonly double heard_at
+    cdef object _silence
     cdef object _subscriptions
     cdef public bint acks
     cdef public bint follows_ring
@@ -33,6 +35,8 @@ cdef class Session(Connection):
 
     @cython.locals(frames=list)
     cpdef received(self, bytes data)
+    @cython.locals(left=Py_ssize_t, name=bytes)
+    cpdef obey(self, list todo)
     @cython.locals(own=Subscription, value=bytes, whole=bytes, size=Py_ssize_t)
     cpdef tell(self, Subscriber subscription, NodeCall send)
     @cython.locals(own=Subscription)
@@ -42,6 +46,5 @@ cdef class Session(Connection):
     @cython.locals(router=Router)
     cpdef release(self, ClientCall call)
     cpdef bint congested(self) except -1
-    cdef ClientCall _no_longer_unacked(self, bytes call_id)
     cpdef ClientCall find(self, bytes call_id)
     cpdef acknowledged(self, bytes call_id)

@@ -6,23 +6,25 @@ sender nothing else, unless nothing readable comes at all.
 
 from __future__ import annotations
 
-import socket
 import traceback
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker import errors
 from skywalker.journal import record
-from skywalker.limits import MAX_UNREADABLE
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame, split
 from skywalker.wire.junction import MESSAGE, RECV, SEND, reply
-from workers.alarm import Alarm
 from workers.calls import ClientCall
 from workers.closes import Close
 from workers.connection import Connection
-from workers.methods import METHODS, echo, recv, send, unusual
+from workers.methods import METHODS, recv, send, unusual
 from workers.node_call import NodeCall
+from workers.secure_socket import Transport
+from workers.silence import Silence
 from workers.subscription import Delivery, Subscription, Subscriptions, Unsubscribing
+from workers.unacked import Unacked
+from workers.vetting import refuse, vet, vet_tail
+from workers.waiting import Waiting
 
 if TYPE_CHECKING:
     from workers.router import Router
@@ -31,42 +33,67 @@ if TYPE_CHECKING:
 MAX_LOGGED_NAME: Final = 64
 """Characters of what a client calls itself that go into log lines."""
 
+FRAMES_PER_TURN: Final = 64
+"""Of one connection: others wait for a millisecond then, and not for all that it has said."""
+
+MAX_TOO_FAST: Final = 16
+"""Calls in a row that are refused for being too many a second before the connection rests."""
+
+REST_S: Final = 0.1
+"""Seconds for which it is not read then."""
+
 
 class Session(Connection):
     """A client's connection and the calls that wait on it."""
 
     __slots__ = (
-        "_calls", "_heard_at", "_in_flight", "_max_calls", "_probe", "_subscriptions", "_twins", "_unacked",
-        "_unacked_bytes", "_unreadable", "acks", "follows_ring", "name",
+        "_max_calls", "_silence", "_subscriptions", "_unacked", "_waiting", "acks", "follows_ring", "heard_at", "name",
+        "too_fast", "unreadable",
     )  # fmt: skip
 
-    def __init__(self, sock: socket.socket, peer: str, router: Router) -> None:
+    knows_tokens = True
+    tls_wanted = wire.error_frame(
+        wire.ERROR, wire.NIL, errors.Unauthorized("this node speaks TLS here, and nothing else: skywalkers://")
+    )
+
+    def __init__(self, sock: Transport, peer: str, router: Router) -> None:
         Connection.__init__(self, sock, peer, router)
         self.door = record.JUNCTION
         self.name = ""
         self.acks = False
         self.follows_ring = False
-        self._unreadable = 0
-        self._in_flight = 0
+        self.unreadable = 0
+        self.too_fast = 0  # calls in a row that were refused for being so
         self._max_calls = router.limits.max_calls
-        self._calls: dict[bytes, ClientCall] = {}  # those that wait, by id
-        self._twins: dict[bytes, dict[ClientCall, None]] = {}  # those whose id another one had
-        self._unacked: dict[bytes, ClientCall] = {}  # by id, those whose value waits for its :ack
-        self._unacked_bytes = 0
-        self._heard_at = 0.0
+        self._waiting = Waiting()
+        self._unacked = Unacked()
+        self.heard_at = 0.0
         self._subscriptions: Subscriptions | None = None
-        self._probe: Alarm | None = None  # set once the client has greeted, for only then it knows :ping
+        self._silence: Silence | None = None  # set once the client has greeted, for only then it knows :ping
 
     # Input.
 
     def received(self, data: bytes) -> None:
-        self._heard_at = self.turn.now
         had_tail = self._tail
-        frame: Any  # the name of a BadFrame is no method's
         frames, self._tail = split(had_tail + data if had_tail else data)
-        for frame in frames:
+        fresh = bool(frames)
+        frames.reverse()
+        self.obey(frames)
+        if self.gone:
+            return
+        if (self._tail or had_tail) and vet_tail(self, self._tail, is_first=not had_tail and not fresh):
+            self.watch_tail(fresh=fresh)
+
+    def obey(self, todo: list[Frame]) -> None:
+        frame: Any  # the name of a BadFrame is no method's
+        self.heard_at = self.turn.now
+        left = FRAMES_PER_TURN
+        while todo:
+            frame = todo.pop()
             name = frame[0]
             try:
+                if self.paced or self.stranger is not None:
+                    vet(self, frame)
                 # Nearly all calls are one of these, and compiled it is the quickest to call them by name.
                 if name == SEND:
                     send(self, frame)
@@ -76,28 +103,28 @@ class Session(Connection):
                     method = METHODS.get(name) or unusual(frame)
                     method(self, frame)
             except errors.RequestError as error:
-                self._refuse(frame, error)
+                refuse(self, frame, error)
             except Exception:
                 # A mistake of ours costs the call that met it, not everybody on this worker.
                 self.router.log.error("bug", peer=self.peer, trace=traceback.format_exc())
-                self._refuse(frame, errors.Internal("a mistake in the node, see its log"))
+                refuse(self, frame, errors.Internal("a mistake in the node, see its log"))
+            left -= 1
+            if self.turn.later:
+                self.turn.attend()
+                left = 0  # somebody was given much: that is a turn's work
             if self.gone:
                 return
-        if self._tail or had_tail:
-            self.watch_tail(fresh=bool(frames))
+            if self.too_fast >= MAX_TOO_FAST:
+                self.too_fast = 0
+                self.rest(todo, REST_S)
+                return
+            if todo and (not left or self._backlog is not None or self._out_bytes > self._max_out_bytes):
+                self.rest(todo)
+                return
 
     def half_is_old(self, seconds: float) -> None:
         error = errors.BadFrame(f"the rest of a frame did not come within {seconds:g} s")
         self.turn_away(error, Close.HALF_FRAME, "half a frame")
-
-    def _refuse(self, frame: Frame, error: errors.RequestError) -> None:
-        words = self._error(*echo(frame), error)
-        if isinstance(error, errors.BadFrame):
-            self._unreadable += 1
-            if self._unreadable == MAX_UNREADABLE:
-                self.last_words(words, Close.UNREADABLE, f"{MAX_UNREADABLE} unreadable frames")
-                return
-        self.push(words)
 
     # Output.
 
@@ -111,9 +138,10 @@ class Session(Connection):
 
     def reply_error(self, method: bytes, id: bytes, error: errors.RequestError) -> None:
         if not self.gone:
-            self.push(self._error(method, id, error))
+            self.push(self.refusal(method, id, error))
 
-    def _error(self, method: bytes, id: bytes, error: errors.RequestError) -> bytes:
+    def refusal(self, method: bytes, id: bytes, error: errors.RequestError) -> bytes:
+        """Return the reply that says why a call is refused, and count it."""
         self.tally.refused(error)
         return wire.error_frame(method, id, error)
 
@@ -124,8 +152,7 @@ class Session(Connection):
             listener.given.hold()
             # An id that is used twice at a time can be acknowledged but once: the older one gives way.
             self.acknowledged(listener.id)
-            self._unacked[listener.id] = listener
-            self._unacked_bytes += len(listener.chunk)
+            self._unacked.add(listener)
         else:
             Connection.delivered(self, listener)
 
@@ -134,17 +161,17 @@ class Session(Connection):
             return True
         # A value that is not acknowledged is as good as one that is not written.
         return self.acks and (
-            len(self._unacked) + len(self._values) >= self._max_calls
-            or self._unacked_bytes + self._out_bytes >= self._max_out_bytes
+            self._unacked.count + len(self._values) >= self._max_calls
+            or self._unacked.size + self._out_bytes >= self._max_out_bytes
         )
 
     # The calls that wait here.
 
     def keep(self, call: ClientCall) -> None:
         call.held = call.waited = True
-        if self._calls.setdefault(call.id, call) is not call:
-            self._twins.setdefault(call.id, {})[call] = None
-        self._in_flight += 1
+        self._waiting.add(call)
+        if self.account is not None:
+            self.account.in_flight += 1
         router = self.router
         router.kept(call)
 
@@ -152,14 +179,9 @@ class Session(Connection):
         if not call.held:
             return
         call.held = False
-        if self._calls.get(call.id) is call:
-            del self._calls[call.id]
-        else:
-            twins = self._twins[call.id]
-            del twins[call]
-            if not twins:
-                del self._twins[call.id]
-        self._in_flight -= 1
+        self._waiting.remove(call)
+        if self.account is not None:
+            self.account.in_flight -= 1
         router = self.router
         router.released(call)
 
@@ -171,14 +193,19 @@ class Session(Connection):
 
     def admit(self) -> None:
         limit = self._max_calls
-        if self._in_flight + len(self._unacked) >= limit:
+        if self._waiting.count + self._unacked.count >= limit:
             raise errors.Busy(f"{limit} calls wait on this connection", {"limit": "max_calls", "value": limit})
+        if self.account is not None:
+            self.account.admit()
 
     def waiting(self) -> list[ClientCall]:
-        return [*self._calls.values(), *(call for twins in self._twins.values() for call in twins)]
+        return self._waiting.all()
 
     def fail_all(self, error: errors.RequestError) -> None:
-        """Answer every waiting call with `error`."""
+        """Answer every waiting call with `error`, once those that wait for their turn have had it."""
+        while self._todo and not self.gone:
+            todo, self._todo = self._todo, []
+            self.obey(todo)
         for call in self.waiting():
             call.withdraw()
             call.fail(error)
@@ -189,26 +216,26 @@ class Session(Connection):
                 call.carrier.ask_back(call)
 
     def is_owed(self) -> bool:
-        return bool(self._unacked) or any(call.carrier is not None for call in self.waiting())
+        # What waits for its turn may acknowledge something.
+        return bool(self._unacked.count or self._todo) or any(call.carrier is not None for call in self.waiting())
 
     def turn_away(self, error: errors.RequestError, reason: Close, text: str) -> None:
-        self.last_words(self._error(wire.ERROR, wire.NIL, error), reason, text)
+        self.last_words(self.refusal(wire.ERROR, wire.NIL, error), reason, text)
 
     def forget(self) -> list[ClientCall]:
+        self._todo = []
         for call in self.waiting():
             call.withdraw()
             self.release(call)
             call.note(record.GONE)
             call.abandon()
         self.watch_no_more()
-        if self._probe is not None:
-            self._probe.off(self.turn)
-        self._probe = None  # it refers to this session: together they would stay until the collector comes by
+        if self._silence is not None:
+            self._silence.end()
+        self._silence = None  # it refers to this session: together they would stay until the collector comes by
         if self._subscriptions is not None:
             self._subscriptions.end_all()
-        unacked = [*self._unacked.values()]
-        self._unacked.clear()
-        return unacked
+        return self._unacked.clear()
 
     # Subscriptions.
 
@@ -265,29 +292,21 @@ class Session(Connection):
 
     def find(self, call_id: bytes) -> ClientCall | None:
         """Return a call that waits under this id, the latest of several."""
-        if call_id in self._twins:
-            return next(reversed(self._twins[call_id]))
-        return self._calls.get(call_id)
+        return self._waiting.find(call_id)
 
     def acknowledged(self, call_id: bytes) -> None:
         """The client has the value that it was given for this call."""
-        listener = self._no_longer_unacked(call_id)
+        listener = self._unacked.pop(call_id)
         if listener is not None:
             Connection.delivered(self, listener)
             self._roomy()
 
     def given_back(self, call_id: bytes) -> None:
         """The client does not want the value it was given for this call, if it has not acknowledged it."""
-        listener = self._no_longer_unacked(call_id)
+        listener = self._unacked.pop(call_id)
         if listener is not None:
             self._lost([listener])
             self._roomy()
-
-    def _no_longer_unacked(self, call_id: bytes) -> ClientCall | None:
-        listener = self._unacked.pop(call_id, None)
-        if listener is not None:
-            self._unacked_bytes -= len(listener.chunk)
-        return listener
 
     def ring_changed(self) -> None:
         if self.follows_ring and not self.gone:
@@ -296,13 +315,24 @@ class Session(Connection):
     def is_idle(self) -> bool:
         """Whether no call is under way, and nothing is half read or half written."""
         return not (
-            self._in_flight
-            or self._unacked
+            self._waiting.count
+            or self._unacked.count
             or self._tail
+            or self._todo
             or self._backlog
             or self._values
             or self._subscriptions is not None
         )
+
+    def present(self, token: str | bytes | None) -> None:
+        """The client says by a token who it is, if it says one. Raises Unauthorized or Busy."""
+        before = self.account
+        self.router.admission.present(self, token)
+        if before is not None and self.account is not None:
+            # What waits is from now on the business of who it is now.
+            count = self._waiting.count + self.subscriptions
+            before.in_flight -= count
+            self.account.in_flight += count
 
     def greeted(self, name: str, acks: bool, follows_ring: bool) -> None:
         """The client said who it is, and what it wants. It knows :ping, so it can be probed."""
@@ -313,24 +343,5 @@ class Session(Connection):
         self.follows_ring = follows_ring
         if self.router.node_drains:
             self.ring_changed()
-        if self._probe is None:
-            self._probe = Alarm(self._probe_silence)
-            self._probe.set(self.turn, self.turn.now + self.router.limits.idle_probe_s)
-
-    def _probe_silence(self) -> None:
-        """Ask a client that waits for replies, and is silent, whether it lives; close it if it did not say so."""
-        router, period = self.router, self.router.limits.idle_probe_s
-        now = self.turn.now
-        silence = now - self._heard_at
-        if not self._in_flight or silence < period:
-            next_at = self._heard_at + period if silence < period else now + period
-        elif silence < 2 * period:
-            self.push(wire.frame(wire.PING, wire.NIL))
-            next_at = self._heard_at + 2 * period
-        else:
-            router.log.info("connection-closed", peer=self.peer, reason="it does not answer a ping")
-            self.tally.limited("idle_probe_s")
-            self.close(Close.SILENT, "it does not answer a ping")
-            return
-        if self._probe is not None:
-            self._probe.set(self.turn, next_at)
+        if self._silence is None:
+            self._silence = Silence(self)

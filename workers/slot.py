@@ -56,3 +56,4 @@ class Process:
     kill_at: float | None = None  # when it is killed, if it has not ended by then
     drain_s: float = 0.0  # that the one before it gets, if it succeeds one
     is_hung: bool = False
+    agent: control.Channel | None = None  # to the agent that asks it what it holds

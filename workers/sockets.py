@@ -3,6 +3,7 @@
     what                made by      kept open by                       closed by
     address lock        supervisor   supervisor                         its end
     listener, 1/worker  supervisor   supervisor and the slot's worker   both, when the node drains
+    Unix listener       supervisor   supervisor and every worker        all, when the node drains
     admin listener      supervisor   supervisor and agent               their ends
     channel             supervisor   supervisor one end, child other    whoever dies first
     link                supervisor   the two workers, one end each      whoever dies first
@@ -14,8 +15,11 @@ of a link: the worker at one end must read an end as soon as the other is dead.
 
 from __future__ import annotations
 
+import errno
+import os
 import resource
 import socket
+import stat
 from typing import Final
 
 from skywalker.address import Address
@@ -98,6 +102,38 @@ def listeners(host: str, port: int, count: int, backlog: int) -> tuple[list[sock
             listener.close()
         raise AddressError(f"cannot listen on {host}:{port}: {error.strerror}") from error
     return made, steer(made)
+
+
+def unix_listener(path: str, backlog: int) -> socket.socket:
+    """Return a listener on a Unix socket at `path`, in the place of one that nobody listens on any more.
+
+    Raises AddressError if it cannot be had.
+    """
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.setblocking(False)
+    # Who may come in is said by what the kernel tells of them, or by a token.
+    before = os.umask(0o111)
+    try:
+        try:
+            listener.bind(path)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or not _is_abandoned(path):
+                raise
+            os.unlink(path)
+            listener.bind(path)
+        listener.listen(backlog)
+    except OSError as error:
+        listener.close()
+        raise AddressError(f"cannot listen on {path}: {error.strerror or error}") from error
+    finally:
+        os.umask(before)
+    return listener
+
+
+def _is_abandoned(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        return stat.S_ISSOCK(os.stat(path).st_mode) and probe.connect_ex(path) == errno.ECONNREFUSED
 
 
 def advertised(address: str, bind: str, port: int) -> Address:

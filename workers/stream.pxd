@@ -3,6 +3,7 @@ from workers.messages cimport Messages
 
 cdef class Stream(Messages):
     cdef object _socket
+    cdef bytes _heard
     cdef bytes _tail
     cdef Py_ssize_t _most_unsent
 

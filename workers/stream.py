@@ -6,8 +6,10 @@ import contextlib
 import socket
 from typing import TYPE_CHECKING, Any, Final
 
+from skywalker.dialling import cause_of
 from skywalker.limits import KIB, MAX_FRAME, MAX_TOPIC
 from workers.messages import Messages
+from workers.secure_socket import Transport
 
 if TYPE_CHECKING:
     from workers.turn import Turn
@@ -24,12 +26,16 @@ PATIENCE: Final = 4
 class Stream(Messages):
     """Our end of it."""
 
-    __slots__ = ("_most_unsent", "_socket", "_tail")
+    __slots__ = ("_heard", "_most_unsent", "_socket", "_tail")
 
-    def __init__(self, sock: socket.socket, limit: int, turn: Turn, first: bytes | None = None) -> None:
-        """Take over a connection; that of one that asks us if there is a `first` that is still to be written."""
+    def __init__(self, sock: Transport, limit: int, turn: Turn, first: bytes | None = None, heard: bytes = b"") -> None:
+        """Take over a connection; that of one that asks us if there is a `first` that is still to be written.
+
+        What was read from it before and is `heard` is the first that read() has.
+        """
         Messages.__init__(self, limit, turn, True)
         self._socket = sock
+        self._heard = heard
         self._tail = b""
         self._most_unsent = 0
         if first is not None:
@@ -80,12 +86,14 @@ class Stream(Messages):
     def read(self) -> list[Any]:
         if self._most_unsent and self.unsent > self._most_unsent:
             raise EOFError("the other end asks, and does not read the answers")
-        try:
-            data = self._socket.recv(READ_BYTES)
-        except BlockingIOError:
-            raise
-        except OSError as error:
-            raise EOFError(f"cannot read: {error.strerror}") from error
+        data, self._heard = self._heard, b""
+        if not data:
+            try:
+                data = self._socket.recv(READ_BYTES)
+            except BlockingIOError:
+                raise
+            except OSError as error:
+                raise EOFError(f"cannot read: {cause_of(error)}") from error
         if not data:
             raise EOFError
         messages, self._tail = self.cut(self._tail + data if self._tail else data)

@@ -44,7 +44,7 @@ class Subscription(Subscriber):
     def give(self, send: Call) -> bool:
         assert isinstance(send, NodeCall)
         connection = self.connection
-        if connection.gone:
+        if connection.gone or connection.is_flooded():
             return False
         if send.answered:
             connection.tell(self, send)
@@ -143,12 +143,17 @@ class Subscriptions:
         limit = router.limits.max_calls
         if len(self._by_key) >= limit:
             raise Busy(f"this connection has {limit} subscriptions, max_calls", {"limit": "max_calls", "value": limit})
+        account = connection.account
+        if account is not None:
+            account.admit()
         subscription = Subscription.__new__(Subscription)
         subscription.begin(topic, router.turn.now, None, None)
         subscription.begin_for(connection, key, typed)
         router.admit(subscription.cost())
         router.bytes_held += subscription.cost()
         router.tally.memory[SUBSCRIBED] += 1
+        if account is not None:
+            account.in_flight += 1
         self._by_key[key] = subscription
         return subscription
 
@@ -158,6 +163,9 @@ class Subscriptions:
         if subscription is not None:
             self._router.bytes_held -= subscription.cost()
             self._router.tally.memory[SUBSCRIBED] -= 1
+            account = subscription.connection.account
+            if account is not None:
+                account.in_flight -= 1
         return subscription
 
     def end_all(self) -> None:

@@ -8,30 +8,31 @@ worker in lifecycle.py, and what is done about that in crew.py.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
-import math
 import os
 import selectors
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pwd import struct_passwd
 from typing import Final
 
 import skywalker
 from skywalker.address import Address
 from skywalker.config import Config
-from skywalker.errors import SkywalkerError
+from skywalker.errors import ConfigError, SkywalkerError
 from skywalker.wire import frames
-from workers import cluster, control, exits, figures, reload, snapshots, sockets
+from workers import cluster, control, exits, exposure, figures, privileges, reload, snapshots, sockets
 from workers.activation import inherited
 from workers.board import Board
-from workers.crew import FORK_RETRY_S, BootError, Crew
+from workers.credentials import Credentials
+from workers.crew import BootError, Crew
 from workers.ground import JUNCTION, Ground
 from workers.identity import StateError
 from workers.keeper import Keeper
-from workers.lifecycle import State
 from workers.log import Log
 from workers.node import Node
 from workers.notify import Notifier
@@ -53,7 +54,7 @@ class Supervisor:
 
     def __init__(self, config: Config, parent_fd: int = -1, read_again: Callable[[], Config] | None = None) -> None:
         """`read_again` returns the settings as they are now; it raises a SkywalkerError if they are wrong."""
-        self._config = self._before = config  # the latter is gone back to if a reload fails
+        self._config = config
         self._read_again = read_again
         self._parent_fd = parent_fd
         self._parent: socket.socket | None = None  # the program that started this node, if it wants to know of it
@@ -61,9 +62,9 @@ class Supervisor:
         self._signals = Signals(
             [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD], ignored=[signal.SIGPIPE]
         )
+        self._credentials: Credentials | None = None  # from when it listens, if it speaks TLS
+        self._before: tuple[Config, Credentials | None] = config, None  # gone back to if a reload fails
         self._announced = False  # every worker has been ready once
-        self._strangers: list[Process] = []  # who could not be linked to the agent
-        self._introduce_at = math.inf  # when that is tried again
         self._rollout: Rollout | None = None  # while it is reloaded
         self._reload_again = False  # once that is done
         self._doors_close_at: float | None = None  # in a node that drains, and may still be found
@@ -73,9 +74,12 @@ class Supervisor:
 
     def run(self) -> int:
         """Serve until told to end; return the exit status. Says in one line what keeps it from starting."""
+        privileges.forbid_core_dumps()
+        heir = privileges.heir(self._config.user)
         self._notifier = Notifier.from_environ(os.environ)
         try:
-            self._ground = ground = Ground(self._config, inherited(os.environ, os.getpid()))
+            listeners = inherited(os.environ, os.getpid())
+            self._ground = ground = Ground(self._config, listeners, functools.partial(self._settle, heir))
         except (sockets.AddressError, StateError) as error:
             print(f"skywalker: {error}", file=sys.stderr)
             return exits.ADDRESS if isinstance(error, sockets.AddressError) else exits.STATE
@@ -92,8 +96,22 @@ class Supervisor:
             self._crew = Crew(
                 ground.listeners, self._board, self._be_worker, self._heard, self._signals, self._selector, self._log
             )
-            self._agent = Keeper(self._be_agent, self._signals, self._selector, self._crew.follow, self._log)
+            self._agent = Keeper(self._be_agent, self._signals, self._selector, self._crew, self._log)
             return self._live()
+
+    def _settle(self, heir: struct_passwd | None, addresses: Mapping[str, tuple[str, int]]) -> None:
+        """Be who the node is from now on, and see that all is well for them. Raises ConfigError."""
+        exposure.check(self._config, addresses)
+        if heir is not None:
+            privileges.become(heir)
+        try:
+            if self._read_again is not None:
+                self._read_again()
+            self._credentials = Credentials(self._config, self._log) if self._config.tls_cert else None
+        except SkywalkerError as error:
+            if heir is None:
+                raise
+            raise ConfigError(f"{error} ({privileges.told(heir)})") from error
 
     def _live(self) -> int:
         try:
@@ -131,14 +149,15 @@ class Supervisor:
             self._reloaded(self._rollout)
         if self._agent.restart_at is not None and self._agent.restart_at <= now:
             self._start_agent()
-        if self._introduce_at <= now:
-            self._introduce(*self._strangers)
         if self._vitals.next_at <= now:
             self._vitals.look(now, self._doing)
+            if self._credentials is not None:
+                self._credentials.renew()  # for children still to come
+            self._introduce()  # those, too, for whom there was no room before
 
     def _wait(self) -> float:
-        times = [self._doors_close_at, self._stop_at, self._crew.next_at(), self._vitals.next_at]
-        times += [self._agent.restart_at, self._introduce_at]
+        times = [self._doors_close_at, self._stop_at]
+        times += [self._crew.next_at(), self._vitals.next_at, self._agent.restart_at]
         return max(0.0, min(at for at in times if at is not None) - time.monotonic())
 
     @property
@@ -169,7 +188,7 @@ class Supervisor:
     def _heard(self, process: Process, message: control.Message) -> None:
         match message:
             case control.Ready():
-                self._introduce(process)
+                self._introduce()
                 if self._crew.served and not self._announced:
                     self._announce()
             case control.Heard():
@@ -189,6 +208,8 @@ class Supervisor:
             steering=self._ground.member.steering,
             compiled=not str(frames.__file__).endswith(".py"),
         )
+        if self._config.bares_tokens:
+            self._log.warning("tokens-in-plain", reason="without tls_cert they can be read on their way here")
         self._notifier.ready()
         if self._reload_again:
             self._reload()
@@ -201,6 +222,8 @@ class Supervisor:
     def _addresses(self) -> dict[str, str | int]:
         host, port = self._ground.addresses[JUNCTION]
         others = {door: str(Address(*at)) for door, at in self._ground.addresses.items() if door != JUNCTION}
+        if self._config.unix:
+            others["unix"] = f"unix://{self._config.unix}"
         return {"host": host, "port": port, **others}
 
     # Its children, as they begin.
@@ -212,17 +235,16 @@ class Supervisor:
         node = Node(self._ground.member, skywalker.__version__, slot.number, channel if heard else None)
         cells = self._board.part(part)
         succeeds = slot.worker is not None
-        return Worker(node, self._config, slot.listeners, channel, log, cells, succeeds=succeeds).run()
+        credentials = self._credentials and self._credentials.told_by(log)
+        return Worker(node, self._config, slot.listeners, channel, log, cells, credentials, succeeds=succeeds).run()
 
     def _be_agent(self, channel: control.Channel) -> int:
         last = snapshots.read(os.dup(self._agent.snapshot.fileno())) if self._agent.snapshot else ()
-        ground = self._ground
-        listener = ground.keep_admin()
+        listener = self._ground.keep_admin()
         self._close_what_is_ours(None)
         log = self._log.bind(process="agent", pid=os.getpid())
-        return cluster.be_agent(
-            self._config, ground.member, ground.near, ground.addresses, last, channel, log, self._board, listener
-        )
+        credentials = self._credentials and self._credentials.told_by(log)
+        return cluster.be_agent(self._config, self._ground, listener, credentials, last, channel, log, self._board)
 
     def _close_what_is_ours(self, but: Slot | None) -> None:
         self._selector.close()
@@ -236,26 +258,11 @@ class Supervisor:
 
     def _start_agent(self) -> None:
         self._agent.start()
-        self._strangers = []  # to the last one
-        self._introduce(*self._crew.processes())
+        self._introduce()
 
-    def _introduce(self, *processes: Process) -> None:
-        """Have the agent and workers talk, those that are there; later, if there is no room for it now."""
-        self._strangers = [each for each in self._strangers if each not in processes]
-        for process in processes:
-            if not (self._config.admin and self._agent.pid) or process.state in (State.STARTING, State.GONE):
-                continue
-            try:
-                agents, workers = sockets.link()
-            except OSError as error:
-                self._log.error("cannot-link", process="agent", worker=process.slot.number, reason=error.strerror)
-                self._strangers.append(process)
-                continue
-            message = control.Inspect(process.slot.number, process.pid)
-            with agents, workers:
-                self._agent.tell(message, agents)
-                self._crew.tell(process, message, passed=workers)
-        self._introduce_at = time.monotonic() + FORK_RETRY_S if self._strangers else math.inf
+    def _introduce(self) -> None:
+        if self._config.admin:
+            self._agent.introduce()
 
     # Reloading.
 
@@ -271,6 +278,8 @@ class Supervisor:
         self._notifier.reloading(len(self._crew.slots) * (self._config.drain_timeout_s + MARGIN_S))
         try:
             config, waiting = reload.merged(self._config, self._read_again())
+            exposure.check(config, self._ground.addresses)
+            credentials = Credentials(config, self._log) if config.tls_cert else None
         except SkywalkerError as error:
             self._board.node[figures.RELOADED.cell("refused")] += 1
             self._log.error("reload-refused", reason=error)
@@ -279,7 +288,8 @@ class Supervisor:
         if waiting:
             self._log.warning("restart-needed", settings=",".join(waiting))
         self._log.info("reloading")
-        self._before, self._config = self._config, config
+        self._before = self._config, self._credentials
+        self._config, self._credentials = config, credentials
         # Until the last of those is gone that beat as they were told before. If this fails, some beat as told now.
         self._watch(max(self._patience_s, config.watchdog_s))
         self._renew_agent()  # it reads the files that the settings name, too
@@ -293,7 +303,7 @@ class Supervisor:
         failed = rollout.failed
         if failed is not None:
             # Or the next worker that dies would have one that cannot start in its place.
-            self._config = self._before
+            self._config, self._credentials = self._before
             self._renew_agent()
             why = "its successor did not come to serve, so the settings are as before, but for workers replaced already"
             self._log.error("reload-failed", worker=failed.number, reason=why)

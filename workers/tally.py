@@ -81,6 +81,10 @@ class Tally:
         if limit in _LIMITS:
             self.memory[_LIMITS[limit]] += 1
 
+    def handshake_failed(self) -> None:
+        """A connection that was to speak TLS has ended before it did."""
+        self.memory[figures.HANDSHAKES.at] += 1
+
     def closed(self, peer: str, reason: Close, text: str) -> None:
         """A connection was closed, and why."""
         self.memory[figures.CLOSED.at + reason] += 1

@@ -10,7 +10,9 @@ cdef class Turn:
     cdef public list replies
     cdef public list batches
     cdef public list later
+    cdef public list resting
 
     cpdef begin(self, double now)
+    cpdef go_on(self)
     cpdef attend(self)
     cpdef end(self)

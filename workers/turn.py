@@ -27,10 +27,17 @@ class Deferred(Protocol):
         """Do it."""
 
 
+class Resting(Protocol):
+    """Who has had its share of a turn, and does more in the next."""
+
+    def rested(self) -> None:
+        """Go on."""
+
+
 class Turn:
     """The turn that is on, for all that one worker has."""
 
-    __slots__ = ("batches", "deadlines", "later", "now", "replies", "tally", "values")
+    __slots__ = ("batches", "deadlines", "later", "now", "replies", "resting", "tally", "values")
 
     def __init__(self, now: float, tally: Tally | None = None) -> None:
         # When it began, or later: when the calls that it now deals with were read, or the values in them written.
@@ -41,12 +48,21 @@ class Turn:
         self.replies: list[Output] = []  # connections that have something to write
         self.batches: list[Output] = []  # links that have something to say
         self.later: list[Deferred] = []  # who has something to do once this event is dealt with
+        self.resting: list[Resting] = []  # who goes on in the next turn
 
     def begin(self, now: float) -> None:
         """End what is due, before anything new may meet it."""
         self.now = now
         for item in self.deadlines.due(now):
             item.expired()
+
+    def go_on(self) -> None:
+        """Have those do more that had their share of the turn before."""
+        resting, self.resting = self.resting, []
+        for each in resting:
+            each.rested()
+            if self.later:
+                self.attend()
 
     def attend(self) -> None:
         """Have them do it."""

@@ -15,11 +15,13 @@ from skywalker.config import Config
 from skywalker.journal.header import Origin
 from skywalker.journal.writer import Writer
 from workers import exits, snapshots
+from workers.admission import Admission
 from workers.alarm import Alarm
 from workers.connection import Connection
 from workers.control import ASKS_ONLY, Begin, Channel, Drain, Idle, Inspect, Link, Message, Ready, Replaced, Ring, Stop
+from workers.credentials import Credentials
 from workers.door import Door
-from workers.ground import JUNCTION, PUBSUB
+from workers.ground import JUNCTION, PUBSUB, UNIX
 from workers.heap import Heap
 from workers.inspection import Inspection
 from workers.journal import Journal
@@ -45,7 +47,7 @@ DECIDED_WITHIN_S: Final = 1.0
 READ_WITHIN_S: Final = 0.25
 """Seconds for clients to read the last words to them, and close."""
 
-DIALECTS: Final[Mapping[str, type[Connection]]] = {JUNCTION: Session, PUBSUB: PubSub}
+DIALECTS: Final[Mapping[str, type[Connection]]] = {JUNCTION: Session, UNIX: Session, PUBSUB: PubSub}
 """What is spoken at each door."""
 
 NOT_OURS: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
@@ -63,6 +65,7 @@ class Worker:
         channel: Channel,
         log: Log,
         cells: memoryview[int],
+        credentials: Credentials | None,
         *,
         succeeds: bool,
     ) -> None:
@@ -73,6 +76,7 @@ class Worker:
         self._channel = channel
         self._log = log
         self._cells = cells
+        self._credentials = credentials
         self._succeeds = succeeds
         self._ended = False
 
@@ -85,8 +89,18 @@ class Worker:
         self._signals.open()
         self._loop = loop = Loop()
         turn = Turn(time.monotonic(), Tally(self._cells))
-        journal = self._begin_journal(turn)
-        self._router = router = Router(self._node, self._config.limits, loop, turn, self._log, journal)
+        config = self._config
+        self._router = router = Router(
+            self._node,
+            config.limits,
+            loop,
+            turn,
+            self._log,
+            self._begin_journal(turn),
+            Admission(config.access, config.limits, turn, self._log),
+            self._credentials,
+        )
+        router.peers.token = config.cluster.secret
         self._alone = False  # drains by itself, while its node goes on
         self._replaced = False  # and its successor is there already
         self._stops = False  # once what is just being handed over is decided
@@ -114,8 +128,8 @@ class Worker:
                 self._stop()
             if self._stopped and not router.connections:
                 self._end()
-        if journal is not None:
-            journal.close()
+        if router.journal is not None:
+            router.journal.close()
         return exits.OK
 
     def _begin_journal(self, turn: Turn) -> Journal | None:
@@ -202,7 +216,7 @@ class Worker:
         if self._replaced:
             # An :ack may still tell that a value has arrived, or another would get it too.
             return bool(router.connections) or not router.is_decided()
-        return bool(router.calls_held)
+        return bool(router.calls_held or router.turn.resting)
 
     def _idle(self) -> None:
         self._said_idle = True

@@ -37,6 +37,8 @@ _HOMES: Final = {
     "doctor": "skywalker.cli.doctor.command",
     "drain": "skywalker.cli.drain",
     "systemd": "skywalker.cli.systemd.command",
+    "certs": "skywalker.cli.certs",
+    "token": "skywalker.cli.token",
     "journal": "skywalker.cli.journal",
     "pipeline": "skywalker.cli.pipeline.command",
     "demo": "skywalker.cli.demo.command",

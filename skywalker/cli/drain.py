@@ -14,25 +14,20 @@ import click
 
 from skywalker.address import Address
 from skywalker.cli import exits, terminal
-from skywalker.cli.admin_api import DEFAULT_ADMIN_ADDRESS, AdminApi, reading
+from skywalker.cli.admin_api import DEFAULT_ADMIN_ADDRESS, FAILURES, AdminAddress, AdminApi, reading
+from skywalker.cli.credentials import Credentials, credential_options
 from skywalker.cli.holders import claims, holder
 from skywalker.cli.node import facts
+from skywalker.cli.node.options import admin_address
 from skywalker.cli.status import Status
-from skywalker.errors import ConfigError, LocalProtocolError, SkywalkerError, Unreachable
-from skywalker.limits import DEFAULT_ADMIN_PORT, DEFAULT_PORT
+from skywalker.errors import ConfigError, SkywalkerError, Unreachable
+from skywalker.limits import DEFAULT_PORT
 
 LOOK_S: Final = 0.5
 """Seconds from one look at what the node waits for to the next."""
 
 ADMIN_S: Final = 0.5
 """Seconds for its admin server to answer: without it there is just less to tell."""
-
-
-def _admin(ctx: click.Context, param: click.Parameter, text: str) -> Address:
-    try:
-        return Address.parse(text, DEFAULT_ADMIN_PORT)
-    except LocalProtocolError as error:
-        raise click.BadParameter(str(error), ctx, param) from error
 
 
 @click.command(short_help="End the node of this machine in order")
@@ -53,14 +48,15 @@ def _admin(ctx: click.Context, param: click.Parameter, text: str) -> Address:
 )
 @click.option(
     "--admin",
-    metavar="HOST:PORT",
+    metavar="ADDRESS",
     default=DEFAULT_ADMIN_ADDRESS,
-    callback=_admin,
+    callback=admin_address,
     show_default=True,
-    help="its admin server, which knows what it waits for",
+    help="its admin server, which knows what it waits for: host:port, or https://host:port",
 )
 @click.option("--wait/--no-wait", default=True, show_default=True, help="return when it has ended, or at once")
-def drain(port: int, bind: str | None, admin: Address, wait: bool) -> int:
+@credential_options
+def drain(port: int, bind: str | None, admin: AdminAddress, wait: bool, credentials: Credentials) -> int:
     """Have the node of this machine that listens on a port leave its cluster, answer what waits, and end.
 
     It is told by SIGTERM, and calls that wait get its --drain-timeout. A node that drains already, as its admin
@@ -77,7 +73,7 @@ def drain(port: int, bind: str | None, admin: Address, wait: bool) -> int:
     except ProcessLookupError:
         return exits.OK  # it has ended since
     try:
-        api = AdminApi(admin, ADMIN_S)
+        api = AdminApi(admin, credentials, ADMIN_S)
         # From here on the number is this process's, whoever had it before.
         if holder(inode) == pid and not _told(api, pid)[0]:
             try:
@@ -123,7 +119,7 @@ def _wait(process: int, pid: int, address: Address, api: AdminApi) -> None:
 
 def _told(api: AdminApi, pid: int) -> tuple[bool, str]:
     """Return whether a node drains and who waits there, as its admin server tells; False and "" if it does not."""
-    with contextlib.suppress(Unreachable):
+    with contextlib.suppress(*FAILURES):
         state = api.get("/api/state")
         with reading(api.address):
             if state["node"]["pid"] == pid:

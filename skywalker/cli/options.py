@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 from skywalker import units
+from skywalker.address import UNIX
 from skywalker.cli import exits, terminal
+from skywalker.cli.credentials import Credentials, credential_options, hinted
 from skywalker.cli.forms import Form, Json, MessagePack, Raw
 from skywalker.errors import SkywalkerError
 from skywalker.json_form import FormError
@@ -60,11 +62,12 @@ class Told:
         started = time.monotonic()
         try:
             yield
-        except SkywalkerError as error:
+        except SkywalkerError as caught:
+            error = hinted(caught)
             if not self.as_json:
-                raise
+                raise error from caught
             terminal.write(self.failed(error, started))
-            raise click.exceptions.Exit(exits.of(error)) from error
+            raise click.exceptions.Exit(exits.of(error)) from caught
 
     def failed(self, error: SkywalkerError, started: float) -> bytes:
         """Return the line for scripts about an error; `started` is when the call began, on the monotonic clock."""
@@ -87,18 +90,28 @@ class Asked(Told):
 
     node: str
     dialect: Literal["current", "first"]
+    credentials: Credentials
 
     @contextlib.contextmanager
     def junction(self, ack: bool = False) -> Iterator[Client]:
         """Connect to the node. With --json, an error in the block is printed as a result and ends the command."""
+        with (
+            self.errors_told(),
+            self.connect(self.node, dialect=self.dialect, ack=ack, connect_timeout=self.connect_timeout) as junction,
+        ):
+            yield junction
+
+    def connect(self, where: str, **options: Any) -> Client:
+        """Connect to a node of the cluster, as who we are; the options are those of skywalker.connect().
+
+        Raises as that does, and ConfigError for what is in a file.
+        """
         # Only now: help and mistakes should be quick.
         from skywalker.clients.blocking import connect
 
-        with (
-            self.errors_told(),
-            connect(self.node, dialect=self.dialect, ack=ack, connect_timeout=self.connect_timeout) as junction,
-        ):
-            yield junction
+        # Over the socket of a node's own machine there is no TLS.
+        tls = None if where.lower().startswith(UNIX) else self.credentials.tls(self.node)
+        return connect(where, token=self.credentials.token, tls=tls, **options)
 
 
 def result(status: str, started: float, **fields: Any) -> bytes:
@@ -119,12 +132,12 @@ def node_options(command: Command) -> Command:
 
     @click.option(
         "--node",
-        metavar="HOST:PORT",
+        metavar="ADDRESS",
         default=DEFAULT_ADDRESS,
         envvar="SKYWALKER_NODE",
         show_default=True,
         show_envvar=True,
-        help="the node to talk to",
+        help="the node to talk to: host:port, skywalkers://host:port for TLS, unix:///path",
     )
     @click.option(
         "--dialect",
@@ -132,12 +145,18 @@ def node_options(command: Command) -> Command:
         default="current",
         help="the dialect to speak; nodes of the first kind know only that",
     )
+    @credential_options
     @told_options
     @functools.wraps(command)
     def with_options(
-        node: str, dialect: Literal["current", "first"], timeout: float | None, as_json: bool, **rest: Any
+        node: str,
+        dialect: Literal["current", "first"],
+        credentials: Credentials,
+        timeout: float | None,
+        as_json: bool,
+        **rest: Any,
     ) -> int:
-        return command(Asked(timeout, as_json, node, dialect), **rest)
+        return command(Asked(timeout, as_json, node, dialect, credentials), **rest)
 
     return with_options
 

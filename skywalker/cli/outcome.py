@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from skywalker.access import token
 from skywalker.cli import exits, terminal
 from skywalker.errors import SkywalkerError
 
@@ -23,6 +24,6 @@ def run(command: click.Command, arguments: Sequence[str], name: str) -> int:
         terminal.end_by_sigpipe()
         return exits.FAILED
     except SkywalkerError as error:
-        terminal.complain(str(error))
+        terminal.complain(token.masked(str(error)))
         return exits.of(error)
     return status if isinstance(status, int) else exits.OK

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from skywalker.cli import exits, terminal
+from skywalker.cli.credentials import Credentials, tls_options
 from skywalker.cli.forms import lines as lines_of
 from skywalker.cli.meetings import IN_FLIGHT
 from skywalker.cli.options import Command, Told, result, standard_input, told_options
@@ -31,6 +32,7 @@ class Asked(Told):
     """The common options of both commands."""
 
     broker: str
+    credentials: Credentials
 
     @contextlib.contextmanager
     def connection(self) -> Iterator[Broker]:
@@ -38,8 +40,10 @@ class Asked(Told):
         # Only now: help and mistakes should be quick.
         from skywalker.pubsub.blocking import connect
 
-        with self.errors_told(), connect(self.broker, connect_timeout=self.connect_timeout) as broker:
-            yield broker
+        with self.errors_told():
+            tls = self.credentials.tls(self.broker)
+            with connect(self.broker, tls=tls, connect_timeout=self.connect_timeout) as broker:
+                yield broker
 
 
 def broker_options(command: Command) -> Command:
@@ -47,17 +51,19 @@ def broker_options(command: Command) -> Command:
 
     @click.option(
         "--broker",
-        metavar="HOST:PORT",
+        metavar="ADDRESS",
         default=f"{DEFAULT_HOST}:{DEFAULT_PUBSUB_PORT}",
         envvar="SKYWALKER_BROKER",
         show_default=True,
         show_envvar=True,
-        help="the node to talk to, at its port for pub/sub; or several, with commas between them",
+        help="the node to talk to, at its port for pub/sub: host:port, or several with commas between them, and "
+        "skywalkers:// in front for TLS",
     )
+    @tls_options
     @told_options
     @functools.wraps(command)
-    def with_options(broker: str, timeout: float | None, as_json: bool, **rest: Any) -> int:
-        return command(Asked(timeout, as_json, broker), **rest)
+    def with_options(broker: str, credentials: Credentials, timeout: float | None, as_json: bool, **rest: Any) -> int:
+        return command(Asked(timeout, as_json, broker, credentials), **rest)
 
     return with_options
 

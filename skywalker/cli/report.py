@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import click
 
-from skywalker.address import Address
 from skywalker.cli import exits, terminal
-from skywalker.cli.admin_api import AdminApi, NoAnswer, reading
+from skywalker.cli.admin_api import FAILURES, AdminAddress, AdminApi, reading
 from skywalker.cli.aligned import aligned
+from skywalker.cli.credentials import Credentials
 from skywalker.cli.node.facts import facts
 from skywalker.cli.node.options import asked_nodes, node_arguments
 from skywalker.cli.node.table import Table
@@ -30,31 +30,31 @@ DIM, BOLD = "2", "1"
 @click.command(short_help="Print how a node is")
 @node_arguments
 @click.option("--json", "as_json", is_flag=True, help="print a line of JSON for each node, with all that it tells")
-def report(addresses: tuple[Address, ...], cluster: bool, as_json: bool) -> int:
-    """Print one snapshot of the nodes whose admin servers are at ADDRESS..., each host:port.
+def report(addresses: tuple[AdminAddress, ...], cluster: bool, credentials: Credentials, as_json: bool) -> int:
+    """Print one snapshot of the nodes whose admin servers are at ADDRESS..., each host:port, or https://host:port.
 
     The tables have what stands out: the topics where somebody waits longest, the connections that leave most unread,
     the latest that were closed.
     """
     from concurrent.futures import ThreadPoolExecutor  # only now: help should be quick
 
-    nodes = asked_nodes(addresses, cluster)
+    nodes = asked_nodes(addresses, cluster, credentials)
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        looks = [threads.submit(_look, AdminApi(address), as_json) for address in nodes]
-        missing = 0
+        looks = [threads.submit(_look, api, as_json) for api in nodes]
+        status = exits.OK
         for number, look in enumerate(looks):
             started = time.monotonic()
             try:
                 page = look.result()
-            except NoAnswer as error:
-                missing += 1
+            except FAILURES as error:
+                status = status or exits.of(error)
                 if as_json:
-                    terminal.write(failed(error, started, address=str(nodes[number])))
+                    terminal.write(failed(error, started, address=str(nodes[number].address)))
                 else:
                     terminal.complain(str(error))
             else:
                 terminal.write(page)
-    return exits.UNREACHABLE if missing else exits.OK
+    return status
 
 
 def _look(api: AdminApi, as_json: bool) -> bytes:

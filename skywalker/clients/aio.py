@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skywalker import backoff
 from skywalker.address import Address
 from skywalker.clients import process
 from skywalker.clients.aio_interface import Pending
-from skywalker.clients.aio_link import LINGER_S, MAX_OUTPUT_BYTES, Link, dial
+from skywalker.clients.aio_link import LINGER_S, MAX_OUTPUT_BYTES, Link, cause_so_far, dial, link_to
 from skywalker.clients.calls import Calls
 from skywalker.clients.dialer import ATTEMPT_S, HASTY_S, direct_socket, numeric
 from skywalker.clients.homes import Round
@@ -29,6 +29,9 @@ from skywalker.dialling import cause_of, is_own_echo
 from skywalker.errors import Closed, DiscoveryError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, MAX_FRAME
 
+if TYPE_CHECKING:
+    import ssl
+
 
 async def connect(
     where: str = DEFAULT_ADDRESS,
@@ -38,6 +41,7 @@ async def connect(
     name: str | None = None,
     ack: bool = False,
     token: str | bytes | None = None,
+    tls: ssl.SSLContext | bool | None = None,
     connect_timeout: float = CONNECT_TIMEOUT_S,
     max_frame: int = MAX_FRAME,
     direct: bool = True,
@@ -53,6 +57,7 @@ async def connect(
         name=name,
         ack=ack,
         token=token,
+        tls=tls,
         max_frame=max_frame,
         direct=direct,
     )
@@ -95,7 +100,8 @@ class Client(TaskJunction):
                     await asyncio.sleep(backoff.delay(self._core.failures - 1, random.random()))
                     await self._attempt()
         except TimeoutError:
-            raise self._core.unreachable(self._trying.cause(self._settings.where)) from None
+            cause = "" if self._core.failures else cause_so_far(self._trying, self._settings)
+            raise self._core.unreachable(cause) from None
         if self._settings.hello is not None:
             try:
                 await self.ping(max(0.0, deadline - self._loop.time()))
@@ -236,7 +242,8 @@ class Client(TaskJunction):
         round = self._trying = Round(self._core.homes, random.random)
         while (address := await self._next_address(round)) is not None:
             try:
-                link = await dial(self._loop, self, address, ATTEMPT_S if round.is_last else HASTY_S)
+                patience = ATTEMPT_S if round.is_last else HASTY_S
+                link = await dial(self._loop, self, address, patience, self._settings.tls)
             except (OSError, UnicodeError) as error:
                 round.failed(address, cause_of(error))
                 continue
@@ -279,16 +286,16 @@ class Client(TaskJunction):
         try:
             async with asyncio.timeout(ATTEMPT_S):
                 beside: socket.socket = main.transport.get_extra_info("socket")
-                if wanted.address is not None:
-                    family, form = numeric(wanted.address)
-                else:
-                    family, form = beside.family, beside.getpeername()
+                address = wanted.address or self._address
+                assert address is not None  # there is a main one
+                peer = (beside.family, beside.getpeername())
+                family, form = peer if wanted.address is None else numeric(wanted.address)
                 sock = direct_socket(family, wanted)
                 try:
                     await self._loop.sock_connect(sock, form)
                     if is_own_echo(sock):
                         raise ConnectionRefusedError("connection refused")
-                    _, link = await self._loop.create_connection(lambda: Link(self), sock=sock)
+                    link = await link_to(self._loop, self, self._settings.tls, address.host, sock=sock)
                 except BaseException:
                     sock.close()
                     raise

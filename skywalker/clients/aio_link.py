@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from skywalker.address import Address
 from skywalker.clients.dialer import tune
+from skywalker.clients.homes import Round
+from skywalker.clients.settings import Settings
 from skywalker.dialling import cause_of, is_own_echo
 from skywalker.limits import KIB
+from skywalker.tls.words import CLOSED, SILENT
+
+if TYPE_CHECKING:
+    import ssl
 
 MAX_OUTPUT_BYTES: Final = 64 * KIB
 """Bytes gathered in one turn of the loop at most: a task that begins call after call never ends its turn."""
@@ -65,15 +71,54 @@ class Link(asyncio.Protocol):
         self._owner.lost(self, cause_of(exc or ConnectionResetError("the node closed the connection")))
 
 
-async def dial(loop: asyncio.AbstractEventLoop, owner: Owner, address: Address, patience: float) -> Link:
-    """Return a new connection. Raises OSError or UnicodeError, TimeoutError once `patience` seconds are over."""
-    async with asyncio.timeout(patience):
-        transport, link = await loop.create_connection(lambda: Link(owner), address.host, address.port)
-    sock: socket.socket = transport.get_extra_info("socket")
-    if is_own_echo(sock):
-        transport.abort()
-        raise ConnectionRefusedError("connection refused")
-    if link.lost.done():
+async def dial(
+    loop: asyncio.AbstractEventLoop, owner: Owner, address: Address, patience: float, tls: ssl.SSLContext | None
+) -> Link:
+    """Return a new connection, by TLS with hands shaken.
+
+    Raises OSError or UnicodeError, TimeoutError once `patience` seconds are over.
+    """
+    try:
+        async with asyncio.timeout(patience):
+            if address.is_unix:
+                _, link = await loop.create_unix_connection(lambda: Link(owner), address.path)
+            else:
+                link = await link_to(loop, owner, tls, address.host, host=address.host, port=address.port)
+    except (TimeoutError, ConnectionResetError) as error:
+        if tls is None:
+            raise
+        raise ConnectionError(SILENT if isinstance(error, TimeoutError) else CLOSED) from error
+    sock: socket.socket = link.transport.get_extra_info("socket")
+    if sock is None or link.lost.done():
+        link.transport.abort()
         raise ConnectionResetError("the node closed the connection")
+    if is_own_echo(sock):
+        link.transport.abort()
+        raise ConnectionRefusedError("connection refused")
     tune(sock)
+    return link
+
+
+def cause_so_far(round: Round, settings: Settings) -> str:
+    """Return why no node was reached, in the middle of a round."""
+    if settings.tls is None:
+        return round.cause(settings.where)
+    return round.cause(settings.where, SILENT)
+
+
+async def link_to(
+    loop: asyncio.AbstractEventLoop, owner: Owner, tls: ssl.SSLContext | None, name: str, **where: Any
+) -> Link:
+    """Return a connection to a host of this name, made as create_connection() is told. Raises as that does."""
+    if tls is None:
+        _, link = await loop.create_connection(lambda: Link(owner), **where)
+        return link
+    transport, link = await loop.create_connection(
+        lambda: Link(owner),
+        ssl=tls,
+        server_hostname=name.partition("%")[0],  # a zone is no concern of the other end
+        ssl_shutdown_timeout=LINGER_S,
+        **where,
+    )
+    transport.set_write_buffer_limits(MAX_OUTPUT_BYTES)  # as without TLS, and not eight times as much
     return link

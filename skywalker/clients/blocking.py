@@ -11,7 +11,7 @@ import random
 import select
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skywalker import backoff
 from skywalker.clients import process
@@ -24,9 +24,13 @@ from skywalker.clients.leading import LedJunction
 from skywalker.clients.requests import Kind, milliseconds
 from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, Dialect, Settings
 from skywalker.clients.threads import SLACK_S
+from skywalker.clients.tls_connection import line_connection
 from skywalker.dialling import cause_of
 from skywalker.errors import SkywalkerError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, DEFAULT_CONTROL_TIMEOUT_S, MAX_FRAME
+
+if TYPE_CHECKING:
+    import ssl
 
 
 def connect(
@@ -37,16 +41,20 @@ def connect(
     name: str | None = None,
     ack: bool = False,
     token: str | bytes | None = None,
+    tls: ssl.SSLContext | bool | None = None,
     connect_timeout: float = CONNECT_TIMEOUT_S,
     max_frame: int = MAX_FRAME,
     direct: bool = True,
 ) -> Client:
     """Connect to a node, or to a cluster, and return a client that threads may share.
 
-    `where` is "host:port", or for a cluster "host:port,host:port", "silk://host:3444,host:3444",
-    "dns://name:3443", "dns://_service._tcp.name" or "consul://host:8500/service".
+    `where` is "host:port" or "unix:///path", or for a cluster "host:port,host:port", "silk://host:3444,host:3444",
+    "dns://name:3443", "dns://_service._tcp.name" or "consul://host:8500/service". "skywalkers://host:port,host:port"
+    is spoken with by TLS, and so is any other but unix:// if `tls` is True or a context, such as
+    skywalker.tls.contexts.client_context() returns; True, and what skywalkers:// means by itself, is that of the
+    authorities that this machine trusts. A node's certificate must have the host that is dialled, often a numeric one.
 
-    With `ack` the sender of a value hears True only when this client has it. `name` and `token`
+    With `ack` the sender of a value hears True only when this client has it. `name` and `token`, a secret,
     are told to the node. With dialect "first", `timeout_value` names a timed-out call on the wire.
     Frames over `max_frame` bytes are refused. Raises Unreachable if no node answers within
     `connect_timeout` seconds, LocalProtocolError for an argument that is not allowed,
@@ -59,6 +67,7 @@ def connect(
         name=name,
         ack=ack,
         token=token,
+        tls=tls,
         max_frame=max_frame,
         direct=direct,
     )
@@ -86,7 +95,7 @@ class Client(LedJunction):
         self._pid = process.pid()
         self._dialer = Dialer(self._settings, self._core.homes)
         self._main: LineConnection | None = None
-        self._directs = Directs()
+        self._directs = Directs(self._settings.tls)
 
     def open(self, timeout: float) -> None:
         """Make the first connection. Raises Unreachable if there is none within `timeout` seconds."""
@@ -96,7 +105,8 @@ class Client(LedJunction):
             if self._main is not None:
                 break
             if time.monotonic() >= deadline:
-                raise self._core.unreachable(self._dialer.cause)
+                # What is under way now may have begun just now, and says less than what has failed.
+                raise self._core.unreachable("" if self._core.failures else self._dialer.cause)
         if self._settings.hello is not None:
             try:
                 self.ping(max(0.0, deadline - time.monotonic()))
@@ -175,7 +185,7 @@ class Client(LedJunction):
                 wait_for(main.fd, select.POLLIN | select.POLLOUT, wait)
                 wait = 0.0
                 with self._lock:
-                    self._act()
+                    self._write(main, b"")
             data = main.read(wait, SLACK_S)
         except OSError as error:
             with self._lock:
@@ -210,15 +220,16 @@ class Client(LedJunction):
             return
         if sock is not None:
             with self._lock:
-                self._main = LineConnection(sock, self._core.main)
+                self._main = line_connection(sock, self._dialer.records, self._core.main)
                 self._directs.watch(self._main)
                 self._core.connected_to_node(time.monotonic(), self._dialer.address)
                 self._act()
 
     def _dial_direct(self, now: float) -> None:
-        while self._main is not None and (wanted := self._core.dial(now)) is not None:
+        home = self._dialer.address
+        while self._main is not None and home is not None and (wanted := self._core.dial(now)) is not None:
             try:
-                self._directs.dial(self._main, wanted)
+                self._directs.dial(self._main, home.host, wanted)
             except OSError:
                 self._core.not_opened(wanted, now)
 
@@ -277,11 +288,12 @@ class Client(LedJunction):
                     connection.shut()
 
     def _write(self, connection: LineConnection, data: bytes) -> None:
-        before = connection.unsent
         connection.write(data)
-        if before and not connection.unsent:
+        # Reading may leave something unsent too, so what was unsent before says nothing.
+        is_clogged = connection in self._clogged
+        if is_clogged and not connection.unsent:
             self._clogged.remove(connection)
             self._directs.watch(connection)
-        elif connection.unsent and not before:
+        elif connection.unsent and not is_clogged:
             self._clogged.append(connection)
             self._directs.watch(connection)

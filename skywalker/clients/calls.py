@@ -20,8 +20,9 @@ from skywalker.clients.settings import Settings
 from skywalker.clients.survey import Survey
 from skywalker.clients.view import Greeting, View
 from skywalker.clients.way import Dial
-from skywalker.errors import RemoteProtocolError, TimedOut, Unreachable
+from skywalker.errors import RemoteProtocolError, TimedOut, Unauthorized, Unreachable
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
+from skywalker.tls.words import ABOUT_US, SPEAKS_TLS, is_alert
 
 ELSEWHERE_S: Final = 2.0
 """Seconds that a node has to answer the :hello of the main line where others may be asked instead."""
@@ -64,7 +65,7 @@ class Calls(Ordered):
         lost, self.main = self.main, Line(self.touched)
         lost.takes_calls = False
         self.failures += 1
-        self._cause = cause
+        self._cause = SPEAKS_TLS if is_alert(lost.tail) else cause
         self._avoid_home()
         if lost.hello is not None and not lost.hello.ended:
             if not lost.hang_up:  # by the node, as one may that knows no :hello
@@ -73,6 +74,8 @@ class Calls(Ordered):
                 self._adopt(None, now)
         self.routes.main_changed(self.main, now)
         self._strand(lost)
+        if self._cause in ABOUT_US:
+            self.close(Unauthorized(str(self.unreachable())))
         self._issue_what_waits(now)
 
     def _avoid_home(self) -> None:
@@ -212,7 +215,8 @@ class Calls(Ordered):
             return
         snapshot = self._survey.snapshot()
         if snapshot is not None:
-            self.homes.learn([member.address for member in snapshot] if len(snapshot) > 1 else [])
+            roams = len(snapshot) > 1 and not self._settings.is_local
+            self.homes.learn([member.address for member in snapshot] if roams else [])
             self._adopt(View.of(snapshot, self._survey.version), now)
         if self._survey.is_outdated:
             self._ask_who_is_there(now)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import random
 import select
 import socket
 import time
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.address import Address
 from skywalker.clients.homes import Homes, Round
+from skywalker.clients.opening import Opening
 from skywalker.clients.settings import Settings
 from skywalker.clients.way import Dial
-from skywalker.dialling import begin, bind_to_steer, cause_of, is_own_echo
+from skywalker.dialling import begin, bind_to_steer, cause_of
 from skywalker.discovery.source import Source
 from skywalker.errors import DiscoveryError
 
+if TYPE_CHECKING:
+    from skywalker.tls.records import Records
+
 ATTEMPT_S: Final = 5.0
-"""Seconds for one address to accept: three lost packets at the usual one second, then two."""
+"""Seconds for one address to accept, and shake hands by TLS: three lost packets at the usual one second, then two."""
 
 HASTY_S: Final = 1.5
 """The same while there are other addresses to try: one lost packet."""
@@ -42,6 +45,8 @@ _OPTIONS: Final = (
 
 def tune(sock: socket.socket) -> None:
     """Have small frames leave at once and a dead peer noticed, as far as the system knows the options."""
+    if sock.family == socket.AF_UNIX:
+        return  # both ends are of one kernel
     for level, option, value in _OPTIONS:
         if hasattr(socket, option):
             sock.setsockopt(getattr(socket, level), getattr(socket, option), value)
@@ -83,7 +88,9 @@ class Dialer:
         """The one that is dialled, or was last."""
         self._not_before = 0.0
         self._candidates: list[tuple[int, Any]] = []  # what its host's name stands for, still to be tried
-        self._socket: socket.socket | None = None  # the attempt under way
+        self._opening: Opening | None = None  # the attempt under way
+        self.records: Records | None = None
+        """Of the connection that there was last: its end of TLS, if that is spoken there."""
         self._give_up_at = 0.0
 
     def pause(self, seconds: float) -> None:
@@ -98,7 +105,11 @@ class Dialer:
     @property
     def cause(self) -> str:
         """Why there is no connection so far, empty if nothing was tried."""
-        return "" if self._round is None else self._round.cause(self._settings.where)
+        if self._round is None:
+            return ""
+        if self._opening is not None and self._opening.records is not None:
+            return self._round.cause(self._settings.where, cause_of(self._opening.too_late()))
+        return self._round.cause(self._settings.where)
 
     def close(self) -> None:
         """Give up the attempt under way, if any."""
@@ -144,33 +155,33 @@ class Dialer:
             raise ConnectionError(round.cause(self._settings.where))
 
     def _attempt(self, round: Round, until: float) -> socket.socket | None:
-        if self._socket is None:
-            self._socket = self._begin(round)
+        if self._opening is None:
+            self._opening = self._begin(round)
+        opening = self._opening
         poller = select.poll()
-        poller.register(self._socket, select.POLLOUT)
-        if not poller.poll(max(0.0, min(until, self._give_up_at) - time.monotonic()) * 1000):
-            if time.monotonic() >= self._give_up_at:
-                raise TimeoutError
-            return None
-        error = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if error:
-            raise OSError(error, os.strerror(error))
-        if is_own_echo(self._socket):
-            raise ConnectionRefusedError("connection refused")
-        sock, self._socket = self._socket, None
+        is_open = False
+        while not is_open:
+            poller.register(opening.socket, opening.events)
+            if not poller.poll(max(0.0, min(until, self._give_up_at) - time.monotonic()) * 1000):
+                if time.monotonic() >= self._give_up_at:
+                    raise opening.too_late()
+                return None
+            try:
+                is_open = opening.advance()
+            except BaseException:
+                self._drop_attempt()  # an exception may have come halfway through it
+                raise
+        self._opening = None
         self._round = None
         self._candidates.clear()
-        sock.setblocking(True)
-        return sock
+        self.records = opening.records
+        opening.socket.setblocking(True)
+        return opening.socket
 
-    def _begin(self, round: Round) -> socket.socket:
+    def _begin(self, round: Round) -> Opening:
+        assert self.address is not None
         if not self._candidates:
-            assert self.address is not None
-            try:
-                found = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
-            except UnicodeError as error:
-                raise OSError(f"{self.address.host!r} cannot be a host name") from error
-            self._candidates = [(family, form) for family, _, _, _, form in found]
+            self._candidates = _candidates(self.address)
         family, form = self._candidates.pop(0)
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -181,9 +192,20 @@ class Dialer:
             sock.close()
             raise
         self._give_up_at = time.monotonic() + (ATTEMPT_S if round.is_last else HASTY_S)
-        return sock
+        return Opening(sock, self.address.host, self._settings.tls)
 
     def _drop_attempt(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.socket.close()
+
+
+def _candidates(address: Address) -> list[tuple[int, Any]]:
+    """Return what sockets can be connected to for an address: family and form, several for some names."""
+    if address.is_unix:
+        return [(socket.AF_UNIX, address.path)]
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    except UnicodeError as error:
+        raise OSError(f"{address.host!r} cannot be a host name") from error
+    return [(family, form) for family, _, _, _, form in found]

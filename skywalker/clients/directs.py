@@ -11,13 +11,18 @@ import select
 import socket
 import time
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from skywalker.clients.connection import LineConnection
 from skywalker.clients.dialer import ATTEMPT_S, direct_socket, numeric
 from skywalker.clients.line import Line
+from skywalker.clients.opening import Opening
+from skywalker.clients.tls_connection import line_connection
 from skywalker.clients.way import Dial
-from skywalker.dialling import begin, is_own_echo
+from skywalker.dialling import begin
+
+if TYPE_CHECKING:
+    import ssl
 
 _GONE: Final = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
 
@@ -27,8 +32,12 @@ class Attempt:
     """A connection that is being made."""
 
     wanted: Dial
-    socket: socket.socket
+    opening: Opening
     give_up_at: float
+
+    @property
+    def socket(self) -> socket.socket:
+        return self.opening.socket
 
 
 @dataclass(slots=True)
@@ -49,7 +58,8 @@ class Turn:
 class Directs:
     """Only whoever leads waits, dials and forgets; watch() is for anyone."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        self._tls = tls
         self._poller: select.epoll | None = None
         self._connections: dict[int, LineConnection] = {}  # by descriptor; the main one too
         self._attempts: dict[int, Attempt] = {}  # by descriptor
@@ -57,8 +67,8 @@ class Directs:
     def __bool__(self) -> bool:
         return self._poller is not None
 
-    def dial(self, main: LineConnection, wanted: Dial) -> None:
-        """Begin to make a connection. Raises OSError if that cannot even be begun."""
+    def dial(self, main: LineConnection, host: str, wanted: Dial) -> None:
+        """Begin to make a connection; `host` is that of the main one. Raises OSError if that cannot even be begun."""
         if self._poller is None:
             self._poller = select.epoll()
             self.watch(main)
@@ -66,7 +76,8 @@ class Directs:
             peer = (main.socket.family, main.socket.getpeername())
             family, form = peer if wanted.address is None else numeric(wanted.address)
             sock = direct_socket(family, wanted)
-            attempt = self._attempts[sock.fileno()] = Attempt(wanted, sock, time.monotonic() + ATTEMPT_S)
+            opening = Opening(sock, host if wanted.address is None else wanted.address.host, self._tls)
+            attempt = self._attempts[sock.fileno()] = Attempt(wanted, opening, time.monotonic() + ATTEMPT_S)
             try:
                 self._poller.register(sock, select.EPOLLOUT)
                 begin(sock, form)
@@ -81,7 +92,7 @@ class Directs:
         """Let a connection that was opened be that of a line."""
         assert self._poller is not None
         attempt.socket.setblocking(True)
-        connection = LineConnection(attempt.socket, line)
+        connection = line_connection(attempt.socket, attempt.opening.records, line)
         del self._attempts[connection.fd]
         self._connections[connection.fd] = connection
         self._poller.modify(connection.fd, select.EPOLLIN)
@@ -140,10 +151,14 @@ class Directs:
         return turn
 
     def _settle(self, attempt: Attempt, turn: Turn) -> None:
-        """Take in how an attempt has ended."""
-        if attempt.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0 and not is_own_echo(attempt.socket):
-            turn.opened.append(attempt)
-        else:
+        """Go on with an attempt, and take in how it has ended if it has."""
+        assert self._poller is not None
+        try:
+            if attempt.opening.advance():
+                turn.opened.append(attempt)
+            else:
+                self._poller.modify(attempt.socket, attempt.opening.events)
+        except OSError:
             self._drop(attempt)
             turn.failed.append(attempt.wanted)
 

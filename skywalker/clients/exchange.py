@@ -15,7 +15,7 @@ import msgpack
 from skywalker.clients.call import Call
 from skywalker.clients.line import Line
 from skywalker.clients.requests import MEETINGS, Kind, elements_of, id_in
-from skywalker.clients.settings import Settings
+from skywalker.clients.settings import Settings, is_about_us
 from skywalker.clients.stays import Stay
 from skywalker.deadlines import Deadlines
 from skywalker.errors import Cancelled, Draining, RemoteProtocolError, RequestError, SkywalkerError, Unreachable
@@ -202,8 +202,8 @@ class Exchange(abc.ABC):
 
     def _refused(self, line: Line, call: Call, error: RequestError, now: float) -> None:
         if call is line.hello:
-            if line is self.main and self._settings.hello is not None and not error.retryable:
-                # Whatever else was asked on this connection would only be refused the same way.
+            if line is self.main and self._settings.refuses_us(error):
+                # Whatever else was asked, on this connection or the next, would only be refused the same way.
                 self.close(error)
             line.end(str(error))
         elif call.joins is not None:
@@ -254,10 +254,10 @@ class Exchange(abc.ABC):
         match method, id, result:
             case ":ring", None, {"version": str(version), "leaving": bool(leaving)}:
                 self._pushed(line, version, leaving, now)
-            case _, None, _:
-                error = refusal(result)
-                if error is not None:
-                    line.end(f"the node said: {error}")
+            case _, None, _ if error := refusal(result):
+                if line is self.main and is_about_us(error):
+                    self.close(error)
+                line.end(f"the node said: {error}")
             case ":recv!" | ":take!", int(), _ if line.acks and not (is_timeout(result) or refusal(result)):
                 line.write(self._cancel_frame(id))  # gives the value back, which nobody waits for here any more
 

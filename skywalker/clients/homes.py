@@ -89,9 +89,9 @@ class Round:
         self._causes.append(f"{address}: {cause}")
         self._dialled = None
 
-    def cause(self, where: str) -> str:
+    def cause(self, where: str, silence: str = "no answer so far") -> str:
         """Return why no node was reached so far; `where` is what the text will begin with."""
-        pending = [f"{self._dialled}: no answer so far"] if self._dialled is not None else []
+        pending = [f"{self._dialled}: {silence}"] if self._dialled is not None else []
         causes = [cause.removeprefix(f"{where}: ") for cause in self._causes + pending]
         more = len(causes) - _TOLD
         return "; ".join([*causes[:_TOLD], *([f"and {more} more"] if more > 0 else [])])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgpack
 
@@ -12,11 +12,14 @@ from skywalker.address import Address
 from skywalker.clients.requests import Requests
 from skywalker.discovery.source import Source
 from skywalker.discovery.static import StaticSource
-from skywalker.discovery.url import source_of
-from skywalker.errors import LocalProtocolError
+from skywalker.discovery.url import asks_for_tls, source_of
+from skywalker.errors import Forbidden, LocalProtocolError, RequestError, Unauthorized
 from skywalker.limits import MAX_FRAME
 from skywalker.wire import values
 from skywalker.wire.junction import CLOJURE_TIMED_OUT
+
+if TYPE_CHECKING:
+    from skywalker.clients.tls_choice import Context, Tls
 
 Dialect = Literal["current", "first"]
 
@@ -36,9 +39,11 @@ class Settings:
     url: str = dataclasses.field(repr=False)  # as it was given
     addresses: frozenset[Address] = frozenset()  # those that were given; none where a source is to be asked
     timeout_value: bytes = b""  # canonical; empty in the current dialect, where the node chooses it
-    hello: Mapping[str, Any] | None = None  # the options of the :hello that opens every connection, if one does
+    # The options of the :hello that opens every connection, if one does; a secret may be among them.
+    hello: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
     max_frame: int = MAX_FRAME
     direct: bool = True  # whether to have connections to the workers that own the topics
+    tls: Context | None = dataclasses.field(default=None, repr=False)  # how to speak TLS, if it is spoken
 
     @property
     def acks(self) -> bool:
@@ -49,6 +54,15 @@ class Settings:
     def is_plain(self) -> bool:
         """Whether there is one address, at which any node may be, an original one too."""
         return len(self.addresses) == 1
+
+    @property
+    def is_local(self) -> bool:
+        """Whether there is only the Unix socket of a node on this machine, and no way to another node."""
+        return any(address.is_unix for address in self.addresses)
+
+    def refuses_us(self, error: RequestError) -> bool:
+        """Whether an error in answer to :hello is about us, and not merely that an original node knows no :hello."""
+        return is_about_us(error) or (self.hello is not None and not error.retryable)
 
     def source(self) -> Source:
         """Return a new source of addresses. Raises DiscoveryError if a library is missing."""
@@ -66,6 +80,7 @@ class Settings:
         token: str | bytes | None,
         max_frame: int,
         direct: bool,
+        tls: Tls = None,
     ) -> Settings:
         """Check what connect() was given. Raises LocalProtocolError or TooLarge, naming what is allowed.
 
@@ -75,19 +90,24 @@ class Settings:
             raise LocalProtocolError(f"dialect {dialect!r} is neither 'current' nor 'first'")
         if not MIN_FRAME <= max_frame <= MAX_FRAME:
             raise LocalProtocolError(f"max_frame of {max_frame} bytes, allowed are {MIN_FRAME} to {MAX_FRAME}")
+        if not isinstance(token, (str, bytes, type(None))):
+            raise LocalProtocolError(f"the token is of type {type(token).__name__}, allowed are str and bytes")
         # An original node does not know :hello, so it is said only if there is something to say.
         options = {"name": name, "token": token, "ack": ack or None}
         hello = {option: value for option, value in options.items() if value is not None}
         # Nothing is a way to say "the default", but not within a list.
         source = source_of(where) if where.strip() else StaticSource(frozenset({Address.parse("")}))
+        addresses = source.look().addresses if isinstance(source, StaticSource) else frozenset()
+        is_local = any(address.is_unix for address in addresses)
         settings = cls(
             where=str(source),
             url=where,
-            addresses=source.look().addresses if isinstance(source, StaticSource) else frozenset(),
+            addresses=addresses,
             timeout_value=values.canonical(values.pack(timeout_value)) if dialect == "first" else b"",
             hello=hello or None,
             max_frame=max_frame,
-            direct=direct,
+            direct=direct and not is_local,
+            tls=context_of(where, tls, is_local),
         )
         settings.requests().encode(0, "hello", ({**hello, "ring": True},), 0)  # raises if that could not be said
         return settings
@@ -95,3 +115,21 @@ class Settings:
     def requests(self) -> Requests:
         """Return a new encoder of calls."""
         return Requests(self.timeout_value, self.max_frame)
+
+
+def is_about_us(error: RequestError) -> bool:
+    """Whether a node says by this that it does not want us, as who we are or as what we speak."""
+    return isinstance(error, (Unauthorized, Forbidden))
+
+
+def context_of(where: str, tls: Tls, is_local: bool = False) -> Context | None:
+    """Return how to speak TLS with the nodes at `where`, None if it is not spoken. Raises LocalProtocolError."""
+    if tls is False and asks_for_tls(where):
+        raise LocalProtocolError("skywalkers:// means TLS, and tls=False forbids it: leave out one of them")
+    if not (tls or asks_for_tls(where)):
+        return None
+    if is_local:
+        raise LocalProtocolError("a Unix socket knows no TLS, since nothing leaves the machine by it: leave out tls")
+    from skywalker.clients.tls_choice import chosen  # only now: it loads OpenSSL
+
+    return chosen(tls)

@@ -23,6 +23,7 @@ from skywalker.members import Member, Snapshot
 MAX_CONTACTS: Final = 4096
 """Addresses of a cluster; what others tell beyond that is not believed."""
 
+NOBODY: Final = "no node answers there"
 
 TWIN: Final = "each node needs a state directory of its own"
 
@@ -115,11 +116,11 @@ class Membership:
             self._enter(contact, State.RESTING, now + pace.LOOK_AGAIN_S)
         self._settle(now)
 
-    def ended(self, address: Address, reason: str, now: float) -> None:
-        """An attempt failed, or a connection was lost."""
+    def ended(self, address: Address, reason: str, now: float, what: str = NOBODY) -> None:
+        """An attempt failed, or a connection was lost; `what` is the kind of trouble, of which each is told once."""
         contact = self._contacts.get(address)
         if contact is not None and contact.state is State.DIALLING:
-            self._failed(contact, reason, now)
+            self._failed(contact, what, reason, now)
         elif contact is not None and contact.connected:
             lasted = now - contact.greeted_at >= pace.LASTING_S
             if not lasted and not contact.leaving:
@@ -170,7 +171,7 @@ class Membership:
                 continue  # what was due before it has changed its course
             if contact.state is State.DIALLING:
                 self._hang_up(contact)
-                self._failed(contact, f"no greeting within {pace.GREETED_WITHIN_S:g} s", now)
+                self._failed(contact, NOBODY, f"no greeting within {pace.GREETED_WITHIN_S:g} s", now)
             elif contact.dropped_at is not None and now - contact.dropped_at >= pace.DROPPED_S:
                 self._drop(contact, now)
             elif contact.state is State.UP:
@@ -256,13 +257,13 @@ class Membership:
     def _ping_later(self, contact: Contact, now: float) -> None:
         self._enter(contact, State.UP, now + pace.ping_s(len(self._contacts)))
 
-    def _failed(self, contact: Contact, reason: str, now: float) -> None:
+    def _failed(self, contact: Contact, what: str, reason: str, now: float) -> None:
         contact.failures += 1
         if contact.failures < pace.FAILURES:
             self._enter(contact, State.RESTING, now + pace.RETRY_S)
             return
         self._leaves(contact, now)
-        self._notice(contact, "no node answers there", reason)
+        self._notice(contact, what, reason)
         self._rest(contact, now)
 
     def _rest(self, contact: Contact, now: float) -> None:

@@ -6,7 +6,7 @@ import ipaddress
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from skywalker.address import Address
+from skywalker.address import UNIX, Address
 from skywalker.discovery import consul_access
 from skywalker.discovery.consul_access import ConsulAccess
 from skywalker.discovery.source import Source
@@ -16,11 +16,15 @@ from skywalker.limits import DEFAULT_PORT
 
 FORMS: Final = (
     "host:3443,host:3443",
+    "skywalkers://host:3443,host:3443",
+    "unix:///path",
     "silk://host:3444,host:3444",
     "dns://name:3443",
     "dns://_service._tcp.name",
     "consul://host:8500/service",
 )
+
+TLS: Final = "skywalkers://"
 
 _DNS_PORT: Final = 53
 
@@ -29,6 +33,8 @@ def source_of(text: str) -> Source:
     """Return the source that a text names. Nothing is asked yet.
 
     host:3443,host:3443           these addresses
+    skywalkers://host:3443,...    the same, where TLS is spoken: see asks_for_tls()
+    unix:///path                  the Unix socket of a node on this machine
     silk://host:3444,host:3444    what any of these members of a Silk cluster tells; option: keys=FILE
     dns://name:3443               the A and AAAA records of a name; options: server=127.0.0.1:53
     dns://_service._tcp.name      SRV records, which tell ports of their own; the same options
@@ -36,6 +42,10 @@ def source_of(text: str) -> Source:
 
     Raises LocalProtocolError naming what is allowed, DiscoveryError if a library is missing.
     """
+    if asks_for_tls(text):
+        return StaticSource.parse(without_tls(text))
+    if text.lower().startswith(UNIX):
+        return StaticSource(frozenset({Address.parse_unix(text)}))
     if "://" not in text:
         return StaticSource.parse(text)
     scheme, _, rest = text.partition("://")
@@ -54,6 +64,21 @@ def source_of(text: str) -> Source:
     if parts.scheme == "consul":
         return _consul(parts, parts.hostname, port)
     raise LocalProtocolError(f"{_shown(parts)} is no source of addresses: {_allowed()}")
+
+
+def asks_for_tls(text: str) -> bool:
+    """Whether a text names nodes that are to be spoken with by TLS, and by nothing else."""
+    return text.lstrip().lower().startswith(TLS)
+
+
+def without_tls(text: str) -> str:
+    """Return the addresses behind skywalkers://, all of them if there is none. Raises LocalProtocolError."""
+    if not asks_for_tls(text):
+        return text
+    hosts = text.strip()[len(TLS) :].removesuffix("/")
+    if not hosts or {"@", "#", "?", "/"} & {*hosts}:
+        raise LocalProtocolError(f"a {TLS} URL lacks a host, or has more than its form allows: {_allowed()}")
+    return hosts
 
 
 def _silk(text: str) -> Source:

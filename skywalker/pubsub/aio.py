@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from skywalker.clients.requests import milliseconds
 from skywalker.clients.settings import CONNECT_TIMEOUT_S, Settings
@@ -23,16 +23,24 @@ from skywalker.pubsub.settings import DEFAULT_BROKER, DEFAULT_BUFFER, checked_bu
 from skywalker.pubsub.telling import OnGap
 from skywalker.wire.pubsub import PUBLISH, SUBSCRIBE, UNSUBSCRIBE
 
+if TYPE_CHECKING:
+    import ssl
+
 __all__ = ["Broker", "Message", "Pending", "Subscription", "connect"]
 
 
-async def connect(where: str = DEFAULT_BROKER, *, connect_timeout: float = CONNECT_TIMEOUT_S) -> Broker:
+async def connect(
+    where: str = DEFAULT_BROKER,
+    *,
+    tls: ssl.SSLContext | bool | None = None,
+    connect_timeout: float = CONNECT_TIMEOUT_S,
+) -> Broker:
     """Connect to a node, and return what publishes and subscribes there, for tasks of the running event loop.
 
     Arguments and errors are those of skywalker.pubsub.connect().
     """
     milliseconds(connect_timeout)
-    broker = Broker(settings_of(where))
+    broker = Broker(settings_of(where, tls))
     try:
         await broker.open(connect_timeout)
     except BaseException:

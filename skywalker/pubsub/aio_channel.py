@@ -15,7 +15,7 @@ from collections.abc import Callable
 from skywalker import backoff
 from skywalker.address import Address
 from skywalker.clients import process
-from skywalker.clients.aio_link import LINGER_S, MAX_OUTPUT_BYTES, Link, dial
+from skywalker.clients.aio_link import LINGER_S, MAX_OUTPUT_BYTES, Link, cause_so_far, dial
 from skywalker.clients.dialer import ATTEMPT_S, HASTY_S
 from skywalker.clients.homes import Homes, Round
 from skywalker.clients.settings import Settings
@@ -54,7 +54,8 @@ class Channel:
             async with asyncio.timeout(timeout):
                 await self._dial_until(lambda: self._link is not None or self._is_closed)
         except TimeoutError:
-            raise self.exchange.unreachable(self._trying.cause(self._settings.where)) from None
+            cause = "" if self.exchange.failures else cause_so_far(self._trying, self._settings)
+            raise self.exchange.unreachable(cause) from None
         self.check_open()
 
     def ask(self, *asks: Ask) -> None:
@@ -268,7 +269,8 @@ class Channel:
         round.found(self._settings.addresses)
         while (address := round.next()) is not None:
             try:
-                self._link = await dial(self._loop, self, address, ATTEMPT_S if round.is_last else HASTY_S)
+                patience = ATTEMPT_S if round.is_last else HASTY_S
+                self._link = await dial(self._loop, self, address, patience, self._settings.tls)
             except (OSError, UnicodeError) as error:
                 round.failed(address, cause_of(error))
                 continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from skywalker.clients.requests import milliseconds
 from skywalker.clients.settings import CONNECT_TIMEOUT_S, Settings
@@ -20,15 +20,24 @@ from skywalker.pubsub.settings import DEFAULT_BROKER, settings_of
 from skywalker.pubsub.telling import OnGap
 from skywalker.wire.pubsub import PUBLISH, SUBSCRIBE, UNSUBSCRIBE
 
+if TYPE_CHECKING:
+    import ssl
 
-def connect(where: str = DEFAULT_BROKER, *, connect_timeout: float = CONNECT_TIMEOUT_S) -> Broker:
+
+def connect(
+    where: str = DEFAULT_BROKER,
+    *,
+    tls: ssl.SSLContext | bool | None = None,
+    connect_timeout: float = CONNECT_TIMEOUT_S,
+) -> Broker:
     """Connect to a node, and return what publishes and subscribes there; threads may share it.
 
-    `where` is "host:port", "host", ":port", or several with commas between them, of which any that answers will do.
+    `where` is "host:port", "host", ":port", or several with commas between them, of which any that answers will do;
+    with "skywalkers://" before them, or with `tls`, by TLS, as skywalker.connect() has it.
     Raises Unreachable if none does within `connect_timeout` seconds, LocalProtocolError for what is no address.
     """
     milliseconds(connect_timeout)
-    broker = Broker(settings_of(where))
+    broker = Broker(settings_of(where, tls))
     try:
         broker.open(connect_timeout)
     except BaseException:

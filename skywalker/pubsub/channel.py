@@ -22,6 +22,7 @@ from skywalker.clients.leading import HELP_S
 from skywalker.clients.requests import MAX_TIMEOUT_S
 from skywalker.clients.settings import Settings
 from skywalker.clients.threads import SLACK_S
+from skywalker.clients.tls_connection import connection
 from skywalker.dialling import cause_of
 from skywalker.errors import Closed, SkywalkerError
 from skywalker.pubsub.exchange import Ask, Exchange, News
@@ -55,7 +56,7 @@ class Channel:
     def open(self, timeout: float) -> None:
         """Make the first connection. Raises Unreachable if there is none within `timeout` seconds."""
         if not self.wait(lambda: self.exchange.is_connected, time.monotonic() + timeout):
-            raise self.exchange.unreachable(self._dialer.cause)
+            raise self.exchange.unreachable("" if self.exchange.failures else self._dialer.cause)
         self.check_open()
 
     def ask(self, *asks: Ask) -> None:
@@ -266,7 +267,7 @@ class Channel:
             return
         if sock is not None:
             with self.lock:
-                self._connection = Connection(sock)
+                self._connection = connection(sock, self._dialer.records)
                 self._homes.settle()
                 self.exchange.connected(str(self._dialer.address), time.monotonic())
                 self._act()

@@ -15,6 +15,7 @@ from skywalker.clients.silence import PROBE_S, Silence
 from skywalker.deadlines import Deadlines
 from skywalker.errors import Cancelled, SkywalkerError, TimedOut, Unreachable
 from skywalker.pubsub.message import Message, message_of, topic_text
+from skywalker.tls.words import SPEAKS_TLS, is_alert
 from skywalker.wire import pubsub
 from skywalker.wire.pubsub import ACK, PUBLISH, PUBLISH_TYPED, SUBSCRIBE, UNSUBSCRIBE, Item, split
 
@@ -255,7 +256,8 @@ class Exchange:
             if code == ACK:
                 self._acknowledged(connection, now)
             elif code not in (PUBLISH, PUBLISH_TYPED):
-                connection.end(f"the node sent code {code}, which has no meaning for a client")
+                unknown = f"the node sent code {code}, which has no meaning for a client"
+                connection.end(SPEAKS_TLS if is_alert(data) else unknown)
             elif not self._is_subscriber:
                 connection.end("the node sent a message where none was subscribed to")
             else:

@@ -124,6 +124,14 @@ def _array_header(view: bytes, pos: int, end: int) -> tuple[int, int]:
     return pos + width, count
 
 
+def is_value(data: bytes) -> bool:
+    """Whether bytes are one well-formed value, and no deeper than one may be."""
+    try:
+        return skip(data, 0, len(data)) == len(data)
+    except _Malformed:
+        return False
+
+
 def skip(view: bytes, pos: int, end: int, count: int = 1) -> int:
     """Return where the `count` values that start at `pos` end.
 

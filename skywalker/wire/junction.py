@@ -82,7 +82,8 @@ def error_frame(method: bytes, id: bytes, error: RequestError) -> bytes:
 
 def topic_info(receivers: int, takers: Mapping[bytes, int], senders: int, subscribers: int, age_ms: int) -> bytes:
     """Return the result of a :topic: who waits there, and for how many milliseconds the oldest of them."""
-    groups = b"".join(group + values.pack(count) for group, count in takers.items())
+    counts = {count: values.pack(count) for count in {*takers.values()}}  # few, of very many groups
+    groups = b"".join([group + counts[count] for group, count in takers.items()])
     return b"".join(
         (
             b"\x85",

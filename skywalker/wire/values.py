@@ -60,10 +60,14 @@ def pack(value: Any) -> bytes:
     return data
 
 
-def unpack(data: bytes | memoryview) -> Any:
-    """Decode one value. Raises ValueError where Python has no form for it, a list as a map's key for one."""
+def unpack(data: bytes | memoryview, *, text_keys: bool = False) -> Any:
+    """Decode one value. Raises ValueError where Python has no form for it, a list as a map's key for one.
+
+    With `text_keys`, also where a map has a key that is neither a string nor binary. Only these have hashes that
+    nobody can know: thousands of others may be made to have one, and take a time that grows with their square.
+    """
     try:
-        return msgpack.unpackb(data, strict_map_key=False, unicode_errors="surrogateescape")
+        return msgpack.unpackb(data, strict_map_key=text_keys, unicode_errors="surrogateescape")
     except TypeError as error:
         raise ValueError(f"the value has no form in Python: {error}") from error
 
@@ -73,11 +77,18 @@ def canonical(data: bytes) -> bytes:
 
     Containers hold counts, not sizes, so one pass over the headers does it, without recursion.
     """
+    return _canonical(data, len(data))
+
+
+def _canonical(data: bytes, most: int) -> bytes:
+    """Return the same; where it has more than `most` bytes, more than those of its beginning."""
     if _CANONICAL_AS_IT_IS[data[0]] or (data[0] == 0xD9 and data[1] >= 32):
         return data
     out: list[bytes] = []
     pos = 0
-    while pos < len(data):
+    values = 0  # each has a byte at least
+    while pos < len(data) and values <= most:
+        values += 1
         head = data[pos]
         begin = pos
         pos += 1
@@ -108,9 +119,10 @@ def _integer(number: int) -> bytes:
 
 def topic_bytes(data: bytes) -> bytes:
     """Return the canonical form of an encoded topic or group. Raises BadTopic if it is over MAX_TOPIC bytes."""
-    topic = canonical(data)
+    topic = _canonical(data, MAX_TOPIC)
     if len(topic) > MAX_TOPIC:
-        raise BadTopic(f"topic of {len(topic)} bytes, limit is {MAX_TOPIC}", {"size": len(topic), "limit": MAX_TOPIC})
+        size = max(len(topic), len(data))  # as it came: not all of it was looked at
+        raise BadTopic(f"topic of {size} bytes, limit is {MAX_TOPIC}", {"size": size, "limit": MAX_TOPIC})
     return topic
 
 

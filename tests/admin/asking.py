@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,10 +27,12 @@ Labels = dict[str, str]
 
 
 class Asker:
-    """Asks the admin server at one address."""
+    """Asks the admin server at one address, by TLS if there is a `context`; `headers` go with every request."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, context: ssl.SSLContext | None = None, headers: Labels | None = None) -> None:
         self.address = Address.parse(address)
+        self.context = context
+        self._headers = headers or {}
 
     def connect(self) -> socket.socket:
         """Return a connection to it."""
@@ -39,9 +42,14 @@ class Asker:
         self, path: str, method: str = "GET", headers: Labels | None = None
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
         """Return status, headers and body."""
-        connection = http.client.HTTPConnection(self.address.host, self.address.port, timeout=10 * time_factor())
+        host, port, timeout = self.address.host, self.address.port, 10 * time_factor()
+        connection = (
+            http.client.HTTPConnection(host, port, timeout=timeout)
+            if self.context is None
+            else http.client.HTTPSConnection(host, port, timeout=timeout, context=self.context)
+        )
         with contextlib.closing(connection):
-            connection.request(method, path, headers=headers or {})
+            connection.request(method, path, headers=self._headers | (headers or {}))
             response = connection.getresponse()
             return response.status, response.headers, response.read()
 

@@ -63,7 +63,7 @@ def test_a_second_node_says_once_that_it_waits_for_the_port_and_takes_it_when_it
 
 @pytest.mark.parametrize("bind", ["192.0.2.1", "no.such.host.invalid"])
 def test_an_address_that_is_not_this_machines_keeps_no_node_from_starting(bind: str) -> None:
-    with skywalker.embedded(admin=True, admin_bind=bind) as found, found.connect() as client:
+    with skywalker.embedded(admin=True, admin_bind=bind, open=True) as found, found.connect() as client:
         client.send("nobody", 1, timeout=0, default=None)
         eventually(lambda: "cannot-serve-admin" in found.log, within=15)
 

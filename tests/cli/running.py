@@ -17,7 +17,9 @@ END_S = 20.0
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Return this process's environment without any of skywalker's own variables, but for these."""
+    """Return this process's environment without any of skywalker's own variables, but for these; root stays root."""
+    if os.geteuid() == 0:
+        variables = {"SKYWALKER_USER": "root"} | variables
     return {name: value for name, value in os.environ.items() if not name.startswith("SKYWALKER_")} | variables
 
 

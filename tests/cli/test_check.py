@@ -93,7 +93,7 @@ def test_no_socket_is_opened_whatever_the_file_says(file: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         file.write_text(
-            f'bind = "203.0.113.9"\nport = {port}\npubsub = true\n'
+            f'open = true\nbind = "203.0.113.9"\nport = {port}\npubsub = true\n'
             '[cluster]\nsilk = "203.0.113.9:3444"\nsilk_join = "nowhere.invalid"\nadvertise = "nowhere.invalid:1"\n'
             'register = true\nhealth_bind = "203.0.113.9"\n'
         )

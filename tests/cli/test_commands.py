@@ -32,6 +32,8 @@ COMMANDS = [
     "doctor",
     "drain",
     "systemd",
+    "certs",
+    "token",
     "journal",
     "pipeline",
     "demo",

@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Static
 
 from skywalker.address import Address
+from skywalker.cli.admin_api import AdminAddress, AdminApi
 from skywalker.cli.top.app import Top
 from skywalker.cli.top.node_screen import NodeScreen
 from skywalker.cli.top.nodes_screen import NodesScreen
@@ -87,7 +88,7 @@ def watched(
 
     async def run_it() -> None:
         addresses = [each if isinstance(each, Address) else Address(each.host, each.port) for each in admins]
-        app = Top(addresses, many=many, every=EVERY_S)
+        app = Top([AdminApi(AdminAddress(each)) for each in addresses], many=many, every=EVERY_S)
         async with app.run_test(size=size) as pilot:
             await test(Seen(app, pilot))
 

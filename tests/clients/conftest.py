@@ -1,14 +1,21 @@
-"""Places to meet at: in process, and at real nodes with one, two and four workers, for both colours of client."""
+"""Places to meet at: in process, at real nodes with one, two and four workers, by TLS and by a Unix socket.
+
+All of them for both colours of client.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from skywalker.embedding import Node, embedded
+from tests.admin.authority import Authority
 from tests.clients.driving import Loop, Place, aio_place, blocking_place
 from tests.clients.proxy import Proxy
 from tests.clients.scripted import ScriptedNode
@@ -32,30 +39,55 @@ def node() -> Iterator[Callable[[int], Node]]:
 
 
 @pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Whom nodes and clients trust."""
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="session")
+def tls_node(authority: Authority) -> Iterator[Node]:
+    """A node with two workers that speaks TLS, and to no other."""
+    cert, key = authority.sign("127.0.0.1", "localhost")
+    with embedded(workers=2, tls_cert=cert, tls_key=key, pubsub=True) as node:
+        yield node
+
+
+@pytest.fixture(scope="session")
+def unix_node() -> Iterator[str]:
+    """Return where the Unix socket of a node with two workers is."""
+    with tempfile.TemporaryDirectory(prefix="skywalker-") as directory:  # those of pytest may have too long a path
+        path = Path(directory, "door")
+        with embedded(workers=2, unix=str(path)):
+            yield f"unix://{path}"
+
+
+@pytest.fixture(scope="session")
 def loop() -> Iterator[Loop]:
     with Loop() as loop:
         yield loop
 
 
 @pytest.fixture(params=["blocking", "aio"])
-def make_place(request: pytest.FixtureRequest, loop: Loop) -> Iterator[Callable[[str | None], Place]]:
-    """Return a function that makes a place of either colour, at an address or in process."""
+def make_place(request: pytest.FixtureRequest, loop: Loop) -> Iterator[Callable[..., Place]]:
+    """Return a function that makes a place of either colour, at an address or in process; it takes usual options."""
     with contextlib.ExitStack() as stack:
 
-        def make(address: str | None) -> Place:
-            place = blocking_place(address) if request.param == "blocking" else aio_place(loop, address)
+        def make(address: str | None, **usual: Any) -> Place:
+            is_blocking = request.param == "blocking"
+            place = blocking_place(address, **usual) if is_blocking else aio_place(loop, address, **usual)
             stack.callback(place.close)
             return place
 
         yield make
 
 
-@pytest.fixture(params=["local", *(f"node-{workers}" for workers in WORKERS)])
-def place(
-    request: pytest.FixtureRequest, make_place: Callable[[str | None], Place], node: Callable[[int], Node]
-) -> Place:
+@pytest.fixture(params=["local", *(f"node-{workers}" for workers in WORKERS), "tls"])
+def place(request: pytest.FixtureRequest, make_place: Callable[..., Place], node: Callable[[int], Node]) -> Place:
     """Where a test's clients meet."""
     kind, _, workers = request.param.partition("-")
+    if kind == "tls":
+        tls = request.getfixturevalue("authority").context()
+        return make_place(f"skywalkers://{request.getfixturevalue('tls_node').address}", tls=tls)
     return make_place(None if kind == "local" else node(int(workers)).address)
 
 

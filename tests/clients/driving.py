@@ -105,16 +105,16 @@ class Place:
             driver.close()
 
 
-def blocking_place(address: str | None) -> Place:
-    """Return a place for threads: at a node, or in process if there is no address."""
+def blocking_place(address: str | None, **usual: Any) -> Place:
+    """Return a place for threads: at a node, with the usual options, or in process if there is no address."""
     if address is None:
         local = skywalker.LocalJunction()
         return Place(lambda **_: local)
-    return Place(lambda **options: skywalker.connect(address, **options))
+    return Place(lambda **options: skywalker.connect(address, **usual, **options))
 
 
-def aio_place(loop: Loop, address: str | None) -> Place:
-    """Return a place for tasks of `loop`: at a node, or in process if there is no address."""
+def aio_place(loop: Loop, address: str | None, **usual: Any) -> Place:
+    """Return a place for tasks of `loop`, likewise."""
 
     async def make_local() -> aio.LocalJunction:
         return aio.LocalJunction()
@@ -122,7 +122,7 @@ def aio_place(loop: Loop, address: str | None) -> Place:
     if address is None:
         local = AioDriver(loop, loop.run(make_local()))
         return Place(lambda **_: local)
-    return Place(lambda **options: AioDriver(loop, loop.run(aio.connect(address, **options))))
+    return Place(lambda **options: AioDriver(loop, loop.run(aio.connect(address, **usual, **options))))
 
 
 def background(function: Callable[[], Any]) -> Future[Any]:

@@ -62,8 +62,7 @@ class ScriptedNode:
     """Accepts connections, and leaves the rest to the test."""
 
     def __enter__(self) -> ScriptedNode:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
+        self._listener = self.listen()
         self._connections: queue.SimpleQueue[Connection] = queue.SimpleQueue()
         self._all: list[Connection] = []
         self._thread = threading.Thread(target=self._accept, daemon=True)
@@ -76,6 +75,12 @@ class ScriptedNode:
         self._listener.close()
         for connection in self._all:
             connection.close()
+
+    def listen(self) -> socket.socket:
+        """Return what clients connect to."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.port = listener.getsockname()[1]
+        return listener
 
     @property
     def address(self) -> str:

@@ -37,6 +37,19 @@ def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
         skywalker.connect(text, connect_timeout=0)
 
 
+def test_a_unix_socket_is_a_path() -> None:
+    address = Address.parse_unix("unix:///run/sky walker,?#.sock")
+    assert (address.host, address.port, address.path) == ("", 0, "/run/sky walker,?#.sock")
+    assert str(address) == "unix:///run/sky walker,?#.sock"
+    assert address.is_unix
+
+
+@pytest.mark.parametrize("text", ["unix://", "unix://run/door", "unix:///\0", "unix:///" + "x" * 107, "UNIX://a"])
+def test_what_is_no_path_of_a_unix_socket_is_refused(text: str) -> None:
+    with pytest.raises(skywalker.LocalProtocolError, match="Unix socket"):
+        skywalker.connect(text, connect_timeout=0)
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -46,6 +59,7 @@ def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
         ({"connect_timeout": -1}, "0 to 86400"),
         ({"dialect": "first", "timeout_value": object()}, "MessagePack"),
         ({"name": "x" * 70_000}, "limit"),
+        ({"token": 7}, "type int, allowed are str and bytes"),
     ],
 )
 def test_an_argument_that_is_not_allowed_is_refused_before_anything_is_dialled(

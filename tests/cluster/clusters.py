@@ -9,7 +9,6 @@ import contextlib
 import itertools
 import os
 import signal
-import socket
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -117,7 +116,7 @@ class ClusterNode:
     def start(self, **settings: object) -> None:
         """Begin a life."""
         assert self._node is None, f"{self.name} lives"
-        told = {"port": self.port, "bind": self.machine.address, **self._settings, **settings}
+        told = {"port": self.port, "bind": self.machine.address, "open": True, **self._settings, **settings}
         with self.machine.inside():
             self._node = embedding.start(start_timeout=embedding.START_S * time_factor(), **told)
 
@@ -206,7 +205,7 @@ class ClusterNode:
     def client(self, machine: Machine | None = None) -> WireClient:
         """Return a connection to it, from its own machine unless another is named."""
         with (machine or self.machine).inside():
-            return WireClient(socket.create_connection((self.machine.address, self.port), 5 * time_factor()))
+            return WireClient.open((self.machine.address, self.port))
 
     def snapshot(self) -> Snapshot:
         """Return the cluster as it sees it; of one page, as these are small."""

@@ -9,7 +9,7 @@ import pytest
 
 from skywalker.address import Address
 from skywalker.discovery.consul_access import ConsulAccess
-from skywalker.discovery.url import FORMS, source_of
+from skywalker.discovery.url import FORMS, asks_for_tls, source_of
 from skywalker.errors import DiscoveryError, LocalProtocolError
 from skywalker.limits import DEFAULT_ADDRESS
 
@@ -27,6 +27,11 @@ def addresses(text: str) -> list[str]:
         ("a,a:3443", ["a:3443"]),
         ("[::1]:4000,::2,10.0.0.1", ["10.0.0.1:3443", "[::1]:4000", "[::2]:3443"]),
         (":4000", ["127.0.0.1:4000"]),
+        ("skywalkers://a", ["a:3443"]),
+        ("SkyWalkers://a:1,b/", ["a:1", "b:3443"]),
+        (" skywalkers://[::1]:4000, 10.0.0.1 ", ["10.0.0.1:3443", "[::1]:4000"]),
+        ("unix:///run/a,b:1?c", ["unix:///run/a,b:1?c"]),
+        ("Unix:///run/a", ["unix:///run/a"]),
     ],
 )
 def test_a_list_of_addresses(text: str, expected: list[str]) -> None:
@@ -74,6 +79,17 @@ def test_a_url_of_what_knows_the_nodes(url: str, text: str) -> None:
     [
         "http://host:3443",
         "skywalker://host",
+        "skywalkers://",
+        "skywalkers:///",
+        "skywalkers://me:s3cret@host",
+        "skywalkers://host?token=s3cret",
+        "skywalkers://host#s3cret",
+        "skywalkers://host/path",
+        "skywalkers://a,,b",
+        "skywalkers://a,skywalkers://b",
+        "skywalkers://a:0",
+        "unix://",
+        "unix://run/a",
         "://host",
         "dns://",
         "dns://:3443",
@@ -129,6 +145,21 @@ def test_any_other_url_is_an_error_that_tells_no_secret(url: str) -> None:
     with pytest.raises(LocalProtocolError) as error:
         source_of(url)
     assert "s3cret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("skywalkers://a", True),
+        (" SKYWALKERS://a,b", True),
+        ("a:3443", False),
+        ("skywalkers", False),
+        ("dns://skywalkers://a", False),
+        ("unix:///skywalkers://", False),
+    ],
+)
+def test_one_form_asks_for_tls(text: str, answer: bool) -> None:
+    assert asks_for_tls(text) is answer
 
 
 @pytest.mark.parametrize("url", ["http://host:3443", "dns://nodes.test/path", "consul://host", "silk://"])

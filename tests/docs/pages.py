@@ -44,7 +44,7 @@ class Block:
 
 def pages() -> list[Path]:
     """Return every Markdown file."""
-    return [README, *sorted(DOCS.rglob("*.md"))]
+    return [README, ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md"))]
 
 
 def blocks(page: Path) -> list[Block]:

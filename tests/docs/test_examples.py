@@ -38,12 +38,13 @@ README_NOT_RUN = {
     "$ make demo\n": "tests/cli/test_demo.py runs it",
     "$ make test\n": "that is us",
     "$ make demo-cluster\n": "tests/cli/test_demo_cluster.py runs it",
-    "$ skywalker serve --bind 10.0.0.1 --silk": "it needs two machines",
+    "$ skywalker serve --open --bind 10.0.0.1 --silk": "it needs two machines",
     "$ skywalker serve --journal": "it needs traffic",
     "$ pip install": "it installs, some of it as root",
     "$ skywalker-bench": "a load takes a minute",
     'import skywalker\n\njunction = skywalker.connect("127.0.0.1:3443")': "its halves are two programs",
     'junction = skywalker.connect("silk://': "it needs two machines",
+    'junction = skywalker.connect("skywalkers://10.0.0.1"': "it needs another machine",
     "from skywalker import silk": "it needs another machine",
     "jobs = spark.": "tests/pipeline has Spark",
     "junction = await": "it goes on for ever",
@@ -53,11 +54,12 @@ ROOTS = "it is root's"
 
 NOT_RUN: dict[str, list[str]] = {
     "operations.md": [ROOTS] * 6,
+    "security.md": [ROOTS],
 }
 """The blocks that are not run, by page, with the reasons that the pages give."""
 
 PAGES = [
-    *(DOCS / f"{name}.md" for name in ("architecture", "monitoring", "operations", "protocol")),
+    *(DOCS / f"{name}.md" for name in ("architecture", "monitoring", "operations", "protocol", "security")),
     *sorted((DOCS / "errors").glob("*.md")),
 ]
 EXAMPLES = [

@@ -34,6 +34,7 @@ OF_AGENT: dict[str, frozenset[str]] = {
     "skywalker_process_open_files": frozenset(("process",)),
     "skywalker_draining": frozenset(),
     "skywalker_ready": frozenset(),
+    "skywalker_admin_refused_total": frozenset(("code",)),
 }
 
 WORDS = frozenset(

@@ -195,6 +195,14 @@ def test_a_topic_is_measured_in_its_canonical_form() -> None:
         topic_bytes(b"\xda" + (len(text) + 1).to_bytes(2, "big") + text + b"x")
 
 
+def test_a_topic_of_many_elements_is_as_long_as_any_other() -> None:
+    elements = b"\xcc\x01" * (MAX_TOPIC - 3)
+    assert len(topic_bytes(array_header(MAX_TOPIC - 3, 2) + elements)) == MAX_TOPIC
+    for count in (MAX_TOPIC - 2, 10 * MAX_TOPIC):
+        with pytest.raises(BadTopic, match=f"limit is {MAX_TOPIC}"):
+            topic_bytes(array_header(count, 2) + b"\xcc\x01" * count)
+
+
 # Python values.
 
 
@@ -217,6 +225,14 @@ def test_unpacking_any_bytes_gives_a_value_or_a_value_error(data: bytes) -> None
         return
     # Only what is one value in whole comes back as one.
     assert length_of_first_value(data) == len(data), value
+
+
+@pytest.mark.parametrize("key", [1, 1.5, True, None, msgpack.Timestamp(1), (1, 2)], ids=repr)
+def test_of_a_map_whose_keys_are_to_be_text_no_others_are_read(key: Any) -> None:
+    for value in ({key: 1}, {"a": [{key: 1}]}):
+        with pytest.raises(ValueError, match=r"key|form"):
+            unpack(msgpack.packb(value), text_keys=True)
+    assert unpack(msgpack.packb({"a": 1, b"b": {"c": 2}}), text_keys=True) == {"a": 1, b"b": {"c": 2}}
 
 
 def test_a_tuple_goes_as_an_array() -> None:

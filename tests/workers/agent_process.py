@@ -178,6 +178,7 @@ def _run(settings: dict[str, Any]) -> int:
     from workers.agent import Agent
     from workers.health import Health
     from workers.log import Log
+    from workers.ping import Ping
 
     me = Member.parse(settings["me"])
     assert me is not None
@@ -190,7 +191,7 @@ def _run(settings: dict[str, Any]) -> int:
         source,
         learning=settings["learning"],
         registration=registration,
-        health=Health(Address(*settings["health"]), me.address) if settings["health"] else None,
+        health=Health(Address(*settings["health"]), Ping(me.address)) if settings["health"] else None,
         channel=Channel(socket.socket(fileno=settings["fd"])),
         log=Log(),
         last=[member for member in map(Member.parse, settings["last"]) if member is not None],

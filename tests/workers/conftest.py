@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.workers.nodes import Node, running
+from tests.workers.nodes import TLS, Node, running_by
 from tests.workers.wire_client import Clients, clients_of
 
 
-@pytest.fixture(scope="module", params=[1, 2, 4], ids=lambda count: f"{count}-workers")
-def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+@pytest.fixture(scope="module", params=[1, 2, 4, TLS], ids=lambda param: TLS if param == TLS else f"{param}-workers")
+def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node that the tests of a module share, and none of them may harm."""
-    with running(workers=request.param) as node:
+    with running_by(request.param, tmp_path_factory) as node:
         yield node
 
 

@@ -6,14 +6,17 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 import skywalker
 from skywalker.ring import Ring, slices, token_of
+from tests.admin.authority import Authority
 from tests.helpers import eventually
-from tests.workers.wire_client import Address, WireClient, packed
+from tests.workers.wire_client import SECURE, Address, WireClient, packed
 
 
 class Node:
@@ -93,3 +96,32 @@ def running(workers: int = 1, **settings: Any) -> Iterator[Node]:
         node = Node(embedded)
         yield node
         node.assert_unharmed()
+
+
+@contextmanager
+def running_in_tls(directory: Path, workers: int = 1, **settings: Any) -> Iterator[Node]:
+    """Yield a node that speaks TLS; every WireClient of it does so as well. The certificates are put there."""
+    authority = Authority(directory)
+    cert, key = authority.sign("127.0.0.1")
+    with skywalker.embedded(workers=workers, tls_cert=cert, tls_key=key, **settings) as embedded:
+        SECURE[embedded.host, embedded.port] = authority.context()
+        try:
+            node = Node(embedded)
+            yield node
+            node.assert_unharmed()
+        finally:
+            del SECURE[embedded.host, embedded.port]
+
+
+TLS = "tls"
+
+
+@contextmanager
+def running_by(param: int | str, directories: pytest.TempPathFactory, **settings: Any) -> Iterator[Node]:
+    """Yield a node with so many workers, or for TLS one with two that speaks it."""
+    if param == TLS:
+        with running_in_tls(directories.mktemp("tls"), workers=2, **settings) as node:
+            yield node
+    else:
+        with running(workers=int(param), **settings) as node:
+            yield node

@@ -63,7 +63,7 @@ class OneWorker:
         turn = self.router.turn
         turn.begin(time.monotonic() + later)
         turn.end()
-        while self.loop.turn(turn, patient=False):
+        while self.loop.turn(turn, patient=False) or turn.resting:
             pass
 
     def counted(self, figure: Figure) -> dict[str, int]:

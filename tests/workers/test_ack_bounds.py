@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from skywalker.limits import Limits
-from tests.workers.nodes import Node, running
+from tests.workers.nodes import TLS, Node, running, running_by
 from tests.workers.wire_client import Clients, WireClient, call, clients_of, refusal
 
 VALUE = b"v" * 60_000
@@ -37,10 +37,10 @@ def answers_before_ping(client: WireClient) -> list[list[object]]:
     return found
 
 
-@pytest.fixture(scope="module", params=[1, 2], ids=lambda count: f"{count}-workers")
-def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+@pytest.fixture(scope="module", params=[1, 2, TLS], ids=str)
+def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node whose limit of what a connection leaves unread is the nearest."""
-    with running(workers=request.param) as node:
+    with running_by(request.param, tmp_path_factory) as node:
         yield node
 
 

@@ -20,7 +20,7 @@ from tests.workers.agent_process import AgentProcess, agent
 from tests.workers.processes import open_files
 from tests.workers.told_node import HOST, ToldNode, framed
 from workers import exits
-from workers.control import Drain, Heard, Left, Serving
+from workers.control import Drain, Heard, Inspect, Left
 
 ME = Member("id-me", "me", Address(HOST, 1), 1, False, tuple(random_tokens(4)))
 
@@ -261,7 +261,6 @@ def test_an_agent_that_drains_is_out_of_its_own_ring_and_says_so_when_it_is_anno
     nodes: list[ToldNode],
 ) -> None:
     with settled(nodes[:1]) as found:
-        found.say(Serving())
         found.say(Drain())
         found.wait_for(nodes[0].member)
         eventually(lambda: found.listen().heard == [Left()])
@@ -271,11 +270,8 @@ def test_an_agent_that_drains_is_out_of_its_own_ring_and_says_so_when_it_is_anno
         assert found.heard == [Left()]
 
 
-def test_an_agent_is_registered_from_when_its_node_serves_until_it_drains() -> None:
+def test_an_agent_is_registered_until_its_node_drains() -> None:
     with agent(ME, registration="prompt") as found:
-        found.wait_for(ME)
-        assert "registers" not in found.log()
-        found.say(Serving())
         eventually(lambda: "registers" in found.log())
         found.say(Drain())
         eventually(lambda: found.listen().heard == [Left()])
@@ -287,7 +283,6 @@ def test_an_agent_whose_health_nobody_could_ask_for_is_not_registered_until_they
     with socket.create_server((HOST, 0)) as taken:
         at = Address(*taken.getsockname())
         with agent(ME, registration="prompt", health=at) as found:
-            found.say(Serving())
             found.wait_for(ME)
             eventually(lambda: found.events("cannot-serve-health"))
             assert "registers" not in found.log()
@@ -297,24 +292,35 @@ def test_an_agent_whose_health_nobody_could_ask_for_is_not_registered_until_they
 
 def test_a_health_address_that_the_machine_has_no_more_ends_no_agent() -> None:
     with agent(ME, registration="prompt", health=Address("203.0.113.9", 0)) as found:
-        found.say(Serving())
         eventually(lambda: found.events("cannot-serve-health"))
         found.say(Drain())
         eventually(lambda: found.listen().heard == [Left()])
         assert "registers" not in found.log()
 
 
-def test_one_that_never_served_is_not_registered() -> None:
-    with agent(ME, registration="prompt") as found:
+def test_one_whose_health_can_be_asked_for_only_once_it_drains_is_not_registered() -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        at = Address(*taken.getsockname())
+        with agent(ME, registration="prompt", health=at) as found:
+            eventually(lambda: found.events("cannot-serve-health"))
+            found.say(Drain())
+            eventually(lambda: found.listen().heard == [Left()])
+            taken.close()
+            eventually(lambda: found.events("serving-health"), within=10.0)
+            assert "registers" not in found.log()
+
+
+def test_an_agent_that_had_no_descriptor_left_for_what_came_with_a_message_lives_and_says_so() -> None:
+    with agent(ME) as found:
+        found.say(Inspect(0, os.getpid()))
+        eventually(lambda: "message=Inspect" in found.log())
+        assert found.events("no-descriptor")
         found.say(Drain())
-        found.say(Serving())
         eventually(lambda: found.listen().heard == [Left()])
-        assert "registers" not in found.log()
 
 
 def test_a_blocked_source_and_a_blocked_registration_hold_up_nothing(nodes: list[ToldNode]) -> None:
     with agent(ME, "blocked", learning=True, registration="blocked") as found:
-        found.say(Serving())
         found.hint(nodes[0].address)
         found.wait_for(ME, nodes[0].member)
         found.say(Drain())

@@ -34,7 +34,7 @@ class Reports(Membership):
     def greeted(self, address: Address, greeting: Greeting, now: float) -> None:
         self.greetings += 1
 
-    def ended(self, address: Address, reason: str, now: float) -> None:
+    def ended(self, address: Address, reason: str, now: float, what: str = "") -> None:
         self.ends.append(reason)
 
     def listed(self, address: Address, version: str, members: Iterable[Member], now: float) -> None:

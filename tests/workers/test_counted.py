@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from skywalker.access.access import Access
 from skywalker.limits import KIB, MAX_UNREADABLE, Limits
 from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_client import PubSubClient, publish, subscribe, unsubscribe
@@ -221,7 +222,7 @@ def test_any_calls_in_any_order_are_counted_once_and_leave_nobody_who_waits(work
 
 def test_every_byte_is_counted_at_the_door_where_it_came_or_went(worker: OneWorker) -> None:
     with worker.connect() as one, pubsub(worker) as other:
-        asked = call(":ping", 1) * 100 + call(":send!", 2, 0, "topic", b"v" * 50_000)
+        asked = call(":ping", 1) * 100 + call(":send!", 2, 0, "nobody is there", b"v" * 50_000)
         one.write(asked)
         published = subscribe(b"topic") + publish(b"topic", b"p" * 10_000)
         other.socket.sendall(published)
@@ -372,6 +373,22 @@ def bug(case: Case) -> None:
     case.pubsub(publish(b"topic", b"payload"))
 
 
+def stranger(case: Case) -> None:
+    case.worker.router.admission.access = Access.parse({"web": {"network": "10.0.0.0/8"}}, "access")
+    case.client(door=True)
+    case.worker.turn()
+    case.worker.turn(later=LIMITS.greeting_s + 1.0)
+
+
+def forbidden(case: Case) -> None:
+    admission = case.worker.router.admission
+    admission.access = Access.parse({"anyone": {"publish": ["mine/*"]}}, "access")
+    client = case.pubsub(b"")
+    (connection,) = case.worker.router.connections
+    admission.greet(connection, (), "", None)
+    client.socket.sendall(publish(b"mine/topic", b"payload") + publish(b"yours/topic", b"payload"))
+
+
 ENDS: list[tuple[Callable[[Case], None], Close, str | None]] = [
     (by_peer, Close.PEER, None),
     (by_peer_that_published, Close.PEER, None),
@@ -389,6 +406,8 @@ ENDS: list[tuple[Callable[[Case], None], Close, str | None]] = [
     (draining, Close.DRAINING, None),
     (became_link, Close.BECAME_LINK, None),
     (bug, Close.BUG, None),
+    (stranger, Close.UNAUTHORIZED, "greeting_s"),
+    (forbidden, Close.FORBIDDEN, None),
 ]
 
 

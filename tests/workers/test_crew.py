@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from tests.helpers import eventually
-from tests.workers.crews import LONG_S, crew
+from tests.workers.crews import LONG_S, Orders, crew
 from workers import exits, figures
 from workers.control import Idle, Ready
 from workers.crew import Crew
@@ -44,6 +44,14 @@ def successor_of(found: Crew, slot: int = 0) -> Process:
     return successor
 
 
+def predecessor(found: Crew, orders: Orders) -> Process:
+    """Have another worker in the first slot, and return the one that had it before."""
+    before = found.slots[0].worker
+    assert before is not None
+    orders.say_and_hear(successor_of(found), Ready())
+    return before
+
+
 def test_nothing_changes_before_the_successor_is_ready() -> None:
     with crew(2) as (found, orders):
         slot = found.slots[0]
@@ -60,9 +68,7 @@ def test_nothing_changes_before_the_successor_is_ready() -> None:
 def test_a_predecessor_that_nobody_needs_is_told_to_stop_and_its_end_is_as_it_should_be() -> None:
     with crew(1) as (found, orders):
         [slot] = found.slots
-        before = slot.worker
-        assert before is not None
-        orders.say_and_hear(successor_of(found), Ready())
+        before = predecessor(found, orders)
         orders.say_and_hear(before, Idle())
         assert before.state is State.STOPPING
         orders.end(before, exits.OK)
@@ -74,10 +80,7 @@ def test_a_predecessor_that_nobody_needs_is_told_to_stop_and_its_end_is_as_it_sh
 
 def test_a_predecessor_whose_time_is_over_is_told_to_stop_and_killed_if_it_does_not() -> None:
     with crew(1) as (found, orders):
-        [slot] = found.slots
-        before = slot.worker
-        assert before is not None
-        orders.say_and_hear(successor_of(found), Ready())
+        before = predecessor(found, orders)
         found.turn(time.monotonic() + LONG_S - 1)
         assert not is_stopping(before)
         found.turn(time.monotonic() + LONG_S)

@@ -23,7 +23,7 @@ from workers.identity import Identity, StateDirectory, StateError
 def serve(*flags: str) -> subprocess.CompletedProcess[str]:
     """Run a node that is expected not to start."""
     return subprocess.run(
-        [sys.executable, "-m", "workers", "--workers=1", *flags],
+        [sys.executable, "-m", "workers", "--workers=1", "--open", *flags],
         capture_output=True,
         text=True,
         timeout=20 * time_factor(),

@@ -66,7 +66,6 @@ def test_without_a_manager_that_it_can_reach_it_says_nothing(given: str) -> None
     notifier.ready()
     notifier.status("anything")
     notifier.stopping()
-    assert notifier.watchdog_s is None
 
 
 def test_a_manager_that_is_gone_or_new_or_never_reads_harms_nobody(address: str) -> None:
@@ -84,21 +83,3 @@ def test_a_manager_that_is_gone_or_new_or_never_reads_harms_nobody(address: str)
         with manager(address) as sock:
             notifier.ready()
             assert sock.recv(4096) == b"READY=1"
-
-
-@pytest.mark.parametrize(
-    ("environ", "expected"),
-    [
-        ({}, None),
-        ({"WATCHDOG_USEC": "30000000"}, 30.0),
-        ({"WATCHDOG_USEC": "1500000", "WATCHDOG_PID": str(os.getpid())}, 1.5),
-        ({"WATCHDOG_USEC": "1500000", "WATCHDOG_PID": "1"}, None),
-        ({"WATCHDOG_USEC": "0"}, None),
-        ({"WATCHDOG_USEC": "-5"}, None),
-        ({"WATCHDOG_USEC": "soon"}, None),
-        ({"WATCHDOG_USEC": "1500000", "WATCHDOG_PID": ""}, None),
-    ],
-)
-def test_the_watchdog_is_on_if_it_means_this_process(environ: dict[str, str], expected: float | None) -> None:
-    with closing(Notifier.from_environ({"NOTIFY_SOCKET": "/nowhere"} | environ)) as notifier:
-        assert notifier.watchdog_s == expected

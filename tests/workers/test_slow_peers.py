@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.helpers import eventually, time_factor
-from tests.workers.nodes import Node, running
+from tests.workers.nodes import TLS, Node, running_by
 from tests.workers.wire_client import (
     TIMED_OUT,
     Clients,
@@ -22,10 +22,10 @@ VALUE = b"v" * 60_000
 SMALL_BUFFER = 4096
 
 
-@pytest.fixture(scope="module", params=[1, 2, 3], ids=lambda count: f"{count}-workers")
-def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+@pytest.fixture(scope="module", params=[1, 2, 3, TLS], ids=str)
+def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node whose own limit of time for a slow peer plays no part."""
-    with running(workers=request.param) as node:
+    with running_by(request.param, tmp_path_factory) as node:
         yield node
 
 

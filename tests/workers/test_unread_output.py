@@ -8,15 +8,15 @@ from collections.abc import Iterator
 import pytest
 
 from tests.helpers import eventually
-from tests.workers.nodes import Node, running
+from tests.workers.nodes import TLS, Node, running_by
 from tests.workers.test_slow_peers import MIB, SMALL_BUFFER, sends, write_all
 from tests.workers.wire_client import Clients, ConnectionEnded, call
 
 
-@pytest.fixture(scope="module", params=[1, 2], ids=lambda count: f"{count}-workers")
-def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+@pytest.fixture(scope="module", params=[1, 2, TLS], ids=str)
+def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node with little patience."""
-    with running(workers=request.param, unread_output_s=0.6) as node:
+    with running_by(request.param, tmp_path_factory, unread_output_s=0.6) as node:
         yield node
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Iterator
@@ -20,6 +21,9 @@ ERROR_TYPE = 0x45
 RST_ON_CLOSE = struct.pack("ii", 1, 0)
 
 Address = tuple[str, int]
+
+SECURE: dict[Address, ssl.SSLContext] = {}
+"""Where nothing but TLS is spoken now, and how."""
 
 
 class ConnectionEnded(Exception):
@@ -54,9 +58,13 @@ class WireClient:
         if receive_buffer is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         sock.settimeout(5 * time_factor())
-        sock.connect(address)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return cls(sock)
+        try:
+            sock.connect(address)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return cls(SECURE[address].wrap_socket(sock, server_hostname=address[0]) if address in SECURE else sock)
+        except BaseException:
+            sock.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -68,7 +76,10 @@ class WireClient:
 
     def write(self, data: bytes) -> None:
         """Send bytes as they are."""
-        self.socket.sendall(data)
+        try:
+            self.socket.sendall(data)
+        except ssl.SSLEOFError as error:
+            raise BrokenPipeError from error
 
     def call(self, *elements: Any) -> None:
         """Send the frame of one call."""
@@ -111,6 +122,8 @@ class WireClient:
 
     def has_input(self, within: float = 0.0) -> bool:
         """Tell whether something, or an end, can be read now or comes in time."""
+        if isinstance(self.socket, ssl.SSLSocket) and self.socket.pending():
+            return True
         return bool(self._input) or bool(select.select([self.socket], [], [], within)[0])
 
     def wait_for_end(self, within: float = 5.0) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import socket
+import ssl
 import threading
 import traceback
 from collections.abc import Callable, Mapping
@@ -12,7 +14,9 @@ from typing import Any, Final
 
 import uvicorn
 
+from skywalker.access.access import Access
 from skywalker.address import Address
+from skywalker.errors import ConfigError
 from skywalker.members import Member, Snapshot
 from workers.admin import app
 from workers.admin.listener import BACKLOG, listen
@@ -24,6 +28,8 @@ from workers.admin.view import View
 from workers.admin.wellness import Wellness
 from workers.board import Board
 from workers.log import Log
+from workers.ping import Ping
+from workers.refusals import Refusals
 from workers.sockets import AddressError, tune
 
 BIND_AGAIN_S: Final = 1.0
@@ -38,17 +44,26 @@ class Admin:
         bind: tuple[str, int],
         listener: socket.socket | None,
         me: Member,
-        near: Address,
+        ping: Ping,
         doors: Mapping[str, str],
         board: Board,
         log: Log,
+        *,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+        access: Access | None = None,
     ) -> None:
-        """Without a `listener` it makes one at `bind`, once that can be had. `near` is where the node is pinged."""
+        """Without a `listener` it makes one at `bind`, once that can be had. `ping` finds out whether the node is well.
+
+        With `tls`, which returns how to speak that now, nothing else is spoken; with `access` only those are answered
+        who may see it all.
+        """
         self.view = View(me, doors, Snapshot([me]))
         self._bind = bind
         self._listener = listener
-        self._near = near
+        self._wellness = Wellness(ping)
         self._board = board
+        self._tls = tls
+        self._access = access
         self._log = log.bind()  # one of its own, since it writes from its own thread
         self._loop = asyncio.new_event_loop()
         self._questions = Questions()
@@ -78,14 +93,15 @@ class Admin:
             group.create_task(self._serve(samples))
 
     async def _serve(self, samples: Samples) -> None:
-        sources = app.Sources(self.view, self._board, samples, self._questions, Wellness(self._near))
+        refusals = Refusals(self._log, "admin-refused")
+        sources = app.Sources(self.view, self._board, samples, self._questions, self._wellness, refusals)
         logger = logging.getLogger("uvicorn")
         logger.addHandler(_ToLog(self._log))
         logger.propagate = False
         settings = uvicorn.Config(
-            app.make(sources, self._bind[0]),
+            app.make(sources, self._bind[0] if self._tls is None else None, self._access),
             loop="none",
-            http=Bounded,
+            http=functools.partial(Bounded, tls=self._tls),  # type: ignore[arg-type]  # whatever makes one will do
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -102,18 +118,21 @@ class Admin:
         raise RuntimeError("the server ended")
 
     async def _listening(self) -> socket.socket:
-        """Return the listener; one that cannot be had now is waited for."""
+        """Return the listener; one that cannot be had now is waited for, and so is a certificate to show there."""
         said = False
-        while self._listener is None:
+        while True:
             try:
-                self._listener = listen(*self._bind)
-            except AddressError as error:
+                if self._tls is not None:
+                    self._tls()  # from now on it always has one
+                listener = self._listener or listen(*self._bind)
+                break
+            except (AddressError, ConfigError) as error:
                 if not said:
                     self._log.warning("cannot-serve-admin", reason=error, retry_s=BIND_AGAIN_S)
                 said = True
                 await asyncio.sleep(BIND_AGAIN_S)
-        tune(self._listener)  # asyncio itself would only do that for sockets that were made in another way
-        return self._listener
+        tune(listener)  # asyncio itself would only do that for sockets that were made in another way
+        return listener
 
     def _on_bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")

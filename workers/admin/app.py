@@ -14,8 +14,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from skywalker.access.access import Access
 from workers.admin import history, lists
 from workers.admin.console import page
+from workers.admin.gate import Gate
 from workers.admin.guard import Guard
 from workers.admin.metrics import Metrics
 from workers.admin.questions import Questions
@@ -26,6 +28,7 @@ from workers.admin.stream import MAX_LISTENERS, Listening, Stream
 from workers.admin.view import View
 from workers.admin.wellness import Wellness
 from workers.board import Board
+from workers.refusals import Refusals
 
 JSON = "application/json"
 
@@ -39,15 +42,19 @@ class Sources:
     samples: Samples
     questions: Questions
     wellness: Wellness
+    refusals: Refusals
 
 
-def make(sources: Sources, name: str) -> ASGIApp:
-    """Return the app of a server that was told to listen on `name`."""
+def make(sources: Sources, name: str | None, access: Access | None = None) -> ASGIApp:
+    """Return the app of a server that was told to listen on `name`; None is for one that may have any.
+
+    With `access`, only those who may see it get to see it.
+    """
     view, samples, questions = sources.view, sources.samples, sources.questions
     state = State(view, samples)
     stream = Stream(state, samples)
     ring = Ring(view)
-    metrics = Metrics(sources.board, view, samples)
+    metrics = Metrics(sources.board, view, samples, sources.refusals)
     console, policy = page()
 
     async def health(request: Request) -> Response:
@@ -101,7 +108,7 @@ def make(sources: Sources, name: str) -> ASGIApp:
         exception_handlers={404: _nothing_there, 405: _not_done, HTTPException: _refused, Exception: _mistake},
     )
     app.router.redirect_slashes = False
-    return Guard(app, name)
+    return Guard(app if access is None else Gate(app, access, sources.refusals), name)
 
 
 def _asked(request: Request, orders: Collection[str]) -> tuple[str, int]:

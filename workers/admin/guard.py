@@ -1,6 +1,7 @@
 """Stands in front of the app: who asks by a name that is not this server's gets nothing.
 
-A page from elsewhere whose name is made to lead here would be read by any script in it.
+A page from elsewhere whose name is made to lead here would be read by any script in it. With TLS it would not: there
+a browser first sees whether the name that it asks by is in the certificate.
 """
 
 from __future__ import annotations
@@ -29,11 +30,14 @@ POLICY: Final = (b"content-security-policy", b"default-src 'none'; frame-ancesto
 
 
 class Guard:
-    """`name` is the one that the server was told to listen on; any numeric address, and localhost, are good too."""
+    """`name` is the one that the server was told to listen on; any numeric address, and localhost, are good too.
 
-    def __init__(self, app: ASGIApp, name: str) -> None:
+    None is for a server with TLS.
+    """
+
+    def __init__(self, app: ASGIApp, name: str | None) -> None:
         self._app = app
-        self._name = name.lower()
+        self._name = None if name is None else name.lower()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -59,6 +63,8 @@ class Guard:
         match = _HOST.fullmatch(host)
         if match is None:
             return False
+        if self._name is None:
+            return True
         name = match[1].strip("[]").lower()
         if name in ("localhost", self._name):
             return True

@@ -22,6 +22,7 @@ from workers.admin.samples import Samples
 from workers.admin.view import View
 from workers.board import Board, Reading
 from workers.figures import BUCKETS, Figure, Kind
+from workers.refusals import Refusals
 
 FIRST_BOUND: Final = 4
 """The shortest time that has a bound of its own is 2 ** 4 µs: what is below takes as long as to look at the clock."""
@@ -44,10 +45,11 @@ OPEN: Final = "application/openmetrics-text"
 class Metrics(Collector):
     """Made anew for each scrape, or a few times a second."""
 
-    def __init__(self, board: Board, view: View, samples: Samples) -> None:
+    def __init__(self, board: Board, view: View, samples: Samples, refusals: Refusals) -> None:
         self._board = board
         self._view = view
         self._samples = samples
+        self._refusals = refusals
         self._made: dict[bool, tuple[float, bytes]] = {}  # until when each format's body is fresh, and the body
 
     def body(self, accept: str) -> tuple[bytes, str]:
@@ -76,6 +78,12 @@ class Metrics(Collector):
         )
         yield from self._of_view(reading)
         yield from self._of_processes()
+        refused = CounterMetricFamily(
+            "skywalker_admin_refused", "Requests to the admin server of those who may not see it", labels=("code",)
+        )
+        for code, count in self._refusals.counts.items():
+            refused.add_metric((code,), count)
+        yield refused
 
     def _of_view(self, reading: Reading) -> Iterator[Metric]:
         view = self._view

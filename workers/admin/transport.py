@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
+from collections.abc import Callable
 from typing import Any, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from workers.admin.tls import Secured
 
 MAX_CONNECTIONS: Final = 64
 """At a time. For one more, the one that has asked for nothing longest is closed; if all get answers, the new one is."""
 
 IDLE_S: Final = 5.0
-"""Seconds for a request to arrive whole, and until the next one begins."""
+"""Seconds for hands to be shaken and a request to arrive whole, and until the next one begins."""
 
 UNREAD_S: Final = 5.0
 """Seconds for what is written to be read."""
 
 
+NAMES: Final = "names"
+"""In the `state` of a request: the names in its client's certificate."""
+
+
 class Bounded(H11Protocol):
-    """One of them."""
+    """One of them. With `tls`, which returns how to speak it, nothing else is understood."""
 
     _timer: asyncio.TimerHandle | None = None  # until its request must be there
     _unread: asyncio.TimerHandle | None = None  # until what is written must be read
+    _secured: Secured | None = None
     idle_since = 0.0
+
+    def __init__(self, *arguments: Any, tls: Callable[[], ssl.SSLContext] | None = None, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._tls = tls
 
     @property
     def is_idle(self) -> bool:
@@ -30,6 +43,8 @@ class Bounded(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        if self._tls is not None:
+            transport = self._secured = Secured(transport, self._tls())
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # to be told whenever something is not read at once
         self._expect()
@@ -38,6 +53,23 @@ class Bounded(H11Protocol):
             idle = [each for each in others if each.is_idle]
             least = min(idle, key=lambda each: each.idle_since, default=self)
             least.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        secured = self._secured
+        if secured is None:
+            super().data_received(data)
+            return
+        try:
+            data = secured.received(data)
+        except ssl.SSLError:
+            secured.close()
+            return
+        if data:
+            # A dict of its own: uvicorn's is that of all connections.
+            self.app_state = {NAMES: secured.names}
+            super().data_received(data)
+        if secured.ended:
+            secured.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

@@ -23,7 +23,6 @@ class View:
     me: Member
     doors: Mapping[str, str]  # where the node listens, by door
     snapshot: Snapshot
-    serving: bool = False  # every worker has served
     draining: bool = False
     pid: int = field(default_factory=os.getppid)  # of the supervisor
     version: str = skywalker.__version__
@@ -35,5 +34,5 @@ class View:
         return self.snapshot.shares().get(self.me.id, 0.0)
 
     def is_ready(self, workers: Iterable[Live]) -> bool:
-        """Whether clients are welcome: the node has started and does not drain, and some worker serves."""
-        return self.serving and not self.draining and any(worker.state == SERVING for worker in workers)
+        """Whether clients are welcome: the node does not drain, and some worker serves."""
+        return not self.draining and any(worker.state == SERVING for worker in workers)

@@ -51,7 +51,7 @@ def ring(asked: Asked, plot: Path | None) -> int:
     with asked.junction() as junction:
         started = time.monotonic()
         snapshot = snapshot_of(junction, timeout)
-        seen = views(snapshot, min(timeout, VIEW_S))
+        seen = views(snapshot, min(timeout, VIEW_S), asked.connect)
         if plot is not None:
             from skywalker.cli.ring.picture import draw
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
-from skywalker.clients.blocking import connect
 from skywalker.errors import RemoteProtocolError, SkywalkerError, TimedOut
 from skywalker.members import Member, Snapshot
 
 if TYPE_CHECKING:
     from skywalker.clients.blocking import Client
+
+Connect = Callable[..., "Client"]
 
 AT_ONCE: Final = 64
 """Nodes that are asked at a time, so that those that do not answer take the time of one or two."""
@@ -39,13 +41,16 @@ def snapshot_of(junction: Client, timeout: float) -> Snapshot:
     return Snapshot(members)
 
 
-def views(snapshot: Snapshot, timeout: float) -> list[View]:
-    """Ask all nodes of a ring which they use, in `timeout` seconds each; return the answers in the ring's order."""
+def views(snapshot: Snapshot, timeout: float, connect: Connect) -> list[View]:
+    """Ask all nodes of a ring which they use, in `timeout` seconds each; return the answers in the ring's order.
+
+    Connections are made by `connect`, which takes what skywalker.connect() does.
+    """
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        return list(threads.map(lambda member: _view(member, snapshot, timeout), snapshot))
+        return list(threads.map(lambda member: _view(member, snapshot, timeout, connect), snapshot))
 
 
-def _view(member: Member, snapshot: Snapshot, timeout: float) -> View:
+def _view(member: Member, snapshot: Snapshot, timeout: float, connect: Connect) -> View:
     try:
         with connect(str(member.address), direct=False, connect_timeout=timeout) as junction:
             told = junction.hello(timeout)

@@ -83,6 +83,8 @@ RestartPreventExitStatus=2
 # A worker that the kernel kills for its memory is replaced by the node.
 OOMPolicy=continue
 LimitNOFILE=524288
+# Nothing is dumped, not even to a program that is told of crashes: there are keys in its memory.
+LimitCORE=1
 
 # A user that stays, not DynamicUser=: keys below {CONFIG_DIRECTORY} and journals belong to it while no node runs.
 User={plan.user}
@@ -134,10 +136,10 @@ def sysusers(plan: Plan) -> str:
 
 
 def tmpfiles(plan: Plan) -> str:
-    """Return who may read the settings: they may hold a token, or name a file with keys beside them."""
+    """Return who may read the settings: they may hold a token, or name a file beside them with one, or with keys."""
     lines = [
         f"d {CONFIG_DIRECTORY} 0750 root {plan.user}",
-        *(f"z {CONFIG_DIRECTORY}/*.{kind} 0640 root {plan.user}" for kind in ("toml", "env", "keys")),
+        *(f"z {CONFIG_DIRECTORY}/*.{kind} 0640 root {plan.user}" for kind in ("toml", "env", "keys", "key", "token")),
     ]
     return "".join(f"{line}\n" for line in lines)
 

@@ -8,7 +8,6 @@ from typing import ClassVar, Final
 
 from textual.app import App
 
-from skywalker.address import Address
 from skywalker.cli.admin_api import AdminApi
 from skywalker.cli.top.node_screen import NodeScreen
 from skywalker.cli.top.nodes_screen import NodesScreen
@@ -37,18 +36,17 @@ class Top(App[None]):
     """
     BINDINGS: ClassVar = [("q", "quit", "Quit")]
 
-    def __init__(self, addresses: Sequence[Address], *, many: bool, every: float = 1.0) -> None:
-        """Take the addresses of admin servers, and the seconds from one look to the next."""
+    def __init__(self, apis: Sequence[AdminApi], *, many: bool, every: float = 1.0) -> None:
+        """Take the admin servers to ask, and the seconds from one look to the next."""
         super().__init__()
         self.every = every
         self.threads = ThreadPoolExecutor(AT_ONCE, "ask")
-        self._addresses = addresses
+        self._apis = apis
         self._many = many
 
     def on_mount(self) -> None:
         """Open the first screen."""
-        apis = [AdminApi(address) for address in self._addresses]
-        self.push_screen(NodesScreen(apis) if self._many else NodeScreen(apis[0]))
+        self.push_screen(NodesScreen(self._apis) if self._many else NodeScreen(self._apis[0]))
 
     def on_unmount(self) -> None:
         """Wait for nobody who has not answered yet."""

@@ -6,17 +6,19 @@ import os
 
 import click
 
-from skywalker.address import Address
 from skywalker.cli import exits, terminal
+from skywalker.cli.admin_api import AdminAddress
+from skywalker.cli.credentials import Credentials
 from skywalker.cli.node.options import asked_nodes, node_arguments
 
 
 @click.command(short_help="Watch nodes, on a terminal")
 @node_arguments
-def top(addresses: tuple[Address, ...], cluster: bool) -> int:
-    """Show what the nodes do whose admin servers are at ADDRESS..., each host:port, anew each second.
+def top(addresses: tuple[AdminAddress, ...], cluster: bool, credentials: Credentials) -> int:
+    """Show what the nodes do whose admin servers are at ADDRESS..., anew each second.
 
-    Of several nodes there is a line for each; Enter opens one, Escape leads back. The keys are shown below the table.
+    Each is host:port, or https://host:port for TLS. Of several nodes there is a line for each; Enter opens one, Escape
+    leads back. The keys are shown below the table.
     """
     if not (os.isatty(0) and os.isatty(terminal.STDOUT)):
         raise click.UsageError("top needs a terminal; `skywalker report` prints the same once, as text or as JSON")
@@ -24,5 +26,5 @@ def top(addresses: tuple[Address, ...], cluster: bool) -> int:
         from skywalker.cli.top.app import Top
     except ImportError as error:
         raise click.UsageError("top needs textual: pip install 'skywalker[top]'") from error
-    Top(asked_nodes(addresses, cluster), many=cluster or len(addresses) > 1).run()
+    Top(asked_nodes(addresses, cluster, credentials), many=cluster or len(addresses) > 1).run()
     return exits.OK

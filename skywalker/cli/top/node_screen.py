@@ -11,7 +11,7 @@ from textual.binding import Binding
 from textual.widgets import Static
 
 from skywalker.cli import terminal
-from skywalker.cli.admin_api import AdminApi, NoAnswer, reading
+from skywalker.cli.admin_api import FAILURES, AdminApi, reading
 from skywalker.cli.node import facts
 from skywalker.cli.node.table import Table
 from skywalker.cli.node.views import HISTORY, STATE, VIEWS, Document, View
@@ -68,7 +68,7 @@ class NodeScreen(Watch):
             with reading(self._api.address):
                 table = view.table(document)
                 self._headlines(state, history)  # drawn later, but what it cannot be made of is told of here
-        except NoAnswer as error:
+        except FAILURES as error:
             self.problem = str(error)
             return
         self.problem = ""

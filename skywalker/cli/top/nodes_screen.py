@@ -10,7 +10,7 @@ from rich.text import Text
 from textual.widgets import DataTable, Static
 
 from skywalker.cli import terminal
-from skywalker.cli.admin_api import AdminApi, NoAnswer, reading
+from skywalker.cli.admin_api import FAILURES, AdminApi, reading
 from skywalker.cli.node import facts
 from skywalker.cli.node.table import Column, Row, Table
 from skywalker.cli.node.views import STATE
@@ -107,5 +107,5 @@ def _row(api: AdminApi) -> tuple[Row, str]:
             )
             Table(COLUMNS, [row])
             return row, ""
-    except NoAnswer as error:
+    except FAILURES as error:
         return (address, None, "no answer", *(None for _ in COLUMNS[3:])), str(error)

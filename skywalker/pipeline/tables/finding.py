@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import random
-import select
-import socket
 import time
 from collections.abc import Iterable
 from typing import Final
 
 from skywalker import backoff
 from skywalker.address import Address
-from skywalker.clients.connection import wait_for
+from skywalker.clients.connection import Connection
 from skywalker.clients.dialer import Dialer
 from skywalker.clients.homes import Homes
 from skywalker.clients.settings import Settings
+from skywalker.clients.tls_connection import connection
 from skywalker.dialling import cause_of
 from skywalker.errors import RemoteProtocolError, Unreachable
 from skywalker.wire import values
@@ -38,10 +37,12 @@ class Finder:
         self._hello = frame(HELLO, NIL, values.pack({**(settings.hello or {}), "ring": True}))
         self._homes = Homes()
         self._dialer = Dialer(settings, self._homes)
-        self._greeted: socket.socket | None = None  # has yet to answer
+        self._greeted: Connection | None = None  # has yet to answer
         self._answer = b""
         self._answer_by = 0.0
         self._failures = 0  # connections and attempts lost in a row
+        self.rest = b""
+        """What came over the connection that was found last, behind the answer to :hello: to be taken first."""
         self.cause = ""
         """Why the last connection was lost, or could not be made."""
 
@@ -54,7 +55,7 @@ class Finder:
         """These are the nodes of the cluster."""
         self._homes.learn(members)
 
-    def find(self, patience_s: float) -> socket.socket:
+    def find(self, patience_s: float) -> Connection:
         """Return a connection to a node. Raises Unreachable if there is none after so long, or as advance() does."""
         deadline = time.monotonic() + patience_s
         while (found := self.advance(deadline)) is None:
@@ -62,18 +63,19 @@ class Finder:
                 raise self.unreachable()
         return found
 
-    def advance(self, until: float) -> socket.socket | None:
+    def advance(self, until: float) -> Connection | None:
         """Go on, to `until` at most; return the connection once there is one, to a node that knows us.
 
         Raises RequestError if a node refuses us for good, RemoteProtocolError if it knows no acknowledgements.
         """
         try:
             if self._greeted is None:
-                self._greeted = self._dialer.advance(until)
-                if self._greeted is None:
+                sock = self._dialer.advance(until)
+                if sock is None:
                     return None
+                self._greeted = connection(sock, self._dialer.records)
                 self._answer, self._answer_by = b"", time.monotonic() + HELLO_S
-                self._greeted.sendall(self._hello)
+                self._greeted.write(self._hello)
             if not self._hear(self._greeted, until):
                 return None
             self._judge()
@@ -111,24 +113,25 @@ class Finder:
             self._greeted.close()
             self._greeted = None
 
-    def _hear(self, sock: socket.socket, until: float) -> bool:
-        """Take what is answered to :hello, to `until` at most, and nothing behind it; whether that is all of it.
+    def _hear(self, greeted: Connection, until: float) -> bool:
+        """Take what is answered to :hello, to `until` at most; whether that is all of it.
 
         Raises OSError if it takes too long.
         """
-        while missing := self._missing():
-            if not wait_for(sock.fileno(), select.POLLIN, max(0.0, min(until, self._answer_by) - time.monotonic())):
-                if time.monotonic() >= self._answer_by:
-                    raise ConnectionError(f"the node at {self.address} does not answer :hello")
+        while self._missing() > 0:
+            data = greeted.read(max(0.0, min(until, self._answer_by) - time.monotonic()))
+            if data is not None:
+                self._answer += data
+            elif time.monotonic() >= self._answer_by:
+                raise ConnectionError(f"the node at {self.address} does not answer :hello")
+            elif time.monotonic() >= until:
                 return False
-            data = sock.recv(missing)
-            if not data:
-                raise ConnectionResetError("the node closed the connection")
-            self._answer += data
+        end = len(self._answer) + self._missing()
+        self._answer, self.rest = self._answer[:end], self._answer[end:]
         return True
 
     def _missing(self) -> int:
-        """Return how many bytes there must still be, as far as is known."""
+        """Return how many bytes there must still be, as far as is known; less than 0 if there are more."""
         if len(self._answer) < _SIZE_BYTES:
             return _SIZE_BYTES - len(self._answer)
         return _SIZE_BYTES + int.from_bytes(self._answer[:_SIZE_BYTES], "big") - len(self._answer)

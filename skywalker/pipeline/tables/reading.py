@@ -11,7 +11,8 @@ from skywalker.clients.settings import Settings
 from skywalker.errors import BadTopic, ConfigError
 from skywalker.pipeline.losses import FAIL
 from skywalker.pipeline.options import Options
-from skywalker.pipeline.tables.address import ADDRESS, address_of, settings
+from skywalker.pipeline.tables import address
+from skywalker.pipeline.tables.address import Nodes
 from skywalker.wire import values
 
 Method = Literal["recv", "take", "subscribe"]
@@ -30,7 +31,10 @@ DEFAULT_WAIT_MS: Final = 500
 
 _METHODS: Final = ("recv", "take", "subscribe")
 _MODES: Final = ("PERMISSIVE", "FAILFAST")
-_OF_BOTH: Final = (ADDRESS, "topic", "topics", "method", "group", "rowsPerBatch", "waitMs", "partitions", "mode")
+_OF_BOTH: Final = (
+    *address.OPTIONS,
+    *("topic", "topics", "method", "group", "rowsPerBatch", "waitMs", "partitions", "mode"),
+)
 _OF_STREAMS: Final = ("spool", FAIL)
 
 
@@ -38,7 +42,7 @@ _OF_STREAMS: Final = ("spool", FAIL)
 class Reading:
     """What is to be read, and how."""
 
-    address: str
+    nodes: Nodes
     topics: tuple[str, ...]
     method: Method
     group: str
@@ -63,8 +67,8 @@ class Reading:
             raise options.wrong("partitions", f"1 for {method}, which gives every value to each; method take shares")
         if method != "take" and options.has("group"):
             raise ConfigError(f"option 'group' goes with method take, and the method is {method}")
-        reading = cls(
-            address=address_of(options),
+        return cls(
+            nodes=Nodes.parse(options),
             topics=_topics(options),
             method=method,
             group=options.text("group"),
@@ -75,12 +79,10 @@ class Reading:
             spool=_spool(options),
             fails_on_loss=options.truth(FAIL, True),
         )
-        reading.settings()
-        return reading
 
     def settings(self) -> Settings:
-        """Return how to get to the nodes. Raises ConfigError for what is no address."""
-        return settings(self.address, name=NAME, ack=True)
+        """Return how to get to the nodes. Raises ConfigError for a file that is not what it should be."""
+        return self.nodes.settings(name=NAME, ack=True)
 
 
 def _spool(options: Options) -> Path | None:

@@ -10,14 +10,16 @@ A send! goes to every recv! that waits. So of a topic's recv!s only one waits, a
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import select
-import socket
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Self
 
 from skywalker.address import Address
+from skywalker.clients import connection
+from skywalker.clients.connection import Connection, wait_for
 from skywalker.clients.dialer import DIAL_STEP_S
 from skywalker.clients.settings import CONNECT_TIMEOUT_S
 from skywalker.clients.silence import PROBE_S, Silence
@@ -39,6 +41,9 @@ DEPTH: Final = 2048
 
 READ_BYTES: Final = 256 * KIB
 """What a node gives a connection at most before something is acknowledged."""
+
+MUCH: Final = connection.READ_BYTES // 2
+"""Bytes that come at once where there are probably more. By TLS, up to a record of what was read is kept back."""
 
 WRITE_S: Final = 2 * PROBE_S
 """Seconds in which a node has to take what is written to it."""
@@ -71,7 +76,7 @@ class Receiver:
         self._slots = slots_of(reading, max(1, min(rows, DEPTH) // len(reading.topics)))
         self._idle: list[list[bytes]] = []  # by topic, the slots that ask who is there, and are not under way
         self._busy = 0  # calls that the node refused for being too many
-        self._socket: socket.socket | None = None
+        self._connection: Connection | None = None
         self._out: list[bytes] = []  # to be written once all that came is taken
         self._tail = b""
         self._spare = Chunk([], [], 0)  # received, and not yet wanted
@@ -90,14 +95,14 @@ class Receiver:
     def close(self) -> None:
         """Leave. What is not acknowledged goes to somebody else."""
         self._finder.close()
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     @property
     def is_connected(self) -> bool:
         """Whether there is a connection now."""
-        return self._socket is not None
+        return self._connection is not None
 
     @property
     def cause(self) -> str:
@@ -160,9 +165,9 @@ class Receiver:
 
     # The connection.
 
-    def _begin(self, sock: socket.socket) -> None:
+    def _begin(self, found: Connection) -> None:
         """Make all calls over a new connection."""
-        self._socket = sock
+        self._connection = found
         self._tail = b""
         self._silence.broken(time.monotonic())
         self.counts.connections += 1
@@ -175,43 +180,43 @@ class Receiver:
             else:
                 self._idle[slot.topic].append(id)
         self._write(b"".join(calls))
+        if self._finder.rest:
+            self._take(self._finder.rest)
 
     def _lose(self, cause: str) -> None:
         """Close the connection; the next receive() makes another, if it can elsewhere."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
             self._out.clear()
             self._spare = Chunk([], [], 0)
             self._finder.lost(cause)
 
     def _write(self, data: bytes) -> None:
-        if self._socket is None:
+        found = self._connection
+        if found is None:
             return
-        try:
-            self._socket.settimeout(WRITE_S)
-            self._socket.sendall(data)
-        except OSError as error:
-            self._lose(cause_of(error))
+        found.write(data)
+        while found.unsent:
+            if not wait_for(found.fd, select.POLLOUT, WRITE_S):
+                self._lose(cause_of(TimeoutError()))
+                return
+            found.write(b"")
 
     def _fill(self, wait_s: float) -> None:
         """Take what comes within so many seconds, though perhaps less: a few rounds are no harm."""
-        if self._socket is None:
+        if self._connection is None:
             found = self._finder.advance(time.monotonic() + min(wait_s, DIAL_STEP_S))
             if found is not None:
                 self._begin(found)
             return
-        poller = select.poll()
-        poller.register(self._socket, select.POLLIN)
-        if not poller.poll(min(wait_s, DIAL_STEP_S) * 1000):
-            self._listen_on()
-            return
         try:
-            data = self._socket.recv(READ_BYTES)
-            if not data:
-                raise ConnectionResetError("the node closed the connection")
+            data = _read(self._connection, min(wait_s, DIAL_STEP_S))
         except OSError as error:
             self._lose(cause_of(error))
+            return
+        if data is None:
+            self._listen_on()
             return
         self._silence.broken(time.monotonic())
         self._finder.works()
@@ -291,6 +296,22 @@ class Receiver:
                 self._lose("the node drains")
             case {"nodes": [_, _, *_] as nodes} if id == _NODES_ID:
                 self._finder.learn(Address(str(node["address"]), int(node["port"])) for node in nodes)
+
+
+def _read(found: Connection, wait_s: float) -> bytes | None:
+    """Return what comes within so many seconds, READ_BYTES of it if there is so much, None if nothing does.
+
+    Raises OSError.
+    """
+    data = found.read(wait_s)
+    if data is None or len(data) < MUCH:
+        return data
+    parts, size = [data], len(data)
+    with contextlib.suppress(OSError):  # which the next read meets, too
+        while size < READ_BYTES and (more := found.read(0.0)):
+            parts.append(more)
+            size += len(more)
+    return b"".join(parts)
 
 
 _GIVEN: Final = {"recv": wire.RECV, "take": wire.TAKE, "subscribe": wire.MESSAGE}

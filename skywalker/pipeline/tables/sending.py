@@ -43,6 +43,7 @@ class Sender:
         self._missed_is_fatal = missed_is_fatal
         self._finder = Finder(settings)
         self._connection: Connection | None = None
+        self._came = b""  # over it before it was ours
         self._silence = Silence()
         self._answered = 0  # messages, when it was last looked
         self._answered_at = 0.0
@@ -95,6 +96,9 @@ class Sender:
         connection = self._connection
         assert connection is not None  # there is one within the `with` statement
         try:
+            came, self._came = self._came, b""
+            if came:
+                self._take(came, may_probe=False)
             self._write(connection)
             data = connection.read(min(wait, BUSY_PAUSE_S if flight.is_refused else self._silence.wait(now)))
             self._take(data, may_probe=True)
@@ -151,7 +155,8 @@ class Sender:
             self._connection = None
 
     def _connect(self, patience_s: float) -> None:
-        self._connection = Connection(self._finder.find(patience_s))
+        self._connection = self._finder.find(patience_s)
+        self._came = self._finder.rest
         self._silence.broken(time.monotonic())
 
     # What ends it all.

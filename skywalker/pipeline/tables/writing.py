@@ -14,7 +14,8 @@ from skywalker.clients.settings import Settings
 from skywalker.errors import ConfigError
 from skywalker.limits import DEFAULT_TIMEOUT_S
 from skywalker.pipeline.options import Options
-from skywalker.pipeline.tables.address import ADDRESS, address_of, settings
+from skywalker.pipeline.tables import address
+from skywalker.pipeline.tables.address import Nodes
 from skywalker.pipeline.tables.encoding import Encoder, Ids
 from skywalker.pipeline.tables.flight import MOST
 from skywalker.pipeline.tables.reading import NAME
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger("skywalker.pipeline")
 
-OPTIONS: Final = (ADDRESS, "topic", "topicColumn", "timeoutMs", "onTimeout", "maxInFlight", "dedup")
+OPTIONS: Final = (*address.OPTIONS, "topic", "topicColumn", "timeoutMs", "onTimeout", "maxInFlight", "dedup")
 FAIL, COUNT, DROP = "fail", "count", "drop"
 
 IN_FLIGHT: Final = 1000
@@ -59,8 +60,7 @@ class Writing:
     def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
         """Raises ConfigError for an option, or a column, that is not allowed."""
         known = Options.parse(options, OPTIONS)
-        self._address = address_of(known)
-        self.settings()  # raises what is wrong with them here, and not only in a task
+        self._nodes = Nodes.parse(known)
         self.timeout_ms = round(known.milliseconds("timeoutMs", round(DEFAULT_TIMEOUT_S * 1000)) * 1000)
         self.on_timeout = known.one_of("onTimeout", (FAIL, COUNT, DROP), FAIL)
         self.window = known.whole("maxInFlight", IN_FLIGHT, 1, MOST)
@@ -74,7 +74,7 @@ class Writing:
 
     def settings(self) -> Settings:
         """Return where the nodes are, and what they are told of us. Raises ConfigError."""
-        return settings(self._address, name=NAME)
+        return self._nodes.settings(name=NAME)
 
     def write(self, batches: Iterator[pyarrow.RecordBatch], place: str) -> Written:
         """Send the rows of one partition; its ids begin with `place`. Raises as Sender.send() does."""

@@ -66,6 +66,11 @@ def test_a_number_out_of_its_range_is_named_with_the_range(text: str) -> None:
         ({"topic": "a", "address": "ftp://x/y"}, "option 'address'"),
         ({"topic": "a", "address": " "}, "option 'address' is ' '; it must be the address"),
         ({"topic": "a", "tls": "true"}, "unknown option 'tls'"),
+        ({"topic": "a", "token": "skw_a", "tokenFile": "/x"}, "options 'token' and 'tokenFile' exclude each other"),
+        ({"topic": "a", "token": ""}, "option 'token' is empty"),
+        ({"topic": "a", "tokenFile": "/no/such/file"}, "option 'tokenFile': /no/such/file cannot be read"),
+        ({"topic": "a", "tls_key": "/x"}, "give 'tls_cert' too"),
+        ({"topic": "a", "tls_ca": "/no/such/file"}, "'tls_ca', 'tls_cert' and 'tls_key': /no/such/file"),
     ],
 )
 def test_a_wrong_option_of_a_read_is_named(given: dict[str, str], problem: str) -> None:

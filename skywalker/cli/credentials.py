@@ -1,0 +1,124 @@
+"""How a command shows who it is to a node, and which nodes it trusts. No secret stands on the command line."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from skywalker.errors import Forbidden, SkywalkerError, Unauthorized, Unreachable
+
+if TYPE_CHECKING:
+    import ssl
+
+TOKEN: Final = "SKYWALKER_TOKEN"
+"""The variable that may hold the token itself."""
+
+MAX_TOKEN: Final = 4096
+"""Bytes of a file that holds one."""
+
+
+_ABOUT_TLS: Final = re.compile("TLS|certificate")
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a command was told of that."""
+
+    token: str | None = field(default=None, repr=False)
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
+
+    def context(self) -> ssl.SSLContext | None:
+        """Return how to speak TLS if any option asks for it, else None. Raises ConfigError for what is in a file."""
+        return self.made_context() if self.ca or self.cert else None
+
+    def made_context(self) -> ssl.SSLContext:
+        """Return how to speak TLS. Raises ConfigError for what is in a file."""
+        return _context(self.ca, self.cert, self.key)
+
+    def tls(self, where: str) -> ssl.SSLContext | bool | None:
+        """Return what is `tls` to reach the nodes at `where`, and others of their cluster. Raises ConfigError."""
+        from skywalker.discovery.url import asks_for_tls  # only now: help should be quick
+
+        return self.context() or asks_for_tls(where) or None
+
+
+@functools.cache
+def _context(ca: str, cert: str, key: str) -> ssl.SSLContext:
+    from skywalker.tls.contexts import client_context  # only now: help should be quick
+
+    return client_context(ca, cert, key)
+
+
+def hinted(error: SkywalkerError) -> SkywalkerError:
+    """Return an error that says what to do about it, if it is about who we are, or about whom we trust."""
+    match error:
+        case Unauthorized() if "speaks TLS" not in str(error):
+            return Unauthorized(f"{error}: show who you are by --token-file, {TOKEN} or --tls-cert", error.details)
+        case Forbidden():
+            return Forbidden(f"{error}: only the [access] of the node's config can change that", error.details)
+        case Unreachable() if _ABOUT_TLS.search(str(error)):
+            return type(error)(f"{error} (--tls-ca says whom to trust, --tls-cert what to show)")
+    return error
+
+
+def _text(ctx: click.Context, param: click.Parameter, path: Path | None) -> str | None:
+    """Return the token in a file, or in the variable; None if there is neither. It is never repeated."""
+    if path is None:
+        text, where = os.environ.get(TOKEN, ""), TOKEN
+        if not text:
+            return None
+    else:
+        where = str(path)
+        try:
+            with path.open("rb") as file:
+                text = file.read(MAX_TOKEN + 1).decode("ascii", "replace")
+        except OSError as error:
+            raise click.BadParameter(f"{path} cannot be read: {error.strerror}", ctx, param) from error
+    token = text.strip()
+    if not token or len(text) > MAX_TOKEN or not (token.isascii() and token.isprintable() and " " not in token):
+        raise click.BadParameter(
+            f"{where} holds no token: it is one word, as `skywalker token new` prints it", ctx, param
+        )
+    return token
+
+
+def tls_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add --tls-ca, --tls-cert and --tls-key; the command gets them as `credentials`, and may get a token in these."""
+
+    @_file("--tls-ca", "trust the authorities in this file, in place of the system's")
+    @_file("--tls-cert", "show the certificate in this file")
+    @_file("--tls-key", "the key of that certificate, if it is in a file of its own")
+    @functools.wraps(command)
+    def with_credentials(*args: Any, tls_ca: str, tls_cert: str, tls_key: str, **rest: Any) -> int:
+        if tls_key and not tls_cert:
+            raise click.UsageError("--tls-key is of use with its certificate only: give --tls-cert too")
+        token = rest.pop("token", None)
+        return command(*args, credentials=Credentials(token, tls_ca, tls_cert, tls_key), **rest)
+
+    return with_credentials
+
+
+def credential_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add --token-file and the options of TLS; the command gets them as `credentials`."""
+    return click.option(
+        "--token-file",
+        "token",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        callback=_text,
+        help=f"show who you are by the token in this file; without it, by {TOKEN}",
+    )(tls_options(command))
+
+
+def _file(flag: str, help: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    variable = "SKYWALKER" + flag.removeprefix("-").replace("-", "_").upper()
+    return click.option(flag, metavar="FILE", default="", envvar=variable, show_envvar=True, help=help)

@@ -1,0 +1,99 @@
+"""`skywalker token`: the secrets by which programs show a node who they are."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+import click
+
+from skywalker.access.access import ANYONE, MAX_NAME
+from skywalker.access.token import hash_of
+from skywalker.access.token import new as new_token
+from skywalker.cli import exits, terminal
+from skywalker.cli.new_file import SECRET, write_new
+from skywalker.cli.options import standard_input
+from skywalker.errors import ConfigError
+
+LONGEST: Final = 4096
+"""Bytes of a token."""
+
+SHORTEST: Final = 32
+"""Characters below which whoever reads the hash of a token could find it by trying."""
+
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+
+@click.group(short_help="Make the secrets of programs")
+def token() -> None:
+    """By a token a program shows a node who it is. The node's config holds its hash, which is of no use to others.
+
+    \b
+      skywalker token new web --file web.token >>skywalker.toml      the program web has the file
+      skywalker ping --token-file web.token                          is who has that token
+    """
+
+
+@token.command(short_help="Make one that nobody has")
+@click.argument("name", default="client")
+@click.option("--file", type=click.Path(path_type=Path), metavar="FILE", help="write it there, for only you to read")
+def new(name: str, file: Path | None) -> int:
+    """Make a token for the program NAME, and print the lines of the config by which nodes know it.
+
+    The token itself is printed first, this once, or with --file written to FILE, which must not be there yet.
+    """
+    if not (0 < len(name) <= MAX_NAME and name.isprintable()) or name == ANYONE:
+        raise click.UsageError(f"{name!r} is no name of 1 to {MAX_NAME} characters, or it is {ANYONE!r}")
+    made = new_token()
+    if file is not None:
+        write_new(file, f"{made}\n".encode(), SECRET)
+    terminal.write(((f"{made}\n\n" if file is None else "") + _lines(name, made)).encode())
+    return exits.OK
+
+
+@token.command(short_help="Print the hash of one")
+def hash() -> int:
+    """Print the hash of the token on standard input, as the config of a node has it."""
+    terminal.write(f"{hash_of(_given())}\n".encode())
+    return exits.OK
+
+
+def table(name: str) -> str:
+    """Return the line with which a config begins to say who `name` is."""
+    return f"[access.{name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)}]"
+
+
+def _lines(name: str, made: str) -> str:
+    return (
+        f"{table(name)}\n"
+        f'token = "{hash_of(made)}"\n'
+        '#send = ["topic", "prefix/*"]     # what it may do, and where: send, recv, publish, subscribe\n'
+    )
+
+
+def _given() -> str:
+    """Return the token that is typed in, unseen, or piped in. Raises ConfigError; no error says what it was."""
+    if os.isatty(0):
+        text = getpass.getpass("token: ")
+    else:
+        data = b""
+        for chunk in standard_input():
+            data += chunk
+            if len(data) > LONGEST:
+                raise ConfigError(f"a token has at most {LONGEST} bytes")
+        try:
+            text = data.decode().removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise ConfigError("what comes from standard input is no text") from error
+    if not text.isprintable() or " " in text:
+        raise ConfigError("a token is one word")
+    if len(text) < SHORTEST:
+        raise ConfigError(
+            f"a token of less than {SHORTEST} characters could be guessed from its hash: "
+            "have skywalker token new make one"
+        )
+    return text

@@ -1,0 +1,254 @@
+"""A cluster that speaks TLS, whose nodes show that they are some: it goes on as any does, and keeps others out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+import random
+import time
+from collections.abc import AsyncIterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import psutil
+
+import skywalker.aio
+from skywalker.access import token
+from tests.admin.authority import Authority
+from tests.chaos.agreement import Agreement, Calm, Event
+from tests.chaos.routed import Meeting, Side
+from tests.chaos.routed_pairs import RoutedVerdict
+from tests.cluster.clusters import Cluster, ClusterNode
+from tests.cluster.meeting import LONG_MS, meet
+from tests.cluster.secured import BY_CERTIFICATE, CLIENT, CLIENTS_TOKEN, Secured, secured
+from tests.helpers import eventually, time_factor
+from tests.history import History, Recorder
+from tests.workers.wire_client import SECURE, WireClient
+
+LARGE = 60_000
+
+
+def test_nodes_that_know_each_other_by_their_certificates_are_one_cluster(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    with Cluster(2) as cluster, secured(tmp_path, cluster, BY_CERTIFICATE):
+        cluster.start()
+        a, b = (closing.enter_context(node.client()) for node in cluster.nodes)
+        for sender, receiver in ((a, b), (b, a)):
+            meet(sender, receiver, [f"topic-{sender is a}-{number}" for number in range(100)])
+
+
+def value_of(topic: str) -> str:
+    return (topic * LARGE)[:LARGE]
+
+
+def begin_large(sender: WireClient, receiver: WireClient, topics: Sequence[str]) -> None:
+    for topic in topics:
+        receiver.call(":recv!", topic, LONG_MS, topic)
+    for topic in topics:
+        sender.call(":send!", topic, LONG_MS, topic, value_of(topic))
+
+
+def assert_large_met(sender: WireClient, receiver: WireClient, topics: Sequence[str]) -> None:
+    got = {topic: value for _, topic, value in receiver.replies(len(topics), 20.0)}
+    assert got.keys() == {*topics}
+    assert all(value == value_of(topic) for topic, value in got.items())
+    assert {topic for _, topic, result in sender.replies(len(topics), 20.0) if result is True} == {*topics}
+
+
+def test_large_values_cross_links_whole_and_survive_the_death_of_one_end(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    with Cluster(3) as cluster, secured(tmp_path, cluster):
+        cluster.start()
+        a, b = (closing.enter_context(node.client()) for node in cluster.nodes[:2])
+        ring = cluster.snapshot()
+        every = [topic for node in cluster.nodes for topic in islice(cluster.topics_of(node, "large", ring), 60)]
+        begin_large(a, b, every)
+        assert_large_met(a, b, every)
+        # Those of the third wait there when it is killed; whoever sent them has them still.
+        waiting = [*islice(cluster.topics_of(cluster.nodes[2], "waits", ring), 60)]
+        for topic in waiting:
+            a.call(":send!", topic, LONG_MS, topic, value_of(topic))
+        for topic in waiting:
+            b.wait_until(topic, senders=1)
+        begin_large(a, b, every)
+        cluster.nodes[2].kill()
+        assert_large_met(a, b, every)
+        cluster.settle()
+        for topic in waiting:
+            b.call(":recv!", topic, LONG_MS, topic)
+        assert_large_met(a, b, waiting)
+
+
+def trouble(node: ClusterNode, words: str) -> None:
+    """Wait until a node has said so of its cluster, and assert that it does so once."""
+    eventually(lambda: words in node.log, 10.0)
+    [line] = [line for line in node.log.splitlines() if words in line]
+    assert "event=cluster-trouble" in line
+
+
+def busy_s(node: ClusterNode) -> float:
+    """Return the processor time that a node has used."""
+    return sum(sum(process.cpu_times()[:2]) for process in psutil.process_iter() if os.getpgid(process.pid) == node.pid)
+
+
+def test_one_that_does_not_belong_is_kept_out_and_its_operator_is_told_why(tmp_path: Path) -> None:
+    with Cluster(4, workers=1) as cluster:
+        first, wrong, plain, hopeful = cluster.nodes
+        with secured(tmp_path, cluster, join=first.address) as secure:
+            secret = token.new()
+            secure.flaws = {
+                wrong.name: {"secret": secret},
+                plain.name: dict.fromkeys(("tls_cert", "tls_key", "tls_ca")),
+                hopeful.name: {"join": plain.address},
+            }
+            for node in cluster.nodes:
+                cluster.revive(node)
+            kept_out = "what is there does not let this node in: it said: "
+            trouble(wrong, f"{kept_out}this node knows no such token")
+            trouble(plain, f"{kept_out}this node speaks TLS here, and nothing else")
+            trouble(hopeful, "no TLS with what is there: it speaks no TLS")
+            assert "it speaks no TLS" in first.log
+            for node in (first, wrong):
+                assert node.sees() == {node.name}
+            # They go on to try, and not without a pause.
+            before = {node.name: busy_s(node) for node in cluster.nodes}
+            began = time.monotonic()
+            eventually(lambda: time.monotonic() - began > 1.5)
+            used = {node.name: busy_s(node) - before[node.name] for node in cluster.nodes}
+            assert max(used.values()) < 0.4 * (time.monotonic() - began), used
+            for node in cluster.nodes:
+                assert "Traceback" not in node.log
+                assert secret not in node.log
+            wrong.end()
+            secure.flaws = {}
+            cluster.revive(wrong)
+            cluster.settle([first, wrong])
+
+
+def replace(source: str, file: str) -> None:
+    """Put what is in one file in the place of another, at once."""
+    copied = Path(f"{file}.new")
+    copied.write_bytes(Path(source).read_bytes())
+    copied.rename(file)
+
+
+def test_certificates_are_renewed_and_the_authority_changed_while_nodes_are_linked(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    with Cluster(3, workers=1) as cluster, secured(tmp_path, cluster) as secure:
+        (elsewhere := tmp_path / "later").mkdir()
+        later = Authority(elsewhere, "later authority")
+        cert, key = later.sign("node.test", "127.0.0.1")
+        both = tmp_path / "both.pem"
+        both.write_text(Path(secure.authority.ca).read_text() + Path(later.ca).read_text())
+        early, late = cluster.nodes[:2], cluster.nodes[2]
+        secure.flaws = {node.name: {"tls_ca": str(both)} for node in early}
+        secure.flaws[late.name] = {"tls_cert": cert, "tls_key": key, "tls_ca": later.ca}
+        SECURE[late.machine.address, late.port] = later.context(*later.sign(CLIENT))
+        cluster.start(*early)
+        a, b = (closing.enter_context(node.client()) for node in early)
+        meet(a, b, [f"before-{number}" for number in range(40)])
+        replace(cert, secure.cert)
+        replace(key, secure.key)
+        secure.context.load_verify_locations(later.ca)
+        # The new one trusts none but the later authority, so whoever it meets has to show what is new.
+        cluster.revive(late)
+        cluster.settle(within=15.0)
+        c = closing.enter_context(late.client())
+        for number, (sender, receiver) in enumerate(((a, b), (b, c), (c, a))):
+            meet(sender, receiver, [f"after-{number}-{topic}" for topic in range(40)], 15.0)
+        for node in early:
+            assert "event=certificate-renewed" in node.log
+            assert "event=peer-lost" not in node.log, "what is linked stays so"
+
+
+PAIRS = 24
+WORDS_S = 0.3 + 0.25 + 0.5
+"""Seconds after its time in which a call must be answered: as long as in the runs of `make chaos`."""
+
+
+@contextlib.asynccontextmanager
+async def sides(secure: Secured) -> AsyncIterator[dict[bool, list[Side]]]:
+    """Yield clients that acknowledge and that do not: of each, some that find the owners of topics, and some not."""
+    found: dict[bool, list[Side]] = {True: [], False: []}
+    async with contextlib.AsyncExitStack() as stack:
+        for ack in found:
+            for direct in (True, True, False, False):
+                client = await skywalker.aio.connect(
+                    secure.where, tls=secure.context, token=CLIENTS_TOKEN, ack=ack, direct=direct
+                )
+                await stack.enter_async_context(client)
+                found[ack].append(Side(f"{ack}-{len(found[ack])}", ack, client.send, client.recv))
+        yield found
+
+
+async def meet_on_and_on(secure: Secured, recorder: Recorder, stopped: asyncio.Event) -> list[float]:
+    """Have pairs meet again and again; return when each meeting was over."""
+    ended: list[float] = []
+    async with sides(secure) as found, asyncio.TaskGroup() as group:
+
+        async def one(number: int) -> None:
+            dice = random.Random(number)
+            while not stopped.is_set():
+                ack = number % 2 == 0
+                topic = f"{'acknowledged' if ack else 'plain'}-{number}"
+                sender, listener = dice.choices(found[ack], k=2)
+                await Meeting(topic, sender, listener, dice, recorder).run()
+                ended.append(time.monotonic())
+
+        for number in range(PAIRS):
+            group.create_task(one(number))
+    return ended
+
+
+def test_promises_are_kept_while_nodes_are_killed(tmp_path: Path) -> None:
+    events: list[Event] = []
+    calms: list[Calm] = []
+    with Cluster(3, drain_timeout_s=1.0) as cluster, secured(tmp_path, cluster) as secure:
+
+        def agreed(since: float) -> None:
+            calms.append(Calm(since, time.monotonic(), (frozenset(node.name for node in cluster.live),)))
+
+        def strike() -> None:
+            since = time.monotonic()
+            for kill in (True, False):
+                time.sleep(0.7)  # no condition to wait for: this is how long they are left alone
+                agreed(since)
+                victim = random.choice(cluster.nodes)
+                began = time.monotonic()
+                if kill:
+                    victim.kill()
+                else:
+                    victim.drain()
+                    victim.wait_for_end(10)
+                events.append(Event("killed" if kill else "drained", (victim.name,), began, time.monotonic()))
+                cluster.settle()
+                began = time.monotonic()
+                cluster.revive(victim)
+                events.append(Event("joined", (victim.name,), began, time.monotonic()))
+                cluster.settle()
+                since = time.monotonic()
+            time.sleep(0.7)
+            agreed(since)
+
+        async def run(recorder: Recorder) -> list[float]:
+            stopped = asyncio.Event()
+            meetings = asyncio.create_task(meet_on_and_on(secure, recorder, stopped))
+            await asyncio.to_thread(strike)
+            stopped.set()
+            return await meetings
+
+        cluster.start()
+        with (tmp_path / "history").open("ab", buffering=0) as file:
+            ended = asyncio.run(run(Recorder(file, "aio")))
+        with (tmp_path / "history").open("rb") as written:
+            history = History.read([written])
+        verdict = RoutedVerdict(history, Agreement(events, calms, heal_s=math.inf), WORDS_S * time_factor())
+        assert not (broken := verdict.broken()), "\n\n".join(broken[:5])
+        assert len(ended) > 3 * PAIRS
+        for node in cluster.nodes:
+            assert "Traceback" not in node.log

@@ -1,0 +1,135 @@
+"""Pub/sub by TLS, for both colours of client."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skywalker
+from skywalker.embedding import Node, embedded
+from skywalker.tls.contexts import server_context
+from tests.admin.authority import Authority
+from tests.clients.driving import background
+from tests.clients.scripted import ScriptedNode
+from tests.clients.tls_proxy import TlsProxy
+from tests.helpers import eventually, time_factor
+from tests.pubsub.driving import Broker, Connect
+
+SOON = 10.0
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def tls_node(authority: Authority) -> Iterator[Node]:
+    cert, key = authority.sign("127.0.0.1")
+    with embedded(workers=2, tls_cert=cert, tls_key=key, pubsub=True) as node:
+        yield node
+
+
+@pytest.fixture
+def tls_broker(connect: Connect, tls_node: Node, authority: Authority) -> Broker:
+    return connect(f"skywalkers://{tls_node.pubsub_address}", tls=authority.context())
+
+
+@pytest.fixture
+def proxy(node: Callable[[int], Node], authority: Authority) -> Iterator[TlsProxy]:
+    """A proxy that speaks TLS in front of a node with one worker that does not."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.sign("127.0.0.1"))
+    host, _, port = node(1).pubsub_address.rpartition(":")
+    with TlsProxy(host, int(port), context) as proxy:
+        yield proxy
+
+
+def test_what_is_published_arrives(tls_broker: Broker, topic: str) -> None:
+    with tls_broker.subscribe(topic) as messages:
+        for payload in (b"", b"one", b"x" * 65_535):
+            tls_broker.publish(topic, payload)
+            assert messages.get(SOON).payload == payload
+
+
+def test_a_flood_arrives_whole_and_in_order_however_its_records_are_cut(
+    connect: Connect, proxy: TlsProxy, authority: Authority, topic: str
+) -> None:
+    proxy.piece = 1000
+    broker = connect(proxy.address, tls=authority.context())
+    with broker.subscribe(topic) as messages:
+        asked = [broker.begin(topic, b"%d " % number + b"x" * 5000, timeout=3 * SOON) for number in range(300)]
+        got = [messages.get(SOON).payload.split()[0] for _ in asked]
+        for each in asked:
+            each.result()
+    assert got == [b"%d" % number for number in range(300)]
+
+
+@pytest.mark.parametrize("says_goodbye", [True, False])
+def test_a_subscription_outlives_its_connection(
+    connect: Connect, proxy: TlsProxy, authority: Authority, topic: str, says_goodbye: bool
+) -> None:
+    proxy.says_goodbye = says_goodbye
+    broker = connect(proxy.address, tls=authority.context())
+    with broker.subscribe(topic) as messages:
+        waiting = background(lambda: messages.get(2 * SOON))  # the blocking one reads only while somebody waits
+        proxy.cut()
+        eventually(lambda: messages.gaps == 1, within=SOON)
+        broker.publish(topic, "after")
+        assert waiting.result(2 * SOON * time_factor()).payload == b"after"
+
+
+def refused(connect: Connect, where: str, **options: Any) -> str:
+    """Return what is said where no publish can be acknowledged."""
+    with pytest.raises(skywalker.Unreachable) as caught:
+        connect(where, connect_timeout=0.5 * time_factor(), **options).publish("t", "v", timeout=0.5 * time_factor())
+    return str(caught.value)
+
+
+def test_why_there_is_no_connection_is_told(
+    connect: Connect, node: Callable[[int], Node], authority: Authority, tmp_path: Path
+) -> None:
+    tls = authority.context()
+    host, _, port = node(1).pubsub_address.rpartition(":")
+    assert "speaks n" in refused(connect, node(1).pubsub_address, tls=tls)
+    for name, says in (("other.example", "for other names"), ("127.0.0.1", "no authority that is trusted")):
+        signer = authority if name == "other.example" else Authority(tmp_path, "another")
+        with TlsProxy(host, int(port), server_context(*signer.sign(name, file="wrong"))) as proxy:
+            assert says in refused(connect, proxy.address, tls=tls)
+    with TlsProxy(host, int(port), server_context(*authority.sign("127.0.0.1"), authority.ca, required=True)) as proxy:
+        assert "wants a certificate" in refused(connect, proxy.address, tls=tls)
+        with_one = authority.context(*authority.sign("client.example", file="client"))
+        connect(proxy.address, tls=with_one).publish("t", "v")
+
+
+def test_a_client_that_speaks_no_tls_is_told_that_the_node_does(connect: Connect, scripted: ScriptedNode) -> None:
+    broker = connect(scripted.address)
+    publishing = background(lambda: broker.publish("t", "v", timeout=0.5 * time_factor()))
+
+    def turned_away() -> bool:
+        while not scripted.no_connection_waits():
+            connection = scripted.next_connection()
+            with contextlib.suppress(OSError):
+                connection.write_bytes(b"\x15\x03\x03\x00\x02\x02\x46")
+            connection.close()
+        return publishing.done()
+
+    eventually(turned_away, within=SOON)
+    with pytest.raises(skywalker.SkywalkerError, match="speaks TLS and nothing else"):
+        publishing.result(SOON * time_factor())
+
+
+@pytest.mark.parametrize("where", ["unix:///run/door", "skywalkers://me@host", "skywalkers://"])
+def test_what_is_no_address_of_pub_sub_is_refused(connect: Connect, where: str) -> None:
+    with pytest.raises(skywalker.LocalProtocolError, match="host:"):
+        connect(where, connect_timeout=0)
+
+
+def test_the_usual_port_is_that_of_pub_sub_by_tls_too(connect: Connect) -> None:
+    with pytest.raises(skywalker.Unreachable, match=r"127\.0\.0\.1:61626"):
+        connect("skywalkers://127.0.0.1", connect_timeout=0)

@@ -1,0 +1,427 @@
+"""Who comes in by which door, what they may do there, and what one hears who may not."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skywalker
+from skywalker.access import token
+from tests.admin.authority import Authority
+from tests.helpers import eventually, time_factor
+from tests.workers.pubsub_client import PubSubClient, publish, subscribe
+from tests.workers.wire_client import SECURE, TIMED_OUT, ConnectionEnded, WireClient, call, framed, refusal
+
+WEB, BOSS = token.new(), token.new()
+GREETING_S = 0.5
+
+TABLES = f"""
+[access.web]
+token = "{token.hash_of(WEB)}"
+send = ["jobs/*"]
+recv = ["done/*", 7]
+subscribe = ["news"]
+
+[access.boss]
+token = "{token.hash_of(BOSS)}"
+send = ["*"]
+recv = ["*"]
+subscribe = ["*"]
+"""
+
+Connect = Callable[..., WireClient]
+
+
+@contextmanager
+def node_with(directory: Path, tables: str, **settings: Any) -> Iterator[Any]:
+    file = directory / "node.toml"
+    file.write_text(tables)
+    with skywalker.embedded(config_file=file, greeting_s=GREETING_S * time_factor(), **settings) as node:
+        yield node
+        assert "Traceback" not in node.log
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with node_with(tmp_path_factory.mktemp("node"), TABLES, workers=2) as node:
+        yield node
+
+
+@pytest.fixture
+def connect(node: Any) -> Iterator[Connect]:
+    made: list[WireClient] = []
+
+    def connect(secret: str | None = None) -> WireClient:
+        made.append(WireClient.open((node.host, node.port)))
+        if secret is not None:
+            assert made[-1].ask(":hello", "h", {"token": secret})["node"]
+        return made[-1]
+
+    yield connect
+    for client in made:
+        client.close()
+
+
+def ends(client: WireClient) -> None:
+    """The node closes the connection, whatever it says before."""
+    with pytest.raises(ConnectionEnded):
+        read_on(client)
+
+
+def read_on(client: WireClient, say: Callable[[], None] = lambda: None) -> None:
+    while True:
+        say()
+        client.read_frame()
+
+
+class TestStrangers:
+    @pytest.mark.parametrize(
+        "elements",
+        [
+            (":send!", 1, 100, "jobs/1", "value"),
+            (":recv!", 1, 100, "done/1"),
+            (":ping", 1),
+            (":tokens", 1),
+            (":nodes", 1),
+            (":topic", 1, "jobs/1"),
+            (":subscribe", 1, "news"),
+            (":cancel", 1, 2),
+            (":join", 1, "127.0.0.1:1"),
+            (":hello", 1, {}),
+            (":hello", 1, {"name": "me", "ack": True}),
+        ],
+        ids=lambda elements: elements[0],
+    )
+    def test_may_do_nothing_and_learn_nothing(self, connect: Connect, elements: tuple[Any, ...]) -> None:
+        client = connect()
+        client.call(*elements)
+        error = client.refusal()
+        assert (error.method, error.id, error.code, error.details) == (elements[0], 1, "unauthorized", {})
+
+    def test_may_still_say_who_they_are(self, connect: Connect) -> None:
+        client = connect()
+        client.call(":ping", 1)
+        assert client.refusal().code == "unauthorized"
+        client.ask(":hello", 2, {"token": WEB})
+        assert client.ask(":ping", 3) is True
+
+    def test_with_a_wrong_token_they_are_sent_away_and_not_told_why(self, connect: Connect) -> None:
+        said = set()
+        for wrong in ("", "skw_", WEB[:-1], WEB + "x", token.hash_of(WEB), "x" * 3000):
+            client = connect()
+            client.call(":hello", 1, {"token": wrong})
+            error = client.refusal()
+            said.add((error.code, error.message, str(error.details)))
+            client.wait_for_end()
+        assert len(said) == 1
+        assert next(iter(said))[0] == "unauthorized"
+
+    @pytest.mark.parametrize("wrong", [7, None, [], {"a": 1}, True])
+    def test_a_token_that_is_no_text_is_a_bad_frame_or_none(self, connect: Connect, wrong: Any) -> None:
+        client = connect()
+        client.call(":hello", 1, {"token": wrong})
+        assert client.refusal().code == ("unauthorized" if wrong is None else "bad-frame")
+
+    @pytest.mark.parametrize(
+        "says", [b"", b"\0", call(":ping", 1), framed(b"\xc1")], ids=["nothing", "half", "ping", "bad"]
+    )
+    def test_have_a_short_while(self, connect: Connect, says: bytes) -> None:
+        client = connect()
+        began = time.monotonic()
+        client.write(says)
+        ends(client)
+        assert GREETING_S * 0.9 < (time.monotonic() - began) / time_factor() < GREETING_S + 0.5
+
+    def test_are_not_kept_by_going_on_to_talk(self, connect: Connect) -> None:
+        client = connect()
+        began = time.monotonic()
+        with pytest.raises((ConnectionEnded, ConnectionError)):
+            read_on(client, lambda: client.call(":ping", 1))
+        assert time.monotonic() - began < (GREETING_S + 0.5) * time_factor()
+
+    def test_that_say_much_are_cut_off_at_once(self, connect: Connect, node: Any) -> None:
+        client = connect()
+        client.write(b"\xff\xff" + b"x" * 10_000)
+        ends(client)
+        assert "says much" in node.log
+
+    def test_there_are_never_more_than_a_few_and_the_oldest_goes(self, tmp_path: Path) -> None:
+        with node_with(tmp_path, TABLES, max_strangers=5) as node:
+            address = (node.host, node.port)
+            with WireClient.open(address) as friend:
+                friend.ask(":hello", 1, {"token": WEB})
+                strangers = [WireClient.open(address) for _ in range(8)]
+                for gone in strangers[:3]:
+                    error = gone.refusal(within=GREETING_S / 2)
+                    assert (error.code, error.details["limit"]) == ("busy", "max_strangers")
+                strangers[-1].call(":hello", 1, {"token": WEB})
+                assert strangers[-1].reply()[2]["node"]
+                assert friend.ask(":ping", 2) is True
+                for client in strangers:
+                    client.close()
+
+
+class TestRights:
+    def test_what_is_allowed_is_done(self, connect: Connect) -> None:
+        web, boss = connect(WEB), connect(BOSS)
+        boss.call(":take!", 1, 5000, "jobs/1", "pool")
+        assert web.ask(":send!", 1, 5000, "jobs/1", "work") is True
+        assert boss.reply()[2] == "work"
+        web.call(":recv!", 2, 5000, 7)
+        assert boss.ask(":send!", 2, 5000, 7, "seven") is True
+        assert web.reply()[2] == "seven"
+
+    @pytest.mark.parametrize(
+        ("missing", "elements"),
+        [
+            ("send", (":send!", 1, 100, "done/1", "value")),
+            ("send", (":send!", 1, 100, "jobs/1", "done/1", "value")),
+            ("send", (":send!", 1, 100, b"jobs/1", "value")),
+            ("recv", (":recv!", 1, 100, "jobs/1")),
+            ("recv", (":recv!", 1, 100, 7.0)),
+            ("recv", (":take!", 1, 100, "jobs/1", "done/1")),
+            ("recv", (":topic", 1, "secret")),
+            ("subscribe", (":subscribe", 1, "done/1")),
+            ("node", (":join", 1, "127.0.0.1:1")),
+            ("node", (":peer", 1, {"from": "x", "by": 0, "node": "y", "worker": 0, "version": 2})),
+        ],
+        ids=str,
+    )
+    def test_what_is_not_is_forbidden_and_said_what_was_missing(
+        self, connect: Connect, missing: str, elements: tuple[Any, ...]
+    ) -> None:
+        web = connect(WEB)
+        web.call(*elements)
+        error = web.refusal()
+        assert (error.code, error.details) == ("forbidden", {"missing": missing})
+        assert web.ask(":ping", 2) is True
+
+    def test_a_forbidden_call_meets_nobody(self, connect: Connect) -> None:
+        web, boss = connect(WEB), connect(BOSS)
+        boss.call(":recv!", 1, 300, "secret")
+        web.call(":send!", 1, 100, "secret", "value")
+        assert web.refusal().code == "forbidden"
+        assert boss.reply()[2] == TIMED_OUT
+
+    def test_who_one_is_can_change_and_what_waits_goes_on(self, connect: Connect) -> None:
+        client, boss = connect(WEB), connect(BOSS)
+        client.call(":recv!", 1, 10_000, "done/1")
+        client.call(":hello", 2, {"token": BOSS})
+        assert client.reply()[:2] == [":hello", 2]
+        assert client.ask(":send!", 3, 0, "secret", "value") == TIMED_OUT
+        assert boss.ask(":send!", 1, 5000, "done/1", "value") is True
+        assert client.reply() == [":recv!", 1, "value"]
+
+    def test_a_greeting_without_a_token_changes_nothing(self, connect: Connect) -> None:
+        web = connect(WEB)
+        web.ask(":hello", 1, {"name": "other"})
+        web.call(":send!", 2, 0, "secret", "value")
+        assert web.refusal().code == "forbidden"
+
+    def test_refusals_are_counted_and_logged_without_secrets(self, tmp_path: Path) -> None:
+        with node_with(tmp_path, TABLES) as node, WireClient.open((node.host, node.port)) as client:
+            client.call(":hello", 1, {"token": "skw_wrong"})
+            client.refusal()
+            eventually(lambda: "a token that is nobody's" in node.log)
+            assert "skw_" not in node.log
+            assert token.hash_of(WEB) not in node.log
+
+
+class TestBounds:
+    def test_a_principal_has_so_many_connections_calls_and_calls_a_second(self, tmp_path: Path) -> None:
+        tables = f"""
+            [access.web]
+            token = "{token.hash_of(WEB)}"
+            send = ["*"]
+            recv = ["*"]
+            connections = 2
+            in_flight = 5
+            rate = 20
+            [access.boss]
+            token = "{token.hash_of(BOSS)}"
+            send = ["*"]
+        """
+        with node_with(tmp_path, tables) as node:
+            opened = [WireClient.open((node.host, node.port)) for _ in range(4)]
+            one, other, third, boss = opened
+            for client in (one, other):
+                assert client.ask(":hello", 1, {"token": WEB})["node"]
+            third.call(":hello", 1, {"token": WEB})
+            error = third.refusal()
+            assert (error.code, error.details) == ("busy", {"limit": "access.connections", "value": 2})
+            boss.ask(":hello", 1, {"token": BOSS})
+            other.close()
+            eventually(lambda: third.ask(":hello", 1, {"token": WEB})["node"])
+            for id in range(3):
+                one.call(":recv!", id, 60_000, "topic")
+            boss.wait_until("topic", receivers=3)
+            third.call(":recv!", 0, 60_000, "topic")
+            third.call(":recv!", 1, 60_000, "topic")
+            third.call(":recv!", 2, 60_000, "topic")
+            error = third.refusal()
+            assert (error.code, error.details["limit"]) == ("busy", "access.in_flight")
+            assert boss.ask(":send!", 1, 5000, "topic", "all") is True
+            one.replies(3)
+            third.replies(2)
+            # All of a second's calls may come at once, and then as many as there are in a while.
+            refused = 0
+            for id in range(40):
+                one.call(":ping", id)
+            for _, _, result in one.replies(40):
+                refused += result is not True
+            assert 20 <= refused <= 40
+            eventually(lambda: one.ask(":ping", 1) is True)
+            assert boss.ask(":ping", 1) is True
+            for client in opened:
+                client.close()
+
+    def test_those_whom_nobody_knows_keep_nobody_from_saying_who_they_are(self, tmp_path: Path) -> None:
+        tables = TABLES + '[access.anyone]\nrecv = ["public"]\nconnections = 2\nrate = 5\n'
+        with node_with(tmp_path, tables) as node:
+            opened = [WireClient.open((node.host, node.port)) for _ in range(2)]
+            for client in opened:
+                client.ask(":recv!", 1, 0, "public")
+            opened[0].write(b"".join(call(":recv!", id, 0, "public") for id in range(20)))
+            opened[0].replies(20)
+            for secret in (WEB, BOSS):
+                opened.append(WireClient.open((node.host, node.port)))
+                assert opened[-1].ask(":hello", 1, {"token": secret})["node"]
+            assert opened[1].ask(":hello", 2, {"token": WEB})["node"], "known as somebody else before"
+            opened.append(WireClient.open((node.host, node.port)))
+            # There is room again, and in a while they may ask.
+            eventually(lambda: opened[-1].ask(":recv!", 1, 0, "public") == TIMED_OUT)
+            for client in opened:
+                client.close()
+
+    def test_so_has_a_connection(self) -> None:
+        with skywalker.embedded(max_rate=10) as node, WireClient.open((node.host, node.port)) as client:
+            client.write(b"".join(call(":ping", id) for id in range(30)))
+            replies = client.replies(30)
+            assert [result for _, _, result in replies[:10]] == [True] * 10
+            error = refusal(replies[10])
+            assert (error.code, error.details["limit"]) == ("busy", "max_rate")
+            time.sleep(error.details["retry_ms"] / 1000)
+            assert client.ask(":ping", 1) is True
+
+    def test_pubsub_has_no_word_for_it_and_is_read_more_slowly(self) -> None:
+        with skywalker.embedded(pubsub=True, max_rate=20) as node:
+            host, _, port = node.pubsub_address.rpartition(":")
+            client = PubSubClient.open((host, int(port)))
+            began = time.monotonic()
+            client.socket.sendall(publish(b"topic", b"payload") * 40)
+            got = b""
+            while len(got) < 40:
+                got += client.socket.recv(100)
+            assert 0.9 < time.monotonic() - began < 2.0 * time_factor()
+            client.socket.close()
+
+
+class TestDoors:
+    def test_pubsub_is_for_those_whose_address_is_known(self, tmp_path: Path) -> None:
+        tables = """
+            [access.near]
+            network = "127.0.0.1/32"
+            publish = ["mine/*"]
+            subscribe = ["mine/*"]
+        """
+        with node_with(tmp_path, tables, pubsub=True) as node:
+            host, _, port = node.pubsub_address.rpartition(":")
+            client = PubSubClient.open((host, int(port)))
+            client.socket.sendall(subscribe(b"mine/1"))
+            assert client.socket.recv(10) == b"\x04"
+            client.socket.sendall(publish(b"mine/1", b"x") + publish(b"yours", b"y"))
+            got = b""
+            while data := client.socket.recv(100):
+                got += data
+            assert publish(b"mine/1", b"x") in got
+            assert got.count(b"\x04") == 1, "the forbidden one is not acked"
+            client.socket.close()
+            eventually(lambda: "near may not publish on this topic" in node.log)
+
+    def test_others_are_closed_there_at_once(self, tmp_path: Path) -> None:
+        with node_with(tmp_path, TABLES, pubsub=True) as node:
+            host, _, port = node.pubsub_address.rpartition(":")
+            client = PubSubClient.open((host, int(port)))
+            assert client.socket.recv(10) == b""
+            client.socket.close()
+
+    def test_a_unix_socket_tells_who_is_calling(self, tmp_path: Path) -> None:
+        me = pwd.getpwuid(os.geteuid())
+        tables = f"""
+            [access.me]
+            user = "{me.pw_name}"
+            send = ["*"]
+        """
+        path = tmp_path / "node.sock"
+        with node_with(tmp_path, tables, unix=str(path), workers=2) as node:
+            for _ in range(5):
+                sock = socket.socket(socket.AF_UNIX)
+                sock.connect(str(path))
+                with WireClient(sock) as client:
+                    assert client.ask(":send!", 1, 0, "topic", "value") == TIMED_OUT
+            with WireClient.open((node.host, node.port)) as client:
+                client.call(":ping", 1)
+                assert client.refusal().code == "unauthorized"
+            assert node.unix_address == f"unix://{path}"
+        assert not path.exists()
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+    def test_another_user_is_not_let_in_there(self, tmp_path: Path) -> None:
+        tmp_path.chmod(0o755)
+        path = Path("/tmp") / f"skywalker-test-{os.getpid()}.sock"
+        ask = (
+            "import os, socket, sys; os.setuid(65534); s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
+            "s.sendall(bytes.fromhex('000892a53a70696e6701')); print(s.recv(200))"
+        )
+        with node_with(tmp_path, '[access.root]\nuser = 0\nsend = ["*"]\n', unix=str(path)):
+            told = subprocess.run([sys.executable, "-c", ask, str(path)], capture_output=True, text=True, check=True)
+            assert "unauthorized" in told.stdout
+            sock = socket.socket(socket.AF_UNIX)
+            sock.connect(str(path))
+            with WireClient(sock) as client:
+                assert client.ask(":ping", 1) is True
+
+    def test_the_socket_of_a_node_that_was_killed_is_taken_over_and_no_other_file(self, tmp_path: Path) -> None:
+        path = tmp_path / "node.sock"
+        old = socket.socket(socket.AF_UNIX)
+        old.bind(str(path))
+        old.listen()
+        with pytest.raises(skywalker.embedding.StartError, match=r"cannot listen on .*: Address already in use"):
+            skywalker.embedding.start(unix=str(path))
+        old.close()
+        with skywalker.embedded(unix=str(path)):
+            assert path.is_socket()
+        path.write_text("precious")
+        with pytest.raises(skywalker.embedding.StartError, match="Address already in use"):
+            skywalker.embedding.start(unix=str(path))
+        assert path.read_text() == "precious"
+
+    def test_a_certificate_tells_who_is_calling(self, tmp_path: Path) -> None:
+        authority = Authority(tmp_path)
+        cert, key = authority.sign("127.0.0.1")
+        tables = TABLES + '[access.shop]\ncertificate = "shop.example"\nsend = ["*"]\n'
+        with node_with(tmp_path, tables, tls_cert=cert, tls_key=key, tls_ca=authority.ca) as node:
+            address = (node.host, node.port)
+            try:
+                SECURE[address] = authority.context(*authority.sign("shop.example"))
+                with WireClient.open(address) as client:
+                    assert client.ask(":send!", 1, 0, "anything", "value") == TIMED_OUT
+                SECURE[address] = authority.context(*authority.sign("other.example"))
+                with WireClient.open(address) as client:
+                    client.call(":ping", 1)
+                    assert client.refusal().code == "unauthorized"
+                SECURE[address] = authority.context()
+                with WireClient.open(address) as client:
+                    assert client.ask(":hello", 1, {"token": WEB})["node"]
+            finally:
+                SECURE.pop(address)

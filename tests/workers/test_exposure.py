@@ -1,0 +1,79 @@
+"""A node that strangers could do what they like at does not start, and does not become one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from skywalker.config import load
+from skywalker.errors import ConfigError
+from tests.helpers import eventually
+from tests.workers.reloads import begin_reload
+from tests.workers.test_reload import configured
+from workers.exposure import check
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "::1", "localhost"])
+def test_whoever_is_on_this_machine_may_do_everything(host: str) -> None:
+    check(load({"bind": host, "admin_bind": host, "pubsub_bind": f"[{host}]:0" if ":" in host else f"{host}:0"}))
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.5", "::", "fe80::1%eth0", "node.example", "::ffff:127.0.0.1"])
+@pytest.mark.parametrize("key", ["bind", "pubsub_bind", "admin_bind"])
+def test_whoever_comes_from_elsewhere_has_to_be_let_in(tmp_path: Path, key: str, host: str) -> None:
+    at = {key: f"[{host}]" if key == "pubsub_bind" else host}
+    with pytest.raises(ConfigError, match=rf"{key}: whoever gets to .* could do everything .* --open"):
+        check(load(at))
+    check(load({**at, "open": "true"}))
+    check(load({**at, "tls_cert": "node.pem", "tls_ca": "ca.pem"}))
+    with pytest.raises(ConfigError, match="whoever gets"):
+        check(load({**at, "tls_cert": "node.pem"}))
+    file = tmp_path / "node.toml"
+    file.write_text("[access.anyone]\nrecv = ['news']")
+    check(load(at, file=file))
+
+
+def test_a_door_that_is_not_opened_lets_nobody_in() -> None:
+    check(load({"pubsub_bind": "0.0.0.0", "pubsub": "false", "admin_bind": "0.0.0.0", "admin": "false"}))
+
+
+@pytest.mark.parametrize("key", ["tls_key", "tls_ca"])
+def test_files_for_tls_are_of_no_use_without_a_certificate(key: str) -> None:
+    with pytest.raises(ConfigError, match=f"{key}: this node speaks no TLS: give tls_cert"):
+        check(load({key: "file.pem"}))
+
+
+def test_it_is_the_address_that_counts_and_not_what_the_settings_say_of_it() -> None:
+    config = load({"admin": "false"})
+    check(config, {"junction": ("127.0.0.1", 1), "pubsub": ("::1", 2)})
+    with pytest.raises(ConfigError, match=r"pubsub_bind: whoever gets to 10\.0\.0\.5"):
+        check(config, {"junction": ("127.0.0.1", 1), "pubsub": ("10.0.0.5", 2)})
+
+
+def test_a_unix_socket_shows_no_certificate(tmp_path: Path) -> None:
+    certified = {"unix": "node.sock", "tls_cert": "node.pem", "tls_ca": "ca.pem"}
+    with pytest.raises(ConfigError, match="unix: nobody shows a certificate there"):
+        check(load(certified))
+    file = tmp_path / "node.toml"
+    file.write_text("[access.me]\nuser = 0")
+    check(load(certified, file=file))
+
+
+@pytest.mark.parametrize("key", ["silk", "silk_pub"])
+def test_nobody_becomes_a_node_by_silk_without_keys(key: str) -> None:
+    settings = {"silk": "127.0.0.1:3444", key: "10.0.0.5:3444"}
+    with pytest.raises(ConfigError, match=f"{key}: whoever gets to 10.0.0.5 could be a node"):
+        check(load(settings))
+    check(load({**settings, "silk_keys": "keys"}))
+    check(load({"silk": "ipc:///tmp/silk", "silk_pub": "tcp://127.0.0.1:0"}))
+
+
+def test_a_reload_opens_no_node_whose_address_stays_what_it_was(tmp_path: Path) -> None:
+    limited = "open = false\nbind = '0.0.0.0'\n[access.near]\nnetwork = '127.0.0.0/8'\nsend = ['*']\n"
+    with configured(tmp_path, limited) as (running, file):
+        file.write_text("bind = '127.0.0.1'\n")
+        begin_reload(running)
+        eventually(lambda: running.events("reload-refused"))
+        (told,) = running.events("reload-refused")
+        assert "whoever gets to 0.0.0.0 could do everything" in told["reason"]

@@ -1,0 +1,313 @@
+"""Who a node is to its machine: one that root has started becomes another user for good, or does not start."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import skywalker
+from skywalker.cli.systemd.plan import closed_directories
+from skywalker.errors import ConfigError
+from skywalker.tls.authority import Authority
+from tests.helpers import eventually, time_factor
+from tests.systemd.machine import NEEDED
+from tests.workers.processes import Node, is_gone, node
+from workers import exits, privileges
+
+NOBODY = pwd.getpwnam("nobody")
+
+is_roots = pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("unshare"), reason="who is not root cannot become somebody else"
+)
+
+
+def reachable() -> list[str]:
+    """Return a command that runs another where every user gets through to this Python, and to this code."""
+    steps = ["mount -t tmpfs -o mode=755 tmpfs /mnt"]
+    for number, directory in enumerate(closed_directories()):
+        kept, inside = f"/mnt/{number}", [path for path in NEEDED if path.is_relative_to(directory)]
+        steps.append(f"mkdir {kept} && mount --bind {directory} {kept} && mount -t tmpfs -o mode=755 tmpfs {directory}")
+        for path in inside:
+            at, was = shlex.quote(str(path)), shlex.quote(f"{kept}/{path.relative_to(directory)}")
+            steps.append(f"mkdir -p {at} && mount --bind {was} {at}")
+    steps.append('exec "$@"')
+    return ["unshare", "--mount", "sh", "-euc", "\n".join(steps), "sh"]
+
+
+SERVE = (sys.executable, "-m", "workers")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that is nobody's, where that user can get to."""
+    with tempfile.TemporaryDirectory() as directory:
+        os.chown(directory, NOBODY.pw_uid, NOBODY.pw_gid)
+        yield Path(directory)
+
+
+def refused(*arguments: str, command: tuple[str, ...] = SERVE, user: str = "") -> str:
+    """Run a node that does not start for a wrong setting, and return the one line that it says."""
+    environment = {**os.environ, "SKYWALKER_USER": user}
+    ran = subprocess.run(
+        [*command, "--port=0", *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=20 * time_factor(),
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr.count("\n")) == (exits.USAGE, 1), ran.stderr
+    return ran.stderr
+
+
+def status(pid: int, name: str) -> str:
+    """Return one line of what the kernel tells of a process."""
+    found = re.search(rf"^{name}:\s*(.*)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def children(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@contextlib.contextmanager
+def nobodys(place: Path, *settings: str) -> Iterator[Node]:
+    """Run a node that root starts, and that becomes nobody."""
+    flags = ["--user=nobody", f"--state-dir={place}/state", *settings]
+    with node(command=[*reachable(), *SERVE], settings=flags) as found:
+        yield found
+
+
+# Who does not start.
+
+
+@is_roots
+def test_root_is_told_to_say_whom_to_become_and_nothing_is_made(tmp_path: Path) -> None:
+    said = refused(f"--state-dir={tmp_path}/state", f"--journal={tmp_path}/journal")
+    assert "--user NAME" in said
+    assert "--user root" in said
+    assert not [*tmp_path.iterdir()]
+
+
+@is_roots
+def test_a_user_that_there_is_not_is_told() -> None:
+    assert "there is no user 'no-such-user'" in refused("--user=no-such-user")
+
+
+@is_roots
+def test_only_root_can_become_somebody() -> None:
+    becoming = (*reachable(), "setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *SERVE)
+    assert f"only root can become root, and this is user {NOBODY.pw_uid}" in refused("--user=root", command=becoming)
+
+
+def test_who_is_not_root_needs_no_user_and_may_give_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: NOBODY.pw_uid)
+    assert privileges.heir("") is None
+    assert privileges.heir("nobody") is None
+    with pytest.raises(ConfigError, match="only root can become root"):
+        privileges.heir("root")
+
+
+@is_roots
+def test_a_file_that_the_user_may_not_read_keeps_it_from_starting(place: Path) -> None:
+    """Or the first reload would be refused: it is the user who reads files then."""
+    keys, file = place / "silk.keys", place / "node.toml"
+    keys.write_text("secret-key")
+    keys.chmod(0o600)
+    file.write_text(f'user = "nobody"\n[cluster]\nsilk = "127.0.0.1:3444"\nsilk_keys = "{keys}"\n')
+    said = refused(f"--config={file}", command=(*reachable(), *SERVE), user="nobody")
+    assert f"{keys} cannot be read: Permission denied" in said
+    assert "as user nobody" in said
+    keys.unlink()
+    pair = Authority.new(1).for_node(["localhost"], 1)
+    (place / "node.pem").write_bytes(pair.certificate)
+    (place / "node.key").write_bytes(pair.key)
+    (place / "node.key").chmod(0o600)
+    file.write_text(f'tls_cert = "{place}/node.pem"\ntls_key = "{place}/node.key"\n')
+    said = refused(f"--config={file}", command=(*reachable(), *SERVE), user="nobody")
+    assert f"{place}/node.key, which holds the key of a certificate, cannot be read: Permission denied" in said
+    assert "have that user or its group read them" in said
+    file.write_text('user = "nobody"\n')
+    file.chmod(0o600)
+    said = refused(f"--config={file}", command=(*reachable(), *SERVE), user="nobody")
+    assert f"{file}: cannot be read: Permission denied" in said
+
+
+@is_roots
+def test_a_journal_that_the_user_may_not_write_keeps_it_from_starting(place: Path) -> None:
+    place.chmod(0o755)
+    os.chown(place, 0, 0)
+    said = refused("--user=nobody", f"--journal={place}/journal", command=(*reachable(), *SERVE))
+    assert "journal: cannot write" in said
+    assert f"user {NOBODY.pw_uid}" in said
+    assert not [*place.iterdir()]
+
+
+# Who does, and what is left of root.
+
+
+@is_roots
+def test_every_process_is_the_users_and_none_has_anything_left_of_root(place: Path) -> None:
+    with nobodys(place, f"--journal={place}/journal", "--join=127.0.0.1:1") as found:
+        eventually(lambda: len(children(found.pid)) == 3)  # two workers and the agent
+        for pid in (found.pid, *children(found.pid)):
+            assert status(pid, "Uid").split() == [str(NOBODY.pw_uid)] * 4
+            assert status(pid, "Gid").split() == [str(NOBODY.pw_gid)] * 4
+            assert "0" not in status(pid, "Groups").split()
+            for kind in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+                assert int(status(pid, kind), 16) == 0, kind
+            assert status(pid, "NoNewPrivs") == "1"
+        made = [place / "state", *place.glob("state/*"), place / "journal", *place.glob("journal/*")]
+        assert len(made) >= 4
+        assert {path.stat().st_uid for path in made} == {NOBODY.pw_uid}
+
+
+@is_roots
+def test_it_listens_where_only_root_may_and_goes_on_there_after_a_death_and_a_reload(
+    place: Path, tmp_path: Path
+) -> None:
+    port, door = low_port(), tmp_path / "door"  # in a directory of root's
+    with nobodys(place, f"--port={port}", f"--unix={door}") as found:
+        assert found.port == port
+        with skywalker.connect(f"unix://{door}") as client:
+            assert client.hello()["node"]
+        first = found.workers()
+        os.kill(first[0], signal.SIGKILL)
+        second = found.wait_for_workers(2, without=first[:1])
+        found.signal(signal.SIGHUP)
+        eventually(lambda: found.events("reloaded"), within=20.0)
+        found.wait_for_workers(2, without=second)
+        assert [found.connect_to(slot).call(":ping") for slot in (0, 1)]
+        assert status(found.workers()[0], "Uid").split()[0] == str(NOBODY.pw_uid)
+        found.signal(signal.SIGTERM)
+        assert found.wait(10.0) == exits.OK
+        assert is_gone(found.pid)
+
+
+def low_port() -> int:
+    """Return a free port below 1024."""
+    for port in range(1023, 600, -1):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("there is no free port below 1024")
+
+
+@is_roots
+def test_its_state_is_kept_below_the_users_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    program = """
+import os, pwd
+from workers import privileges
+from skywalker.state_path import usual_state_path
+privileges.become(pwd.getpwnam("nobody"))
+print(usual_state_path(7), os.environ["USER"])
+"""
+    assert as_root(program) == f"{NOBODY.pw_dir}/.local/state/skywalker/7 nobody\n"
+
+
+@is_roots
+def test_there_is_no_way_back() -> None:
+    program = """
+import os, pwd
+from workers import privileges
+privileges.become(pwd.getpwnam("nobody"))
+for back in (os.setuid, os.seteuid, os.setgid, os.setegid):
+    try:
+        back(0)
+    except PermissionError:
+        print("no", end=" ")
+"""
+    assert as_root(program) == "no no no no "
+
+
+@is_roots
+def test_rights_that_would_stay_are_noticed() -> None:
+    """SECBIT_NO_SETUID_FIXUP has the kernel leave capabilities to who is no longer root."""
+    program = """
+import ctypes, pwd
+from skywalker.errors import ConfigError
+from workers import privileges
+PR_SET_SECUREBITS, NO_SETUID_FIXUP = 28, 4
+assert ctypes.CDLL(None).prctl(PR_SET_SECUREBITS, NO_SETUID_FIXUP, 0, 0, 0) == 0
+try:
+    privileges.become(pwd.getpwnam("nobody"))
+except ConfigError as error:
+    print(error)
+"""
+    assert "keeps some of what root may do" in as_root(program)
+
+
+@is_roots
+def test_code_that_the_user_may_not_read_is_told_before_it_is_missed(tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden.py"
+    hidden.write_text("")
+    hidden.chmod(0o600)
+    program = f"""
+import pwd
+from skywalker.errors import ConfigError
+from workers import privileges
+privileges.__file__ = {str(hidden)!r}
+try:
+    privileges.become(pwd.getpwnam("nobody"))
+except ConfigError as error:
+    print(error)
+"""
+    assert f"nobody may not read {hidden}" in as_root(program)
+
+
+def as_root(program: str) -> str:
+    """Run a program, and return what it prints."""
+    ran = subprocess.run(
+        [*reachable(), sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=20 * time_factor(),
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+# Core dumps.
+
+
+def test_no_process_of_a_node_may_dump_core() -> None:
+    with node(settings=["--join=127.0.0.1:1"]) as found:
+        eventually(lambda: len(children(found.pid)) == 3)
+        for pid in (found.pid, *children(found.pid)):
+            limits = Path(f"/proc/{pid}/limits").read_text()
+            told = re.search(r"^Max core file size +(\d+) +(\d+)", limits, re.MULTILINE)
+            assert told is not None, limits
+            assert set(told.groups()) <= {"0", "1"}
+
+
+def test_what_crashes_leaves_no_core(tmp_path: Path) -> None:
+    program = """
+import os, resource
+from workers import privileges
+_, hard = resource.getrlimit(resource.RLIMIT_CORE)
+resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+privileges.forbid_core_dumps()
+os.abort()
+"""
+    paths = {"PYTHONPATH": str(Path(privileges.__file__).parent.parent)}
+    ran = subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, env=os.environ | paths)
+    _, ended = os.waitpid(ran.pid, 0)
+    ran.returncode = 0  # it is waited for
+    assert os.WTERMSIG(ended) == signal.SIGABRT
+    assert not os.WCOREDUMP(ended)
+    assert not [*tmp_path.iterdir()]

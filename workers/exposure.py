@@ -1,0 +1,64 @@
+"""Whether strangers could do what they like at a node, although nobody has asked for that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from skywalker.config import Config, is_loopback
+from skywalker.errors import ConfigError, SkywalkerError
+from workers.ground import ADMIN, JUNCTION, PUBSUB
+
+KEYS: Final = {JUNCTION: "bind", PUBSUB: "pubsub_bind", ADMIN: "admin_bind"}
+
+
+def check(config: Config, addresses: Mapping[str, tuple[str, int]] | None = None) -> None:
+    """Raise ConfigError if they could, or if files for TLS are of no use without another.
+
+    `addresses` say where the node listens, by door, if that is not what the settings say.
+    """
+    for key in ("tls_key", "tls_ca"):
+        if getattr(config, key) and not config.tls_cert:
+            raise ConfigError(f"{key}: this node speaks no TLS: give tls_cert too, the file with its certificate")
+    if config.open:
+        return
+    if config.unix and config.certifies:
+        raise ConfigError(
+            "unix: nobody shows a certificate there, so every user of this machine could do everything: say in "
+            "[access] who may, or give --open if all of them are to be trusted"
+        )
+    if config.access is None and not config.certifies:
+        hosts = _hosts(config) | {door: host for door, (host, _) in (addresses or {}).items()}
+        for door, host in hosts.items():
+            if not is_loopback(host):
+                raise ConfigError(
+                    f"{KEYS[door]}: whoever gets to {host} could do everything there: say in [access] who may, have "
+                    "clients show certificates (tls_cert and tls_ca), or give --open if all who get there are to be "
+                    "trusted"
+                )
+    if not config.cluster.silk_keys:
+        _check_silk(config)
+
+
+def _hosts(config: Config) -> dict[str, str]:
+    hosts = {JUNCTION: config.bind}
+    if config.pubsub:
+        hosts[PUBSUB] = config.pubsub_address[0]
+    if config.admin:
+        hosts[ADMIN] = config.admin_bind
+    return hosts
+
+
+def _check_silk(config: Config) -> None:
+    from skywalker.discovery import silk_access
+
+    for key, text in {"silk": config.cluster.silk, "silk_pub": config.cluster.silk_pub}.items():
+        try:
+            host = silk_access.host_of(silk_access.listening(text)) if text else None
+        except SkywalkerError as error:
+            raise ConfigError(f"--{key.replace('_', '-')}: {error}") from error
+        if host is not None and not is_loopback(host):
+            raise ConfigError(
+                f"{key}: whoever gets to {host} could be a node there: give --silk-keys, or --open if all who get "
+                "there are to be trusted"
+            )

@@ -1,0 +1,84 @@
+"""An accepted connection before it is one: it has yet to speak TLS."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from skywalker.errors import RequestError
+from skywalker.tls.causes import tls_cause
+from skywalker.tls.records import Records
+from workers.closes import Close
+from workers.secure_socket import READ_BYTES, SecureSocket
+
+if TYPE_CHECKING:
+    from workers.router import Router
+    from workers.strangers import Stranger
+
+HANDSHAKE: Final = b"\x16"
+"""The first byte of TLS."""
+
+
+class Handshake:
+    """One of them; `done` is called with the socket once hands are shaken, and its place among strangers."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        peer: str,
+        context: ssl.SSLContext,
+        router: Router,
+        plain_words: bytes,
+        done: Callable[[SecureSocket, Stranger], None],
+    ) -> None:
+        """One that speaks no TLS is told `plain_words` before it is closed."""
+        self._plain = sock
+        self._plain_words = plain_words
+        self._socket = SecureSocket(sock, Records(context, server_side=True))
+        self._peer = peer
+        self._router = router
+        self._done = done
+        self._has_begun = False
+        router.loop.add(sock.fileno(), self)
+        self._stranger = router.admission.strangers.come(self)
+
+    def ready(self, events: int) -> None:
+        """Go on: something has come."""
+        try:
+            if self._speaks_plainly():
+                return
+            if not self._socket.shake_hands():
+                return
+        except BlockingIOError:
+            return
+        except ssl.SSLError as error:
+            self._fail(tls_cause(error))
+        except OSError as error:
+            self._fail(f"no TLS: {error.strerror}")
+        else:
+            self._router.loop.remove(self._socket.fileno())
+            self._done(self._socket, self._stranger)
+
+    def _speaks_plainly(self) -> bool:
+        """Whether it does; then it has had its answer."""
+        if self._has_begun or self._plain.recv(1, socket.MSG_PEEK) in (b"", HANDSHAKE):
+            self._has_begun = True
+            return False
+        self._plain.recv(READ_BYTES)  # what is unread would destroy the answer on its way
+        self._plain.send(self._plain_words)
+        self._fail("it speaks no TLS")
+        return True
+
+    def turn_away(self, error: RequestError, reason: Close, text: str) -> None:
+        """Close it: there is no word that it could read."""
+        self._fail(text)
+
+    def _fail(self, text: str) -> None:
+        router = self._router
+        router.admission.strangers.go(self._stranger)
+        router.loop.remove(self._socket.fileno())
+        self._socket.close()
+        router.tally.handshake_failed()
+        router.log.info("handshake-failed", peer=self._peer, reason=text)

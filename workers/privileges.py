@@ -1,0 +1,105 @@
+"""What a node may do to its machine: little. One that was started as root becomes somebody else, and stays that.
+
+Root is needed to listen at ports below 1024, and for nothing else. So it listens first, then changes its user, and all
+that comes after that, its state, its journal, its workers and each reload, is that user's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pwd
+import re
+import resource
+from pathlib import Path
+from typing import Final
+
+from skywalker.errors import ConfigError
+
+ROOT: Final = "root"
+
+PR_SET_NO_NEW_PRIVS: Final = 38
+
+_PR_SET_DUMPABLE: Final = 4
+
+_CAPABILITIES: Final = re.compile(r"^Cap(?:Prm|Eff):\s*(\w+)$", re.MULTILINE)
+"""Those that a process has, and those that it could use again, in /proc/PID/status."""
+
+
+def heir(user: str) -> pwd.struct_passwd | None:
+    """Return whom this process has to become, given the setting `user`; None if it stays who it is.
+
+    Raises ConfigError if it must not stay root, or cannot become that user.
+    """
+    uid = os.geteuid()
+    if not user:
+        if uid == 0:
+            raise ConfigError(
+                "user: this is root, which a node does not stay unless told to: give --user NAME, whom it becomes once "
+                "it listens, or --user root"
+            )
+        return None
+    if user == ROOT and uid == 0:
+        return None  # also where nobody has a name
+    try:
+        found = pwd.getpwnam(user)
+    except KeyError:
+        raise ConfigError(f"user: there is no user {user!r} on this machine") from None
+    if found.pw_uid == uid:
+        return None
+    if uid != 0:
+        raise ConfigError(f"user: only root can become {user}, and this is user {uid}: leave it out, or start as root")
+    return found
+
+
+def become(user: pwd.struct_passwd) -> None:
+    """Turn this process, which is root's, into one of that user's for good, with no capability left.
+
+    Raises ConfigError if that cannot be, or if that user may not read what a node is made of.
+    """
+    uid, gid = user.pw_uid, user.pw_gid
+    try:
+        os.initgroups(user.pw_name, gid)
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    except OSError as error:
+        raise ConfigError(
+            f"user: root may not become {user.pw_name} here: {error.strerror}: start the node as {user.pw_name}"
+        ) from error
+    ctypes.CDLL(None).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)  # or a program that is set-uid could be of help
+    if not _is_for_good(uid, gid):
+        raise ConfigError(f"user: as {user.pw_name} this keeps some of what root may do: start the node as that user")
+    # Its state is kept below its home, and not below root's.
+    os.environ.update(HOME=user.pw_dir, USER=user.pw_name, LOGNAME=user.pw_name)
+    for file in (__file__, os.__file__):
+        if not os.access(file, os.R_OK):
+            raise ConfigError(
+                f"user: {user.pw_name} may not read {file}, which the node is made of: install skywalker and its "
+                "Python where every user may read them"
+            )
+
+
+def _is_for_good(uid: int, gid: int) -> bool:
+    with contextlib.suppress(PermissionError):
+        os.setuid(0)
+    kept = any(int(mask, 16) for mask in _CAPABILITIES.findall(Path("/proc/self/status").read_text()))
+    return not kept and os.getresuid() == (uid, uid, uid) and os.getresgid() == (gid, gid, gid)
+
+
+def forbid_core_dumps() -> None:
+    """Have the kernel dump neither this process nor its children: their memory holds keys, and what others send."""
+    # With a limit of 0 a program that is told of crashes would still get the dump.
+    try:
+        resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
+    except ValueError:
+        # Not for choice: nobody but root could look at the open files of such a process, for the figures.
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)
+
+
+def told(user: pwd.struct_passwd) -> str:
+    """Return the words that explain to root why something cannot be had, all of a sudden."""
+    return (
+        f"as user {user.pw_name}, who has taken over and who reads all files at a reload, too: have that user or its "
+        "group read them"
+    )

@@ -1,0 +1,35 @@
+"""Who was refused what, in the log: not each, since whoever is refused could fill it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Final
+
+from skywalker.errors import Forbidden, RequestError, Unauthorized
+from workers.log import Log
+
+SAY_EVERY_S: Final = 1.0
+"""Seconds from one line to the next."""
+
+
+class Refusals:
+    """Of one door, or several; `event` is what its lines are called."""
+
+    def __init__(self, log: Log, event: str) -> None:
+        self.counts: Counter[str] = Counter(dict.fromkeys((Unauthorized.code, Forbidden.code), 0))  # by code
+        self._log = log
+        self._event = event
+        self._said_at = 0.0
+        self._unsaid = 0
+
+    def note(self, error: RequestError, peer: str) -> None:
+        """Somebody was refused."""
+        self.counts[error.code] += 1
+        now = time.monotonic()
+        if now < self._said_at + SAY_EVERY_S:
+            self._unsaid += 1
+            return
+        left_out = {"left_out": self._unsaid} if self._unsaid else {}
+        self._log.warning(self._event, code=error.code, peer=peer, reason=error, **left_out)
+        self._said_at, self._unsaid = now, 0

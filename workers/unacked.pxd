@@ -1,0 +1,11 @@
+from workers.calls cimport ClientCall
+
+
+cdef class Unacked:
+    cdef readonly Py_ssize_t count
+    cdef readonly Py_ssize_t size
+    cdef dict _by_id
+
+    cpdef add(self, ClientCall listener)
+    cpdef ClientCall pop(self, bytes id)
+    cpdef list clear(self)
