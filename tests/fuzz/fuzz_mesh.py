@@ -1,0 +1,124 @@
+"""The link to a worker of another node, whose other end may be anything: one that asks us, or one that we ask.
+
+Whatever comes over it, the worker lives: it closes the link, or goes on. Its own clients have an answer to each of
+their calls, and only one, as if nothing were; and two that meet afterwards do. Once all are gone, nothing is held. The
+worker finds no mistake of its own.
+
+The lowest bits of an input's first byte say who the other end is, and whether it says first who it is, as it should.
+"""
+
+from __future__ import annotations
+
+import socket
+from types import SimpleNamespace
+from typing import Any
+
+from skywalker.address import Address
+from skywalker.limits import Limits
+from skywalker.members import Member, Snapshot
+from skywalker.ring import token_of
+from skywalker.wire import junction as wire
+from skywalker.wire import values
+from skywalker.wire.frames import split
+from tests.fuzz.answers import check_answers
+from tests.fuzz.memory import Worker
+from tests.fuzz.talks import Client, Talk
+from tests.wire.streams import framed
+from workers import peer
+from workers.messages import VERSION
+from workers.session import Session
+
+OURS = Member("id", "name", Address("127.0.0.1", 3443), 1, False, (2**62,))
+OTHER = Member("other", "other", Address("127.0.0.1", 3444), 1, False, (-(2**62), 0, 2**61))
+
+CLIENTS = 2
+ASKED, SILENT = 1, 2
+RING = Snapshot([OURS, OTHER])
+CALM = next(topic for n in range(99) if RING.ring.owner(token_of(topic := values.pack(f"calm {n}"))).node == OURS.id)
+"""A topic of our own, where chance brings nobody."""
+
+
+def check_input(data: bytes) -> object:
+    """Hold the invariant for what the other end and two clients do."""
+    if not data:
+        return None
+    whole, pieces = (play(data[0], data[1:], cut=cut) for cut in (False, True))
+    return whole, pieces
+
+
+def message(body: bytes) -> bytes:
+    """Return a message of a link."""
+    return len(body).to_bytes(4, "big") + body
+
+
+def play(mode: int, data: bytes, *, cut: bool) -> object:
+    """Return what each client has heard."""
+    talk = Mesh(data, mode, cut=cut)
+    clients = [talk.come(Session, framed) for _ in range(CLIENTS)]
+    talk.meet()
+    talk.run()
+    talk.calm()
+    for client in clients:
+        check_answers(client, wire.SUBSCRIBE, wire.UNSUBSCRIBE)
+    check_that_two_meet(talk)
+    talk.leave()
+    return [bytes(client.socket.heard) for client in clients]
+
+
+class Mesh(Talk):
+    """One worker, and another node."""
+
+    def __init__(self, data: bytes, mode: int, *, cut: bool) -> None:
+        self.mode = mode
+        super().__init__(data, cut=cut)
+
+    def make(self, limits: Limits) -> list[Worker]:
+        worker = Worker(limits, OURS)
+        if self.mode & ASKED:
+            net.socket = Net(self)
+            worker.router.follow(RING)
+        return [worker]
+
+    def meet(self) -> None:
+        """Have the other end come, or be where we look for it."""
+        self.node = Client(self.worker.connect(Session) if not self.mode & ASKED else self.worker.socket(), message)
+        if self.mode & ASKED:
+            self.node.socket.close()  # until we go there
+        elif not self.mode & SILENT:
+            question = {"from": "other", "by": 0, "node": "id", "worker": 0, "version": VERSION, "life": "1"}
+            self.node.socket.say([wire.frame(wire.PEER, b"\0", values.pack(question))])
+        self.clients.append(self.node)
+        self.go()
+
+    def dialled(self) -> Any:
+        """We have gone there: return our end of that."""
+        made = self.node.socket = self.worker.socket()
+        if not self.mode & SILENT:
+            made.say([wire.frame(wire.PEER, b"\0", values.pack({"node": "other", "worker": 0}))])
+        return made
+
+
+class Net:
+    """What stands for the module socket where a worker goes to another node."""
+
+    AF_INET, AF_INET6, SOL_SOCKET, SO_ERROR = socket.AF_INET, socket.AF_INET6, socket.SOL_SOCKET, socket.SO_ERROR
+    SOCK_STREAM, SOCK_NONBLOCK = socket.SOCK_STREAM, socket.SOCK_NONBLOCK
+
+    def __init__(self, talk: Mesh) -> None:
+        self.socket = lambda *_: talk.dialled()
+
+
+net: Any = peer
+net.sockets = SimpleNamespace(tune=lambda _: None)
+net.begin = lambda *_: None
+net.random = SimpleNamespace(random=lambda: 0.5)
+
+
+def check_that_two_meet(talk: Mesh) -> None:
+    """See that the worker still does what it is for."""
+    one, other = (talk.come(Session, framed) for _ in range(2))
+    one.say(wire.frame(wire.SEND, b"\1", values.pack(60_000), CALM, b"\2"), 0)
+    other.say(wire.frame(wire.RECV, b"\1", values.pack(60_000), CALM), 0)
+    talk.go()
+    assert split(bytes(one.socket.heard))[0] == [[wire.SEND, b"\1", wire.TRUE]]
+    assert split(bytes(other.socket.heard))[0] == [[wire.RECV, b"\1", b"\2"]]
