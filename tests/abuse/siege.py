@@ -1,0 +1,141 @@
+"""A node with well-behaved clients and whoever attacks it: what the clients notice, and what is left afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from itertools import count
+from statistics import median
+from typing import Any, Final
+
+import psutil
+
+from skywalker.limits import KIB, MIB
+from skywalker.ring import Ring, slices, token_of
+from tests.abuse.foe import Attack, Target, attacked
+from tests.abuse.probe import Probe, Times, probing
+from tests.admin.asking import Asker, node
+from tests.helpers import eventually, time_factor
+from tests.workers.wire_client import WireClient, packed
+
+LIMITS: Final[dict[str, Any]] = {
+    "max_connections": 200,
+    "max_calls": 1000,
+    "waiting_bytes": 16 * MIB,
+    "output_bytes": 64 * KIB,
+    "subscriber_buffer": 64 * KIB,
+    "mesh_bytes": MIB,
+    "half_frame_s": 1.0,
+    "unread_output_s": 1.0,
+    "idle_probe_s": 1.0,
+}
+"""Of the node: small enough for one attacker to meet every one of them."""
+
+ROUNDS: Final = 3
+MOST_ROUNDS: Final = 9
+"""More are needed where the machine has other work: what is a weakness is there every time."""
+
+WINDOW_S: Final = 0.4
+
+SLOWER: Final = 3.0
+"""How many times the quiet figure well-behaved clients may have to wait."""
+
+FLOOR_S: Final = 0.004
+"""What counts as quiet at least: on a machine with other work, one call in a hundred meets a processor that is taken,
+and waits until that one's turn is over."""
+
+MAX_TAKEN: Final = 32 * MIB
+"""Memory that an attack may have the workers take: twice what the limits above allow, at most."""
+
+MAX_KEPT: Final = 16 * MIB
+"""And what they may keep of it, for the next calls."""
+
+PEACE: Final = {"connections": 4.0, "waiting": 1.0, "unread_bytes": 0.0, "choked_connections": 0.0}
+"""What the node has of what can be piled up while nobody attacks it: well-behaved clients, and one subscription."""
+
+MAX_HELD: Final = KIB
+"""Bytes that are counted for that."""
+
+
+class Siege:
+    """A node, and well-behaved clients of it. Made by besieged()."""
+
+    def __init__(self, pids: list[int], asker: Asker, target: Target, probe: Probe) -> None:
+        self.target = target
+        self._asker = asker
+        self._workers = [psutil.Process(pid) for pid in pids]
+        self._probe = probe
+        self._peak = 0
+
+    def hold(self, attack: Attack) -> None:
+        """Have the attack go on for a while, again and again. Raises AssertionError if it hurts anybody."""
+        quiet: list[Times] = []
+        noisy: list[Times] = []
+        before = self._peak = self._taken()
+        while not _hardly_slower(quiet, noisy) and len(noisy) < MOST_ROUNDS:
+            quiet.append(self._probe.measure(WINDOW_S))
+            with attacked(attack, self.target):
+                noisy.append(self._probe.measure(WINDOW_S, self._watch))
+            eventually(self._are_alone, within=10.0)
+        eventually(self._is_over)
+        peak, kept = self._peak - before, self._taken() - before
+        told = f"{_text(noisy)} while attacked, {_text(quiet)} without"
+        print(f"{told}, {peak / MIB:.1f} MiB taken, {kept / MIB:.1f} MiB kept")
+        assert _hardly_slower(quiet, noisy), told
+        assert peak < MAX_TAKEN
+        assert kept < MAX_KEPT
+
+    def _watch(self) -> None:
+        self._peak = max(self._peak, self._taken())
+
+    def _taken(self) -> int:
+        """Return the bytes of memory that the workers take."""
+        return sum(worker.memory_info().rss for worker in self._workers)
+
+    def _gauges(self) -> dict[str, float]:
+        """Return how much of everything the workers hold that somebody could pile up."""
+        return {name: self._asker.metric(f"skywalker_{name}") for name in (*PEACE, "held_bytes")}
+
+    def _are_alone(self) -> bool:
+        return self._asker.metric("skywalker_connections") == PEACE["connections"]
+
+    def _is_over(self) -> bool:
+        gauges = self._gauges()
+        held = gauges.pop("held_bytes")
+        assert gauges == PEACE, gauges
+        assert held <= MAX_HELD, held
+        return True
+
+
+@contextlib.contextmanager
+def besieged(workers: int, **settings: Any) -> Iterator[Siege]:
+    """Run a node with the LIMITS, and well-behaved clients of it."""
+    with node(workers, pubsub=True, **LIMITS, **settings) as (found, asker):
+        pids = found.worker_pids()
+        host, _, port = found.pubsub_address.rpartition(":")
+        junction = found.host, found.port
+        with WireClient.open(junction) as client:
+            ring = Ring(slices(client.ask(":tokens", 1), workers))
+        topics = tuple(
+            next(name for name in map(str, count()) if ring.owner(token_of(packed(name))) == worker)
+            for worker in range(workers)
+        )
+        target = Target(junction, (host, int(port)), topics)
+        with probing(target) as probe:
+            yield Siege(pids, asker, target, probe)
+        assert found.worker_pids() == pids, found.log
+        assert "Traceback" not in found.log, found.log
+
+
+def _hardly_slower(quiet: list[Times], noisy: list[Times]) -> bool:
+    """Return whether that is known of both kinds of calls."""
+    return len(noisy) >= ROUNDS and all(
+        median(slow) <= SLOWER * max(median(usual), FLOOR_S * time_factor())
+        for usual, slow in zip(zip(*quiet, strict=True), zip(*noisy, strict=True), strict=True)
+    )
+
+
+def _text(windows: list[Times]) -> str:
+    """Return the times in milliseconds."""
+    kinds = zip(Times._fields, zip(*windows, strict=True), strict=True)
+    return ", ".join(f"{kind} {' '.join(f'{1000 * time:.1f}' for time in times)} ms" for kind, times in kinds)
