@@ -1,0 +1,13 @@
+"""A soak: nodes that are used and hit in every way for minutes or hours, and must be afterwards what they were before.
+
+__main__    the command: `python -m tests.soak`, or `make soak`
+stage       the nodes: one is spared, and shows what leaks with use; the other is battered
+roster      the programs that use them, each for a shift, then ended or killed
+trouble     what is done to the battered node, and when that was felt
+gauge       what the processes of the nodes take, and what the nodes say of themselves, sample by sample
+promises    what must hold of all that the programs noted
+flatness    what must hold of the samples
+page, plot  how it is shown
+programs    what runs in processes of its own: crowd, visitors, broadcasts, members, watchers, ruffians; and
+            tests.chaos.routed and bench.load as they are
+"""

@@ -1,0 +1,41 @@
+"""How long the machine keeps who would run waiting: by so much an answer may be late, which is no fault of a node."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Final
+
+NAP_S: Final = 0.02
+
+LATE_S: Final = 0.02
+"""Seconds from which on it is noted."""
+
+
+class Lateness:
+    """Sleeps again and again, from a thread of its own, for the length of a `with` block."""
+
+    def __init__(self) -> None:
+        self._late: list[tuple[float, float]] = []  # when it woke up, and how much too late
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lateness")
+
+    def __enter__(self) -> Lateness:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def longest(self, start: float, end: float) -> float:
+        """Return by how many seconds it was late between two times, at most."""
+        return max((late for at, late in [*self._late] if start <= at and at - late <= end), default=0.0)
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            due = time.monotonic() + NAP_S
+            time.sleep(NAP_S)
+            now = time.monotonic()
+            if now - due > LATE_S:
+                self._late.append((now, now - due))

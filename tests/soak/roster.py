@@ -1,0 +1,159 @@
+"""The programs that use the nodes: each for a shift, which ends by itself or by a kill, and then another begins."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.helpers import time_factor
+from tests.soak.stage import Stage
+
+END_S: Final = 40.0
+"""Seconds for a program to end by itself: as long as the longest call that it finishes takes, and more."""
+
+KILLED: Final = 0.3
+"""How likely a program is killed at the end of its shift."""
+
+MEMBERS_KILLED: Final = 8
+MOST_KILLS: Final = {"members": MEMBERS_KILLED}
+"""How often in all. Members of Silk that failed are looked for for a day, which takes memory and a file for each."""
+
+MOST_FAILURES: Final = 5
+"""Of one program, until it is not run any more."""
+
+LOOK_S: Final = 0.2
+
+
+@dataclass(frozen=True)
+class Shift:
+    """What one run of a program was, and left behind."""
+
+    program: str
+    start: float
+    end: float
+    killed: bool
+    file: Path
+    counts: dict[str, int]
+
+
+class Roster:
+    """Runs each program in shifts, from a thread for each, for the length of a `with` block."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        dice: random.Random,
+        shift_s: tuple[float, float],
+        scratch: Path,
+        judge: Callable[[Shift], None],
+    ) -> None:
+        """`shift_s` are the shortest and the longest shift; `judge` is given each, from any thread."""
+        self.shifts: Counter[str] = Counter()
+        self.kills: Counter[str] = Counter()
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.failures: list[str] = []
+        self._stage = stage
+        self._dice = dice
+        self._shift_s = shift_s
+        self._scratch = scratch
+        self._judge = judge
+        self._over = threading.Event()
+        self._numbers = iter(range(1, sys.maxsize))
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._guarded, args=(each,), name=each) for each in programs(stage)]
+
+    def __enter__(self) -> Roster:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End all shifts, and wait until all is judged."""
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _guarded(self, program: str) -> None:
+        for _ in range(MOST_FAILURES):
+            try:
+                while not self._over.is_set():
+                    self._run(program)
+                return
+            except Exception as error:
+                self.failures.append(f"{program} failed: {error}")
+                self._over.wait(1.0)
+
+    def _run(self, program: str) -> None:
+        with self._lock:
+            number, seed = next(self._numbers), self._dice.randrange(10**9)
+            length_s, may_be_killed = self._dice.uniform(*self._shift_s), self._dice.random() < KILLED
+        file = self._scratch / f"{program}-{number}"
+        errors = file.with_suffix(".errors")
+        start = time.monotonic()
+        with errors.open("wb") as stderr:
+            process = subprocess.Popen(
+                # It ends with this process, however that ends.
+                ["setpriv", "--pdeathsig=KILL", sys.executable, "-m", *PROGRAMS[program](self._stage, seed, file)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, process_group=0,
+            )  # fmt: skip
+        try:
+            while process.poll() is None and time.monotonic() - start < length_s and not self._over.wait(LOOK_S):
+                pass
+            may_be_killed &= process.poll() is None and self.kills[program] < MOST_KILLS.get(program, math.inf)
+            is_killed = may_be_killed and not self._over.is_set()
+            if is_killed:
+                os.killpg(process.pid, signal.SIGKILL)
+            end = time.monotonic()
+            said, _ = process.communicate(timeout=END_S * time_factor())
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        if not is_killed and (process.returncode or (not self._over.is_set() and end - start < length_s)):
+            raise RuntimeError(f"it ended with status {process.returncode}: {errors.read_text()[-2000:]}")
+        counts = {} if is_killed else json.loads(said)
+        self._judge(Shift(program, start, end, is_killed, file, counts))
+        with self._lock:
+            self.shifts[program] += 1
+            self.kills[program] += is_killed
+            self.counts.update({(program, what): count for what, count in counts.items()})
+        for left in self._scratch.glob(f"{file.name}*"):
+            left.unlink()
+
+
+def _own(module: str) -> Callable[[Stage, int, Path], list[str]]:
+    return lambda stage, seed, file: [f"tests.soak.programs.{module}", stage.text(), str(seed), str(file)]
+
+
+def _pairs(kind: str, count: int) -> Callable[[Stage, int, Path], list[str]]:
+    def arguments(stage: Stage, seed: int, file: Path) -> list[str]:
+        # They have neither a certificate nor a token: their user is known.
+        where = f"unix://{stage.places[seed % len(stage.places)].unix}" if stage.authority else stage.where
+        return ["tests.chaos.routed", kind, where, str(count), str(seed), str(file)]
+
+    return arguments
+
+
+def programs(stage: Stage) -> list[str]:
+    """Return the names of those that there are: the generator of loads speaks no TLS."""
+    return [name for name in PROGRAMS if not (stage.authority and name == "volume")]
+
+
+PROGRAMS: Final[dict[str, Callable[[Stage, int, Path], list[str]]]] = {
+    **{name: _own(name) for name in ("crowd", "visitors", "broadcasts", "members", "watchers", "ruffians", "volume")},
+    "pairs-aio": _pairs("aio", 20),
+    "pairs-blocking": _pairs("blocking", 8),
+}

@@ -1,0 +1,151 @@
+"""What is done to the processes of nodes that are in use, and when that was felt."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import math
+import os
+import random
+import re
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import psutil
+
+from skywalker import embedding
+from tests.chaos.agreement import Agreement, Calm, Event
+from tests.chaos.disturbance import BOOT_S
+from tests.helpers import time_factor
+from tests.soak.stage import DRAIN_S, WORKERS, Nodes, Place
+from tests.workers.processes import is_gone
+
+LOOK_S: Final = 0.1
+RELOAD_S: Final = WORKERS * (DRAIN_S + 5.0)
+"""Seconds for a reload to be done: each worker may have clients who stay until the end of its drain."""
+
+FELT: Final = ("killed", "drained")
+"""What may cost calls, of those deeds: an agent is not needed for them, and who is replaced in a reload costs none."""
+
+
+class Trouble:
+    """Strikes from a thread of its own for the length of a `with` block, one deed after the other."""
+
+    def __init__(self, nodes: Nodes, dice: random.Random, pauses_s: tuple[float, float]) -> None:
+        """`pauses_s` are the shortest and the longest time between two deeds."""
+        self.done: Counter[str] = Counter()
+        self.ended: set[int] = set()  # the processes that it has ended, or told to end
+        self.events: list[Event] = []
+        self._nodes = nodes
+        self._dice = dice
+        self._pauses_s = pauses_s
+        self._all = (frozenset(place.name for place in nodes.stage.places),)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="trouble")
+        self.failures: list[str] = []  # of a node, to come back after what was done to it; that is the end of it all
+        self._deeds: tuple[Callable[[Place, embedding.Node], None], ...] = (
+            self._kill, self._end, self._reload, self._kill_agent,
+        )  # fmt: skip
+
+    def __enter__(self) -> Trouble:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End, once what was begun is over."""
+        self._over.set()
+        self._thread.join()
+
+    def agreement(self, *, reloads: bool = False) -> Agreement:
+        """Return what was done that may be felt, and when nothing was, up to now; `reloads` count on demand only."""
+        events = [dataclasses.replace(each, end=each.end or math.inf) for each in [*self.events]]
+        kinds = (*FELT, "reloaded") if reloads else FELT
+        felt = sorted((event.start, event.end) for event in events if event.kind in kinds)
+        calms = []
+        since = 0.0
+        for start, end in felt:
+            if start > since:
+                calms.append(Calm(since, start, self._all))
+            since = max(since, end)
+        calms.append(Calm(since, math.inf, self._all))
+        # Who is replaced in a reload refuses calls as one that drains by itself does, but costs nobody anything else.
+        refusing = [dataclasses.replace(each, kind="drained") for each in events if each.kind == "reloaded"]
+        return Agreement([*events, *refusing], calms)
+
+    def _run(self) -> None:
+        try:
+            deeds = [*self._deeds]
+            while True:
+                self._dice.shuffle(deeds)  # each once in a round, so that a short run has all of them
+                for deed in deeds:
+                    if self._over.wait(self._dice.uniform(*self._pauses_s)):
+                        return
+                    deed(*self._dice.choice(self._nodes.battered))
+        except (AssertionError, OSError, IndexError) as error:
+            self.failures.append(f"nothing more was done to nodes: {error!r}")
+
+    def _kill(self, place: Place, node: embedding.Node) -> None:
+        """Kill one worker, or all at once."""
+        pids = node.worker_pids()
+        victims = pids if self._dice.random() < 0.15 else [self._dice.choice(pids)]
+        with self._deed("killed", place):
+            for pid in victims:
+                self._signal(pid, signal.SIGKILL)
+            self._until(lambda: _replaced(node, victims), 10.0, "a worker that was killed is not replaced")
+
+    def _end(self, place: Place, node: embedding.Node) -> None:
+        """Tell one worker to end."""
+        victim = self._dice.choice(node.worker_pids())
+        with self._deed("drained", place):
+            self._signal(victim, signal.SIGTERM)
+            self._until(lambda: _replaced(node, [victim]), DRAIN_S + 10.0, "a worker that drained is not replaced")
+
+    def _reload(self, place: Place, node: embedding.Node) -> None:
+        """Have the node reload, and perhaps kill a worker meanwhile."""
+        before = len(_reloads(node))
+        with self._deed("reloaded", place):
+            os.kill(node.pid, signal.SIGHUP)
+            if self._dice.random() < 0.3:
+                time.sleep(self._dice.uniform(0.0, 2.0))
+                self._kill(place, node)
+            self._until(lambda: len(_reloads(node)) > before, RELOAD_S, "a reload does not come to its end")
+
+    def _kill_agent(self, place: Place, node: embedding.Node) -> None:
+        for child in psutil.Process(node.pid).children():
+            if child.name() == embedding.AGENT:
+                with self._deed("lost its agent", place):
+                    self._signal(child.pid, signal.SIGKILL)
+                    self._until(functools.partial(is_gone, child.pid), 5.0, "an agent that was killed has not ended")
+
+    def _signal(self, pid: int, number: signal.Signals) -> None:
+        self.ended.add(pid)
+        with contextlib.suppress(ProcessLookupError):  # it has just ended by itself, as one that is replaced does
+            os.kill(pid, number)
+
+    @contextlib.contextmanager
+    def _deed(self, kind: str, place: Place) -> Iterator[None]:
+        event = Event(kind, (place.name,), time.monotonic(), 0.0)
+        self.events.append(event)
+        self.done[kind] += 1
+        yield
+        event.end = time.monotonic() + BOOT_S * time_factor()
+
+    def _until(self, is_so: Callable[[], bool], within_s: float, failure: str) -> None:
+        deadline = time.monotonic() + within_s * time_factor()
+        while not is_so():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{failure}, after {within_s:g} s")
+            time.sleep(LOOK_S)
+
+
+def _replaced(node: embedding.Node, victims: list[int]) -> bool:
+    return all(map(is_gone, victims)) and len(node.worker_pids()) >= WORKERS
+
+
+def _reloads(node: embedding.Node) -> list[str]:
+    return re.findall(r"event=(?:reloaded|reload-failed)\b", node.log)
