@@ -19,7 +19,7 @@ import numpy as np
 
 from bench import pages
 from bench.errors import BenchError
-from bench.progress import show_progress
+from bench.progress import measuring, show_progress
 from skywalker.ring import TOKENS, TOKENS_PER_NODE, Ring
 
 NODES: Final = (3, 10, 100, 1000)
@@ -166,7 +166,7 @@ TABLES: Final = {"balance": busiest_table, "moves": move_table, "balance of work
 )
 def main(rings: int, seed: int, page: Path | None) -> None:
     """Measure how much the busiest node of random rings owns, and what moves when one node joins or leaves."""
-    try:
+    with measuring():
         for name in TABLES:
             if page is not None:
                 pages.split(page, name)  # before the work, not after it
@@ -176,8 +176,6 @@ def main(rings: int, seed: int, page: Path | None) -> None:
             click.echo("\n".join(lines) + "\n")
             if page is not None:
                 pages.put(page, name, lines)
-    except BenchError as error:
-        raise click.ClickException(str(error)) from error
 
 
 if __name__ == "__main__":

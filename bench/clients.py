@@ -22,10 +22,9 @@ import click
 from bench import machine
 from bench.client_programs import PROGRAMS, Order, Result
 from bench.errors import BenchError
-from bench.progress import show_progress
+from bench.progress import measuring, show_progress
 from bench.report import table
 from bench.servers import SERVERS
-from skywalker.errors import SkywalkerError
 
 WANTED: Final = 1.5
 """How many times the rendezvous per second of another client ours should make."""
@@ -150,12 +149,8 @@ def main(runs: int, seconds: float, quick: bool, json_file: IO[str] | None) -> N
     """Compare the clients of skywalker, NATS and Redis: rendezvous per second, and per second of their own CPU time."""
     if quick:
         runs, seconds = 1, 0.3
-    try:
+    with measuring():
         found = compare(runs, seconds, show_progress)
-    except (BenchError, SkywalkerError) as error:
-        raise click.ClickException(str(error)) from error
-    finally:
-        show_progress("")
     for line in found.lines():
         click.echo(line)
     if json_file is not None:

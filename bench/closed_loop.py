@@ -9,30 +9,32 @@ answered and their values received: then every value sent was received once.
 from __future__ import annotations
 
 import select
-import socket
 import time
 from collections.abc import Sequence
 from typing import Final
 
 from bench.connections import Connection
-from bench.errors import Stalled, Unreachable, WrongReply
+from bench.errors import Stalled, WrongReply
 from bench.lanes import Script
+from bench.line import Line
 from bench.plan import Tally, Window
 from bench.replies import READ_BYTES, lanes_of
+from bench.secure import Link
 
 LOOK_S: Final = 0.02
 """Seconds between looks at whether the last calls are answered."""
 
 
-class Stream:
+class Stream(Line):
     """One connection that makes the calls of its script over and over."""
 
     __slots__ = (
-        *("_epoll", "_held", "_lane_at", "_ping", "_script", "_size", "_socket", "_tail", "_unsent"),
+        *("_held", "_lane_at", "_ping", "_script", "_size", "_tail"),
         *("answered", "in_step", "made", "partner", "refills"),
     )
 
-    def __init__(self, sock: socket.socket, script: Script, epoll: select.epoll) -> None:
+    def __init__(self, sock: Link, script: Script, epoll: select.epoll) -> None:
+        super().__init__(sock, epoll)
         self.made = 0  # calls
         self.answered = 0
         self.refills = True  # whether an answered call is made again
@@ -44,40 +46,24 @@ class Stream:
         self._lane_at = script.lane_at
         self._ping = script.ping
         self._tail = b""  # the beginning of a reply
-        self._unsent = b""
-        self._epoll = epoll
-        self._socket = sock
-        sock.setblocking(False)
-
-    def fileno(self) -> int:
-        """Return the descriptor of its socket."""
-        return self._socket.fileno()
 
     def open(self) -> None:
         """Make every call of the script once."""
-        self._epoll.register(self._socket, select.EPOLLIN)
         self.made += len(self._script.calls)
-        self._write(b"" if self._script.answers else b"".join(self._script.calls))
+        self.write(b"" if self._script.answers else b"".join(self._script.calls))
 
     def ready(self) -> None:
         """Read replies, compare them, and make the calls again that they answered.
 
         Raises WrongReply or Unreachable.
         """
-        if self._unsent:
-            self._write(b"")
-        try:
-            data = self._socket.recv(READ_BYTES)
-        except BlockingIOError:
+        data = self.read(READ_BYTES)
+        if data is None:
             return
-        except OSError as error:
-            raise Unreachable(f"a connection was lost: {error.strerror}") from error
-        if not data:
-            raise Unreachable("the node closed a connection")
         data = self._tail + data
         if self._ping and self._ping in data:
             data = data.replace(self._ping, b"")
-            self._write(self._script.pong)
+            self.write(self._script.pong)
         end = len(data) - len(data) % self._size
         data, self._tail = data[:end], data[end:]
         lanes = lanes_of(data, self._size, self._lane_at, self._script.replies)
@@ -102,20 +88,7 @@ class Stream:
     def _repeat(self, lanes: bytes) -> None:
         calls = self._script.calls
         self.made += len(lanes)
-        self._write(b"".join([calls[lane] for lane in lanes]))
-
-    def _write(self, data: bytes) -> None:
-        had_unsent = bool(self._unsent)
-        data = self._unsent + data
-        try:
-            sent = self._socket.send(data)
-        except BlockingIOError:
-            sent = 0
-        except OSError as error:
-            raise Unreachable(f"a connection was lost: {error.strerror}") from error
-        if sent < len(data) or had_unsent:
-            self._unsent = data[sent:]
-            self._epoll.modify(self._socket, select.EPOLLIN | (select.EPOLLOUT if self._unsent else 0))
+        self.write(b"".join([calls[lane] for lane in lanes]))
 
     def _wrong(self, data: bytes) -> str:
         data += self._tail

@@ -22,11 +22,10 @@ import skywalker
 from bench.errors import BenchError
 from bench.load.plan import Load
 from bench.load.run import run
-from bench.progress import show_progress
+from bench.progress import measuring, show_progress
 from bench.report import Shape
 from bench.scaling import VALUE_BYTES, sample_of
 from skywalker.embedding import embedded
-from skywalker.errors import SkywalkerError
 
 SHAPES: Final = (Shape(1, 64), Shape(8, 64), Shape(32, 1))
 OFF: Final = "off"
@@ -79,12 +78,8 @@ def lines(rates: Rates, runs: int, seconds: float) -> list[str]:
 @click.option("--json", "json_file", type=click.File("w"), metavar="FILE", help="Also write everything as JSON.")
 def main(workers: tuple[int, ...], runs: int, seconds: float, json_file: IO[str] | None) -> None:
     """Measure what it costs a node to keep a journal. Nodes are started for it, on free ports, and stopped."""
-    try:
+    with measuring():
         rates = bench(workers, runs, seconds, show_progress)
-    except (BenchError, SkywalkerError) as error:
-        raise click.ClickException(str(error)) from error
-    finally:
-        show_progress("")
     for line in lines(rates, runs, seconds):
         click.echo(line)
     if json_file is not None:

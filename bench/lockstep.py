@@ -13,9 +13,10 @@ import time
 from collections.abc import Sequence
 
 from bench.connections import Connection
-from bench.errors import Stalled, Unreachable, WrongReply
+from bench.errors import BenchError, Stalled, Unreachable, WrongReply
 from bench.lanes import Script
 from bench.plan import Tally, Window
+from bench.secure import Link
 
 
 class Caller:
@@ -23,7 +24,9 @@ class Caller:
 
     __slots__ = ("_call", "_ping", "_pong", "_reply", "_room", "_socket", "answers")
 
-    def __init__(self, sock: socket.socket, script: Script, patience_s: float) -> None:
+    def __init__(self, sock: Link, script: Script, patience_s: float) -> None:
+        if not isinstance(sock, socket.socket):
+            raise BenchError("one rendezvous at a time is not measured over TLS")
         (self._call,), (self._reply,) = script.calls, script.replies
         self.answers = script.answers
         self._ping, self._pong = script.ping, script.pong

@@ -22,10 +22,9 @@ from bench import pages
 from bench.errors import BenchError
 from bench.measure import Sample, measure
 from bench.plan import Mode, Plan
-from bench.progress import show_progress
+from bench.progress import measuring, show_progress
 from bench.report import Shape
 from skywalker.embedding import Node, start
-from skywalker.errors import SkywalkerError
 
 NODES: Final = (1, 2, 3)
 SHAPES: Final = (Shape(1, 64), Shape(8, 64), Shape(32, 1), Shape(256, 1))
@@ -105,14 +104,10 @@ def main(runs: int, seconds: float, quick: bool, markdown: tuple[Path, ...]) -> 
     """Measure what forwarding between nodes costs. Nodes are started for it, on free ports, and stopped."""
     if quick:
         runs, seconds = 1, 0.3
-    try:
+    with measuring():
         for page in markdown:
             pages.split(page, "nodes")  # raises for one without a place for the table, before all the work
         samples = bench(runs, seconds, show_progress)
-    except (BenchError, SkywalkerError) as error:
-        raise click.ClickException(str(error)) from error
-    finally:
-        show_progress("")
     settings = f"medians of {runs} runs of {seconds:g} s, nodes of one worker, values of {VALUE_BYTES} bytes"
     lines = [*table(samples), "", f"Rendezvous per core-second of all nodes, {settings}."]
     click.echo("\n".join(lines))

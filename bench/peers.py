@@ -21,10 +21,9 @@ from bench.errors import BenchError
 from bench.load.command import Picture
 from bench.measure import measure
 from bench.plan import Mode, Plan
-from bench.progress import show_progress
+from bench.progress import measuring, show_progress
 from bench.report import Shape
 from bench.servers import SERVERS
-from skywalker.errors import SkywalkerError
 
 VALUE_BYTES: Final = 16
 
@@ -106,7 +105,7 @@ def main(
     """
     if quick:
         runs, seconds = 1, 0.3
-    try:
+    with measuring():
         for page in pages_:
             pages.split(page, "peers")
         found = compare(
@@ -128,8 +127,6 @@ def main(
                 pages.put(page, "targets", found.markdown_of_targets())
         if plot_file is not None:
             peers_plot.draw(found, plot_file)
-    except (BenchError, SkywalkerError) as error:
-        raise click.ClickException(str(error)) from error
 
 
 if __name__ == "__main__":

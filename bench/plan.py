@@ -46,6 +46,8 @@ class Plan(Line):
     value_bytes: int = 16
     server: str = "skywalker"  # whose bytes are spoken
     patience_s: float = 5.0  # for connecting, and for the last calls to be answered
+    ca: str = ""  # file with the authorities to trust; without one no TLS is spoken
+    token: str = ""  # said first on every connection, if there is one
 
     def share(self, part: int, parts: int) -> Plan:
         """Return part number `part` of this plan divided among `parts` generators."""

@@ -27,11 +27,10 @@ from bench.load.plan import Load
 from bench.load.run import run
 from bench.measure import Sample, measure
 from bench.plan import Mode, Plan
-from bench.progress import show_progress
+from bench.progress import measuring, show_progress
 from bench.report import Case, Report, Route, Shape
 from bench.scaling_plot import draw
 from skywalker.embedding import embedded
-from skywalker.errors import SkywalkerError
 
 SHAPES: Final = (Shape(1, 64), Shape(8, 64), Shape(32, 1), Shape(256, 1))
 
@@ -181,12 +180,8 @@ def main(
     if quick:
         runs, seconds = 1, 0.3
     settings = Settings(workers, shapes or SHAPES, runs, seconds, generators)
-    try:
+    with measuring():
         report = bench(settings, show_progress)
-    except (BenchError, SkywalkerError) as error:
-        raise click.ClickException(str(error)) from error
-    finally:
-        show_progress("")
     for line in report.lines():
         click.echo(line)
     if json_file is not None:

@@ -30,12 +30,11 @@ from bench.errors import BenchError
 from bench.load.outcome import Outcome
 from bench.load.plan import Load
 from bench.load.run import run
-from bench.progress import show_progress
+from bench.progress import measuring, show_progress
 from bench.report import Shape
 from bench.scaling import VALUE_BYTES, sample_of
 from skywalker.address import Address
 from skywalker.embedding import AGENT, WORKER, embedded
-from skywalker.errors import SkywalkerError
 
 FULL: Final = Shape(8, 64)
 """A closed loop: the node has all it can do."""
@@ -190,12 +189,8 @@ def lines(samples: Samples, runs: int, seconds: float) -> list[str]:
 @click.option("--json", "json_file", type=click.File("w"), metavar="FILE", help="Also write everything as JSON.")
 def main(workers: tuple[int, ...], runs: int, seconds: float, json_file: IO[str] | None) -> None:
     """Measure what it costs a node to be watched. Nodes are started for it, on free ports, and stopped."""
-    try:
+    with measuring():
         samples = bench(workers, runs, seconds, show_progress)
-    except (BenchError, SkywalkerError) as error:
-        raise click.ClickException(str(error)) from error
-    finally:
-        show_progress("")
     for line in lines(samples, runs, seconds):
         click.echo(line)
     if json_file is not None:

@@ -22,8 +22,7 @@ from bench.fanout.dialects import DIALECTS
 from bench.fanout.generator import Generator
 from bench.fanout.plan import Load, Plan
 from bench.fanout.report import Case, Report
-from bench.progress import show_progress
-from skywalker.errors import SkywalkerError
+from bench.progress import measuring, show_progress
 
 LOADS: Final = {
     "1x1": Load(1, 1),
@@ -123,7 +122,7 @@ def main(
     """
     if quick:
         runs, seconds = 1, 0.1
-    try:
+    with measuring():
         for page in pages_:
             pages.split(page, PAGE)  # raises for one without a place for the tables, before all the work
         report = compare(
@@ -142,8 +141,6 @@ def main(
             json_file.write("\n")
         for page in pages_:
             pages.put(page, PAGE, report.markdown())
-    except (BenchError, SkywalkerError) as error:
-        raise click.ClickException(str(error)) from error
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ class Topic:
         self._published_at = time.monotonic()
         for number in range(first, min(end, first + len(publishers))):
             turns = range(number, end, len(publishers))
-            publishers[number % len(publishers)].say(b"".join([calls[turn % len(calls)] for turn in turns]))
+            publishers[number % len(publishers)].write(b"".join([calls[turn % len(calls)] for turn in turns]))
 
     def forget_times(self) -> None:
         """Keep none of the times noted so far."""

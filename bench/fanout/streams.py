@@ -14,6 +14,7 @@ from typing import Final
 
 from bench.errors import Unreachable, WrongReply
 from bench.fanout.dialects import Dialect, Opening
+from bench.line import Line
 
 READ_BYTES: Final = 64 * 1024
 
@@ -41,24 +42,13 @@ class Refrain:
         return self._text[at : at + size]
 
 
-class Stream:
+class Stream(Line):
     """One connection: it says what it is told to, and hears a refrain, perhaps with pings in between."""
 
-    __slots__ = (
-        "_at",
-        "_bytes",
-        "_epoll",
-        "_held",
-        "_ping",
-        "_pong",
-        "_refrain",
-        "_size",
-        "_socket",
-        "_unsent",
-        "count",
-    )
+    __slots__ = ("_at", "_bytes", "_held", "_ping", "_pong", "_refrain", "_size", "count")
 
     def __init__(self, sock: socket.socket, refrain: Refrain, dialect: Dialect, epoll: select.epoll) -> None:
+        super().__init__(sock, epoll)
         self.count = 0  # whole messages heard
         self._bytes = 0
         self._at = 0  # in the refrain's cycle
@@ -66,42 +56,12 @@ class Stream:
         self._size = refrain.size
         self._ping, self._pong = dialect.ping, dialect.pong
         self._held = b""  # the beginning of a ping
-        self._unsent = b""
-        self._socket = sock
-        self._epoll = epoll
-        sock.setblocking(False)
-        epoll.register(sock, select.EPOLLIN)
-
-    def fileno(self) -> int:
-        """Return the descriptor of its socket."""
-        return self._socket.fileno()
-
-    def say(self, data: bytes) -> None:
-        """Write `data`, as soon as the server reads it. Raises Unreachable."""
-        had_unsent = bool(self._unsent)
-        data = self._unsent + data
-        try:
-            sent = self._socket.send(data)
-        except BlockingIOError:
-            sent = 0
-        except OSError as error:
-            raise Unreachable(f"a connection was lost: {error.strerror}") from error
-        if sent < len(data) or had_unsent:
-            self._unsent = data[sent:]
-            self._epoll.modify(self._socket, select.EPOLLIN | (select.EPOLLOUT if self._unsent else 0))
 
     def ready(self) -> None:
         """Read what has come, and write what can be written. Raises WrongReply or Unreachable."""
-        if self._unsent:
-            self.say(b"")
-        try:
-            data = self._socket.recv(READ_BYTES)
-        except BlockingIOError:
+        data = self.read(READ_BYTES)
+        if data is None:
             return
-        except OSError as error:
-            raise Unreachable(f"a connection was lost: {error.strerror}") from error
-        if not data:
-            raise Unreachable("the server closed a connection")
         if self._held or not self._refrain.goes(data, self._at):
             data = self._without_pings(self._held + data)
         self._bytes += len(data)
@@ -116,7 +76,7 @@ class Stream:
         """Return what is left of `data` when pings are answered; if it ends in the beginning of one, that is held."""
         ping, self._held = self._ping, b""
         if ping and ping in data:
-            self.say(self._pong * data.count(ping))
+            self.write(self._pong * data.count(ping))
             data = data.replace(ping, b"")
         if self._refrain.goes(data, self._at):
             return data

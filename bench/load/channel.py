@@ -9,17 +9,19 @@ connection, issues there what was refused, and closes the old one once nothing w
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import select
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
+from bench.errors import Unreachable
 from bench.load.connection import Connection
 from bench.load.contact import Contact
 from bench.load.counts import LOST, TIMED_OUT, WRONG, Counts
 from bench.load.scripts import LANE_AT, Script, lane_of
-from bench.replies import lanes_of
+from bench.replies import READ_BYTES, lanes_of
 from skywalker.errors import Draining
 from skywalker.ring import Ring
 from skywalker.wire import junction as wire
@@ -125,18 +127,21 @@ class Channel:
         connection = self._connection
         assert connection is not None
         connection.lanes.update(lanes)
-        if not connection.write(data):
+        try:
+            connection.write(data)
+        except Unreachable:
             self._lose(connection)
 
     def _ready(self, connection: Connection) -> None:
         """Read replies, and deal with them."""
         if connection.closed:
             return  # by something else that was ready
-        data = connection.read()
-        if data is None:
-            return
-        if not data:
+        try:
+            data = connection.read(READ_BYTES)
+        except Unreachable:
             self._lose(connection)
+            return
+        if data is None:
             return
         now = time.monotonic()
         data = connection.tail + data
@@ -212,7 +217,8 @@ class Channel:
     def _stranger(self, connection: Connection, frame: Frame) -> None:
         """Deal with what answers none of the calls: the node asks whether we live, or why it hangs up."""
         if not isinstance(frame, BadFrame) and tuple(frame) == (wire.PING, wire.NIL):
-            connection.write(_PONG)  # where that fails, so does the next read
+            with contextlib.suppress(Unreachable):  # where that fails, so does the next read
+                connection.write(_PONG)
         else:
             self._owner.counts.fail(self._code(frame))
 

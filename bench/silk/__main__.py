@@ -15,8 +15,7 @@ from typing import Final
 import click
 
 from bench import pages
-from bench.errors import BenchError
-from bench.progress import show_progress
+from bench.progress import measuring, show_progress
 from bench.silk.simulation import DELAY_S, Network, Node
 
 NODES: Final = (3, 10, 100, 1000)
@@ -190,7 +189,7 @@ def main(nodes: str, seed: int, page: Path | None) -> None:
     sizes = [int(size) for size in nodes.split(",") if size.strip().isdecimal()]
     if len(sizes) != nodes.count(",") + 1 or min(sizes) < 3:
         raise click.BadParameter("give numbers from 3 with commas between them, as 3,10", param_hint="--nodes")
-    try:
+    with measuring():
         if page is not None:
             pages.split(page, PAGE)  # before the work, not after it
         lines = list(tables(sizes, seed, show_progress))
@@ -198,8 +197,6 @@ def main(nodes: str, seed: int, page: Path | None) -> None:
         click.echo("\n".join(lines))
         if page is not None:
             pages.put(page, PAGE, lines)
-    except BenchError as error:
-        raise click.ClickException(str(error)) from error
 
 
 if __name__ == "__main__":
