@@ -36,6 +36,11 @@ def extensions() -> list[Extension]:
 class BuildIfPossible(build_ext):
     """Compiles the extensions, or goes on without them and says so."""
 
+    def initialize_options(self) -> None:
+        """Compile as many at once as there are cores: an editable installation forgets what `options` says of that."""
+        super().initialize_options()
+        self.parallel = os.cpu_count()
+
     def run(self) -> None:
         """Build all, or leave none: one from an earlier build would be out of date."""
         try:
@@ -49,8 +54,4 @@ class BuildIfPossible(build_ext):
             self.extensions = []
 
 
-setup(
-    ext_modules=extensions(),
-    cmdclass={"build_ext": BuildIfPossible},
-    options={"build_ext": {"parallel": os.cpu_count()}},
-)
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildIfPossible})
