@@ -157,7 +157,7 @@ class Setting:
         if self.is_switch:
             return self.accept(_TRUTHS.get(text.strip().lower(), text), where)
         bare_number = isinstance(self.default, int) and _WHOLE.fullmatch(text.strip())
-        return self.accept(int(text) if bare_number else text, where)
+        return self.accept(int(bare_number[0]) if bare_number else text, where)
 
     def accept(self, value: object, where: str) -> Value:
         """Return `value`, of a TOML file or a Python program, as the setting's type. Raises ConfigError."""

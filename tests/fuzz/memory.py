@@ -76,6 +76,7 @@ class Socket:
         self.said: deque[bytes] = deque()  # each piece is read by itself
         self.heard = bytearray()
         self.room: float = NEVER_S  # bytes that we may write before the other end reads
+        self.was_full = False  # at some time: nothing more of the other end was read before it had read
         self.has_ended = False  # the other end
         self.closed = self.shut = False  # ours
 
@@ -110,6 +111,7 @@ class Socket:
         if self.has_ended and not self.room:
             raise BrokenPipeError(32, "Broken pipe")
         sent = int(min(len(data), self.room))
+        self.was_full |= sent < len(data)
         if not sent and data:
             raise BlockingIOError
         self.heard += data[:sent]

@@ -88,6 +88,11 @@ class Talk:
         """Seconds since it began."""
         return CLOCK.now - CLOCK.BEGIN
 
+    @property
+    def keeps_up(self) -> bool:
+        """Whether all have read what there was for them: who has not is read later, some frames sooner or later."""
+        return not any(client.socket.was_full for client in self.clients)
+
     def go(self, seconds: float = 0.0) -> None:
         """Have some time pass, and all come of it that does."""
         self.worker.go(seconds)
