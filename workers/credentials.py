@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from skywalker.config import Config
-from skywalker.tls.contexts import client_context, server_context
+from skywalker.tls.contexts import client_context, own_context, server_context
 from workers.log import Log
 from workers.renewed import Renewed
 
@@ -65,7 +65,4 @@ def client(config: Config) -> ssl.SSLContext:
 
 def own(config: Config) -> ssl.SSLContext:
     """Return how it speaks TLS to itself. Raises ConfigError."""
-    context = client_context(cert=config.tls_cert, key=config.tls_key)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
+    return own_context(config.tls_cert, config.tls_key)

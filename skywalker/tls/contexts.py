@@ -34,6 +34,20 @@ def client_context(ca: str = "", cert: str = "", key: str = "") -> ssl.SSLContex
     return context
 
 
+def own_context(cert: str, key: str = "") -> ssl.SSLContext:
+    """Return how a node speaks TLS to itself: version 1.2 at least, and whoever answers there is trusted.
+
+    It shows the same certificate as to others. Raises ConfigError as client_context() does.
+    """
+    # No authority is asked about it, and to read those of the system would take longer than all else.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    _load(context, cert, key)
+    return context
+
+
 def server_context(
     cert: str, key: str = "", ca: str = "", *, minimum: str = "1.3", required: bool = False
 ) -> ssl.SSLContext:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from skywalker.errors import ConfigError
-from skywalker.tls.contexts import client_context, server_context
+from skywalker.tls.contexts import client_context, own_context, server_context
 from tests.admin.authority import Authority
 
 
@@ -45,10 +45,10 @@ def files(authority: Authority, tmp_path: Path) -> dict[str, str]:
     ],
 )
 def test_a_bad_file_is_named(files: dict[str, str], cert: str, key: str, named: str, words: str) -> None:
-    for make in (server_context, client_context):
+    for make in (server_context, client_context, own_context):
         arguments = (files[cert], files.get(key, ""))
         with pytest.raises(ConfigError, match=words) as error:
-            make(*arguments) if make is server_context else make("", *arguments)
+            make("", *arguments) if make is client_context else make(*arguments)
         assert files[named] in str(error.value)
 
 
@@ -59,6 +59,10 @@ def test_so_is_one_that_should_hold_authorities(files: dict[str, str], bad: str)
     assert files[bad] in str(error.value)
     with pytest.raises(ConfigError, match="authorit"):
         server_context(files["cert"], files["key"], files[bad])
+
+
+def test_a_node_that_speaks_to_itself_reads_no_authorities(files: dict[str, str]) -> None:
+    assert own_context(files["cert"], files["key"]).cert_store_stats()["x509"] == 0
 
 
 def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(files: dict[str, str], tmp_path: Path) -> None:
