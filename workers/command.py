@@ -49,8 +49,6 @@ def _serve(config_file: Path | None, parent_fd: int, **flags: Any) -> int:
     def load() -> Config:
         settings = config.load(given, os.environ, config_file)
         exposure.check(settings)
-        if settings.tls_cert:
-            credentials.server(settings)  # only to see that it can be made
         cluster.check(settings.cluster)
         return settings
 
@@ -61,7 +59,10 @@ def _serve(config_file: Path | None, parent_fd: int, **flags: Any) -> int:
         return settings
 
     # What it writes is the business of who it then is, which may be another than who starts it.
-    return supervisor.run(load(), parent_fd, read)
+    settings = load()
+    if settings.tls_cert:
+        credentials.server(settings)  # what is wrong with the files is told before anything is bound
+    return supervisor.run(settings, parent_fd, read)
 
 
 def _check_writable(journal: Path) -> None:

@@ -85,6 +85,13 @@ def test_a_wrong_setting_is_status_2_and_one_line(arguments: list[str], said: st
     assert ran.stderr.count(b"\n") == 1
 
 
+def test_what_is_wrong_with_a_certificate_is_told_before_anything_is_bound(node: Node, tmp_path: Path) -> None:
+    (tmp_path / "node.pem").write_text("no certificate")
+    ran = run("serve", "--port", str(node.port), "--tls-cert", str(tmp_path / "node.pem"))
+    assert ran.returncode == exits.USAGE
+    assert ran.stderr.decode().startswith(f"skywalker: {tmp_path}/node.pem holds no certificate with its key")
+
+
 def test_a_port_in_use_is_one_line_and_a_status_of_its_own(node: Node) -> None:
     ran = run("serve", "--port", str(node.port))
     assert ran.returncode == exits.ADDRESS

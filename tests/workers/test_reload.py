@@ -99,6 +99,15 @@ def test_a_bad_file_changes_nothing_and_a_good_one_after_it_does(tmp_path: Path,
         assert not set(running.first_workers) & set(running.workers())
 
 
+def test_a_certificate_that_is_none_is_refused(tmp_path: Path) -> None:
+    with configured(tmp_path) as (running, file):
+        file.write_text(f"tls_cert = '{file}'\n")
+        begin_reload(running)
+        [refused] = eventually(lambda: running.events("reload-refused"))
+        assert f"{file} holds no certificate with its key" in refused["reason"]
+        assert running.workers() == running.first_workers
+
+
 def test_settings_that_need_a_restart_are_named_and_the_others_hold_all_the_same(tmp_path: Path) -> None:
     with configured(tmp_path, drain_timeout_s=0) as (running, file):
         file.write_text(
