@@ -12,7 +12,7 @@ from skywalker.errors import ConfigError
 from skywalker.journal.settings import ROTATION, SAMPLE, rotation, sampling
 from skywalker.limits import KIB, MIB
 from skywalker.members import MAX_NAME, MAX_TOKENS
-from skywalker.tls.contexts import MINIMUM
+from skywalker.tls.words import MINIMUMS
 from skywalker.units import duration, size
 
 Value = str | int | float  # a bool is an int
@@ -42,7 +42,7 @@ _LONGEST: Final[Mapping[str, int]] = {"name": MAX_NAME}
 _FORMS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     "journal_sample": (SAMPLE, sampling),
     "journal_rotate": (ROTATION, rotation),
-    "tls_minimum": ("1.3 or 1.2", MINIMUM.__getitem__),
+    "tls_minimum": ("1.3 or 1.2", MINIMUMS.index),
 }
 """What a text may be, and what raises ValueError if it is not."""
 _TRUTHS: Final[Mapping[str, bool]] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -188,7 +188,7 @@ class Setting:
         if self.key in _FORMS:
             try:
                 _FORMS[self.key][1](text)
-            except (LookupError, ValueError):
+            except ValueError:
                 return False
         has_good_length = text.strip() or self.key not in _NEVER_EMPTY
         return bool(has_good_length) and len(text) <= _LONGEST.get(self.key, len(text)) and text.isprintable()

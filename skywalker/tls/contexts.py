@@ -5,14 +5,9 @@ from __future__ import annotations
 import os
 import ssl
 import stat
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from skywalker.errors import ConfigError
-
-MINIMUM: Final[Mapping[str, ssl.TLSVersion]] = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
-"""The versions that may be the oldest one accepted, as people write them."""
 
 
 def client_context(ca: str = "", cert: str = "", key: str = "") -> ssl.SSLContext:
@@ -54,10 +49,11 @@ def server_context(
     """Return how a node speaks TLS to those that connect to it, with the certificate chain in the file `cert`.
 
     The key may be in that file or in one of its own. With `ca`, clients are asked for certificates, which these
-    authorities must have signed; one that has none is turned away only if it is `required`. Raises ConfigError.
+    authorities must have signed; one that has none is turned away only if it is `required`. `minimum` is one of
+    words.MINIMUMS. Raises ConfigError.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = MINIMUM[minimum]
+    context.minimum_version = getattr(ssl.TLSVersion, "TLSv" + minimum.replace(".", "_"))
     # A session could be resumed only at the worker that made it: a ticket would be bytes for nothing.
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+MINIMUMS: Final = ("1.2", "1.3")
+"""The versions that may be the oldest one accepted, as people write them."""
+
 NO_TLS: Final = "it speaks no TLS: connect without, or to its TLS port"
 
 CLOSED: Final = "it closed the connection while shaking hands by TLS, as one may that speaks none"
