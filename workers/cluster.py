@@ -100,13 +100,13 @@ def be_agent(
 
     cluster = config.cluster
     answers = cluster.register or cluster.health_port
-    ping = Ping(ground.near, None if credentials is None else lambda: credentials.own)
+    ping = Ping(ground.near, credentials and credentials.own)
     return Agent(
         ground.member,
         _silk(cluster, ground.member, last) if cluster.silk else _source(cluster),
         learning=bool(cluster.join),
         token=cluster.secret,
-        tls=None if credentials is None else lambda: credentials.client,
+        tls=credentials and credentials.client,
         registration=(lambda health: _registration(cluster, ground.member, health)) if cluster.register else None,
         health=Health(Address(cluster.health_bind, cluster.health_port), ping) if answers else None,
         admin=_admin(config, ground, listener, ping, board, log, credentials) if config.admin else None,
@@ -138,7 +138,7 @@ def _admin(
             listener.close()
         return None
     doors = {door: str(Address(*address)) for door, address in ground.addresses.items()}
-    tls = None if credentials is None else lambda: credentials.server
+    tls = credentials and credentials.server
     bind = config.admin_bind, config.admin_port
     return Admin(bind, listener, ground.member, ping, doors, board, log, tls=tls, access=config.access)
 

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import ssl
-from collections.abc import Callable
-from typing import Final
+from typing import Final, final
 
 from skywalker.config import Config
 from skywalker.tls.contexts import client_context, own_context, server_context
 from workers.log import Log
 from workers.renewed import Renewed
 
-Context = Callable[[], ssl.SSLContext]
 
-
+@final
 class Credentials:
     """Made by the supervisor, and inherited by its children: what was good once lasts until something better is."""
 
     def __init__(self, config: Config, log: Log) -> None:
         """Raises ConfigError if the files are not what they should be."""
-        makers: tuple[Context, ...] = (lambda: server(config), lambda: client(config), lambda: own(config))
-        files = config.tls_cert, config.tls_key, config.tls_ca
-        self._all: Final = [Renewed(make, files, log) for make in makers]
+        cert, key, ca = files = config.tls_cert, config.tls_key, config.tls_ca
+        self.server: Final = Renewed(functools.partial(server, config), files, log)
+        """To who connects."""
+        self.client: Final = Renewed(functools.partial(client_context, ca, cert, key), files, log)
+        """To other nodes."""
+        self.own: Final = Renewed(functools.partial(own_context, cert, key), files, log)
+        """To the node itself, which need not know by what name."""
+        self._all: Final = self.server, self.client, self.own
         self.renew()
 
     def renew(self) -> None:
@@ -35,34 +39,9 @@ class Credentials:
             renewed.log = log
         return self
 
-    @property
-    def server(self) -> ssl.SSLContext:
-        """To who connects."""
-        return self._all[0]()
-
-    @property
-    def client(self) -> ssl.SSLContext:
-        """To other nodes."""
-        return self._all[1]()
-
-    @property
-    def own(self) -> ssl.SSLContext:
-        """To the node itself, which need not know by what name."""
-        return self._all[2]()
-
 
 def server(config: Config) -> ssl.SSLContext:
     """Return how a node speaks TLS to who connects. Raises ConfigError."""
     return server_context(
         config.tls_cert, config.tls_key, config.tls_ca, minimum=config.tls_minimum, required=config.certifies
     )
-
-
-def client(config: Config) -> ssl.SSLContext:
-    """Return how it speaks TLS to other nodes. Raises ConfigError."""
-    return client_context(config.tls_ca, config.tls_cert, config.tls_key)
-
-
-def own(config: Config) -> ssl.SSLContext:
-    """Return how it speaks TLS to itself. Raises ConfigError."""
-    return own_context(config.tls_cert, config.tls_key)

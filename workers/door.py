@@ -92,7 +92,7 @@ class Door:
                 self._let_in(sock, peer, host)
             else:
                 secured = functools.partial(self._secured, peer, host)
-                Handshake(sock, peer, router.credentials.server, router, self._dialect.tls_wanted, secured)
+                Handshake(sock, peer, router.credentials.server(), router, self._dialect.tls_wanted, secured)
         return True
 
     def _secured(self, peer: str, host: str, sock: SecureSocket, stranger: Stranger) -> None:

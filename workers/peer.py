@@ -168,7 +168,7 @@ class Peer(Owner):
             self._ask(sock)
             return
         host = self._member.address.host.partition("%")[0]  # a zone is no concern of the other end
-        self._socket = secure = SecureSocket(sock, Records(credentials.client, server_hostname=host))
+        self._socket = secure = SecureSocket(sock, Records(credentials.client(), server_hostname=host))
         secure.hello()
 
     def _shake_hands(self, sock: SecureSocket) -> None:
