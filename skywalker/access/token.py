@@ -14,8 +14,12 @@ from typing import Final
 PREFIX: Final = "skw_"
 """What every token begins with, so that one that has got somewhere by mistake is known for what it is."""
 
+MAX_BYTES: Final = 4096
+"""Of what somebody has written one to."""
+
 _BYTES: Final = 32
 _TOKEN: Final = re.compile(re.escape(PREFIX) + r"[\w-]+")
+_WORD: Final = re.compile(rb"[!-~]+")
 _HASH: Final = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 
@@ -27,6 +31,17 @@ def masked(text: str) -> str:
 def new() -> str:
     """Return a token that nobody has."""
     return PREFIX + secrets.token_urlsafe(_BYTES)
+
+
+def parse(data: bytes) -> str:
+    """Return the token that a file or a variable holds, with any space around it. Raises ValueError if it is no word.
+
+    No error repeats it.
+    """
+    word = data.strip()
+    if len(data) > MAX_BYTES or not _WORD.fullmatch(word):
+        raise ValueError("it is not one word of ASCII")
+    return word.decode()
 
 
 def hash_of(token: str) -> str:

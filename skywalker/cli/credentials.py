@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from skywalker.access import token
 from skywalker.errors import Forbidden, SkywalkerError, Unauthorized, Unreachable
 
 if TYPE_CHECKING:
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
 TOKEN: Final = "SKYWALKER_TOKEN"
 """The variable that may hold the token itself."""
-
-MAX_TOKEN: Final = 4096
-"""Bytes of a file that holds one."""
-
 
 _ABOUT_TLS: Final = re.compile("TLS|certificate")
 
@@ -73,22 +70,22 @@ def hinted(error: SkywalkerError) -> SkywalkerError:
 def _text(ctx: click.Context, param: click.Parameter, path: Path | None) -> str | None:
     """Return the token in a file, or in the variable; None if there is neither. It is never repeated."""
     if path is None:
-        text, where = os.environ.get(TOKEN, ""), TOKEN
-        if not text:
+        data, where = os.fsencode(os.environ.get(TOKEN, "")), TOKEN
+        if not data:
             return None
     else:
         where = str(path)
         try:
             with path.open("rb") as file:
-                text = file.read(MAX_TOKEN + 1).decode("ascii", "replace")
+                data = file.read(token.MAX_BYTES + 1)
         except OSError as error:
             raise click.BadParameter(f"{path} cannot be read: {error.strerror}", ctx, param) from error
-    token = text.strip()
-    if not token or len(text) > MAX_TOKEN or not (token.isascii() and token.isprintable() and " " not in token):
+    try:
+        return token.parse(data)
+    except ValueError as error:
         raise click.BadParameter(
             f"{where} holds no token: it is one word, as `skywalker token new` prints it", ctx, param
-        )
-    return token
+        ) from error
 
 
 def tls_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -101,8 +98,8 @@ def tls_options(command: Callable[..., int]) -> Callable[..., int]:
     def with_credentials(*args: Any, tls_ca: str, tls_cert: str, tls_key: str, **rest: Any) -> int:
         if tls_key and not tls_cert:
             raise click.UsageError("--tls-key is of use with its certificate only: give --tls-cert too")
-        token = rest.pop("token", None)
-        return command(*args, credentials=Credentials(token, tls_ca, tls_cert, tls_key), **rest)
+        credentials = Credentials(rest.pop("token", None), tls_ca, tls_cert, tls_key)
+        return command(*args, credentials=credentials, **rest)
 
     return with_credentials
 

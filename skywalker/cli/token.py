@@ -12,15 +12,12 @@ from typing import Final
 import click
 
 from skywalker.access.access import ANYONE, MAX_NAME
-from skywalker.access.token import hash_of
+from skywalker.access.token import MAX_BYTES, hash_of
 from skywalker.access.token import new as new_token
 from skywalker.cli import exits, terminal
 from skywalker.cli.new_file import SECRET, write_new
 from skywalker.cli.options import standard_input
 from skywalker.errors import ConfigError
-
-LONGEST: Final = 4096
-"""Bytes of a token."""
 
 SHORTEST: Final = 32
 """Characters below which whoever reads the hash of a token could find it by trying."""
@@ -83,8 +80,8 @@ def _given() -> str:
         data = b""
         for chunk in standard_input():
             data += chunk
-            if len(data) > LONGEST:
-                raise ConfigError(f"a token has at most {LONGEST} bytes")
+            if len(data) > MAX_BYTES:
+                raise ConfigError(f"a token has at most {MAX_BYTES} bytes")
         try:
             text = data.decode().removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError as error:

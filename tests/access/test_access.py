@@ -138,6 +138,21 @@ def test_a_token_that_is_in_the_wrong_place_is_not_repeated() -> None:
     assert token.masked("skywalker skw") == "skywalker skw"
 
 
+def test_what_was_written_down_is_read_back_with_any_space_around_it() -> None:
+    assert token.parse(f"\n {SECRET}\r\n".encode()) == SECRET
+    assert token.parse(b"x" * token.MAX_BYTES) == "x" * token.MAX_BYTES
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\n", b"skw_a b", b"skw_a\nskw_b", b"skw_a\0", b"skw_\x7f", "skw_ü".encode(), b"\xff", b"x" * 4096 + b"\n"],
+)
+def test_what_is_no_one_word_is_no_token_and_not_repeated(data: bytes) -> None:
+    with pytest.raises(ValueError, match="not one word") as caught:
+        token.parse(data)
+    assert "skw_" not in str(caught.value)
+
+
 def test_tokens_are_new_and_long_and_known_for_what_they_are() -> None:
     tokens = {token.new() for _ in range(100)}
     assert len(tokens) == 100

@@ -7,6 +7,7 @@ import ssl
 from pathlib import Path
 from typing import Final, Self
 
+from skywalker.access import token
 from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
 from skywalker.errors import ConfigError, LocalProtocolError
 from skywalker.limits import DEFAULT_ADDRESS, MAX_FRAME
@@ -24,9 +25,6 @@ TLS_KEY: Final = "tls_key"
 
 OPTIONS: Final = (ADDRESS, TOKEN, TOKEN_FILE, TLS_CA, TLS_CERT, TLS_KEY)
 """All of them, which readers and writers have alike."""
-
-MAX_TOKEN: Final = 4096
-"""Bytes of a file that holds one."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,13 +88,11 @@ class Nodes:
             return self.token or None
         try:
             with Path(self.token_file).open("rb") as file:
-                content = file.read(MAX_TOKEN + 1)
+                return token.parse(file.read(token.MAX_BYTES + 1))
         except OSError as error:
             raise ConfigError(f"option {TOKEN_FILE!r}: {self.token_file} cannot be read: {error.strerror}") from error
-        token = content.decode("ascii", "replace").strip()
-        if not token or len(content) > MAX_TOKEN or not token.isascii() or token.split() != [token]:
-            raise ConfigError(f"option {TOKEN_FILE!r}: {self.token_file} holds no token: it is one word")
-        return token
+        except ValueError as error:
+            raise ConfigError(f"option {TOKEN_FILE!r}: {self.token_file} holds no token: it is one word") from error
 
     def _context(self) -> ssl.SSLContext | None:
         if not (self.tls_ca or self.tls_cert):
