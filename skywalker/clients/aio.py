@@ -100,8 +100,7 @@ class Client(TaskJunction):
                     await asyncio.sleep(backoff.delay(self._core.failures - 1, random.random()))
                     await self._attempt()
         except TimeoutError:
-            cause = "" if self._core.failures else cause_so_far(self._trying, self._settings)
-            raise self._core.unreachable(cause) from None
+            raise self._core.unreachable(cause_so_far(self._trying, self._settings)) from None
         if self._settings.hello is not None:
             try:
                 await self.ping(max(0.0, deadline - self._loop.time()))

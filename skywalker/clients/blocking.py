@@ -105,8 +105,7 @@ class Client(LedJunction):
             if self._main is not None:
                 break
             if time.monotonic() >= deadline:
-                # What is under way now may have begun just now, and says less than what has failed.
-                raise self._core.unreachable("" if self._core.failures else self._dialer.cause)
+                raise self._core.unreachable(self._dialer.cause)
         if self._settings.hello is not None:
             try:
                 self.ping(max(0.0, deadline - time.monotonic()))

@@ -41,10 +41,12 @@ class Calls(Ordered):
         self._home: Address | None = None  # that the main line was dialled at
         self._survey = Survey()
         self._unanswered = 0  # main connections in a row that were lost before their :hello was answered
-        self._cause = "no connection yet"
+        self._cause = ""  # of the last failure
 
     def unreachable(self, cause: str = "") -> Unreachable:
-        return Unreachable(f"no node reachable at {self._settings.where}: {cause or self._cause}")
+        # What goes on may have begun just now, and says less than what has failed.
+        why = self._cause or cause or "no connection yet"
+        return Unreachable(f"no node reachable at {self._settings.where}: {why}")
 
     # The main connection.
 

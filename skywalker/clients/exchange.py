@@ -83,7 +83,7 @@ class Exchange(abc.ABC):
 
     @abc.abstractmethod
     def unreachable(self, cause: str = "") -> Unreachable:
-        """Return the error that says where no node answered, and why: the last attempt failed, or what is said here."""
+        """Return the error that says where no node answered, and why: what failed last, or else what is said here."""
 
     # The caller's side.
 

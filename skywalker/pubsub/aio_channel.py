@@ -54,8 +54,7 @@ class Channel:
             async with asyncio.timeout(timeout):
                 await self._dial_until(lambda: self._link is not None or self._is_closed)
         except TimeoutError:
-            cause = "" if self.exchange.failures else cause_so_far(self._trying, self._settings)
-            raise self.exchange.unreachable(cause) from None
+            raise self.exchange.unreachable(cause_so_far(self._trying, self._settings)) from None
         self.check_open()
 
     def ask(self, *asks: Ask) -> None:

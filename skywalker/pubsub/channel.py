@@ -56,7 +56,7 @@ class Channel:
     def open(self, timeout: float) -> None:
         """Make the first connection. Raises Unreachable if there is none within `timeout` seconds."""
         if not self.wait(lambda: self.exchange.is_connected, time.monotonic() + timeout):
-            raise self.exchange.unreachable("" if self.exchange.failures else self._dialer.cause)
+            raise self.exchange.unreachable(self._dialer.cause)
         self.check_open()
 
     def ask(self, *asks: Ask) -> None:

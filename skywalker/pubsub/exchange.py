@@ -101,7 +101,7 @@ class Exchange:
         self._messages: deque[Item] = deque()  # as they came: compressed ones stay small
         self._lost = ""  # why it does not listen any more, until it does again, and since when
         self._lost_at = 0.0
-        self._cause = "no connection yet"
+        self._cause = ""  # of the last failure
         self._connection: _Connection | None = None
 
     @property
@@ -196,8 +196,9 @@ class Exchange:
         self._messages.clear()
 
     def unreachable(self, cause: str = "") -> Unreachable:
-        """Return the error that says where no node answered, and why: the last attempt failed, or what is said here."""
-        return Unreachable(f"no node reachable at {self._where}: {cause or self._cause}")
+        """Return the error that says where no node answered, and why: what failed last, or else what is said here."""
+        why = self._cause or cause or "no connection yet"
+        return Unreachable(f"no node reachable at {self._where}: {why}")
 
     def nothing_came(self, timeout: float) -> SkywalkerError:
         """Return the error for whoever has waited for a message in vain."""
