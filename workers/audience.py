@@ -94,9 +94,11 @@ class Audiences:
         """Have an audience be that strong, and say so."""
         if self._messages.closed:
             return
+        self._messages.tell(SUBSCRIBED, audience.topic)
+        if self._by_topic.get(audience.topic) is not audience:
+            return  # it was retired meanwhile
         audience.audience = count
         audience.changes -= 1
-        self._messages.tell(SUBSCRIBED, audience.topic)
         if not count:
             self._leave(audience)
             if not audience.changes:

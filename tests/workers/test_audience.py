@@ -91,6 +91,14 @@ class Bench:
         assert client.reply()[2]["worker"] == 0
         return Far(client.socket)
 
+    def sibling(self) -> Far:
+        """Return a worker of this node that asks this one."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._open.append(ours)
+        theirs.setblocking(False)
+        self.worker.router.siblings.serve(theirs)
+        return Far(ours)
+
     def owner(self) -> tuple[Far, str]:
         """Return a node that owns all topics, and has been asked for something; and a topic."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -283,6 +291,30 @@ def test_a_feed_asks_its_owner_for_all_who_subscribe_here(bench: Bench) -> None:
     before, after = publish(topic.encode(), b"before"), publish(topic.encode(), b"after")
     bench.expect(one, before + ACK)
     bench.expect(other, before + after)
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_what_a_sibling_asked_of_one_that_is_replaced_meanwhile_is_answered_and_has_no_effect(
+    bench: Bench, count: int
+) -> None:
+    owner, topic = bench.owner()
+    sibling = bench.sibling()
+    sibling.say(SUBSCRIBE, topic, 1)
+    assert bench.hear(owner) == [SUBSCRIBE, topic, 1]
+    sibling.say(SUBSCRIBE, topic, count)
+    assert bench.hear(owner) == [SUBSCRIBE, topic, count]
+    bench.worker.router.siblings.hand_over()
+    assert bench.hear(owner) == [SUBSCRIBE, topic, 0]
+    for _ in range(2):
+        owner.say(SUBSCRIBED, topic)
+        assert bench.hear(sibling) == [SUBSCRIBED, topic]
+    owner.say(OFFER, topic, None, "hi", None)
+    owner.say(SUBSCRIBED, topic)
+    bench.worker.turn()
+    assert not sibling.heard()
+    assert len(bench.worker.router.feeds) == 1, "only that of the first topic"
+    bench.pubsub().write(subscribe(b"first"))
+    assert bench.hear(owner) == [SUBSCRIBE, "first", 2]
 
 
 def test_an_offer_with_a_number_is_taken_once_it_is_written(bench: Bench) -> None:
