@@ -16,7 +16,7 @@ from skywalker import backoff
 from skywalker.address import Address
 from skywalker.clients import process
 from skywalker.clients.aio_interface import Pending
-from skywalker.clients.aio_link import LINGER_S, MAX_OUTPUT_BYTES, Link, cause_so_far, dial, link_to
+from skywalker.clients.aio_link import LINGER_S, MAX_OUTPUT_BYTES, Link, cause_so_far, dial, dial_by
 from skywalker.clients.calls import Calls
 from skywalker.clients.dialer import ATTEMPT_S, HASTY_S, direct_socket, numeric
 from skywalker.clients.homes import Round
@@ -25,7 +25,7 @@ from skywalker.clients.requests import Kind, milliseconds
 from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, Dialect, Settings
 from skywalker.clients.tasks import TaskJunction
 from skywalker.clients.way import Dial
-from skywalker.dialling import cause_of, is_own_echo
+from skywalker.dialling import cause_of
 from skywalker.errors import Closed, DiscoveryError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, MAX_FRAME
 
@@ -290,14 +290,7 @@ class Client(TaskJunction):
                 peer = (beside.family, beside.getpeername())
                 family, form = peer if wanted.address is None else numeric(wanted.address)
                 sock = direct_socket(family, wanted)
-                try:
-                    await self._loop.sock_connect(sock, form)
-                    if is_own_echo(sock):
-                        raise ConnectionRefusedError("connection refused")
-                    link = await link_to(self._loop, self, self._settings.tls, address.host, sock=sock)
-                except BaseException:
-                    sock.close()
-                    raise
+                link = await dial_by(self._loop, self, sock, form, address.host, self._settings.tls)
         except OSError:
             core.not_opened(wanted, self._loop.time())
         else:

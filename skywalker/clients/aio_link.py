@@ -83,7 +83,7 @@ async def dial(
             if address.is_unix:
                 _, link = await loop.create_unix_connection(lambda: Link(owner), address.path)
             else:
-                link = await link_to(loop, owner, tls, address.host, host=address.host, port=address.port)
+                link = await _link_to(loop, owner, tls, address.host, host=address.host, port=address.port)
     except (TimeoutError, ConnectionResetError) as error:
         if tls is None:
             raise
@@ -106,7 +106,30 @@ def cause_so_far(round: Round, settings: Settings) -> str:
     return round.cause(settings.where, SILENT)
 
 
-async def link_to(
+async def dial_by(
+    loop: asyncio.AbstractEventLoop,
+    owner: Owner,
+    sock: socket.socket,
+    form: Any,
+    name: str,
+    tls: ssl.SSLContext | None,
+) -> Link:
+    """Return a new connection of a socket, which never blocks, to where sockets call it `form`, on a host of this name.
+
+    The socket is not the caller's any more: if there is no connection it is closed. Raises OSError.
+    """
+    try:
+        await loop.sock_connect(sock, form)
+        if is_own_echo(sock):
+            raise ConnectionRefusedError("connection refused")
+    except BaseException:
+        sock.close()
+        raise
+    # From here on it is the transport's, which may use it for a while after the dial was given up.
+    return await _link_to(loop, owner, tls, name, sock=sock)
+
+
+async def _link_to(
     loop: asyncio.AbstractEventLoop, owner: Owner, tls: ssl.SSLContext | None, name: str, **where: Any
 ) -> Link:
     """Return a connection to a host of this name, made as create_connection() is told. Raises as that does."""
