@@ -16,9 +16,9 @@ import skywalker
 from skywalker.access import token
 from skywalker.embedding import Node
 from tests.admin.asking import Asker, agent_of
-from tests.admin.authority import Authority
 from tests.admin.test_connections import is_closed
 from tests.admin.test_gate import bearer
+from tests.authority import Authority
 from tests.helpers import eventually, time_factor
 from workers.admin.transport import IDLE_S, MAX_CONNECTIONS
 from workers.renewed import LOOK_S
@@ -148,7 +148,7 @@ def test_one_that_never_reads_over_tls_is_cut_off_and_costs_no_memory(authority:
 
 
 def test_a_certificate_that_is_renewed_is_shown_soon_and_nobody_notices(tmp_path: Path) -> None:
-    old, new = Authority(tmp_path, "old one"), Authority(tmp_path, "new one")
+    old, new = Authority(tmp_path, "old"), Authority(tmp_path, "new")
     cert, key = old.sign(NAME, "127.0.0.1", file="node")
     with skywalker.embedded(admin=True, tls_cert=cert, tls_key=key) as node:
         before, after = (Asker(node.admin_address, each.context()) for each in (old, new))
@@ -189,7 +189,7 @@ def test_without_access_every_client_must_show_a_certificate_where_there_is_an_a
         for path in ("/health", "/api/state"):
             with pytest.raises((ssl.SSLError, ConnectionError)):
                 nobody.ask(path)
-        stranger = Authority(authority.directory, "another authority")
+        stranger = Authority(authority.directory, "another")
         with pytest.raises((ssl.SSLError, ConnectionError)):
             Asker(str(nobody.address), authority.context(*stranger.sign("stranger.example"))).ask("/health")
 

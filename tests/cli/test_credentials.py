@@ -15,7 +15,7 @@ import pytest
 import skywalker
 from skywalker.access import token
 from skywalker.embedding import Node
-from tests.admin.authority import Authority
+from tests.authority import Authority
 from tests.cli.running import run, started
 from tests.cli.told_admin import told_admin
 from tests.helpers import eventually

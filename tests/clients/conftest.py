@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from skywalker.embedding import Node, embedded
-from tests.admin.authority import Authority
+from tests.authority import Authority
 from tests.clients.driving import Loop, Place, aio_place, blocking_place
 from tests.clients.proxy import Proxy
 from tests.clients.scripted import ScriptedNode

@@ -25,8 +25,7 @@ from skywalker.clients.opening import Opening
 from skywalker.clients.tls_connection import TlsConnection
 from skywalker.embedding import Node, embedded
 from skywalker.tls.contexts import client_context, server_context
-from tests.admin import authority as signing
-from tests.admin.authority import Authority
+from tests.authority import Authority
 from tests.clients.driving import Driver, Place, background
 from tests.clients.proxy import Proxy
 from tests.clients.scripted import ScriptedNode
@@ -270,9 +269,9 @@ def refused(join: Callable[[], Driver]) -> str:
 def dated(authority: Authority, days: int) -> tuple[str, str]:
     """Return the files of a certificate whose time began and ends so many days later than usual."""
     then = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
-    clock = types.SimpleNamespace(UTC=datetime.UTC, datetime=types.SimpleNamespace(now=lambda zone: then))
+    clock = types.SimpleNamespace(now=lambda zone: then)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(signing, "datetime", clock)
+        patch.setattr("skywalker.tls.authority.datetime", clock)
         return authority.sign("127.0.0.1", file=f"dated{days}")
 
 
@@ -290,7 +289,7 @@ def test_a_certificate_that_does_not_hold_is_told_with_what_to_do(
 ) -> None:
     cert, key = {
         "other": lambda: authority.sign("other.example"),
-        "stranger": lambda: Authority(tmp_path, "another").sign("127.0.0.1"),
+        "stranger": lambda: Authority(tmp_path).sign("127.0.0.1"),
         "old": lambda: dated(authority, -9),
         "young": lambda: dated(authority, 9),
     }[what]()
@@ -318,7 +317,7 @@ def test_a_node_that_wants_a_certificate_says_so_and_takes_one_of_its_authority(
             return make_place(proxy.address, tls=tls).join(connect_timeout=0.5 * time_factor())
 
         assert "wants a certificate" in refused(join)
-        stranger = Authority(tmp_path, "another").sign("client.example")
+        stranger = Authority(tmp_path).sign("client.example")
         assert "authority that it does not trust" in refused(lambda: join(*stranger))
         assert join(*authority.sign("client.example", file="client")).ping()
 

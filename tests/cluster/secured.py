@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from skywalker.access import token
-from tests.admin.authority import Authority
+from tests.authority import Authority
 from tests.cluster.clusters import Cluster, ClusterNode
 from tests.workers.wire_client import SECURE
 

@@ -16,7 +16,7 @@ import psutil
 
 import skywalker.aio
 from skywalker.access import token
-from tests.admin.authority import Authority
+from tests.authority import Authority
 from tests.chaos.agreement import Agreement, Calm, Event
 from tests.chaos.routed import Meeting, Side
 from tests.chaos.routed_pairs import RoutedVerdict
@@ -141,7 +141,7 @@ def test_certificates_are_renewed_and_the_authority_changed_while_nodes_are_link
 ) -> None:
     with Cluster(3, workers=1) as cluster, secured(tmp_path, cluster) as secure:
         (elsewhere := tmp_path / "later").mkdir()
-        later = Authority(elsewhere, "later authority")
+        later = Authority(elsewhere)
         cert, key = later.sign("node.test", "127.0.0.1")
         both = tmp_path / "both.pem"
         both.write_text(Path(secure.authority.ca).read_text() + Path(later.ca).read_text())

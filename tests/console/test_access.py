@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Error
 import skywalker
 from skywalker.access import token
 from tests.admin.asking import Asker
-from tests.admin.authority import Authority
+from tests.authority import Authority
 from tests.console.browser import console
 from tests.helpers import eventually
 

@@ -13,7 +13,7 @@ import pytest
 import skywalker
 from skywalker.embedding import Node, embedded
 from skywalker.tls.contexts import server_context
-from tests.admin.authority import Authority
+from tests.authority import Authority
 from tests.clients.driving import background
 from tests.clients.scripted import ScriptedNode
 from tests.clients.tls_proxy import TlsProxy
@@ -98,7 +98,7 @@ def test_why_there_is_no_connection_is_told(
     host, _, port = node(1).pubsub_address.rpartition(":")
     assert "speaks n" in refused(connect, node(1).pubsub_address, tls=tls)
     for name, says in (("other.example", "for other names"), ("127.0.0.1", "no authority that is trusted")):
-        signer = authority if name == "other.example" else Authority(tmp_path, "another")
+        signer = authority if name == "other.example" else Authority(tmp_path)
         with TlsProxy(host, int(port), server_context(*signer.sign(name, file="wrong"))) as proxy:
             assert says in refused(connect, proxy.address, tls=tls)
     with TlsProxy(host, int(port), server_context(*authority.sign("127.0.0.1"), authority.ca, required=True)) as proxy:

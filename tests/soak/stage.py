@@ -20,7 +20,7 @@ from skywalker.access import token
 from skywalker.cli.demo_cluster.ports import HOST, free_ports
 from skywalker.limits import MIB
 from skywalker.tls.contexts import client_context
-from tests.admin.authority import Authority
+from tests.authority import Authority
 from tests.helpers import eventually, time_factor
 from tests.workers.wire_client import ConnectionEnded, WireClient
 

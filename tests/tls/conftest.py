@@ -7,7 +7,7 @@ import ssl
 import pytest
 
 from skywalker.tls.contexts import client_context, server_context
-from tests.admin.authority import Authority
+from tests.authority import Authority
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 
 from skywalker.errors import ConfigError
 from skywalker.tls.contexts import client_context, own_context, server_context
-from tests.admin.authority import Authority
+from tests.authority import Authority
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from skywalker.tls.contexts import client_context, server_context
 from skywalker.tls.records import Records
-from tests.admin.authority import Authority
+from tests.authority import Authority
 
 Contexts = tuple[ssl.SSLContext, ssl.SSLContext]
 
@@ -147,7 +147,7 @@ def test_a_client_takes_no_node_of_another_name(contexts: Contexts, name: str, r
 def test_a_node_takes_no_certificate_of_an_authority_it_does_not_trust(
     contexts: Contexts, authority: Authority, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    stranger = Authority(tmp_path_factory.mktemp("stranger"), "another")
+    stranger = Authority(tmp_path_factory.mktemp("stranger"))
     node, client = ends((contexts[0], client_context(authority.ca, *stranger.sign("client.example"))))
     client.shake_hands()
     node.feed(client.output())

@@ -14,7 +14,7 @@ import pytest
 
 import skywalker
 from skywalker.ring import Ring, slices, token_of
-from tests.admin.authority import Authority
+from tests.authority import Authority
 from tests.helpers import eventually
 from tests.workers.wire_client import SECURE, Address, WireClient, packed
 

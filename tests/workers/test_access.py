@@ -17,7 +17,7 @@ import pytest
 
 import skywalker
 from skywalker.access import token
-from tests.admin.authority import Authority
+from tests.authority import Authority
 from tests.helpers import eventually, time_factor
 from tests.workers.pubsub_client import PubSubClient, publish, subscribe
 from tests.workers.wire_client import SECURE, TIMED_OUT, ConnectionEnded, WireClient, call, framed, refusal

@@ -21,7 +21,7 @@ import pytest
 import skywalker
 from skywalker.cli.systemd.plan import closed_directories
 from skywalker.errors import ConfigError
-from skywalker.tls.authority import Authority
+from tests.authority import Authority
 from tests.helpers import eventually, time_factor
 from tests.systemd.machine import NEEDED
 from tests.workers.processes import Node, is_gone, node
@@ -133,13 +133,11 @@ def test_a_file_that_the_user_may_not_read_keeps_it_from_starting(place: Path) -
     assert f"{keys} cannot be read: Permission denied" in said
     assert "as user nobody" in said
     keys.unlink()
-    pair = Authority.new(1).for_node(["localhost"], 1)
-    (place / "node.pem").write_bytes(pair.certificate)
-    (place / "node.key").write_bytes(pair.key)
-    (place / "node.key").chmod(0o600)
-    file.write_text(f'tls_cert = "{place}/node.pem"\ntls_key = "{place}/node.key"\n')
+    cert, key = Authority(place).sign("localhost")
+    Path(key).chmod(0o600)
+    file.write_text(f'tls_cert = "{cert}"\ntls_key = "{key}"\n')
     said = refused(f"--config={file}", command=(*reachable(), *SERVE), user="nobody")
-    assert f"{place}/node.key, which holds the key of a certificate, cannot be read: Permission denied" in said
+    assert f"{key}, which holds the key of a certificate, cannot be read: Permission denied" in said
     assert "have that user or its group read them" in said
     file.write_text('user = "nobody"\n')
     file.chmod(0o600)

@@ -24,9 +24,9 @@ from skywalker.config import SETTINGS, Config, load
 from skywalker.discovery.consul_access import ConsulAccess
 from skywalker.embedding import Node
 from skywalker.errors import ConfigError, LocalProtocolError
-from skywalker.tls.authority import Authority
 from skywalker.tls.contexts import client_context
 from tests.admin.asking import Asker
+from tests.authority import Authority
 from tests.cli.running import environment, run
 from tests.helpers import eventually, time_factor
 from tests.workers.test_privileges import children
@@ -42,15 +42,11 @@ class Secrets:
 
     def __init__(self, place: Path) -> None:
         self.consul, self.cluster, self.client, self.wrong = "consul-s3cret-0123456789", *(new_token() for _ in "123")
-        authority = Authority.new(1)
-        pair = authority.for_node(["localhost", "127.0.0.1"], 1)
-        (place / "ca.pem").write_bytes(authority.pair().certificate)
-        (place / "node.pem").write_bytes(pair.certificate)
-        (place / "node.key").write_bytes(pair.key)
+        _, key = Authority(place).sign("localhost", "127.0.0.1", file="node")
         ran = run("silk", "keygen", str(place / "silk.keys"))
         assert ran.returncode == 0
         curve = (place / "silk.keys").read_text().rpartition("secret-key = ")[2].split('"')[1]
-        self.all = [self.consul, self.cluster, self.client, self.wrong, curve, pair.key.decode().splitlines()[1]]
+        self.all = [self.consul, self.cluster, self.client, self.wrong, curve, Path(key).read_text().splitlines()[1]]
         assert all(len(secret) > 20 for secret in self.all)
 
     def assert_in_none_of(self, said: dict[str, str]) -> None:
@@ -105,7 +101,7 @@ def test_a_node_says_none_of_the_secrets_that_it_knows(tmp_path: Path) -> None:
     with consul() as (port, shown):
         settings = f"""
             tls_cert = "{tmp_path}/node.pem"
-            tls_key = "{tmp_path}/node.key"
+            tls_key = "{tmp_path}/node-key.pem"
             tls_ca = "{tmp_path}/ca.pem"
             [access.web]
             token = "{hash_of(secrets.client)}"

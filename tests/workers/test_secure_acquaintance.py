@@ -18,7 +18,7 @@ from skywalker.members import Member
 from skywalker.tls.contexts import client_context, server_context
 from skywalker.tls.words import CLOSED, NO_TLS, SILENT
 from skywalker.wire import junction as wire
-from tests.admin.authority import Authority
+from tests.authority import Authority
 from tests.helpers import time_factor
 from tests.workers.dialled import HOST, Dialled, closes, says_nothing, speaks_plainly
 from tests.workers.told_node import ToldNode
@@ -82,7 +82,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("another"), "another authority")
+    return Authority(tmp_path_factory.mktemp("another"))
 
 
 @pytest.fixture

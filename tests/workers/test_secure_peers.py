@@ -23,7 +23,7 @@ from skywalker.tls.contexts import server_context
 from skywalker.tls.records import Records
 from skywalker.tls.words import CLOSED, NO_TLS, SILENT
 from skywalker.wire import junction as wire
-from tests.admin.authority import Authority
+from tests.authority import Authority
 from tests.helpers import eventually, time_factor
 from tests.workers.dialled import HOST, Behave, Dialled, closes, says_nothing, speaks_plainly
 from tests.workers.nodes import Node as RunningNode
@@ -49,7 +49,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("another"), "another authority")
+    return Authority(tmp_path_factory.mktemp("another"))
 
 
 # A node that we dial.

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from skywalker.tls.contexts import client_context, server_context
 from skywalker.tls.records import Records
-from tests.admin.authority import Authority
+from tests.authority import Authority
 from workers.secure_socket import RECORD, SecureSocket
 
 SMALL = 4096

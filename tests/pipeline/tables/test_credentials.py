@@ -18,7 +18,7 @@ from skywalker.pipeline.tables.reading import Reading
 from skywalker.pipeline.tables.receiving import Receiver
 from skywalker.pipeline.tables.sending import Sender
 from skywalker.wire import values
-from tests.admin.authority import Authority
+from tests.authority import Authority
 from tests.helpers import time_factor
 
 if TYPE_CHECKING:
