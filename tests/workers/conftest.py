@@ -1,4 +1,4 @@
-"""A node of 1, 2 and 4 workers for each module, and connections to it for each test."""
+"""A node of 1, 2 and 4 workers for each module, and connections to it for each test; authorities for each module."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.authority import Authority
 from tests.workers.nodes import TLS, Node, running_by
 from tests.workers.wire_client import Clients, clients_of
 
@@ -29,3 +30,18 @@ def topic(request: pytest.FixtureRequest) -> str:
     """A topic that no other test uses."""
     name: str = request.node.nodeid
     return name
+
+
+# For a module and no longer: what one test signs for a name takes the place of what another has, in the same files.
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Whom we trust."""
+    return Authority(tmp_path_factory.mktemp("ours"))
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Whom we do not."""
+    return Authority(tmp_path_factory.mktemp("another"))

@@ -75,16 +75,6 @@ def report(address: Address, tls: Callable[[], ssl.SSLContext] | None = None) ->
     return asyncio.run(_report(address, tls))
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("ours"))
-
-
-@pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("another"))
-
-
 @pytest.fixture
 def ours(authority: Authority) -> Callable[[], ssl.SSLContext]:
     cert, key = authority.sign(HOST)

@@ -42,16 +42,6 @@ TOKEN: Final = "skw_a-secret-of-this-test"
 WHO: Final = errors.Unauthorized("this node wants to know who is calling")
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("ours"))
-
-
-@pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("another"))
-
-
 # A node that we dial.
 
 

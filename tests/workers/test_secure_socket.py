@@ -20,8 +20,7 @@ SMALL = 4096
 
 
 @pytest.fixture(scope="module")
-def contexts(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    authority = Authority(tmp_path_factory.mktemp("authority"))
+def contexts(authority: Authority) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     return server_context(*authority.sign("127.0.0.1")), client_context(authority.ca)
 
 
