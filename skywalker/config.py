@@ -220,7 +220,8 @@ def _from_file(file: Path) -> tuple[dict[str, Value], Access | None]:
     values: dict[str, Value] = {}
     for path, value in _flattened(document, file):
         if path not in by_path:
-            raise ConfigError(f"{file}: unknown key {path!r}{_instead(path, list(by_path))}")
+            tables = (*TABLES, "access") if isinstance(value, dict) else ()
+            raise ConfigError(f"{file}: unknown key {path!r}{_instead(path, [*by_path, *tables])}")
         found = by_path[path]
         values[found.key] = found.accept(value, f"{file}: {path}")
     return values, access

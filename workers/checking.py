@@ -20,17 +20,23 @@ def check(file: Path, verbose: bool) -> int:
     Flags and variables, which outdo a file, are not looked at. Exit status: 0 it is good, 2 it is not.
     """
     # Only now: help reads this file too.
-    from workers import cluster, exits, exposure
+    from skywalker.tls.certificate import fault_of
+    from workers import cluster, credentials, exits, exposure
 
     try:
         settings = config.load(file=file)
         exposure.check(settings)
+        if settings.tls_cert:
+            credentials.server(settings)
+        fault = fault_of(settings.tls_cert, settings.tls_key) if settings.tls_cert else ""
         cluster.check_settings(settings.cluster)
         settings.journal_settings  # noqa: B018  # it is made of several, and may be wrong
     except ConfigError as error:
         told = str(error)
         raise ConfigError(told if told.startswith(f"{file}: ") else f"{file}: {told}") from error
     click.echo(f"{file}: ok")
+    if fault:
+        click.echo(f"{file}: but {fault}", err=True)
     if verbose:
         default = config.Config()
         for setting in SETTINGS:

@@ -7,6 +7,7 @@ import ssl
 from typing import Final, final
 
 from skywalker.config import Config
+from skywalker.tls.certificate import fault_of
 from skywalker.tls.contexts import client_context, own_context, server_context
 from workers.log import Log
 from workers.renewed import Renewed
@@ -19,7 +20,7 @@ class Credentials:
     def __init__(self, config: Config, log: Log) -> None:
         """Raises ConfigError if the files are not what they should be."""
         cert, key, ca = files = config.tls_cert, config.tls_key, config.tls_ca
-        self.server: Final = Renewed(functools.partial(server, config), files, log)
+        self.server: Final = Renewed(lambda: self._server(config), files, log)
         """To who connects."""
         self.client: Final = Renewed(functools.partial(client_context, ca, cert, key), files, log)
         """To other nodes."""
@@ -38,6 +39,13 @@ class Credentials:
         for renewed in self._all:
             renewed.log = log
         return self
+
+    def _server(self, config: Config) -> ssl.SSLContext:
+        context = server(config)
+        if fault := fault_of(config.tls_cert, config.tls_key):
+            # The clock may be wrong, or a better one be on its way: who knows better goes on.
+            self.server.log.warning("certificate-useless", reason=fault)
+        return context
 
 
 def server(config: Config) -> ssl.SSLContext:

@@ -13,13 +13,14 @@ KEYS: Final = {JUNCTION: "bind", PUBSUB: "pubsub_bind", ADMIN: "admin_bind"}
 
 
 def check(config: Config, addresses: Mapping[str, tuple[str, int]] | None = None) -> None:
-    """Raise ConfigError if they could, or if files for TLS are of no use without another.
+    """Raise ConfigError if they could, or if it names files or people that are of no use as the settings are.
 
     `addresses` say where the node listens, by door, if that is not what the settings say.
     """
     for key in ("tls_key", "tls_ca"):
         if getattr(config, key) and not config.tls_cert:
             raise ConfigError(f"{key}: this node speaks no TLS: give tls_cert too, the file with its certificate")
+    _check_principals(config)
     if config.open:
         return
     if config.unix and config.certifies:
@@ -38,6 +39,18 @@ def check(config: Config, addresses: Mapping[str, tuple[str, int]] | None = None
                 )
     if not config.cluster.silk_keys:
         _check_silk(config)
+
+
+def _check_principals(config: Config) -> None:
+    """Raise ConfigError if the file names somebody who can nowhere show who they are."""
+    for each in config.access.principals if config.access is not None else ():
+        if each.hashes or each.networks:
+            continue
+        lacks = ["tls_cert and tls_ca, since nobody is asked for a certificate"] if each.certificates else []
+        lacks += ["unix, since nobody comes in by a socket that tells their user"] if each.users else []
+        if (each.certificates and config.tls_cert and config.tls_ca) or (each.users and config.unix) or not lacks:
+            continue
+        raise ConfigError(f"access.{each.name}: nobody can show that they are that: give {', or '.join(lacks)}")
 
 
 def _hosts(config: Config) -> dict[str, str]:

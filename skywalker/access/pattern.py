@@ -33,6 +33,8 @@ class Patterns:
                 every = True
             elif isinstance(each, str) and each.endswith(EVERY):
                 prefixes.add(each.removesuffix(EVERY).encode())
+            elif isinstance(each, str) and EVERY in each:
+                raise ValueError(f"{each!r} is not {FORM}")
             else:
                 exact.add(_topic(each))
         return cls(every, frozenset(exact), tuple(sorted(prefixes)))

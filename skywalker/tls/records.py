@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ssl
+from collections.abc import Mapping
 from typing import Any, Final
 
 READ_BYTES: Final = 64 * 1024
@@ -84,9 +85,13 @@ class Records:
         with contextlib.suppress(ssl.SSLError):  # the other end has yet to say the same, or never shook hands
             self._tls.unwrap()
 
+    def certificate(self) -> Mapping[str, Any]:
+        """Return what the certificate of the other end says, as ssl has it; empty if it showed none."""
+        return self._tls.getpeercert() or {}
+
     def names(self) -> tuple[str, ...]:
         """Return the names in the certificate of the other end: its DNS names, or else its common name."""
-        found: Any = self._tls.getpeercert()
+        found = self.certificate()
         if not found:
             return ()
         names = tuple(value for kind, value in found.get("subjectAltName", ()) if kind == "DNS")

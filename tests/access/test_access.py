@@ -109,6 +109,7 @@ class TestWho:
             ({"web": {"user": True}}, "user: it is the name or the number"),
             ({"web": {"token": HASH, "send": "jobs"}}, "send: it is a list"),
             ({"web": {"token": HASH, "send": [{"topics": 1}]}}, "send: .* is not a topic"),
+            ({"web": {"token": HASH, "send": ["jobs/*/x"]}}, "send: 'jobs/\\*/x' is not a topic"),
             ({"web": {"token": HASH, "send": ["x" * 5000]}}, "send: .* is not a topic"),
             ({"web": {"token": HASH, "admin": 1}}, "admin: 1 is not true or false"),
             ({"web": {"token": HASH, "rate": 0}}, "rate: 0 is not a whole number"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from skywalker.tls.authority import Authority
 from tests.cli.running import environment, run
 from tests.helpers import time_factor
 
@@ -23,6 +24,15 @@ def test_a_good_file_is_ok(file: Path) -> None:
     file.write_text("")
     ran = run("check", str(file))
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{file}: ok\n".encode(), b"")
+
+
+def test_a_certificate_that_no_client_takes_is_told_of(file: Path, tmp_path: Path) -> None:
+    pair = Authority.new(9).for_node(["localhost"], 0)
+    (tmp_path / "node.pem").write_bytes(pair.certificate + pair.key)
+    file.write_text(f'tls_cert = "{tmp_path}/node.pem"')
+    ran = run("check", str(file))
+    assert (ran.returncode, ran.stdout) == (0, f"{file}: ok\n".encode())
+    assert ran.stderr.startswith(f"{file}: but the certificate in {tmp_path}/node.pem expired on 20".encode())
 
 
 def test_no_more_is_read_than_a_config_file_may_have(file: Path) -> None:
@@ -56,6 +66,13 @@ def test_what_differs_from_the_defaults_is_shown_if_asked_for_but_no_token(file:
     ("text", "said"),
     [
         ("prot = 1", "unknown key 'prot'; did you mean 'port'?"),
+        ('[acces.web]\nuser = "root"', "unknown key 'acces'; did you mean 'access'?"),
+        ('tls_cert = "/nowhere/node.pem"', "/nowhere/node.pem, which holds a certificate, cannot be read"),
+        (
+            '[access.web]\ncertificate = "web"',
+            "access.web: nobody can show that they are that: give tls_cert and tls_ca",
+        ),
+        ('[access.web]\nuser = "root"', "access.web: nobody can show that they are that: give unix"),
         ("port = 70000", "port: 70000 is not a whole number from 0 to 65535"),
         ("port = ", "Invalid value"),
         ("pubsub_port = 3443", "pubsub_port: 3443 is the port"),

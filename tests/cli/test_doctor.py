@@ -18,6 +18,7 @@ from skywalker.cli.doctor.finding import Finding
 from skywalker.cli.doctor.machine import Machine
 from skywalker.config import Config
 from skywalker.embedding import embedded
+from skywalker.tls.authority import Authority
 from tests.cli.running import run
 from tests.cli.told_admin import told_admin
 from tests.helpers import time_factor
@@ -279,6 +280,21 @@ def test_the_clock_is_as_the_kernel_says(
 
 def test_the_real_kernel_says_something_of_its_clock_without_changing_it() -> None:
     assert Machine().clock_is_synchronised() in (True, False, None)
+
+
+@pytest.mark.parametrize(("days", "level"), [(30, "ok"), (3, "warn"), (0, "fail")])
+def test_a_certificate_is_judged_by_the_days_that_it_has_left(
+    machine: Machine, tmp_path: Path, days: int, level: str
+) -> None:
+    pair = Authority.new(90).for_node(["a.example"], days)
+    file = tmp_path / "node.pem"
+    file.write_bytes(pair.certificate + pair.key)
+    found = one(surroundings.certificate(settings(tls_cert=file), machine))
+    assert found.level == level
+    assert ("expired on" if days == 0 else f"of a.example; good for {days - 1} more days") in found.found
+    file.write_text("nothing")
+    assert one(surroundings.certificate(settings(tls_cert=file), machine)).level == "fail"
+    assert not list(surroundings.certificate(Config(), machine))
 
 
 def test_the_kernel_here_steers() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from skywalker.clients.aio_link import Link, Owner, dial_by
 from skywalker.tls.contexts import client_context, server_context
-from tests.admin.authority import Authority
+from tests.authority import Authority
 from tests.helpers import time_factor
 
 SOON = 5.0

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from skywalker.access.principal import Principal
 from skywalker.cli.systemd.files import FILES, File
 from skywalker.cli.systemd.plan import NOTIFY_RELOAD, Plan, manager_version
 from skywalker.config import SETTINGS, Config, load
@@ -118,8 +119,16 @@ def test_the_example_config_has_every_key_with_its_default_and_its_unit(tmp_path
     file = tmp_path / "node.toml"
     file.write_text(text)
     assert load(file=file) == Config(), "something in it is not commented out"
+    text, begin, access = text.partition("\n# Who may come in")
     file.write_text(re.sub(r"(?m)^#(?! )", "", text))
     assert load(file=file) == Config()
+    file.write_text(re.sub(r"(?m)^#(?! )", "", (begin + access).replace("www-data", "root")))
+    shown = load(file=file).access
+    assert shown is not None
+    [principal] = shown.principals
+    for field in dataclasses.fields(Principal):
+        if field.type != "bool":
+            assert getattr(principal, field.name), f"nothing shows how to say {field.name}"
     entries = re.findall(r"(?ms)^((?:# [^\n]*\n)+)#(\w+) = ", text)
     assert [key for _, key in entries] == [setting.key for setting in SETTINGS]
     for setting, (comment, _) in zip(SETTINGS, entries, strict=True):
@@ -128,7 +137,7 @@ def test_the_example_config_has_every_key_with_its_default_and_its_unit(tmp_path
         assert setting.allowed in words
         if setting.metavar == "SIZE":
             assert "in bytes" in words
-    assert all(len(line) <= 120 for line in text.splitlines())
+    assert all(len(line) <= 120 for line in (text + access).splitlines())
 
 
 def test_the_example_of_the_environment_has_every_variable_with_its_default(tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ def _checks() -> Sequence[Check]:
         ports.ports,
         surroundings.steering,
         surroundings.state_directory,
+        surroundings.certificate,
         surroundings.clock,
         surroundings.consul,
     )

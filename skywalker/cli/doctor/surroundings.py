@@ -1,4 +1,4 @@
-"""What a node stands on: the clock, Consul, its state directory, and steering by the kernel."""
+"""What a node stands on: the clock, Consul, its certificate and state directory, and steering by the kernel."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import importlib.util
 import os
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -18,11 +19,17 @@ from skywalker.cli.doctor.machine import Machine
 from skywalker.config import Config
 from skywalker.dialling import cause_of
 from skywalker.discovery.consul_access import ConsulAccess
-from skywalker.errors import LocalProtocolError
+from skywalker.errors import ConfigError, LocalProtocolError
 from skywalker.state_path import usual_state_path
+from skywalker.tls.certificate import Certificate
 
 CONSUL_S: Final = 1.0
 """Seconds in which Consul must go on with its answer."""
+
+DAY_S: Final = 86_400
+
+SOON_DAYS: Final = 7
+"""With fewer days left than these, a certificate should have been renewed."""
 
 
 def clock(config: Config, machine: Machine) -> Iterator[Finding]:
@@ -85,6 +92,25 @@ def _leader(access: ConsulAccess) -> tuple[int, bytes]:
         connection.request("GET", "/v1/status/leader", headers={"X-Consul-Token": access.token} if access.token else {})
         with connection.getresponse() as answer:
             return answer.status, answer.read(4096)
+
+
+def certificate(config: Config, machine: Machine) -> Iterator[Finding]:
+    """What the node shows must be good, and still for a while."""
+    if not config.tls_cert:
+        return
+    advice = "have a new one made, and put it in its place: a running node finds it there"
+    try:
+        shown = Certificate.read(config.tls_cert, config.tls_key)
+    except ConfigError as error:
+        yield Finding("certificate", "fail", str(error), "correct tls_cert and tls_key")
+        return
+    now = time.time()
+    if fault := shown.fault(now):
+        yield Finding("certificate", "fail", fault, advice)
+        return
+    days = int((shown.good_until - now) / DAY_S)
+    found = f"of {', '.join(shown.names)}; good for {days} more days" if shown.names else f"good for {days} more days"
+    yield weighed("certificate", days >= SOON_DAYS, found, advice)
 
 
 def state_directory(config: Config, machine: Machine) -> Iterator[Finding]:

@@ -11,6 +11,29 @@ from skywalker.setting import Setting
 
 _WIDTH: Final = 110
 
+_ACCESS: Final = f"""
+# Who may come in, and what they may do; without any such table, whoever gets to a door may do everything.
+#[access.NAME]
+# What shows that it is them, one is enough: what `skywalker token new` prints, names in a certificate (tls_ca), users
+# of this machine (unix), networks.
+#token = "sha256:{64 * "0"}"
+#certificate = ["web-1"]
+#user = ["www-data"]
+#network = ["10.0.0.0/8"]
+# Topics on which they may do it: one, or all that begin so.
+#send = ["jobs", "jobs/*"]
+#recv = []
+#publish = []
+#subscribe = ["*"]
+# Whether they may see figures, and whether they are a node of the cluster, trusted with everything.
+#admin = false
+#node = false
+# How many at each worker: calls a second, calls that wait, connections. Any number, unless it says so here.
+#rate = 1000
+#in_flight = 100
+#connections = 10
+"""
+
 
 def config_file() -> str:
     """Return an example config: for each key what it is, its unit and range, and its default."""
@@ -22,7 +45,7 @@ def config_file() -> str:
         if table:
             parts.append(f"\n[{table}]\n")
         parts += [_entry(each) for each in SETTINGS if each.table == table]
-    return "".join(parts)
+    return "".join([*parts, _ACCESS])
 
 
 def environment_file() -> str:
