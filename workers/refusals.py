@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from typing import Final
 
-from skywalker.errors import Forbidden, RequestError, Unauthorized
+from skywalker.errors import RequestError
 from workers.log import Log
 
 SAY_EVERY_S: Final = 1.0
@@ -17,7 +16,6 @@ class Refusals:
     """Of one door, or several; `event` is what its lines are called."""
 
     def __init__(self, log: Log, event: str) -> None:
-        self.counts: Counter[str] = Counter(dict.fromkeys((Unauthorized.code, Forbidden.code), 0))  # by code
         self._log = log
         self._event = event
         self._said_at = 0.0
@@ -25,7 +23,6 @@ class Refusals:
 
     def note(self, error: RequestError, peer: str) -> None:
         """Somebody was refused."""
-        self.counts[error.code] += 1
         now = time.monotonic()
         if now < self._said_at + SAY_EVERY_S:
             self._unsaid += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +55,8 @@ def make(sources: Sources, name: str | None, access: Access | None = None) -> AS
     state = State(view, samples)
     stream = Stream(state, samples)
     ring = Ring(view)
-    metrics = Metrics(sources.board, view, samples, sources.refusals)
+    refused = Counter[str]()
+    metrics = Metrics(sources.board, view, samples, refused)
     console, policy = page()
 
     async def health(request: Request) -> Response:
@@ -108,7 +110,7 @@ def make(sources: Sources, name: str | None, access: Access | None = None) -> AS
         exception_handlers={404: _nothing_there, 405: _not_done, HTTPException: _refused, Exception: _mistake},
     )
     app.router.redirect_slashes = False
-    return Guard(app if access is None else Gate(app, access, sources.refusals), name)
+    return Guard(app if access is None else Gate(app, access, sources.refusals, refused), name)
 
 
 def _asked(request: Request, orders: Collection[str]) -> tuple[str, int]:

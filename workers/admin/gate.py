@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections import Counter
 from typing import Any, Final
 
 from starlette.datastructures import Headers
@@ -32,10 +33,12 @@ CHALLENGE: Final = 'Basic realm="skywalker: any user name, a token as the passwo
 class Gate:
     """Stands in front of the app."""
 
-    def __init__(self, app: ASGIApp, access: Access, refusals: Refusals) -> None:
+    def __init__(self, app: ASGIApp, access: Access, refusals: Refusals, refused: Counter[str]) -> None:
+        """`refused` counts those that are, by the code of the error."""
         self._app = app
         self._access = access
         self._refusals = refusals
+        self._refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -43,6 +46,7 @@ class Gate:
             if scope["path"] not in OPEN:
                 self._check(scope)
         except (Unauthorized, Forbidden) as error:
+            self._refused[error.code] += 1
             self._refusals.note(error, "{}:{}".format(*scope["client"] or ("?", 0)))
             await _refusal(error)(scope, receive, send)
         else:

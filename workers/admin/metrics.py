@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from prometheus_client.core import (
@@ -16,13 +16,13 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from skywalker.errors import Forbidden, Unauthorized
 from workers import figures
 from workers.admin.counts import Cells
 from workers.admin.samples import Samples
 from workers.admin.view import View
 from workers.board import Board, Reading
 from workers.figures import BUCKETS, Figure, Kind
-from workers.refusals import Refusals
 
 FIRST_BOUND: Final = 4
 """The shortest time that has a bound of its own is 2 ** 4 µs: what is below takes as long as to look at the clock."""
@@ -45,11 +45,12 @@ OPEN: Final = "application/openmetrics-text"
 class Metrics(Collector):
     """Made anew for each scrape, or a few times a second."""
 
-    def __init__(self, board: Board, view: View, samples: Samples, refusals: Refusals) -> None:
+    def __init__(self, board: Board, view: View, samples: Samples, refused: Mapping[str, int]) -> None:
+        """`refused` says how many were refused, by the code of the error."""
         self._board = board
         self._view = view
         self._samples = samples
-        self._refusals = refusals
+        self._refused = refused
         self._made: dict[bool, tuple[float, bytes]] = {}  # until when each format's body is fresh, and the body
 
     def body(self, accept: str) -> tuple[bytes, str]:
@@ -81,8 +82,8 @@ class Metrics(Collector):
         refused = CounterMetricFamily(
             "skywalker_admin_refused", "Requests to the admin server of those who may not see it", labels=("code",)
         )
-        for code, count in self._refusals.counts.items():
-            refused.add_metric((code,), count)
+        for code in (Unauthorized.code, Forbidden.code):
+            refused.add_metric((code,), self._refused.get(code, 0))
         yield refused
 
     def _of_view(self, reading: Reading) -> Iterator[Metric]:
