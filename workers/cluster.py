@@ -67,15 +67,24 @@ def check_settings(config: Cluster) -> None:
 
 def check_addresses(config: Cluster) -> None:
     """Raise ConfigError for an address to listen at that is not this machine's; the settings are right otherwise."""
-    from skywalker.discovery import silk_access
-
     if config.register or config.health_port:
         _check_host("--health-bind", config.health_bind)
-    if config.silk:
-        for flag, text in {"--silk": config.silk, "--silk-pub": config.silk_pub}.items():
-            host = silk_access.host_of(silk_access.listening(text)) if text else None
+    for key, host in silk_hosts(config).items():
+        _check_host(_flag(key), host)
+
+
+def silk_hosts(config: Cluster) -> dict[str, str]:
+    """Return where this node listens for Silk by TCP: hosts, by key. Raises ConfigError for what is no place to."""
+    from skywalker.discovery import silk_access
+
+    hosts = {}
+    for key, text in {"silk": config.silk, "silk_pub": config.silk_pub}.items():
+        if text:
+            with _blaming(_flag(key)):
+                host = silk_access.host_of(silk_access.listening(text))
             if host is not None:
-                _check_host(flag, host)
+                hosts[key] = host
+    return hosts
 
 
 def be_agent(
@@ -199,6 +208,10 @@ def _registration(config: Cluster, member: Member, health: Address) -> Registrat
     return Registration(_access(config), service)
 
 
+def _flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
 @contextlib.contextmanager
 def _blaming(flag: str) -> Iterator[None]:
     try:
@@ -217,10 +230,7 @@ def _check_silk(config: Cluster) -> None:
         return
     with _blaming("--silk"):
         silk.require()
-    for flag, text in {"--silk": config.silk, "--silk-pub": config.silk_pub}.items():
-        if text:
-            with _blaming(flag):
-                silk_access.listening(text)
+    silk_hosts(config)
     with _blaming("--silk-join"):
         silk_access.SilkAccess.parse(config.silk_join)
     if config.silk_keys:

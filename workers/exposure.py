@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from skywalker.config import Config, is_loopback
-from skywalker.errors import ConfigError, SkywalkerError
+from skywalker.errors import ConfigError
+from workers import cluster
 from workers.ground import ADMIN, JUNCTION, PUBSUB
 
 KEYS: Final = {JUNCTION: "bind", PUBSUB: "pubsub_bind", ADMIN: "admin_bind"}
@@ -38,7 +39,12 @@ def check(config: Config, addresses: Mapping[str, tuple[str, int]] | None = None
                     "trusted"
                 )
     if not config.cluster.silk_keys:
-        _check_silk(config)
+        for key, host in cluster.silk_hosts(config.cluster).items():
+            if not is_loopback(host):
+                raise ConfigError(
+                    f"{key}: whoever gets to {host} could be a node there: give --silk-keys, or --open if all who get "
+                    "there are to be trusted"
+                )
 
 
 def _check_principals(config: Config) -> None:
@@ -60,18 +66,3 @@ def _hosts(config: Config) -> dict[str, str]:
     if config.admin:
         hosts[ADMIN] = config.admin_bind
     return hosts
-
-
-def _check_silk(config: Config) -> None:
-    from skywalker.discovery import silk_access
-
-    for key, text in {"silk": config.cluster.silk, "silk_pub": config.cluster.silk_pub}.items():
-        try:
-            host = silk_access.host_of(silk_access.listening(text)) if text else None
-        except SkywalkerError as error:
-            raise ConfigError(f"--{key.replace('_', '-')}: {error}") from error
-        if host is not None and not is_loopback(host):
-            raise ConfigError(
-                f"{key}: whoever gets to {host} could be a node there: give --silk-keys, or --open if all who get "
-                "there are to be trusted"
-            )
