@@ -36,6 +36,11 @@ def begin(sock: socket.socket, form: Any) -> None:
         raise OSError(error, os.strerror(error))
 
 
+def server_name(host: str) -> str:
+    """Return the name that the certificate of a host must have: a zone is no concern of the other end."""
+    return host.partition("%")[0]
+
+
 def is_own_echo(sock: socket.socket) -> bool:
     """Whether a socket was connected to itself, as can happen on a free port that the system hands out."""
     return bool(sock.getsockname() == sock.getpeername())

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
 from skywalker.address import Address
-from skywalker.dialling import cause_of
+from skywalker.dialling import cause_of, server_name
 from skywalker.discovery.greeting import Greeting
 from skywalker.discovery.membership import MAX_CONTACTS, NOBODY, Membership
 from skywalker.errors import BadArity, BadFrame, ConfigError, Forbidden, RequestError, Unauthorized, UnknownMethod
@@ -123,7 +123,7 @@ class Acquaintance(asyncio.Protocol):
                 self._address.port,
                 happy_eyeballs_delay=None if numeric else EYEBALLS_S,
                 ssl=None if tls is None else tls(),
-                server_hostname=None if tls is None else host.partition("%")[0],  # a zone is no concern of the node
+                server_hostname=None if tls is None else server_name(host),
                 ssl_handshake_timeout=None if tls is None else HANDSHAKE_S,
             )
         except ConfigError as error:

@@ -18,7 +18,7 @@ import socket
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.backoff import delay
-from skywalker.dialling import begin, bind_to_steer, cause_of, is_own_echo
+from skywalker.dialling import begin, bind_to_steer, cause_of, is_own_echo, server_name
 from skywalker.errors import Forbidden, Unauthorized
 from skywalker.members import Member, Place
 from skywalker.tls.records import Records
@@ -167,8 +167,8 @@ class Peer(Owner):
         if credentials is None:
             self._ask(sock)
             return
-        host = self._member.address.host.partition("%")[0]  # a zone is no concern of the other end
-        self._socket = secure = SecureSocket(sock, Records(credentials.client(), server_hostname=host))
+        name = server_name(self._member.address.host)
+        self._socket = secure = SecureSocket(sock, Records(credentials.client(), server_hostname=name))
         secure.hello()
 
     def _shake_hands(self, sock: SecureSocket) -> None:

@@ -10,7 +10,7 @@ from skywalker.address import Address
 from skywalker.clients.dialer import tune
 from skywalker.clients.homes import Round
 from skywalker.clients.settings import Settings
-from skywalker.dialling import cause_of, is_own_echo
+from skywalker.dialling import cause_of, is_own_echo, server_name
 from skywalker.limits import KIB
 from skywalker.tls.words import CLOSED, SILENT
 
@@ -139,7 +139,7 @@ async def _link_to(
     transport, link = await loop.create_connection(
         lambda: Link(owner),
         ssl=tls,
-        server_hostname=name.partition("%")[0],  # a zone is no concern of the other end
+        server_hostname=server_name(name),
         ssl_shutdown_timeout=LINGER_S,
         **where,
     )

@@ -8,7 +8,7 @@ import select
 import socket
 from typing import TYPE_CHECKING, Final
 
-from skywalker.dialling import is_own_echo
+from skywalker.dialling import is_own_echo, server_name
 from skywalker.tls.words import CLOSED, NO_TLS, SILENT
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Opening:
         self.records: Records | None = None
         """Our end of TLS, if that is spoken."""
         self._tls = tls
-        self._host = host.partition("%")[0]  # a zone is no concern of the other end
+        self._host = server_name(host)
         self._record = b""  # of the other end, as far as it is here
         self._unsent = b""
 
