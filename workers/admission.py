@@ -27,6 +27,11 @@ class WrongToken(Unauthorized):
     """A token that is nobody's; whoever says it is not listened to any more."""
 
 
+def unknown() -> Unauthorized:
+    """Return the error for whoever has not said who they are."""
+    return Unauthorized("this node wants to know who is calling: give a token that it knows")
+
+
 class Admission:
     """Of one worker. Without `access` everybody is let in, and may do everything."""
 
@@ -67,7 +72,7 @@ class Admission:
             return
         if token is None:
             if connection.account is None:
-                raise Unauthorized("this node wants to know who is calling: give a token that it knows")
+                raise unknown()
             return
         principal = self.access.by_token(token if isinstance(token, str) else token.decode(errors="replace"))
         if principal is None:

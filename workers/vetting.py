@@ -12,7 +12,7 @@ from skywalker.errors import BadFrame, Busy, Forbidden, RequestError, Unauthoriz
 from skywalker.limits import MAX_UNREADABLE
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame
-from workers.admission import WrongToken
+from workers.admission import WrongToken, unknown
 from workers.closes import Close
 from workers.methods import METHODS, echo, hello, peer, unusual
 
@@ -34,7 +34,7 @@ def vet(session: Session, frame: Any) -> None:
     if session.stranger is not None:
         method = METHODS.get(frame[0]) or unusual(frame)
         if method not in GREETINGS:
-            raise Unauthorized("this node wants to know who is calling: give a token that it knows")
+            raise unknown()
     elif not _is_unpaced(session, frame):
         seconds, limit = session.delay()
         if seconds:
