@@ -17,6 +17,11 @@ ANYONE: Final = "anyone"
 MAX_NAME: Final = 64
 
 
+def is_name(text: str) -> bool:
+    """Whether a principal may be called that."""
+    return 0 < len(text) <= MAX_NAME and text.isprintable()
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Access:
     """Who may come in. Where two principals would fit, it is the one that the file names first."""
@@ -29,7 +34,7 @@ class Access:
         if not isinstance(tables, Mapping) or not all(isinstance(table, Mapping) for table in tables.values()):
             raise ConfigError(f"{where}: write [access.NAME] for each who may come in, and below it what they may do")
         for name in tables:
-            if not (0 < len(name) <= MAX_NAME and name.isprintable()):
+            if not is_name(name):
                 raise ConfigError(f"{where}: {name!r} is no name of 1 to {MAX_NAME} characters")
         access = cls(tuple(Principal.parse(name, table, f"{where}.{name}") for name, table in tables.items()))
         access._check(where)

@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from skywalker.access.access import ANYONE, MAX_NAME
+from skywalker.access.access import ANYONE, MAX_NAME, is_name
 from skywalker.access.token import MAX_BYTES, hash_of
 from skywalker.access.token import new as new_token
 from skywalker.cli import exits, terminal
@@ -43,7 +43,7 @@ def new(name: str, file: Path | None) -> int:
 
     The token itself is printed first, this once, or with --file written to FILE, which must not be there yet.
     """
-    if not (0 < len(name) <= MAX_NAME and name.isprintable()) or name == ANYONE:
+    if not is_name(name) or name == ANYONE:
         raise click.UsageError(f"{name!r} is no name of 1 to {MAX_NAME} characters, or it is {ANYONE!r}")
     made = new_token()
     if file is not None:
