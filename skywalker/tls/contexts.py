@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import ssl
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from skywalker.errors import ConfigError
@@ -17,12 +19,8 @@ def client_context(ca: str = "", cert: str = "", key: str = "") -> ssl.SSLContex
     own, to show to nodes that ask for it, and `key` with the key of that, if it is apart. Raises ConfigError for a
     file that is not what it should be.
     """
-    if ca:
-        _check_readable("the authorities to trust", ca)
-    try:
+    with _reading_authorities(ca):
         context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=ca or None)
-    except ssl.SSLError as error:
-        raise ConfigError(f"{ca} holds no certificate of an authority, in PEM form") from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if cert:
         _load(context, cert, key)
@@ -59,13 +57,20 @@ def server_context(
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
     _load(context, cert, key)
     if ca:
-        _check_readable("the authorities to trust", ca)
-        try:
+        with _reading_authorities(ca):
             context.load_verify_locations(ca)
-        except ssl.SSLError as error:
-            raise ConfigError(f"{ca} holds no certificate of an authority, in PEM form") from error
         context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
     return context
+
+
+@contextlib.contextmanager
+def _reading_authorities(ca: str) -> Iterator[None]:
+    if ca:
+        _check_readable("the authorities to trust", ca)
+    try:
+        yield
+    except ssl.SSLError as error:
+        raise ConfigError(f"{ca} holds no certificate of an authority, in PEM form") from error
 
 
 def _load(context: ssl.SSLContext, cert: str, key: str) -> None:
