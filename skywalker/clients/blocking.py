@@ -212,14 +212,14 @@ class Client(LedJunction):
 
     def _dial(self, until: float) -> None:
         try:
-            sock = self._dialer.advance(min(until, time.monotonic() + DIAL_STEP_S))
+            opening = self._dialer.advance(min(until, time.monotonic() + DIAL_STEP_S))
         except OSError as error:
             with self._lock:
                 self._without_main(cause_of(error))
             return
-        if sock is not None:
+        if opening is not None:
             with self._lock:
-                self._main = line_connection(sock, self._dialer.records, self._core.main)
+                self._main = line_connection(opening, self._core.main)
                 self._directs.watch(self._main)
                 self._core.connected_to_node(time.monotonic(), self._dialer.address)
                 self._act()

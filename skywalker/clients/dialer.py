@@ -6,7 +6,7 @@ import random
 import select
 import socket
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from skywalker.address import Address
 from skywalker.clients.homes import Homes, Round
@@ -16,9 +16,6 @@ from skywalker.clients.way import Dial
 from skywalker.dialling import begin, bind_to_steer, cause_of
 from skywalker.discovery.source import Source
 from skywalker.errors import DiscoveryError
-
-if TYPE_CHECKING:
-    from skywalker.tls.records import Records
 
 ATTEMPT_S: Final = 5.0
 """Seconds for one address to accept, and shake hands by TLS: three lost packets at the usual one second, then two."""
@@ -89,8 +86,6 @@ class Dialer:
         self._not_before = 0.0
         self._candidates: list[tuple[int, Any]] = []  # what its host's name stands for, still to be tried
         self._opening: Opening | None = None  # the attempt under way
-        self.records: Records | None = None
-        """Of the connection that there was last: its end of TLS, if that is spoken there."""
         self._give_up_at = 0.0
 
     def pause(self, seconds: float) -> None:
@@ -117,8 +112,8 @@ class Dialer:
         self._candidates.clear()
         self._drop_attempt()
 
-    def advance(self, until: float) -> socket.socket | None:
-        """Go on dialling, to `until` at most; return the connection once there is one.
+    def advance(self, until: float) -> Opening | None:
+        """Go on dialling, to `until` at most; return the connection once there is one, that blocks from now on.
 
         Raises OSError when every address that there is was tried in vain. What looks addresses up may take longer.
         """
@@ -154,7 +149,7 @@ class Dialer:
             self._round = None
             raise ConnectionError(round.cause(self._settings.where))
 
-    def _attempt(self, round: Round, until: float) -> socket.socket | None:
+    def _attempt(self, round: Round, until: float) -> Opening | None:
         if self._opening is None:
             self._opening = self._begin(round)
         opening = self._opening
@@ -174,9 +169,8 @@ class Dialer:
         self._opening = None
         self._round = None
         self._candidates.clear()
-        self.records = opening.records
         opening.socket.setblocking(True)
-        return opening.socket
+        return opening
 
     def _begin(self, round: Round) -> Opening:
         assert self.address is not None

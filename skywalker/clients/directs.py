@@ -92,7 +92,7 @@ class Directs:
         """Let a connection that was opened be that of a line."""
         assert self._poller is not None
         attempt.socket.setblocking(True)
-        connection = line_connection(attempt.socket, attempt.opening.records, line)
+        connection = line_connection(attempt.opening, line)
         del self._attempts[connection.fd]
         self._connections[connection.fd] = connection
         self._poller.modify(connection.fd, select.EPOLLIN)

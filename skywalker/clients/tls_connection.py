@@ -10,6 +10,7 @@ from skywalker.clients.connection import Connection, LineConnection
 from skywalker.clients.line import Line
 
 if TYPE_CHECKING:
+    from skywalker.clients.opening import Opening
     from skywalker.tls.records import Records
 
 
@@ -72,11 +73,13 @@ class TlsLineConnection(_Enciphered, LineConnection):
         self._records = records
 
 
-def connection(sock: socket.socket, records: Records | None) -> Connection:
-    """Return a connection over a socket: by TLS if there are records, where hands were shaken."""
+def connection(opening: Opening) -> Connection:
+    """Return the connection that was opened: by TLS if hands were shaken."""
+    sock, records = opening.socket, opening.records
     return Connection(sock) if records is None else TlsConnection(sock, records)
 
 
-def line_connection(sock: socket.socket, records: Records | None, line: Line) -> LineConnection:
+def line_connection(opening: Opening, line: Line) -> LineConnection:
     """Return the connection of a line, likewise."""
+    sock, records = opening.socket, opening.records
     return LineConnection(sock, line) if records is None else TlsLineConnection(sock, records, line)

@@ -260,14 +260,14 @@ class Channel:
 
     def _dial(self, until: float) -> None:
         try:
-            sock = self._dialer.advance(min(until, time.monotonic() + DIAL_STEP_S))
+            opening = self._dialer.advance(min(until, time.monotonic() + DIAL_STEP_S))
         except OSError as error:
             with self.lock:
                 self._without_connection(cause_of(error))
             return
-        if sock is not None:
+        if opening is not None:
             with self.lock:
-                self._connection = connection(sock, self._dialer.records)
+                self._connection = connection(opening)
                 self._homes.settle()
                 self.exchange.connected(str(self._dialer.address), time.monotonic())
                 self._act()

@@ -70,10 +70,10 @@ class Finder:
         """
         try:
             if self._greeted is None:
-                sock = self._dialer.advance(until)
-                if sock is None:
+                opening = self._dialer.advance(until)
+                if opening is None:
                     return None
-                self._greeted = connection(sock, self._dialer.records)
+                self._greeted = connection(opening)
                 self._answer, self._answer_by = b"", time.monotonic() + HELLO_S
                 self._greeted.write(self._hello)
             if not self._hear(self._greeted, until):
