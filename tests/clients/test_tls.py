@@ -30,7 +30,7 @@ from tests.clients.driving import Driver, Place, background
 from tests.clients.proxy import Proxy
 from tests.clients.scripted import ScriptedNode
 from tests.clients.spying import SOON, Spy, connections, meet, meet_until_direct
-from tests.clients.tls_proxy import TlsProxy
+from tests.clients.tls_proxy import TlsProxy, usual_context
 from tests.helpers import eventually, time_factor
 
 BIG = 30_000
@@ -52,10 +52,8 @@ def join(make_place: MakePlace, tls_node: Node, authority: Authority) -> Callabl
 @pytest.fixture
 def tls_proxy(node: Callable[[int], Node], authority: Authority) -> Iterator[TlsProxy]:
     """A proxy that speaks TLS in front of a node with one worker that does not."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*authority.sign("127.0.0.1"))
     at = node(1)
-    with TlsProxy(at.host, at.port, context) as proxy:
+    with TlsProxy(at.host, at.port, usual_context(*authority.sign("127.0.0.1"))) as proxy:
         yield proxy
 
 

@@ -11,6 +11,13 @@ import threading
 from skywalker.tls.records import Records
 
 
+def usual_context(cert: str, key: str) -> ssl.SSLContext:
+    """Return how most servers speak TLS, unlike a node: from version 1.2 on, and with tickets, for which none asked."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    return context
+
+
 class TlsProxy:
     """Passes plaintext between clients and the node at `host` and `port`, for as long as a `with` block."""
 

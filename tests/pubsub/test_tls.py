@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from skywalker.tls.contexts import server_context
 from tests.authority import Authority
 from tests.clients.driving import background
 from tests.clients.scripted import ScriptedNode
-from tests.clients.tls_proxy import TlsProxy
+from tests.clients.tls_proxy import TlsProxy, usual_context
 from tests.helpers import eventually, time_factor
 from tests.pubsub.driving import Broker, Connect
 
@@ -43,10 +42,8 @@ def tls_broker(connect: Connect, tls_node: Node, authority: Authority) -> Broker
 @pytest.fixture
 def proxy(node: Callable[[int], Node], authority: Authority) -> Iterator[TlsProxy]:
     """A proxy that speaks TLS in front of a node with one worker that does not."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*authority.sign("127.0.0.1"))
     host, _, port = node(1).pubsub_address.rpartition(":")
-    with TlsProxy(host, int(port), context) as proxy:
+    with TlsProxy(host, int(port), usual_context(*authority.sign("127.0.0.1"))) as proxy:
         yield proxy
 
 
