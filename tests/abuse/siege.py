@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from itertools import count
 from statistics import median
 from typing import Any, Final
 
 import psutil
 
 from skywalker.limits import KIB, MIB
-from skywalker.ring import Ring, slices, token_of
 from tests.abuse.foe import Attack, Target, attacked
 from tests.abuse.probe import Probe, Times, probing
 from tests.admin.asking import Asker, node
 from tests.helpers import eventually, time_factor
-from tests.workers.wire_client import WireClient, packed
+from tests.workers.nodes import Node
 
 LIMITS: Final[dict[str, Any]] = {
     "max_connections": 200,
@@ -111,20 +109,12 @@ class Siege:
 def besieged(workers: int, **settings: Any) -> Iterator[Siege]:
     """Run a node with the LIMITS, and well-behaved clients of it."""
     with node(workers, pubsub=True, **LIMITS, **settings) as (found, asker):
-        pids = found.worker_pids()
-        host, _, port = found.pubsub_address.rpartition(":")
-        junction = found.host, found.port
-        with WireClient.open(junction) as client:
-            ring = Ring(slices(client.ask(":tokens", 1), workers))
-        topics = tuple(
-            next(name for name in map(str, count()) if ring.owner(token_of(packed(name))) == worker)
-            for worker in range(workers)
-        )
-        target = Target(junction, (host, int(port)), topics)
+        served = Node(found)
+        topics = tuple(served.topic_of(worker, "siege") for worker in range(workers))
+        target = Target(served.address, served.pubsub, topics)
         with probing(target) as probe:
-            yield Siege(pids, asker, target, probe)
-        assert found.worker_pids() == pids, found.log
-        assert "Traceback" not in found.log, found.log
+            yield Siege(served.first_pids, asker, target, probe)
+        served.assert_unharmed()
 
 
 def _hardly_slower(quiet: list[Times], noisy: list[Times]) -> bool:
