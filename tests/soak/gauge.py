@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from skywalker.embedding import AGENT
-from tests.soak.stage import Nodes, Place, Stage
+from tests.soak.background import Background
+from tests.soak.stage import Place, Stage
 
 TABLES: Final = {
     "connections": "connections", "waiting": "calls and subscriptions", "topics": "topics", "held_bytes": "held bytes",
@@ -84,37 +84,26 @@ class Sample:
         return found
 
 
-@dataclass
-class Gauge:
-    """Looks from a thread of its own, every `period_s`, for the length of a `with` block."""
+class Gauge(Background):
+    """Looks every `period_s`."""
 
-    nodes: Nodes
-    period_s: float
-    samples: list[Sample] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="gauge")
-
-    def __enter__(self) -> Gauge:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
+    def __init__(self, stage: Stage, period_s: float) -> None:
+        super().__init__("gauge")
+        self.samples: list[Sample] = []
+        self._stage = stage
+        self._period_s = period_s
 
     def look(self) -> Sample:
         """Return how it is now."""
-        usages = [usage for place in self.nodes.stage.places for usage in _usages(place)]
+        usages = [usage for place in self._stage.places for usage in _usages(place)]
         tables = {}
-        for place in self.nodes.stage.places:
+        for place in self._stage.places:
             with contextlib.suppress(OSError, http.client.HTTPException):  # its agent is dead just now
-                tables[place.name] = _tables(self.nodes.stage, place)
+                tables[place.name] = _tables(self._stage, place)
         return Sample(time.monotonic(), tuple(usages), tables)
 
     def _run(self) -> None:
-        while not self._over.wait(self.period_s):
+        while not self._over.wait(self._period_s):
             self.samples.append(self.look())
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import Final
+
+from tests.soak.background import Background
 
 NAP_S: Final = 0.02
 
@@ -12,21 +13,12 @@ LATE_S: Final = 0.02
 """Seconds from which on it is noted."""
 
 
-class Lateness:
-    """Sleeps again and again, from a thread of its own, for the length of a `with` block."""
+class Lateness(Background):
+    """Sleeps again and again."""
 
     def __init__(self) -> None:
+        super().__init__("lateness")
         self._late: list[tuple[float, float]] = []  # when it woke up, and how much too late
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="lateness")
-
-    def __enter__(self) -> Lateness:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
 
     def longest(self, start: float, end: float) -> float:
         """Return by how many seconds it was late between two times, at most."""

@@ -106,7 +106,7 @@ class _Soak:
         self._seconds = seconds
         self._say = say
         self._pace = SHORT_PACE if seconds < SHORT_S else PACE
-        self._gauge = Gauge(found, max(self._pace.samples, seconds / SAMPLES))
+        self._gauge = Gauge(found.stage, max(self._pace.samples, seconds / SAMPLES))
         self._trouble = Trouble(found, self._some_dice(), self._pace.pauses)
         self._lateness = Lateness()
         self._promises = Promises(

@@ -10,7 +10,6 @@ import os
 import random
 import re
 import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from skywalker import embedding
 from tests.chaos.agreement import Agreement, Calm, Event
 from tests.chaos.disturbance import BOOT_S
 from tests.helpers import time_factor
+from tests.soak.background import Background
 from tests.soak.stage import DRAIN_S, WORKERS, Nodes, Place
 from tests.workers.processes import is_gone
 
@@ -33,11 +33,12 @@ FELT: Final = ("killed", "drained")
 """What may cost calls, of those deeds: an agent is not needed for them, and who is replaced in a reload costs none."""
 
 
-class Trouble:
-    """Strikes from a thread of its own for the length of a `with` block, one deed after the other."""
+class Trouble(Background):
+    """Strikes, one deed after the other."""
 
     def __init__(self, nodes: Nodes, dice: random.Random, pauses_s: tuple[float, float]) -> None:
         """`pauses_s` are the shortest and the longest time between two deeds."""
+        super().__init__("trouble")
         self.done: Counter[str] = Counter()
         self.ended: set[int] = set()  # the processes that it has ended, or told to end
         self.events: list[Event] = []
@@ -45,21 +46,10 @@ class Trouble:
         self._dice = dice
         self._pauses_s = pauses_s
         self._all = (frozenset(place.name for place in nodes.stage.places),)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="trouble")
         self.failures: list[str] = []  # of a node, to come back after what was done to it; that is the end of it all
         self._deeds: tuple[Callable[[Place, embedding.Node], None], ...] = (
             self._kill, self._end, self._reload, self._kill_agent,
         )  # fmt: skip
-
-    def __enter__(self) -> Trouble:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End, once what was begun is over."""
-        self._over.set()
-        self._thread.join()
 
     def agreement(self, *, reloads: bool = False) -> Agreement:
         """Return what was done that may be felt, and when nothing was, up to now; `reloads` count on demand only."""
