@@ -51,8 +51,7 @@ def samples_of(size: Callable[[float], float], pid: Callable[[float], int] = lam
     """Return those of a node with one process, whose memory in MiB goes by the part of the time that is over."""
     parts = [number / 400 for number in range(401)]
     return [
-        Sample(1000 * part, (Usage("a", "worker-0", pid(part), int(size(part) * MIB), 0, 0, 10, 1),), {})
-        for part in parts
+        Sample(1000 * part, (Usage("a", "worker-0", pid(part), int(size(part) * MIB), 10, 1),), {}) for part in parts
     ]
 
 
@@ -95,7 +94,7 @@ def test_growth_is_told_by_the_hour() -> None:
 
 
 def quiet(files: int = 10, threads: int = 1, role: str = "worker-0", **tables: float) -> Sample:
-    return Sample(0.0, (Usage("a", role, 1, 0, 0, 0, files, threads),), {"a": tables})
+    return Sample(0.0, (Usage("a", role, 1, 0, files, threads),), {"a": tables})
 
 
 def test_what_is_left_in_tables_and_files_and_threads_that_are_still_there_are_seen() -> None:

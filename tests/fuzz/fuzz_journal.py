@@ -29,7 +29,6 @@ from tests.fuzz.twins import outcome
 FOLDER = tempfile.TemporaryDirectory(prefix="fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
 NAMED = ("red-w0-0000000000000001.calls", "red-w0-0000000000000001.calls.open", "red-w0-0000000000000001.names")
 HEADERS = (b"", *(Header(kind, "node", "red", "red", 0, "r1", 10**18, 10**18).pack() for kind in (CALLS, NAMES)))
-MOST_FIELDS = 200
 
 
 def check_input(data: bytes) -> object:

@@ -40,8 +40,6 @@ class Usage:
     role: str
     pid: int
     own_bytes: int  # of anonymous memory, its part of what it shares with others of its node
-    pss_bytes: int
-    rss_bytes: int
     files: int
     threads: int
 
@@ -120,9 +118,7 @@ def _usages(place: Place) -> list[Usage]:
             # A kernel before 6.0 does not tell the anonymous part apart.
             own = memory.get("Pss_Anon", memory["Pss"])
             if role:
-                found.append(
-                    Usage(place.name, role, pid, own * 1024, memory["Pss"] * 1024, memory["Rss"] * 1024, files, threads)
-                )
+                found.append(Usage(place.name, role, pid, own * 1024, files, threads))
     return found
 
 

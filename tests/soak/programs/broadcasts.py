@@ -71,7 +71,6 @@ class Listener:
         self._dice = dice
         self._last: dict[Stream, int] = {}
         self._may_jump: set[Stream] = set()
-        self._new: set[str] = set()
 
     async def listen(self, broker: Broker, messages: int) -> None:
         """Get so many messages. Raises SkywalkerError if there is no connection."""

@@ -5,23 +5,20 @@ from __future__ import annotations
 import contextlib
 import random
 import socket
-import struct
 import zlib
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgpack
-
 from skywalker.wire import pubsub
 from tests.soak.programs.shift import Shift
 from tests.soak.stage import RUFFIAN, Place
+from tests.workers.wire_client import RST_ON_CLOSE, call, packed, raw_call
 
 CROWD: Final = 60
 """Connections that they keep at most; then one of them has to go."""
 
 PAUSE_S: Final = 0.05
 WAITING: Final = 300
-RESET: Final = struct.pack("ii", 1, 0)
 
 
 class Ruffian:
@@ -62,7 +59,7 @@ class Ruffian:
 
     def _leave(self, sock: socket.socket) -> None:
         if self._dice.random() < 0.5:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RST_ON_CLOSE)
         sock.close()
 
     def _topic(self) -> str:
@@ -73,8 +70,8 @@ class Ruffian:
         calls = []
         for number in range(WAITING):
             kind = self._dice.choice(kinds)
-            call = [kind, number, self._dice.choice((100, 5_000, 60_000)), self._topic()]
-            calls.append(call if kind == ":recv!" else [*call, "x" * 20])
+            elements = [kind, number, self._dice.choice((100, 5_000, 60_000)), self._topic()]
+            calls.append(elements if kind == ":recv!" else [*elements, "x" * 20])
         return frames(*calls)
 
     def _pings(self, _: Place) -> bytes:
@@ -90,8 +87,7 @@ class Ruffian:
         return b""
 
     def _too_deep(self, _: Place) -> bytes:
-        body = b"\x95" + msgpack.packb(":send!") + b"\x01\x00\xa1t" + b"\x91" * 5000 + b"\x00"
-        return b"".join([len(body).to_bytes(2, "big") + body] * 20)
+        return raw_call(packed(":send!"), b"\x01", b"\x00", packed("t"), b"\x91" * 5000 + b"\x00") * 20
 
     def _huge(self, _: Place) -> bytes:
         return frames([":recv!", "i" * 1000, 1000, "t"], [":recv!", 1, 1000, "t" * 10_000], [":recv!", 2, 2**62, "t"])
@@ -131,8 +127,7 @@ class Ruffian:
 
 def frames(*calls: list[Any]) -> bytes:
     """Return calls as they go over the wire."""
-    bodies = (msgpack.packb(call) for call in calls)
-    return b"".join(len(body).to_bytes(2, "big") + body for body in bodies)
+    return b"".join(call(*each) for each in calls)
 
 
 def main() -> None:
