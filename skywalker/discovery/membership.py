@@ -74,7 +74,7 @@ class Membership:
         listed = set(addresses)
         for contact in [*self._contacts.values()]:
             if contact.address not in listed and (contact.listed or not self._learning):
-                if not contact.connected or contact.leaving:
+                if contact.greeting is None or contact.leaving:
                     self._drop(contact, now)
                 elif contact.dropped_at is None:
                     contact.dropped_at = now
@@ -261,6 +261,9 @@ class Membership:
         contact.failures += 1
         if contact.failures < pace.FAILURES:
             self._enter(contact, State.RESTING, now + pace.RETRY_S)
+            return
+        if contact.dropped_at is not None:
+            self._drop(contact, now)
             return
         self._leaves(contact, now)
         self._notice(contact, what, reason)

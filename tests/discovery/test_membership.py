@@ -315,6 +315,35 @@ def test_members_of_an_earlier_life_stay_until_they_turn_out_to_be_gone() -> Non
     assert world.ids == ids(0)
 
 
+def test_members_of_an_earlier_life_stay_if_they_live_though_the_source_does_not_list_them_at_first() -> None:
+    # Consul asks agents for the health of nodes: where all of these have ended it lists nobody for a while.
+    world = World(last=[ME, member_of(1), member_of(2)])
+    world.serve(member_of(1))
+    start = world.now
+    world.find()
+    world.pass_time(5.0)
+    assert [found for _, found in world.since(start)] == [ids(0, 1, 2), ids(0, 1)]
+    assert len(world.dials) == 3, "the other is sought no more once it is known to be gone"
+    world.find(1, 2)
+    world.pass_time(pace.DROPPED_S + 2.0)
+    assert world.ids == ids(0, 1)
+
+
+def test_a_connection_that_is_lost_costs_its_node_nothing_though_the_source_lists_it_no_more_just_then() -> None:
+    world = settled(1, 2)
+    start = world.now
+    world.cut(address_of(1))
+    world.find(2)
+    world.pass_time(5.0)
+    assert world.since(start) == []
+    world.cut(address_of(2))
+    world.hosts.clear()
+    world.find()
+    world.pass_time(2.0)
+    assert world.ids == ids(0, 1)
+    assert set(world.connections) == {address_of(1)}
+
+
 def test_of_two_that_were_last_at_one_address_neither_is_lost_where_it_is_now() -> None:
     world = World(last=[ME, member_of(1), member_of(2, host=address_of(1).host)])
     world.serve(member_of(2, host=address_of(1).host))

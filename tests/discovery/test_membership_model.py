@@ -83,9 +83,10 @@ class Cluster(RuleBasedStateMachine):
         for number in listed ^ self.listed:
             self.changed_at[number] = self.world.now
         self.listed = listed
-        self.world.find(*(at for number in listed for at in self.hosts(number)))
-        counting_on = {at for at, host in self.world.connections.items() if host and host.greeting}
-        assert self.world.connections.keys() <= counting_on | {at for number in listed for at in self.hosts(number)}
+        before = {*self.world.connections}
+        hosts = {at for number in listed for at in self.hosts(number)}
+        self.world.find(*hosts)
+        assert self.world.connections.keys() <= before | hosts
 
     @rule()
     def drain(self) -> None:
@@ -113,6 +114,12 @@ class Cluster(RuleBasedStateMachine):
                     assert id in self.members()
             elif since > KNOWN_DEAD_S + (DROPPED_S if self.is_well(number) else 0.0):
                 assert id not in self.members()
+
+    @invariant()
+    def nobody_is_sought_for_long_whom_the_source_lists_no_more(self) -> None:
+        for number in {*NODES} - self.listed:
+            if self.world.now - self.changed_at[number] > KNOWN_DEAD_S + DROPPED_S:
+                assert not self.world.connections.keys() & {*self.hosts(number)}
 
     @invariant()
     def something_is_always_due_while_anybody_is_listed(self) -> None:
