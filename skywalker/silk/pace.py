@@ -30,7 +30,10 @@ VISIT_PART: Final = 0.1
 waited for in proportion."""
 
 VISIT_CAP_S: Final = 30.0
-"""Seconds between attempts, at most."""
+"""Seconds between attempts, at most, unless there are very many to visit."""
+
+WAIT_S: Final = 3.0
+"""Seconds, about, that a message waits for one of very many that failed: for a second connection, if one is lost."""
 
 ARRIVE_S: Final = 1.0
 """Seconds that who joins has to meet all others before it is told that it has joined: one of them may be dead."""

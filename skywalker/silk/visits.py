@@ -2,7 +2,7 @@
 
 Three kinds of them: where this node was told to join, where others say that there is a member, and where a member
 failed, which may be on the other side of a cut. Only the first may be anybody: who lives where a member failed may be
-of another cluster by now.
+of another cluster by now. Of members that failed there may be very many, so they take turns.
 """
 
 from __future__ import annotations
@@ -21,6 +21,13 @@ from skywalker.wire import silk as wire
 
 MAX_VISITS: Final = 4096
 """Endpoints; what is told beyond that is not looked at."""
+
+MAX_LOST: Final = 2048
+"""Endpoints of members that failed, as many as a cluster has: those that failed first are given up for the next."""
+
+MAX_WAITING: Final = 32
+"""Of these, where a message, and so a socket, waits for somebody to be there: those that were tried last. Of all whom
+a cut has parted from us one is enough, as it tells of the others."""
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -45,6 +52,8 @@ class Visits:
         self._luck = luck
         self._seeds: dict[str, str] = {}  # where this node was told to join, and the id of who was there last
         self._visits: dict[str, Visit] = {}
+        self._lost: dict[str, None] = {}  # where members failed, the first first
+        self._waiting: dict[str, None] = {}  # of those, where a message waits, the one that was tried first first
         self._asked: dict[str, Visit] = {}  # by the id of the message that it is to answer
         self._arrivals: dict[
             str, set[str]
@@ -67,22 +76,26 @@ class Visits:
     def abandon(self, endpoint: str) -> None:
         """Join there no more."""
         if self._seeds.pop(endpoint, None) == "":
-            self._end(endpoint)
-            self._outbox.do(Part(endpoint))
+            self._give_up(endpoint)
 
     def told(self, endpoint: str, id: str, now: float) -> None:
         """Others say that this node is there."""
         visit = self._visits.get(endpoint)
         if visit is None or visit.id not in ("", id):
             self._end(endpoint)
-            self._begin(Visit(endpoint, now, id, pace.TOLD_S), now)
+            if len(self._visits) < MAX_VISITS:
+                self._begin(Visit(endpoint, now, id, pace.TOLD_S), now)
         elif visit.at - now > pace.VISIT_S:
             self._deadlines.discard(visit, visit.at)
             self._try(visit, now)
 
     def lost(self, endpoint: str, id: str, now: float) -> None:
         """This member was there until now."""
-        self._begin(Visit(endpoint, now, id, pace.FORGET_S), now, at_once=False)
+        if endpoint not in self._visits:
+            if len(self._lost) >= MAX_LOST:
+                self._give_up(next(iter(self._lost)))
+            self._lost[endpoint] = None
+            self._begin(Visit(endpoint, now, id, pace.FORGET_S), now, at_once=False)
 
     def reached(self, endpoint: str, id: str, now: float, others: Set[str] = frozenset()) -> None:
         """This node is there, and told of others who are at these endpoints."""
@@ -106,8 +119,7 @@ class Visits:
         self._seeds.clear()
         self._arrivals.clear()
         for endpoint in [*self._visits]:
-            self._end(endpoint)
-            self._outbox.do(Part(endpoint))
+            self._give_up(endpoint)
 
     def asked_by(self, message_id: str) -> Visit | None:
         """Return the visit of which this message was the latest, if there is one."""
@@ -120,8 +132,7 @@ class Visits:
                 self._arrivals.get(visit, set()).clear()
                 self._arrive()
             elif now - visit.began_at >= visit.lasts_s:
-                self._end(visit.endpoint)
-                self._outbox.do(Part(visit.endpoint))
+                self._give_up(visit.endpoint)
             else:
                 self._try(visit, now)
 
@@ -131,23 +142,27 @@ class Visits:
             del self._arrivals[endpoint]
             self._outbox.do(Reached(endpoint))
 
+    def _give_up(self, endpoint: str) -> None:
+        self._end(endpoint)
+        self._outbox.do(Part(endpoint))
+
     def _end(self, endpoint: str) -> None:
         for others in self._arrivals.values():
             others.discard(endpoint)
         self._arrive()
+        self._lost.pop(endpoint, None)
+        self._waiting.pop(endpoint, None)
         visit = self._visits.pop(endpoint, None)
         if visit is not None:
             self._deadlines.discard(visit, visit.at)
             self._asked.pop(visit.message_id, None)
 
     def _begin(self, visit: Visit, now: float, *, at_once: bool = True) -> None:
-        # Where this node was told to join it goes, however much others have told.
-        if (not visit.id or len(self._visits) < MAX_VISITS) and visit.endpoint not in self._visits:
-            self._visits[visit.endpoint] = visit
-            if at_once:
-                self._try(visit, now)
-            else:
-                self._try_at(visit, now + self._pause(0.0))
+        self._visits[visit.endpoint] = visit
+        if at_once:
+            self._try(visit, now)
+        else:
+            self._try_at(visit, now + self._pause(visit, now))
 
     def _try(self, visit: Visit, now: float) -> None:
         if visit.tries:
@@ -159,12 +174,24 @@ class Visits:
         visit.said = self._outbox.me
         visit.message_id = self._outbox.send(visit.endpoint, visit.id, type, visit.said.as_map())
         self._asked[visit.message_id] = visit
-        self._try_at(visit, now + self._pause(now - visit.began_at))
+        self._try_at(visit, now + self._pause(visit, now))
+        if visit.endpoint in self._lost:
+            self._wait(visit.endpoint)
+
+    def _wait(self, endpoint: str) -> None:
+        self._waiting.pop(endpoint, None)
+        self._waiting[endpoint] = None
+        if len(self._waiting) > MAX_WAITING:
+            first = next(iter(self._waiting))
+            del self._waiting[first]
+            self._outbox.do(Part(first))
 
     def _try_at(self, visit: Visit, at: float) -> None:
         visit.at = at
         self._deadlines.add(visit, at)
 
-    def _pause(self, since_s: float) -> float:
-        pause = min(max(pace.VISIT_S, since_s * pace.VISIT_PART), pace.VISIT_CAP_S)
+    def _pause(self, visit: Visit, now: float) -> float:
+        pause = min(max(pace.VISIT_S, (now - visit.began_at) * pace.VISIT_PART), pace.VISIT_CAP_S)
+        if visit.endpoint in self._lost:
+            pause = max(pause, len(self._lost) * pace.WAIT_S / MAX_WAITING)
         return pause * (1 + self._luck()) / 2

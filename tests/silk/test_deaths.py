@@ -6,14 +6,20 @@ import contextlib
 import signal
 import time
 
+import psutil
+
 from skywalker.errors import NoReply
-from skywalker.silk import blocking, pace
+from skywalker.silk import blocking, pace, visits
 from tests.helpers import eventually, frozen, time_factor
 from tests.silk.driving import keepalive
 from tests.silk.processes import NodeProcess, met
+from tests.silk.raw_peer import RawPeer
 
 GIVEN_UP = pace.SILENT + 1
 """Keepalive periods from a node's last word until others give it up."""
+
+SPARE = 20
+"""Descriptors that a node may have at some moment besides, of sockets that are being closed."""
 
 
 def start(count: int, closing: contextlib.ExitStack) -> list[NodeProcess]:
@@ -68,6 +74,26 @@ def test_half_of_the_nodes_may_be_killed_at_once(closing: contextlib.ExitStack) 
     for process in processes[:3]:
         process.popen.kill()
     met(processes[3:], GIVEN_UP * keepalive() / time_factor() + 2)
+
+
+def test_however_many_come_and_are_killed_few_descriptors_are_kept_for_them(closing: contextlib.ExitStack) -> None:
+    (node,) = start(1, closing)
+    process = psutil.Process(node.popen.pid)
+    alone = process.num_fds()
+    for _ in range(5):
+        with contextlib.ExitStack() as peers:
+            for _ in range(20):
+                peer = peers.enter_context(RawPeer(keepalive_ms=round(1000 * keepalive())))
+                peer.join(node.router)
+                peer.send(node.router, "_connect", dest=node.id, data=peer.info)  # it has lived for a while
+    eventually(lambda: [what for what, _ in node.events].count("Failed") == 100, 10)
+    assert node.members() == {node.id: []}
+    most = visits.MAX_WAITING + SPARE
+    eventually(lambda: process.num_fds() - alone <= most)  # those of members are closed in a moment
+    until = time.monotonic() + 3 * pace.VISIT_S
+    while time.monotonic() < until:
+        assert process.num_fds() - alone <= most
+        time.sleep(0.05)
 
 
 def test_a_node_that_restarts_elsewhere_is_another(closing: contextlib.ExitStack) -> None:

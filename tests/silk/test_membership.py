@@ -16,6 +16,7 @@ from skywalker.silk.actions import Action, Answer, Broadcast, Ignore, Listen, Pa
 from skywalker.silk.events import Changed, Failed, Joined, Left, Recovered, Suspected
 from skywalker.silk.info import Handling, NodeInfo
 from skywalker.silk.membership import Membership
+from skywalker.silk.outbox import Outbox
 from skywalker.wire.silk import CONNECT, FAIL, JOIN, KEEPALIVE, LEAVE, MEMBERS, REPLY, Message
 
 START_S = 1000.0
@@ -486,6 +487,56 @@ def test_a_list_of_more_nodes_than_can_be_looked_for_is_read_as_far_as_it_goes()
     parted = {each.endpoint for each in alone.passes(10) if isinstance(each, Part)}
     assert len(parted - {"tcp://a:1", "tcp://c:1"}) == visits.MAX_VISITS - 1
     assert {each.dest for each in sent(alone.passes(60))} <= {"_all", "", "a"}
+
+
+def test_of_very_many_that_failed_all_are_visited_and_few_messages_wait_at_a_time() -> None:
+    alone = Alone()
+    ids = [f"x{number}" for number in range(10 * visits.MAX_WAITING)]
+    alone.meets(*ids)
+    alone.now += 0.1
+    for id in ids:
+        alone.hears(CONNECT, info(id).as_map(), src=id)  # it has lived for a while
+    alone.passes((pace.SILENT + 2) * ME.keepalive_s + 2.0)
+    assert alone.node.members == {}
+    visited: dict[str, float] = {}
+    waits: dict[str, float] = {}  # and since when
+    waited: list[float] = []
+    end = alone.now + 2 * len(ids) * pace.WAIT_S / visits.MAX_WAITING
+    while alone.now < end:
+        for action in alone.passes(0.1):
+            match action:
+                case Send(endpoint, message):
+                    assert message.type == CONNECT
+                    assert endpoint not in waits
+                    waits[endpoint] = visited[endpoint] = alone.now
+                case Part(endpoint) if endpoint in waits:
+                    waited.append(alone.now - waits.pop(endpoint))
+            assert len(waits) <= visits.MAX_WAITING + 1, "one more, until it is parted with"
+    assert visited.keys() == {info(id).router for id in ids}
+    assert min(waited) > pace.WAIT_S / 3
+    # Any of them that is there is met again.
+    assert Joined(info("x7")) in alone.hears(CONNECT, info("x7").as_map(), src="x7")
+    assert info("x7").router not in {each.endpoint for each in alone.passes(2.0) if isinstance(each, Part)}
+
+
+def test_of_more_than_a_cluster_has_those_that_failed_first_are_given_up() -> None:
+    numbers = itertools.count(1)
+    outbox = Outbox(ME, lambda: f"m{next(numbers)}")
+    looked_for = visits.Visits(outbox, lambda: 0.5)
+    for number in range(visits.MAX_LOST + 5):
+        looked_for.lost(f"tcp://x{number}:1", f"x{number}", START_S)
+    assert outbox.take() == [Part(f"tcp://x{number}:1") for number in range(5)]
+    # What others tell is looked at all the same.
+    looked_for.told("tcp://new:1", "new", START_S)
+    assert [message.dest for message in sent(outbox.take())] == ["new"]
+    now, tried = START_S, set()
+    while now < START_S + visits.MAX_LOST * pace.WAIT_S / visits.MAX_WAITING:
+        wait = looked_for.wait(now)
+        assert wait is not None
+        now += wait + 0.001
+        looked_for.tick(now)
+        tried |= {message.dest for message in sent(outbox.take())}
+    assert tried - {"new"} == {f"x{number}" for number in range(5, visits.MAX_LOST + 5)}
 
 
 def test_a_list_that_nobody_asked_for_is_not_read() -> None:
