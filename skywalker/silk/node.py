@@ -150,7 +150,8 @@ class Node:
         where = endpoints.endpoint(endpoint)
         hub = self._hub_open
         try:
-            await asyncio.wait_for(hub.seek(where), timeout)
+            async with asyncio.timeout(timeout):
+                await hub.seek(where)
         except TimeoutError:
             refusal = hub.refusal(where)
             why = f"refused: {refusal}" if refusal else f"no node answered within {timeout:g} s, {hint(self._keys)}"

@@ -73,7 +73,8 @@ class Meeting:
             call = recorder.call(Kind.SEND, self._topic, connection=side.name, timeout=timeout, value=value)
             if await _answered(side.send(self._topic, value, timeout), recorder, call) is not None:
                 with contextlib.suppress(TimeoutError):  # whoever had the value has gone with it
-                    await asyncio.wait_for(self._got.wait(), SECOND_LISTENER_S)
+                    async with asyncio.timeout(SECOND_LISTENER_S):
+                        await self._got.wait()
 
     async def _recv(self) -> None:
         side, recorder = self._listener, self._recorder

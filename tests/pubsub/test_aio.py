@@ -138,7 +138,8 @@ def test_a_timeout_of_asyncio_around_a_loop_over_messages_leaves_the_subscriptio
                     pass
 
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(consume(), 0.05)
+                async with asyncio.timeout(0.05):
+                    await consume()
             await broker.publish(topic, b"1")
             assert (await messages.get(SOON)).payload == b"1"
 

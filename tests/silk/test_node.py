@@ -21,6 +21,7 @@ from skywalker.errors import (
     TooLarge,
     Unreachable,
 )
+from skywalker.silk.hub import Hub
 from skywalker.wire.silk import MAX_MESSAGE, Message
 from tests.helpers import time_factor
 from tests.silk.driving import Diary, cluster, hear_each_other, keepalive, met, run, soon
@@ -127,6 +128,25 @@ def test_a_cancelled_join_is_given_up() -> None:
             await asyncio.wait([joining])
             assert joining.cancelled()
             await one.join(other.info.router)
+
+    run(main())
+
+
+def test_a_join_that_is_cancelled_as_it_is_done_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        seek = Hub.seek
+
+        def seek_and_cancel(hub: Hub, endpoint: str) -> asyncio.Future[None]:
+            sought = seek(hub, endpoint)
+            sought.add_done_callback(lambda _: joining.cancel())
+            return sought
+
+        async with silk.Node(keepalive=keepalive()) as one, silk.Node(keepalive=keepalive()) as other:
+            monkeypatch.setattr(Hub, "seek", seek_and_cancel)
+            joining = asyncio.create_task(one.join(other.info.router))
+            await asyncio.wait([joining])
+            assert joining.cancelled()
+            await met(one, other)
 
     run(main())
 

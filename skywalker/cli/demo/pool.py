@@ -38,7 +38,8 @@ class Pool:
             for _ in range(takers):
                 pool._takers.append(await stack.enter_async_context(_taker(where, str(topics), str(takes), *options)))
             for taker in pool._takers:
-                await asyncio.wait_for(_output(taker).readexactly(len(READY)), START_S)
+                async with asyncio.timeout(START_S):
+                    await _output(taker).readexactly(len(READY))
             yield pool
 
     async def collect(self, junction: AsyncJunction) -> Receipts:
@@ -47,7 +48,8 @@ class Pool:
         await asyncio.gather(*(junction.send(end, None, END_MARK_S, default=False) for end in ends))
         receipts = Receipts()
         for taker in self._takers:
-            receipts.extend(await asyncio.wait_for(_output(taker).read(), START_S))
+            async with asyncio.timeout(START_S):
+                receipts.extend(await _output(taker).read())
         return receipts
 
 

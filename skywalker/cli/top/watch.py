@@ -113,7 +113,8 @@ class Watch(Screen[None]):
                 if self.is_current and self.top.is_running:  # else it was left meanwhile, and has no widgets any more
                     self.draw()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._again.wait(), self.top.every)
+                async with asyncio.timeout(self.top.every):
+                    await self._again.wait()
             self._again.clear()
 
     def look_now(self) -> None:
