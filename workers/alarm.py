@@ -10,28 +10,32 @@ if TYPE_CHECKING:
 
 
 class Alarm:
-    """Calls `ring` when its time has come, unless it was set off before."""
+    """Calls somebody when the time has come, unless it is put off before.
 
-    __slots__ = ("at", "ring")
+    While it is not set it refers to nobody: whoever has it, and is called by it, would else refer to itself.
+    """
 
-    def __init__(self, ring: Callable[[], None]) -> None:
-        self.ring = ring
+    __slots__ = ("_ring", "at")
+
+    def __init__(self) -> None:
+        self._ring: Callable[[], None] | None = None
         self.at: float | None = None
 
-    def set(self, turn: Turn, at: float) -> None:
-        """Ring at that time and at no other."""
+    def set(self, turn: Turn, at: float, ring: Callable[[], None]) -> None:
+        """Call `ring` at that time and at no other."""
         self.off(turn)
-        self.at = at
+        self.at, self._ring = at, ring
         turn.deadlines.add(self, at)
 
     def off(self, turn: Turn) -> None:
         """Do not ring."""
         if self.at is not None:
             turn.deadlines.discard(self, self.at)
-            self.at = None
+            self.at = self._ring = None
 
     def expired(self) -> None:
         """Ring: the time has come, unless another that was due with it has put it off."""
-        if self.at is not None:
-            self.at = None
-            self.ring()
+        ring = self._ring
+        if ring is not None:
+            self.at = self._ring = None
+            ring()

@@ -71,7 +71,7 @@ class Audiences:
         self._router = router
         self._by_topic: dict[bytes, Audience] = {}
         self._delayed: list[Publication] = []
-        self._stuck = Alarm(self._is_stuck)
+        self._stuck = Alarm()
 
     def ask(self, topic: bytes, count: int) -> None:
         """The other worker has `count` subscribers to a topic, and wants to know when that is in effect."""
@@ -137,7 +137,7 @@ class Audiences:
             send.delays += 1
             self._delayed.append(send)
             if self._stuck.at is None:
-                self._stuck.set(self._router.turn, self._router.turn.now + STUCK_S)
+                self._stuck.set(self._router.turn, self._router.turn.now + STUCK_S, self._is_stuck)
         return False
 
     def drop(self, audience: Audience) -> None:
@@ -167,6 +167,7 @@ class Audiences:
         """The link has ended: its subscribers are gone, or ask anew."""
         self.retire()
         self._go_on()
+        self._held = None  # type: ignore[assignment]  # the two refer to each other, and nothing is expected any more
 
     def retire(self) -> None:
         """Give them nothing any more: they ask another."""

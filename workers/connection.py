@@ -172,7 +172,7 @@ class Connection(Outlet):
         self.put_off(todo)
         self._is_resting = True
         if seconds:
-            Alarm(self.rested).set(self.turn, self.turn.now + seconds)
+            Alarm().set(self.turn, self.turn.now + seconds, self.rested)
         else:
             self.turn.resting.append(self)
 
@@ -214,11 +214,11 @@ class Connection(Outlet):
         """See that what has begun goes on; `fresh` says that something was completed meanwhile."""
         alarm = self._unfinished
         if alarm is None:
-            alarm = self._unfinished = Alarm(self._tail_is_old)
+            alarm = self._unfinished = Alarm()
         if not self._tail:
             alarm.off(self.turn)
         elif fresh or alarm.at is None:
-            alarm.set(self.turn, self.turn.now + self.router.limits.half_frame_s)
+            alarm.set(self.turn, self.turn.now + self.router.limits.half_frame_s, self._tail_is_old)
 
     def _tail_is_old(self) -> None:
         if self.is_read:
@@ -232,7 +232,6 @@ class Connection(Outlet):
         """Nothing more is expected."""
         if self._unfinished is not None:
             self._unfinished.off(self.turn)
-            self._unfinished = None  # the two refer to each other
 
     # The end.
 
@@ -265,8 +264,10 @@ class Connection(Outlet):
         except OSError as error:
             self.close(Close.BROKEN, f"cannot shut down: {error.strerror}")
             return
-        self._alarm = Alarm(lambda: self.close(Close.BROKEN, "it has had its last words"))
-        self._alarm.set(self.turn, self.turn.now + LINGER_S)
+        self._alarm = Alarm()
+        self._alarm.set(
+            self.turn, self.turn.now + LINGER_S, lambda: self.close(Close.BROKEN, "it has had its last words")
+        )
 
     def goodbye(self) -> None:
         """Close, once the peer has taken in what was written."""
@@ -292,7 +293,6 @@ class Connection(Outlet):
         self._socket.close()
         if self._alarm:
             self._alarm.off(self.turn)
-            self._alarm = None  # the two refer to each other
         unwritten = [*self._values]
         if self._backlog is not None:
             unwritten += self._backlog.listeners()

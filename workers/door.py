@@ -38,7 +38,7 @@ class Door:
         self._dialect = dialect
         self._router = router
         self._opened = False
-        self._reopen = Alarm(self.open)
+        self._reopen = Alarm()
 
     def open(self) -> None:
         """Accept from now on."""
@@ -75,7 +75,7 @@ class Door:
                 raise
             router.log.error("cannot-accept", reason=error.strerror, retry_s=PAUSE_S)
             self._pause()
-            self._reopen.set(router.turn, router.turn.now + PAUSE_S)
+            self._reopen.set(router.turn, router.turn.now + PAUSE_S, self.open)
             return False
         if self._excess() >= MAX_REFUSED:
             sock.close()

@@ -29,7 +29,7 @@ class Doubt:
         self._link = link
         self._turn = router.turn
         self._is_founded = is_founded
-        self._alarm = Alarm(self._look)
+        self._alarm = Alarm()
 
     def look(self) -> None:
         """Begin to ask, if there is a reason; has no effect while that goes on."""
@@ -43,7 +43,7 @@ class Doubt:
     def _ask(self) -> None:
         self._question = _Question()
         self._link.forwarded.ask_census(self._question, NIL)  # who waits where does not matter
-        self._alarm.set(self._turn, self._turn.now + ANSWER_S)
+        self._alarm.set(self._turn, self._turn.now + ANSWER_S, self._look)
 
     def _look(self) -> None:
         if not self._question.answered:

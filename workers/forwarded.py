@@ -289,7 +289,8 @@ class Forwarded(Carrier):
 
     def close(self) -> None:
         """The link has ended: issue its calls again."""
-        for census in [*self._censuses.values()]:
+        censuses, self._censuses = self._censuses, {}
+        for census in censuses.values():
             census.end()
         calls, self._calls = self._calls, {}
         for call in calls.values():

@@ -56,5 +56,6 @@ class Guest:
 
     def _ended(self, link: Link, reason: str) -> None:
         self._doubt.end()
+        del self._doubt  # it asks this one whether it is founded
         self._router.log.info("guest-left", peer=self._name, reason=reason)
         self._gone(self)

@@ -78,6 +78,7 @@ class Handshake:
     def _fail(self, text: str) -> None:
         router = self._router
         router.admission.strangers.go(self._stranger)
+        del self._stranger  # the two refer to each other
         router.loop.remove(self._socket.fileno())
         self._socket.close()
         router.tally.handshake_failed()

@@ -37,7 +37,7 @@ class Heap:
     def __init__(self, router: Router) -> None:
         self._router = router
         self._malloc_trim = _malloc_trim()
-        self._alarm = Alarm(self.look)
+        self._alarm = Alarm()
 
     def look(self) -> None:
         """Give memory back if there is much, and look again later."""
@@ -45,7 +45,7 @@ class Heap:
         if router.most_bytes_held - router.bytes_held >= WORTHWHILE:
             router.most_bytes_held = router.bytes_held
             self.trim()
-        self._alarm.set(router.turn, router.turn.now + LOOK_S)
+        self._alarm.set(router.turn, router.turn.now + LOOK_S, self.look)
 
     def trim(self) -> None:
         """Give back what can be."""

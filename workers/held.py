@@ -283,6 +283,7 @@ class Held:
         self.audiences.close()
         calls, self._calls = self._calls, {}
         self._parked.clear()
+        self._giving = None
         for call in calls.values():
             if call.given is None:
                 router.junction.withdraw(call)

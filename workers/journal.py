@@ -49,7 +49,7 @@ class Journal:
         self._named: set[int] = set()
         self._named_bytes = 0
         self._connections = 0
-        self._alarm = Alarm(self._hand_over)
+        self._alarm = Alarm()
 
     def number(self) -> int:
         """Return the number of a new connection."""
@@ -77,7 +77,7 @@ class Journal:
         if recorder.count == PAGE_RECORDS:
             self._hand_over()
         elif recorder.count == 1:
-            self._alarm.set(self._turn, now + PAGE_S)
+            self._alarm.set(self._turn, now + PAGE_S, self._hand_over)
 
     def _set_gap(self) -> None:
         """Choose how many calls to leave out, at random: at even distances one might meet only the sends of pairs."""

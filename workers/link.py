@@ -33,7 +33,7 @@ class Link:
     ) -> None:
         """Of an owner, calls are asked; without one, the other end only asks us."""
         self._router = router
-        self._ended = ended
+        self._ended: Callable[[Link, str], None] | None = ended
         self._messages = messages
         messages.link = self
         self.forwarded = Forwarded(messages, router, owner)
@@ -151,5 +151,7 @@ class Link:
         self._router.loop.remove(self._messages.fileno())
         self._messages.close()
         self.held.close()
-        self._ended(self, reason)
+        ended, self._ended = self._ended, None  # whoever is told refers to this
+        assert ended is not None, "it ends once"
+        ended(self, reason)
         self.forwarded.close()

@@ -119,7 +119,8 @@ class Messages:
 
     def close(self) -> None:
         """Close this end; the other reads what is there already, and then the end."""
-        raise NotImplementedError
+        self.closed = True
+        self.link = None  # type: ignore[assignment]  # it refers to this, and has nothing more to flush
 
     def finish(self) -> None:
         """Say nothing more, and have the other end know; what it says is still read."""

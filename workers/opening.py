@@ -29,7 +29,7 @@ class Opening:
         self._awaited: dict[Link, None] = {}
         self._paused: list[Link] = []
         self._has_all = False  # links that there are to be
-        self._alarm = Alarm(self._open)
+        self._alarm = Alarm()
 
     def linked(self, link: Link) -> None:
         """There is another sibling."""
@@ -38,7 +38,7 @@ class Opening:
     def has_all(self) -> None:
         """There are all."""
         self._has_all = True
-        self._alarm.set(self._turn, self._turn.now + PATIENCE_S)
+        self._alarm.set(self._turn, self._turn.now + PATIENCE_S, self._open)
         self._look()
 
     def settled(self, link: Link) -> None:

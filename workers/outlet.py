@@ -215,7 +215,7 @@ class Outlet(Caller):
         self.router.bytes_held += self._counted
         self.router.choked[self] = None
         self._wait()
-        self._alarm = Alarm(self._unread)
+        self._alarm = Alarm()
         self._expect_reading(self._alarm)
         self._written(backlog, sent)
 
@@ -260,7 +260,7 @@ class Outlet(Caller):
                 self.router.listen_again(listener)
 
     def _expect_reading(self, alarm: Alarm) -> None:
-        alarm.set(self.turn, self.turn.now + self.router.limits.unread_output_s)
+        alarm.set(self.turn, self.turn.now + self.router.limits.unread_output_s, self._unread)
 
     def _unread(self) -> None:
         # The socket is said to be writable only once a third of its buffer is free: a slow reader may have made

@@ -12,14 +12,15 @@ cdef class Owner:
     cpdef wanted(self)
     cpdef met(self, Carrier carrier)
     cpdef lost(self, Carrier carrier)
+    cpdef end(self)
 
 
 cdef class Absent(Carrier):
     cdef readonly dict _calls
     cdef dict _censuses
     cdef dict _feeds
-    cdef Owner _owner
 
+    cdef _want(self)
     cpdef bint congested(self) except -1
     cpdef forward(self, ClientCall call)
     cpdef ask_back(self, ClientCall call)

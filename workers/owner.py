@@ -35,15 +35,18 @@ class Owner:
         if self.carrier is carrier:
             self.carrier = self.absent
 
+    def end(self) -> None:
+        """It will not come back, and what still waits for it is to go elsewhere."""
+        self.absent.owner = None  # the two refer to each other
+
 
 class Absent(Carrier):
     """Where calls wait for an owner that cannot be asked now."""
 
-    __slots__ = ("_calls", "_censuses", "_feeds", "_owner")
+    __slots__ = ("_calls", "_censuses", "_feeds")
 
     def __init__(self, owner: Owner) -> None:
         Carrier.__init__(self, owner, GRACE_S)
-        self._owner = owner
         self._calls: dict[ClientCall, None] = {}
         self._censuses: dict[Question, bytes] = {}  # with their topics
         self._feeds: dict[Feed, None] = {}
@@ -51,13 +54,17 @@ class Absent(Carrier):
     def __len__(self) -> int:
         return len(self._calls) + len(self._censuses) + len(self._feeds)
 
+    def _want(self) -> None:
+        if self.owner is not None:
+            self.owner.wanted()
+
     def congested(self) -> bool:
         return False
 
     def forward(self, call: ClientCall) -> None:
         call.carrier = self
         self._calls[call] = None
-        self._owner.wanted()
+        self._want()
 
     def ask_back(self, call: ClientCall) -> None:
         # "Is anyone there?" is asked of one that is about to be: so it gets the time that a last word has.
@@ -73,7 +80,7 @@ class Absent(Carrier):
     def ask_census(self, call: Question, topic: bytes) -> None:
         call.carrier = self
         self._censuses[call] = topic
-        self._owner.wanted()
+        self._want()
 
     def forget_census(self, call: Question) -> None:
         self._censuses.pop(call, None)
@@ -83,7 +90,7 @@ class Absent(Carrier):
             feed.lost(self)  # nobody wants it any more, and it was never asked for
             return
         self._feeds[feed] = None
-        self._owner.wanted()
+        self._want()
 
     def unsubscribe(self, feed: Feed) -> None:
         feed.lost(self)  # it was never asked for

@@ -30,7 +30,7 @@ class Packets(Messages):
         return self._socket.fileno()
 
     def close(self) -> None:
-        self.closed = True
+        Messages.close(self)
         self._socket.close()
 
     def flush(self) -> None:

@@ -84,7 +84,7 @@ class Peer(Owner):
         self._opened_at = 0.0
         self._strays = 0  # dials in a row that met another worker
         self.owns = True  # some part of the ring
-        self._alarm = Alarm(self._ring)  # limits an attempt, or puts off the next
+        self._alarm = Alarm()  # limits an attempt, or puts off the next
 
     def is_at(self, member: Member) -> bool:
         """Whether `member`, of the same id, still is where this one is reached."""
@@ -141,7 +141,7 @@ class Peer(Owner):
         except OSError as error:
             self._failed(cause_of(error))
             return
-        self._alarm.set(turn, turn.now + ATTEMPT_S)
+        self._alarm.set(turn, turn.now + ATTEMPT_S, self._ring)
 
     def ready(self, events: int) -> None:
         """Go on with the attempt."""
@@ -263,7 +263,8 @@ class Peer(Owner):
         if self._failures == 0:
             router.log.warning("peer-unreachable", peer=str(self._member), its_worker=self.place.worker, reason=reason)
         self._failures += 1
-        self._alarm.set(router.turn, router.turn.now + delay(self._failures, random.random(), cap_s=MAX_PAUSE_S))
+        pause_s = delay(self._failures, random.random(), cap_s=MAX_PAUSE_S)
+        self._alarm.set(router.turn, router.turn.now + pause_s, self._ring)
 
     # The end.
 

@@ -41,9 +41,13 @@ class Peers:
                     peer = Peer(place, member, self._router)
                 peer.owns = True
                 self._peers[place] = peer
-        self._retired = [peer for peer in known if peer is not self._peers.get(peer.place) and not peer.is_done()]
-        for peer in self._retired:
-            peer.retire()
+        gone = [peer for peer in known if peer is not self._peers.get(peer.place)]
+        self._retired = [peer for peer in gone if not peer.is_done()]
+        for peer in gone:
+            if peer.is_done():
+                peer.end()
+            else:
+                peer.retire()
         for guest in self.guests.values():
             guest.ring_changed()
         return dict(self._peers)

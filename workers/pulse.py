@@ -24,7 +24,7 @@ class Pulse:
     def __init__(self, router: Router, watchdog_s: float) -> None:
         self._router = router
         self._period_s = min(BEAT_S, watchdog_s / BEATS)
-        self._alarm = Alarm(self.beat)
+        self._alarm = Alarm()
 
     def beat(self) -> None:
         """Write down that the loop turns and how things are, and do so again and again."""
@@ -39,4 +39,4 @@ class Pulse:
         router.tally.look()
         now = monotonic()
         cells[figures.BEAT] = int(now * 1e6)
-        self._alarm.set(router.turn, now + self._period_s)
+        self._alarm.set(router.turn, now + self._period_s, self.beat)

@@ -93,7 +93,7 @@ class Router:
         self.subscribers_cut_off = 0
         self._feeds_to_move: list[Feed] = []
         self._to_move: list[Connection] = []
-        self._mover = Alarm(self._move)
+        self._mover = Alarm()
         self.follow(node.snapshot)
 
     # Calls of our clients.
@@ -229,7 +229,7 @@ class Router:
                 looked_at += 1
                 self._move_one(call)
         if self._to_move or self._feeds_to_move:
-            self._mover.set(self.turn, self.turn.now)
+            self._mover.set(self.turn, self.turn.now, self._move)
 
     def _move_one(self, call: ClientCall) -> None:
         owner = self.owner(call.topic)

@@ -20,14 +20,12 @@ class Silence:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._period = session.router.limits.idle_probe_s
-        self._alarm = Alarm(self._probe)
-        self._alarm.set(session.turn, session.turn.now + self._period)
+        self._alarm = Alarm()
+        self._alarm.set(session.turn, session.turn.now + self._period, self._probe)
 
     def end(self) -> None:
         """Look no more."""
         self._alarm.off(self._session.turn)
-        # The two refer to each other, and would keep the session until the collector comes by.
-        del self._alarm
 
     def _probe(self) -> None:
         session, period = self._session, self._period
@@ -45,4 +43,4 @@ class Silence:
             session.tally.limited("idle_probe_s")
             session.close(Close.SILENT, "it does not answer a ping")
             return
-        self._alarm.set(session.turn, next_at)
+        self._alarm.set(session.turn, next_at, self._probe)

@@ -36,7 +36,7 @@ class Strangers:
         self._most = limits.max_strangers
         self._turn = turn
         self._all: dict[Stranger, None] = {}  # the oldest first
-        self._alarm = Alarm(self._look)
+        self._alarm = Alarm()
 
     def __len__(self) -> int:
         return len(self._all)
@@ -49,7 +49,7 @@ class Strangers:
         stranger = Stranger(who, self._turn.now)
         self._all[stranger] = None
         if self._alarm.at is None:
-            self._alarm.set(self._turn, stranger.since + self._patience_s)
+            self._alarm.set(self._turn, stranger.since + self._patience_s, self._look)
         return stranger
 
     def go(self, stranger: Stranger) -> None:
@@ -60,7 +60,7 @@ class Strangers:
         while self._all:
             due = next(iter(self._all)).since + self._patience_s
             if due > self._turn.now:
-                self._alarm.set(self._turn, due)
+                self._alarm.set(self._turn, due, self._look)
                 return
             self._turn.tally.limited("greeting_s")
             late = f"it did not say who it is within {self._patience_s:g} s"

@@ -49,7 +49,7 @@ class Stream(Messages):
     def close(self) -> None:
         if self.closed:
             return
-        self.closed = True
+        Messages.close(self)
         try:
             # With unread input, a close would have the kernel destroy what was just written.
             while self._socket.recv(READ_BYTES):

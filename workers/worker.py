@@ -199,7 +199,7 @@ class Worker:
         timeout_s = self._config.drain_timeout_s
         self._log.info("worker-draining", timeout_s=timeout_s)
         self._router.draining = self._alone = True
-        Alarm(self._stop).set(self._router.turn, time.monotonic() + timeout_s)
+        Alarm().set(self._router.turn, time.monotonic() + timeout_s, self._stop)
 
     def _be_replaced(self) -> None:
         """Let nobody in any more, and have calls meet at the successor; clients go there when they are told to."""
@@ -231,13 +231,13 @@ class Worker:
         if not self._stops:
             self._stops = True
             self._router.leave()
-            Alarm(self._stop).set(self._router.turn, time.monotonic() + DECIDED_WITHIN_S)
+            Alarm().set(self._router.turn, time.monotonic() + DECIDED_WITHIN_S, self._stop)
 
     def _stop(self) -> None:
         if not self._stopped:
             self._stopped = True
             self._router.stop()
-            Alarm(self._end).set(self._router.turn, time.monotonic() + READ_WITHIN_S)
+            Alarm().set(self._router.turn, time.monotonic() + READ_WITHIN_S, self._end)
 
     def _end(self) -> None:
         self._ended = True

@@ -6,12 +6,15 @@ import socket
 import time
 from collections.abc import Iterable
 
+from skywalker.access.access import Access
 from skywalker.address import Address
 from skywalker.limits import Limits
 from skywalker.members import Member
 from skywalker.ring import random_tokens
 from tests.workers.wire_client import WireClient
+from workers.admission import Admission
 from workers.closes import Close
+from workers.credentials import Credentials
 from workers.door import Door
 from workers.figures import BUCKETS, Figure
 from workers.log import Log
@@ -25,7 +28,15 @@ from workers.turn import Turn
 class OneWorker:
     """A node with one worker, which owns all topics until it is told to follow a snapshot."""
 
-    def __init__(self, limits: Limits | None = None, name: str = "test", tokens: Iterable[int] | None = None) -> None:
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        name: str = "test",
+        tokens: Iterable[int] | None = None,
+        *,
+        access: Access | None = None,
+        credentials: Credentials | None = None,
+    ) -> None:
         self.loop = Loop()
         # What the kernel accepts waits for a turn, as everything else does.
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -34,7 +45,10 @@ class OneWorker:
         self.member = Member(name, name, address, 1, False, tuple(sorted(tokens or random_tokens())))
         log = Log().bind(node=name)
         turn = Turn(time.monotonic())
-        self.router = Router(Node(self.member, "0", 0), limits or Limits(), self.loop, turn, log)
+        limits = limits or Limits()
+        admission = Admission(access, limits, turn, log)
+        node = Node(self.member, "0", 0)
+        self.router = Router(node, limits, self.loop, turn, log, None, admission, credentials)
         self._door: Door | None = Door(self._listener, Session, self.router)
         self._door.open()
 

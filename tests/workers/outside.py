@@ -1,0 +1,161 @@
+"""One worker, moved by hand, with a door for each dialect; and what is outside of it, by TLS or without."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from skywalker.access.access import Access
+from skywalker.address import Address
+from skywalker.config import Config
+from skywalker.limits import Limits
+from skywalker.members import Member, Snapshot
+from skywalker.tls.contexts import server_context
+from tests.admin.authority import Authority
+from tests.helpers import time_factor
+from tests.workers.far_end import WITHIN_S, FarEnd
+from tests.workers.one_worker import OneWorker
+from tests.workers.wire_client import WireClient, call
+from workers.connection import Connection
+from workers.credentials import Credentials
+from workers.door import Door
+from workers.log import Log
+from workers.messages import VERSION
+from workers.session import Session
+
+HOST: Final = "127.0.0.1"
+
+RECEIVE_BUFFER: Final = 4096
+
+
+class Outside:
+    """Speaks TLS if there is a directory for certificates."""
+
+    def __init__(self, directory: Path | None, limits: Limits | None, access: Access | None) -> None:
+        credentials: Credentials | None = None
+        self._client: ssl.SSLContext | None = None
+        self._server: ssl.SSLContext | None = None
+        if directory is not None:
+            authority = Authority(directory)
+            cert, key = authority.sign(HOST)
+            credentials = Credentials(Config(tls_cert=cert, tls_key=key, tls_ca=authority.ca), Log())
+            self._client = authority.context(cert, key)
+            self._server = server_context(cert, key)
+        self.worker = OneWorker(limits, access=access, credentials=credentials)
+        self.router = self.worker.router
+        self._doors: list[Door] = []
+        self._dialled: socket.socket | None = None
+        self.for_nodes = self.door(Session)
+
+    def close(self) -> None:
+        """End it all."""
+        self.refuse()
+        for door in self._doors:
+            door.close()
+        self.worker.close()
+
+    def turn(self, later: float = 0.0) -> None:
+        """Have the worker do what there is to do, as if it were `later` by so many seconds."""
+        self.worker.turn(later)
+
+    def until(self, check: Callable[[], object], later: float = 0.0) -> None:
+        """Have it do so until something is true."""
+        deadline = time.monotonic() + WITHIN_S * time_factor()
+        while not check():
+            assert time.monotonic() < deadline, "it was not so in time"
+            self.turn(later)
+
+    # Who comes in.
+
+    def door(self, dialect: type[Connection], *, unix: bool = False) -> socket.socket:
+        """Open a door; return its listener."""
+        if unix:
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            listener.bind("")  # the kernel finds a name that nobody else has
+            listener.listen()
+        else:
+            listener = socket.create_server((HOST, 0))
+        listener.setblocking(False)
+        self._doors.append(Door(listener, dialect, self.router))
+        self._doors[-1].open()
+        return listener
+
+    def raw(self, door: socket.socket) -> socket.socket:
+        """Return a connection on which nothing is said yet."""
+        sock = socket.socket(door.family, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+        sock.connect(door.getsockname())
+        return sock
+
+    def client(self, door: socket.socket) -> FarEnd:
+        """Return a connection that is let in."""
+        known = {*self.router.connections}
+        context = None if door.family == socket.AF_UNIX else self._client
+        far = FarEnd(self.raw(door), self.turn, context, server_hostname=HOST)
+        far.shake_hands()
+        self.until(lambda: self.router.connections.keys() - known)
+        return far
+
+    @contextlib.contextmanager
+    def inside(self) -> Iterator[WireClient]:
+        """Yield a client that stays."""
+        with self.worker.connect() as client:
+            yield client
+
+    def guest(self, life: str = "") -> FarEnd:
+        """Return the worker of another node, which asks over this connection from now on."""
+        far = self.client(self.for_nodes)
+        whom = {"node": self.worker.member.id, "worker": 0}
+        far.say(call(":peer", 0, {"from": "guest", "by": 0, "version": VERSION, "life": life, **whom}))
+        assert far.reply()[2] == whom
+        return far
+
+    # Who is dialled.
+
+    def dial(self) -> None:
+        """Have another node own all topics."""
+        self._dialled = socket.create_server((HOST, 0))
+        self._dialled.setblocking(False)
+        member = Member("dialled", "dialled", Address(*self._dialled.getsockname()), 1, False, (1,))
+        self.router.follow(Snapshot([member]))
+
+    def accepted(self, later: float = 0.0) -> socket.socket:
+        """Return the connection that the worker makes there, now or `later`."""
+        listener = self._dialled
+        assert listener is not None, "it is there to be dialled"
+        self.until(lambda: select.select([listener], [], [], 0)[0], later)
+        return listener.accept()[0]
+
+    def owner(self, later: float = 0.0, **answer: Any) -> FarEnd:
+        """Return the worker of another node that is dialled, and answers that it is what is wanted, or not."""
+        far = FarEnd(self.accepted(later), self.turn, self._server, server_side=True)
+        far.shake_hands()
+        assert far.reply()[0] == ":peer"
+        far.say(call(":peer", 0, {"node": "dialled", "worker": 0, **answer}))
+        return far
+
+    def refuse(self) -> None:
+        """Have it be dialled in vain."""
+        if self._dialled is not None:
+            self._dialled.close()
+            self._dialled = None
+
+    def alone(self) -> None:
+        """Have the worker own all topics."""
+        self.router.follow(Snapshot([self.worker.member]))
+
+
+@contextlib.contextmanager
+def outside(directory: Path | None, limits: Limits | None = None, access: Access | None = None) -> Iterator[Outside]:
+    """Yield what is outside of a worker that takes in only those who may come in."""
+    found = Outside(directory, limits, access)
+    try:
+        yield found
+    finally:
+        found.close()
