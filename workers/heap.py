@@ -2,11 +2,15 @@
 
 The C library keeps what was freed below anything that is still in use: a worker that once held
 150 MB of values went on taking 150 MB for good.
+
+What refers to itself is looked for, too. There should be nothing: what ends here is unlinked. But a worker
+may live for months, and its collector looks through nothing by itself as long as as much ends as begins.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +24,13 @@ LOOK_S: Final = 5.0
 
 WORTHWHILE: Final = 4 * 1024 * 1024
 """Bytes by which the calls that wait have become less. To give them back takes milliseconds."""
+
+COLLECT_S: Final = 3600.0
+"""Seconds between searches through all objects, at least."""
+
+MANY_CONNECTIONS: Final = 4_000
+MANY_BYTES: Final = 4 * 1024 * 1024
+"""Of calls that wait. With fewer, a search takes some ten milliseconds; with so many, others might notice."""
 
 
 def _malloc_trim() -> Callable[[int], object]:
@@ -38,14 +49,22 @@ class Heap:
         self._router = router
         self._malloc_trim = _malloc_trim()
         self._alarm = Alarm()
+        self._collect_at = router.turn.now + COLLECT_S
 
     def look(self) -> None:
-        """Give memory back if there is much, and look again later."""
+        """Give memory back if there is much, search if that is due and there is little, and look again later."""
         router = self._router
         if router.most_bytes_held - router.bytes_held >= WORTHWHILE:
             router.most_bytes_held = router.bytes_held
             self.trim()
+        if router.turn.now >= self._collect_at and self._is_small():
+            self._collect_at = router.turn.now + COLLECT_S
+            gc.collect()
         self._alarm.set(router.turn, router.turn.now + LOOK_S, self.look)
+
+    def _is_small(self) -> bool:
+        router = self._router
+        return len(router.connections) < MANY_CONNECTIONS and router.bytes_held < MANY_BYTES
 
     def trim(self) -> None:
         """Give back what can be."""

@@ -39,7 +39,7 @@ from workers.turn import Turn
 
 GARBAGE: Final = (10_000, 10, 1_000)
 """When the collector looks through objects: young ones, survivors, all of them. What ends here is unlinked and needs
-no collector; to look for it among a million calls that wait would stop them all for a tenth of a second."""
+no collector; to look for it among a million calls that wait would stop them all for half a second. See heap.py."""
 
 DECIDED_WITHIN_S: Final = 1.0
 """Seconds for another worker to say whether its client has a value that it was given; it takes a round trip."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import psutil
 import pytest
 
-from skywalker.limits import MIB, Limits
+from skywalker.limits import KIB, MIB, Limits
 from tests.helpers import eventually, time_factor
 from tests.workers.nodes import Node, running
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import TIMED_OUT, Clients, WireClient, call, clients_of, packed, raw_call, refusal
-from workers.heap import Heap
+from workers.heap import COLLECT_S, LOOK_S, Heap
 
 CONNECTIONS = 1000
 CALLS_EACH = 100
@@ -275,3 +277,39 @@ def test_memory_of_large_values_goes_back_to_the_system_when_they_have_gone() ->
     worker.close()
     assert full - before > 80 * MIB
     assert after - before < 20 * MIB
+
+
+class Circle:
+    """Refers to itself."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.mark.parametrize("many", ["", "connections", "calls"])
+def test_what_refers_to_itself_is_looked_for_where_that_takes_little(
+    worker: OneWorker, monkeypatch: pytest.MonkeyPatch, many: str
+) -> None:
+    monkeypatch.setattr("workers.heap.MANY_CONNECTIONS", 10)
+    monkeypatch.setattr("workers.heap.MANY_BYTES", 10 * KIB)
+    heap = Heap(worker.router)
+    heap.look()
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(worker.connect()) for _ in range(10 if many == "connections" else 9)]
+        if many == "calls":
+            clients[0].write(b"".join(call(":recv!", id, 86_400_000, "topic") for id in range(20)))
+        worker.turn()
+        gc.disable()
+        try:
+            circle = weakref.ref(Circle())
+            worker.turn(later=COLLECT_S - 1)
+            assert circle() is not None, "it is not looked for all the time"
+            worker.turn(later=COLLECT_S + 2 * LOOK_S)
+            assert (circle() is None) is (not many)
+            for client in clients:
+                client.close()
+            worker.turn()
+            worker.turn(later=COLLECT_S + 4 * LOOK_S)
+            assert circle() is None, "as soon as there is little"
+        finally:
+            gc.enable()
