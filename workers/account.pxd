@@ -1,4 +1,5 @@
 cdef Py_ssize_t MAX_KNOWN
+cdef Py_ssize_t OVERHEAD
 
 
 cdef class Account:
@@ -8,6 +9,7 @@ cdef class Account:
     cdef public Py_ssize_t in_flight
     cdef Py_ssize_t _most
     cdef dict _allowed
+    cdef Py_ssize_t _known
 
     cpdef admit(self)
     cpdef check(self, str action, bytes topic)

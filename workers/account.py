@@ -6,16 +6,20 @@ from typing import Final
 
 from skywalker.access.principal import ACTIONS, Principal
 from skywalker.errors import Busy, Forbidden
+from skywalker.limits import MIB
 from workers.bucket import Bucket
 
-MAX_KNOWN: Final = 4096
-"""Topics that are known to be allowed: to look through patterns for each call takes longer than all else it takes."""
+MAX_KNOWN: Final = MIB
+"""Bytes of topics known to be allowed: to look through patterns for each call takes longer than all else it takes."""
+
+OVERHEAD: Final = 100
+"""Bytes that a topic takes besides its own, about."""
 
 
 class Account:
     """Shared by all its connections here."""
 
-    __slots__ = ("_allowed", "_most", "bucket", "connections", "in_flight", "principal")
+    __slots__ = ("_allowed", "_known", "_most", "bucket", "connections", "in_flight", "principal")
 
     def __init__(self, principal: Principal, now: float) -> None:
         self.principal = principal
@@ -24,6 +28,7 @@ class Account:
         self.bucket = Bucket(principal.rate, now) if principal.rate else None
         self._most = principal.in_flight
         self._allowed: dict[str, set[bytes]] = {action: set() for action in ACTIONS}  # by action, topics seen to be so
+        self._known = 0  # bytes of those
 
     def open(self) -> None:
         """Count one more connection. Raises Busy if it has as many as it may."""
@@ -50,8 +55,11 @@ class Account:
             return
         if not self.principal.may(action, topic):
             raise self.forbidden(action, f"may not {action} on this topic")
-        if len(allowed) >= MAX_KNOWN:
-            allowed.clear()
+        self._known += OVERHEAD + len(topic)
+        if self._known > MAX_KNOWN:
+            for each in self._allowed.values():
+                each.clear()
+            self._known = OVERHEAD + len(topic)
         allowed.add(topic)
 
     def forbidden(self, missing: str, text: str) -> Forbidden:
