@@ -8,8 +8,13 @@ import ssl
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from skywalker.errors import ConfigError
+
+_CERTIFICATE: Final = b"CERTIFICATE-----"
+_KEY: Final = b"PRIVATE KEY-----"
+"""What the first and the last line of these end with, in PEM form."""
 
 
 def client_context(ca: str = "", cert: str = "", key: str = "") -> ssl.SSLContext:
@@ -83,9 +88,13 @@ def _load(context: ssl.SSLContext, cert: str, key: str) -> None:
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             raise ConfigError(f"{key or cert} holds the key of another certificate than that in {cert}") from error
+        content = Path(cert).read_bytes()
+        if not key and _CERTIFICATE in content and _KEY not in content:
+            raise ConfigError(f"{cert} holds no key: name the file of its key too, by tls_key (--tls-key)") from error
         holder = f"{cert} and {key} hold" if key else f"{cert} holds"
+        reason = f": {error.reason.replace('_', ' ').lower()}" if error.reason else ""
         raise ConfigError(
-            f"{holder} no certificate with its key, in PEM form and without a password: {error.reason or error}"
+            f"{holder} no certificate with its key, in PEM form and without a password{reason}"
         ) from error
 
 
