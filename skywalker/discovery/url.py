@@ -63,7 +63,10 @@ def source_of(text: str) -> Source:
         return _dns(parts, parts.hostname, port)
     if parts.scheme == "consul":
         return _consul(parts, parts.hostname, port)
-    raise LocalProtocolError(f"{_shown(parts)} is no source of addresses: {_allowed()}")
+    raise LocalProtocolError(
+        f"{_shown(parts)} is no source of addresses; the node there is {parts.netloc}, or by TLS {TLS}{parts.netloc}: "
+        f"{_allowed()}"
+    )
 
 
 def asks_for_tls(text: str) -> bool:
@@ -157,7 +160,9 @@ def _is_numeric(host: str) -> bool:
 
 
 def _shown(parts: SplitResult) -> str:
-    return f"{parts.scheme}://{parts.hostname or ''}"
+    host = parts.hostname or ""
+    # Not as it was written: before it there may be a password.
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{f':{parts.port}' if parts.port else ''}"
 
 
 def _allowed() -> str:

@@ -241,3 +241,12 @@ assert "zmq" not in sys.modules
 """
     ran = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("scheme", ["https", "skywalker", "tcp"])
+@pytest.mark.parametrize("at", ["localhost:3443", "[::1]:3443", "localhost"])
+def test_of_another_scheme_it_is_said_how_to_reach_the_same_node(scheme: str, at: str) -> None:
+    with pytest.raises(LocalProtocolError) as caught:
+        source_of(f"{scheme}://{at}")
+    assert str(caught.value).startswith(f"{scheme}://{at} is no source")
+    assert f"{at}, or by TLS skywalkers://{at}: write host:3443" in str(caught.value)
