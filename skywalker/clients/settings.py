@@ -92,6 +92,10 @@ class Settings:
             raise LocalProtocolError(f"max_frame of {max_frame} bytes, allowed are {MIN_FRAME} to {MAX_FRAME}")
         if not isinstance(token, (str, bytes, type(None))):
             raise LocalProtocolError(f"the token is of type {type(token).__name__}, allowed are str and bytes")
+        # A file that holds one ends with a newline, and so may what was read of it.
+        token = None if token is None else token.strip()
+        if token is not None and not token:
+            raise LocalProtocolError("the token is empty: leave it out, or see whether its file is the right one")
         # An original node does not know :hello, so it is said only if there is something to say.
         options = {"name": name, "token": token, "ack": ack or None}
         hello = {option: value for option, value in options.items() if value is not None}

@@ -113,6 +113,18 @@ def test_no_text_has_the_secret(token: str | bytes) -> None:
     assert SECRET not in f"{told} {told!r}"
 
 
+@pytest.mark.parametrize("token", [f"{SECRET}\n", f" {SECRET}\r\n", SECRET.encode() + b"\n"])
+def test_a_token_may_be_all_that_was_read_of_its_file(token: str | bytes) -> None:
+    hello = settings(token=token).hello
+    assert hello in ({"token": SECRET}, {"token": SECRET.encode()})
+
+
+@pytest.mark.parametrize("token", ["", "\n", b" "])
+def test_a_token_that_is_empty_is_refused_before_anybody_is_asked(token: str | bytes) -> None:
+    with pytest.raises(skywalker.LocalProtocolError, match="the token is empty"):
+        settings(token=token)
+
+
 @pytest.mark.parametrize(
     "options",
     [
