@@ -188,7 +188,7 @@ def test_of_2000_that_come_at_once_those_beyond_the_limit_run_when_there_is_room
                 ran.append(data)
                 running += 1
                 most = max(most, running)
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(0.3 * time_factor())
                 running -= 1
                 return data
 
