@@ -18,6 +18,8 @@ cdef class Backlog:
     cpdef add_value(self, ClientCall listener)
     cdef _join(self)
     cpdef begin(self, Py_ssize_t count)
+    @cython.locals(chunk=bytes, begun=Py_ssize_t)
+    cpdef bint has_begun(self, ClientCall listener) except -1
     @cython.locals(chunk=bytes, listener=ClientCall, item=tuple, begun=Py_ssize_t)
     cpdef list withdraw(self)
     @cython.locals(chunk=bytes, batch=list, size=Py_ssize_t)

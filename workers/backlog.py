@@ -54,8 +54,19 @@ class Backlog:
         """So many bytes at the head are on their way, at least, though they do not count as written."""
         self._begun = max(self._begun, count)
 
+    def has_begun(self, listener: ClientCall) -> bool:
+        """Return whether some part of this listener's value may have left."""
+        begun = self._begun
+        for chunk, each in self._chunks:
+            if begun <= 0:
+                break
+            if each is listener:
+                return True
+            begun -= len(chunk)
+        return False
+
     def withdraw(self) -> list[ClientCall]:
-        """Take out values whose sender was told that nobody came, unless they are begun; return who loses them."""
+        """Take out values whose sender's time is over, unless they are begun; return who loses them."""
         self._join()
         begun = self._begun
         kept: deque[tuple[bytes, ClientCall | None]] = deque()

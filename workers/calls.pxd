@@ -46,7 +46,7 @@ cdef class Caller:
     cpdef park(self, ClientCall listener)
     cpdef bint unpark(self, ClientCall listener) except -1
     cpdef push_value(self, ClientCall listener)
-    cpdef take_back(self, ClientCall listener)
+    cpdef bint take_back(self, ClientCall listener, bint told) except -1
     cpdef published(self, publication)
     cpdef reply(self, bytes method, bytes id, bytes result)
     cpdef reply_error(self, bytes method, bytes id, error)

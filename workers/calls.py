@@ -6,7 +6,7 @@ and its calls can be issued again if the owner dies.
 
 A send that may just be meeting somebody cannot end by our word alone, or its value might be
 taken although its sender is told that nobody came. It is *ending* then, for at most GRACE_S:
-its owner's word decides.
+its value is asked back from all who may have it, and their word, or its owner's, decides.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Caller:
         """Write listener.chunk, which holds the value it was given, and tell the junction what became of it."""
         raise NotImplementedError
 
-    def take_back(self, listener: ClientCall) -> None:
-        """Do not write that value, if it is not too late, because its sender was told that nobody came."""
+    def take_back(self, listener: ClientCall, told: bool) -> bool:
+        """Do not write that value, as recall() says."""
         raise NotImplementedError
 
     def published(self, publication: Publication) -> None:
@@ -228,9 +228,13 @@ class ClientCall(NodeCall):
             return False
         self.given = send
         self.given_bytes = len(send.value)
+        send.given_here(self)
         caller.release(self)
         caller.push_value(self)
         return True
+
+    def recall(self, told: bool) -> bool:
+        return self.caller.take_back(self, told)
 
     def taken_back(self) -> None:
         """The value that it was given is another's again: listen on."""
@@ -286,11 +290,13 @@ class ClientCall(NodeCall):
         if carrier is not None and (self.value is not None or ending == TIME_IS_UP):
             grace = carrier.grace_s
             carrier.ask_back(self)
-        elif self.withdraw() or (ending == TIME_IS_UP and self.given_to is None):
-            # Times run out as a turn begins: who was given the value here has it, or is choked and must not get it.
-            # A :cancel comes in the middle of a turn, and the end of that turn decides.
+        elif self.withdraw():
             self.over()
             return
+        elif ending == TIME_IS_UP or self.given_to is not None:
+            # Times run out as a turn begins: who was given the value here has it, or is choked and must not get it.
+            # A :cancel comes in the middle of a turn, and the end of that turn decides.
+            self.ask_back(False)
         self.caller.postpone(self, grace)
 
     def withdraw(self) -> bool:

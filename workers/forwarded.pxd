@@ -75,5 +75,5 @@ cdef class Forwarded(Carrier):
     @cython.locals(passing=Passing, router=Router)
     cdef _pass_on(self, bytes topic, bytes number, bytes value, bytes form)
     cpdef passed(self, bytes number, int outcome)
-    @cython.locals(call=ClientCall, passing=Passing)
+    @cython.locals(call=ClientCall, offered=NodeCall)
     cdef _recall(self, bytes number)

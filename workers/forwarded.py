@@ -276,16 +276,15 @@ class Forwarded(Carrier):
             self._messages.tell(outcome, number)
 
     def _recall(self, number: bytes) -> None:
-        passing = self._passing.get(number)
-        if passing is not None:
-            passing.abandoned = True
-            for listener in passing.given_to or ():
-                listener.recall()
-            return
-        call = self._calls.get(number)
-        if call is not None and call.given is not None:
-            call.given.abandoned = True
-            call.caller.take_back(call)
+        offered: NodeCall | None = self._passing.get(number)
+        if offered is None:
+            call = self._calls.get(number)
+            if call is None or call.given is None:
+                return
+            offered = call.given  # which the call may forget meanwhile
+            if offered.given_to is None:
+                offered.remember(call)
+        offered.ask_back(offered.abandoned)  # asked for twice, its sender was told
 
     def close(self) -> None:
         """The link has ended: issue its calls again."""

@@ -75,10 +75,12 @@ class HeldCall(NodeCall):
         else:
             router.junction.resume(self)
 
-    def recall(self) -> None:
-        """Take back the value that this listener was given, if it is not too late."""
-        if self.given is not None:
-            self.held.messages.tell(RECALL, self.number)
+    def given_here(self, listener: NodeCall) -> None:
+        self.remember(listener)
+
+    def recall(self, told: bool) -> bool:
+        self.held.messages.tell(RECALL, self.number)
+        return False
 
 
 class HeldPublication(Publication):
@@ -178,6 +180,8 @@ class Held:
         call.answered = True
         self.let_go(call)
         self.messages.tell(WITHDRAWN, call.number)
+        if call.value is not None:
+            call.value = b""  # a listener that it was asked back from refers to it
 
     def _publish(self, number: bytes, topic: bytes, value: bytes, form: bytes) -> None:
         router = self.router
@@ -267,6 +271,7 @@ class Held:
             call.abandon()
         else:
             call.withdrawing = True
+            call.ask_back(False)
 
     def flushed(self) -> None:
         """All that was said is written, or queued: have those meet somebody that there was no room for."""

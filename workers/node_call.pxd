@@ -20,4 +20,7 @@ cdef class NodeCall(Call):
     cpdef NodeCall decided(self)
     cpdef remember(self, NodeCall listener)
     cpdef given_here(self, NodeCall listener)
+    cpdef bint recall(self, bint told) except -1
+    @cython.locals(listener=NodeCall)
+    cpdef ask_back(self, bint told)
     cpdef abandon(self)

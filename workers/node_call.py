@@ -13,8 +13,8 @@ class NodeCall(Call):
 
     def begin(self, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
         Call.begin(self, topic, since, value, group)
-        # Of a send: whether its caller was told that nobody came, so that nobody may have the value any
-        # more; and the listeners of other workers' clients that may have it, which must be told then.
+        # Of a send: whether its time is over, so that nobody may have the value any more to whom it is not being
+        # written; and the listeners that may have it and must be asked then, those of other workers' clients at least.
         self.abandoned = False
         self.given_to: list[NodeCall] | None = None
         self.form = b""  # of what was published with them: hint and flags, and the payload if that is compressed
@@ -43,23 +43,38 @@ class NodeCall(Call):
         self.given = None
         return send
 
-    def recall(self) -> None:
-        """Take back the value that this listener was given, if it is not too late."""
+    def recall(self, told: bool) -> bool:
+        """Take back the value that this listener was given; return False if that is too late, or not known yet.
+
+        What this turn is still to write is taken back only if its sender was `told` that nobody came.
+        """
+        raise NotImplementedError
 
     def remember(self, listener: NodeCall) -> None:
-        """This listener may have the value, and must be told if nobody may have it any more."""
+        """This listener may have the value, and must be asked for it if nobody may have it any more."""
         if self.given_to is None:
             self.given_to = []
         self.given_to.append(listener)
 
     def given_here(self, listener: NodeCall) -> None:
-        """A subscriber of this worker has been given the value, and will have it unless it is recalled."""
+        """A client of this worker has been given the value, and will have it unless it is recalled."""
+
+    def ask_back(self, told: bool) -> None:
+        """Take the value of a send, whose caller may have been `told` so, back from where it is not being written yet.
+
+        If it is from everywhere, the send has missed(); else the word of those who may have it decides that.
+        """
+        self.abandoned = True
+        is_back = True
+        for listener in self.given_to or ():
+            if listener.given is self:
+                is_back = listener.recall(told) and is_back
+        if is_back and not self.answered:
+            self.missed()
 
     def abandon(self) -> None:
-        """Its caller expects nothing more of it: take the value back from where it is not written yet."""
-        self.answered = self.abandoned = True
+        """Its caller expects nothing more of it: take the value back, if it has one."""
+        self.answered = True
+        self.ask_back(True)
         if self.value is not None:
             self.value = b""  # who has been given it may refer to this call for long
-        if self.given_to is not None:
-            for listener in self.given_to:
-                listener.recall()

@@ -161,14 +161,18 @@ class Outlet(Caller):
         del self._parked[listener]
         return True
 
-    def take_back(self, listener: ClientCall) -> None:
-        # Of what is choked, _drain() takes back the same, and more cheaply for many.
-        if listener in self._values:
-            self._values.remove(listener)
-            self._out = [chunk for chunk in self._out if chunk is not listener.chunk]
-            self._out_bytes -= len(listener.chunk)
-            self.router.junction.lost(listener.decided())
-            listener.taken_back()
+    def take_back(self, listener: ClientCall, told: bool) -> bool:
+        if self._backlog is not None:
+            # _drain() leaves it out, which is cheaper for many.
+            return not self._backlog.has_begun(listener)
+        if not told or listener not in self._values:
+            return False
+        self._values.remove(listener)
+        self._out = [chunk for chunk in self._out if chunk is not listener.chunk]
+        self._out_bytes -= len(listener.chunk)
+        self.router.junction.lost(listener.decided())
+        listener.taken_back()
+        return True
 
     def flush(self) -> None:
         """Write what there is to write; never waits."""
@@ -220,7 +224,7 @@ class Outlet(Caller):
         self._written(backlog, sent)
 
     def _drain(self) -> None:
-        """Write more of the backlog, except values whose sender was told meanwhile that nobody came."""
+        """Write more of the backlog, except values whose sender's time is over meanwhile."""
         backlog = self._backlog
         assert backlog is not None
         for listener in backlog.withdraw():

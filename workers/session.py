@@ -148,13 +148,16 @@ class Session(Connection):
     def delivered(self, listener: ClientCall) -> None:
         if isinstance(listener, Delivery):
             Connection.delivered(self, listener)  # its client may have many under one id
-        elif self.acks and listener.given is not None and not listener.given.abandoned:
-            listener.given.hold()
+        elif self.acks:
+            listener.sender().hold()
             # An id that is used twice at a time can be acknowledged but once: the older one gives way.
             self.acknowledged(listener.id)
             self._unacked.add(listener)
         else:
             Connection.delivered(self, listener)
+
+    def take_back(self, listener: ClientCall, told: bool) -> bool:
+        return not self._unacked.has(listener) and Connection.take_back(self, listener, told)
 
     def congested(self) -> bool:
         if Connection.congested(self):

@@ -20,4 +20,4 @@ cdef class Subscription(Subscriber):
 
 
 cdef class Delivery(ClientCall):
-    cpdef recall(self)
+    pass

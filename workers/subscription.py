@@ -115,11 +115,6 @@ class Delivery(ClientCall):
     def taken_back(self) -> None:
         pass  # the subscription listens anyway
 
-    def recall(self) -> None:
-        """Take the value back, if it is not too late."""
-        if self.given is not None:
-            self.caller.take_back(self)
-
 
 class Subscriptions:
     """All of one connection, by what it calls them."""

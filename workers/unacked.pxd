@@ -7,5 +7,6 @@ cdef class Unacked:
     cdef dict _by_id
 
     cpdef add(self, ClientCall listener)
+    cpdef bint has(self, ClientCall listener) except -1
     cpdef ClientCall pop(self, bytes id)
     cpdef list clear(self)

@@ -21,6 +21,10 @@ class Unacked:
         self.count += 1
         self.size += len(listener.chunk)
 
+    def has(self, listener: ClientCall) -> bool:
+        """Return whether this listener's value is one of them."""
+        return self._by_id.get(listener.id) is listener
+
     def pop(self, id: bytes) -> ClientCall | None:
         """Forget the one of this id, and return it."""
         listener = self._by_id.pop(id, None)

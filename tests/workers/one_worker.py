@@ -65,9 +65,11 @@ class OneWorker:
             self._door.close()
             self._door = None
 
-    def connect(self) -> WireClient:
-        """Return a client of the worker."""
+    def connect(self, *, send_buffer: int | None = None) -> WireClient:
+        """Return a client of the worker. With a small `send_buffer` (bytes) the kernel takes no more for it, about."""
         ours, theirs = socket.socketpair()
+        if send_buffer is not None:
+            theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
         theirs.setblocking(False)
         self.router.opened(Session(theirs, "test", self.router))
         return WireClient(ours)

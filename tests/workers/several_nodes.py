@@ -32,9 +32,9 @@ class SeveralNodes:
         for node in (*self.nodes.values(), *self._dead):
             node.close()
 
-    def client(self, name: str) -> WireClient:
-        """Return a client of a node; close() closes it too."""
-        client = self.nodes[name].connect()
+    def client(self, name: str, *, send_buffer: int | None = None) -> WireClient:
+        """Return a client of a node, as connect() makes it; close() closes it too."""
+        client = self.nodes[name].connect(send_buffer=send_buffer)
         self._clients.append(client)
         return client
 

@@ -141,6 +141,8 @@ def test_a_value_that_is_begun_is_not_taken_back() -> None:
             model.add_value(chunk)
             model.abandon(len(model.items) - 1)
         model.write(written)
+        begun = [model.backlog.has_begun(item.listener) for item in model.items if item.listener is not None]
+        assert begun == [item.written > 0 for item in model.items]
         left = len(model.items)
         model.withdraw()
         assert left - len(model.items) == taken_back
