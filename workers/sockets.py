@@ -33,6 +33,10 @@ KEEPALIVE_PROBES: Final = 3
 UNACKNOWLEDGED_MS: Final = 30_000
 """Milliseconds in which a peer's kernel must acknowledge what we sent, or the connection is dead."""
 
+UNSENT_BYTES: Final = 128 * 1024
+"""Bytes that the kernel takes for a peer beyond those that are on their way: for one that never reads it would take
+megabytes, and each of a hundred such connections have us make as many answers."""
+
 WILDCARDS: Final = frozenset(("0.0.0.0", "::"))
 
 LINK_BUFFER: Final = 1024 * 1024
@@ -168,8 +172,9 @@ def near(bind: str, port: int) -> Address:
 
 
 def tune(sock: socket.socket) -> None:
-    """Have small writes leave at once, and a dead peer noticed."""
+    """Have small writes leave at once, a dead peer noticed, and little taken for one that does not read."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S)

@@ -76,15 +76,14 @@ def half_a_frame(target: Target) -> Iterator[float]:
 
 def never_reads(target: Target) -> Iterator[float]:
     """Ask at once for much more than was said, on ever another connection, and read nothing."""
-    asks = call(":nodes", 1) * 1000 + call(":tokens", 1) * 1000
+    asks = call(":nodes", 1) * 3000 + call(":tokens", 1) * 3000
     foes: list[Foe] = []
     while True:
-        # Of each, the kernel takes megabytes of answers before it takes no more: some hundred would use up its memory.
-        if len(foes) == 20:
+        if len(foes) == 100:
             foes.pop(0).reset()
         foes.append(Foe(target.junction, receive_buffer=SMALL_BUFFER))
         foes[-1].say(asks)
-        yield 0.4
+        yield 0.05
 
 
 def slow_readers(target: Target) -> Iterator[float]:
