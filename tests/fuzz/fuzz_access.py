@@ -44,7 +44,7 @@ ACCESS = Access.parse(
 )
 SECRET = values.pack("Qz7secretX")
 WHERE, INBOX = values.pack("safe"), values.pack("inbox")
-REFUSALS = ("unauthorized", "bad-frame", "busy")
+REFUSALS = ("unauthorized", "bad-frame", "bad-id", "busy")
 
 
 def check_input(data: bytes) -> object:
