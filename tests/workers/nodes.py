@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,13 +60,20 @@ class Node:
 
     def pid_behind(self, client: WireClient) -> int:
         """Return the process that has the other end of a connection."""
-        ours = client.socket.getsockname()
-        return next(
-            pid
-            for pid in self.pids()
-            for each in psutil.Process(pid).net_connections("tcp")
-            if each.raddr == ours and each.laddr == self.address
+        return self.pid_at(self.address, client.socket)
+
+    def pid_at(self, door: Address, sock: socket.socket) -> int:
+        """Return the process that has accepted a connection at a door, once one has."""
+        ours = sock.getsockname()
+        [found] = eventually(
+            lambda: [
+                pid
+                for pid in self.pids()
+                for each in psutil.Process(pid).net_connections("tcp")
+                if each.raddr == ours and each.laddr == door
+            ]
         )
+        return found
 
     def connections(self) -> int:
         """Return how many connections the workers have open."""

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, Self
 
-import psutil
-
 import skywalker
 from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.ring import token_of
@@ -106,13 +104,7 @@ class PubSubNode(Node):
 
     def pid_of(self, client: PubSubClient) -> int:
         """Return the process that has the other end of a pub/sub connection."""
-        ours = client.socket.getsockname()
-        return next(
-            pid
-            for pid in self.pids()
-            for each in psutil.Process(pid).net_connections("tcp")
-            if each.raddr == ours and each.laddr == self.pubsub
-        )
+        return self.pid_at(self.pubsub, client.socket)
 
     @contextmanager
     def hung_process(self, pid: int) -> Iterator[None]:
