@@ -8,6 +8,7 @@ import random
 import socket
 from typing import Any
 
+from skywalker.cause import Cause
 from skywalker.steering import PORTS_TRIED, source_port
 
 
@@ -46,16 +47,18 @@ def is_own_echo(sock: socket.socket) -> bool:
     return bool(sock.getsockname() == sock.getpeername())
 
 
-def cause_of(error: Exception) -> str:
+def cause_of(error: Exception) -> Cause:
     """Return in a few words why a connection was lost or not made."""
+    if error.args and isinstance(error.args[0], Cause):
+        return error.args[0]
     if isinstance(error, TimeoutError):
-        return "no answer in time"
+        return Cause("no answer in time")
     if type(error).__module__ == "ssl":
         from skywalker.tls.causes import tls_cause  # only now: it loads OpenSSL
 
         return tls_cause(error)
     if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror):
-        return os.strerror(error.errno).lower()  # asyncio words it otherwise
+        return Cause(os.strerror(error.errno).lower())  # asyncio words it otherwise
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
-    return str(error) or type(error).__name__
+        return Cause(error.strerror.lower())
+    return Cause(str(error) or type(error).__name__)

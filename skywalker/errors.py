@@ -19,12 +19,49 @@ SkywalkerError
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 
+class Why(enum.Enum):
+    """Why no node lets a client in, where another attempt would only be told the same."""
+
+    TLS_WANTED = "tls-wanted"
+    """It speaks TLS and nothing else, and we do not."""
+    CERTIFICATE_WANTED = "certificate-wanted"
+    """It wants a certificate of ours, and we have none."""
+    CERTIFICATE_REFUSED = "certificate-refused"
+    """It does not take ours: it has ended, or was revoked, or is of an authority that it does not trust."""
+    MUTE = "mute"
+    """It closes connections and acknowledges nothing, as a node does where its dialect has no word for a refusal."""
+    NO_TLS = "no-tls"
+    """It speaks no TLS, and we do."""
+    STRANGE_AUTHORITY = "strange-authority"
+    """Its certificate is of no authority that is trusted here."""
+    UNVERIFIED = "unverified"
+    """Its certificate is for other names, or its time is over, or has not begun."""
+
+    @property
+    def is_about_us(self) -> bool:
+        """Whether the node refuses us; else it is us who do not trust it."""
+        return self in _ABOUT_US
+
+
+_ABOUT_US: Final = frozenset((Why.TLS_WANTED, Why.CERTIFICATE_WANTED, Why.CERTIFICATE_REFUSED, Why.MUTE))
+
+
 class SkywalkerError(Exception):
     """Base of all errors of this package."""
+
+    why: Why | None = None
+    """Of Unreachable and Unauthorized: the reason, if it is one of these."""
+    advice: str = ""
+    """What to do about it. The text ends with it; who talks to others than programmers may say it otherwise."""
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text}: {self.advice}" if self.advice else text
 
 
 class TimedOut(SkywalkerError, TimeoutError):

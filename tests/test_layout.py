@@ -18,6 +18,7 @@ MAX_LINES = 350
 # __init__, which offers the clients under short names.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"plain", "errors", "limits"}),
+    frozenset({"cause"}),
     frozenset({"wire"}),
     frozenset(
         {
@@ -57,6 +58,7 @@ OURS = {"skywalker", "workers", "bench", "tests"}
 # Bytes and `now` in, events out: these parts reach no socket, file, process, thread or clock.
 PURE = (
     "errors",
+    "cause",
     "limits",
     "wire",
     "census",
@@ -92,6 +94,7 @@ PURE = (
     "clients.exchange",
     "clients.homes",
     "clients.line",
+    "clients.no_node",
     "clients.order",
     "clients.pages",
     "clients.requests",
@@ -102,6 +105,7 @@ PURE = (
     "clients.survey",
     "clients.view",
     "clients.way",
+    "pubsub.ask",
     "pubsub.exchange",
     "pubsub.message",
     "pubsub.settings",

@@ -53,7 +53,9 @@ class Session(Connection):
 
     knows_tokens = True
     tls_wanted = wire.error_frame(
-        wire.ERROR, wire.NIL, errors.Unauthorized("this node speaks TLS here, and nothing else: skywalkers://")
+        wire.ERROR,
+        wire.NIL,
+        errors.Unauthorized("this node speaks TLS here, and nothing else: connect by skywalkers://", {"tls": True}),
     )
 
     def __init__(self, sock: Transport, peer: str, router: Router) -> None:

@@ -97,6 +97,8 @@ class Client(TaskJunction):
             async with asyncio.timeout_at(deadline):
                 await self._attempt()
                 while self._link is None:
+                    if self._core.given_up:
+                        raise self._core.unreachable()
                     await asyncio.sleep(backoff.delay(self._core.failures - 1, random.random()))
                     await self._attempt()
         except TimeoutError:

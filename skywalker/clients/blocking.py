@@ -104,6 +104,8 @@ class Client(LedJunction):
             self._dial(deadline)
             if self._main is not None:
                 break
+            if self._core.given_up:
+                raise self._core.unreachable()
             if time.monotonic() >= deadline:
                 raise self._core.unreachable(self._dialer.cause)
         if self._settings.hello is not None:

@@ -11,9 +11,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from skywalker.address import Address
+from skywalker.cause import Cause
 from skywalker.clients.call import Call
 from skywalker.clients.homes import Homes
 from skywalker.clients.line import HELLO_S, Line
+from skywalker.clients.no_node import no_node
 from skywalker.clients.order import Ordered
 from skywalker.clients.routes import DIRECT_AFTER_CALLS
 from skywalker.clients.settings import Settings
@@ -22,7 +24,7 @@ from skywalker.clients.view import Greeting, View
 from skywalker.clients.way import Dial
 from skywalker.errors import RemoteProtocolError, TimedOut, Unauthorized, Unreachable
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
-from skywalker.tls.words import ABOUT_US, SPEAKS_TLS, is_alert
+from skywalker.tls.words import SPEAKS_TLS, is_alert
 
 ELSEWHERE_S: Final = 2.0
 """Seconds that a node has to answer the :hello of the main line where others may be asked instead."""
@@ -41,18 +43,21 @@ class Calls(Ordered):
         self._home: Address | None = None  # that the main line was dialled at
         self._survey = Survey()
         self._unanswered = 0  # main connections in a row that were lost before their :hello was answered
-        self._cause = ""  # of the last failure
+        self._cause = Cause("no connection yet")
+        self._was_connected = False
+        self.given_up = False
+        """Whether the last attempt to connect would only be told the same if it were made again."""
 
-    def unreachable(self, cause: str = "") -> Unreachable:
+    def unreachable(self, cause: str = "") -> Unreachable | Unauthorized:
         # What goes on may have begun just now, and says less than what has failed.
-        why = self._cause or cause or "no connection yet"
-        return Unreachable(f"no node reachable at {self._settings.where}: {why}")
+        return no_node(self._settings.where, self._cause if self.failures else cause or self._cause)
 
     # The main connection.
 
     def connected_to_node(self, now: float, address: Address | None = None) -> None:
         """A new main connection is there: it gets the :hello, if any, and the calls that have not ended."""
         self._home = address
+        self._was_connected = True
         self.homes.settle()
         self.main.takes_calls = True
         self.main.heard(now)
@@ -67,7 +72,7 @@ class Calls(Ordered):
         lost, self.main = self.main, Line(self.touched)
         lost.takes_calls = False
         self.failures += 1
-        self._cause = SPEAKS_TLS if is_alert(lost.tail) else cause
+        self._cause = SPEAKS_TLS if is_alert(lost.tail) else Cause.of(cause)
         self._avoid_home()
         if lost.hello is not None and not lost.hello.ended:
             if not lost.hang_up:  # by the node, as one may that knows no :hello
@@ -76,8 +81,11 @@ class Calls(Ordered):
                 self._adopt(None, now)
         self.routes.main_changed(self.main, now)
         self._strand(lost)
-        if self._cause in ABOUT_US:
-            self.close(Unauthorized(str(self.unreachable())))
+        is_about_us = self._cause.why is not None and self._cause.why.is_about_us
+        # Whom we trusted before may be renewing its certificate.
+        self.given_up = self._cause.lasts and (is_about_us or not self._was_connected)
+        if self.given_up:
+            self.close(self.unreachable())
         self._issue_what_waits(now)
 
     def _avoid_home(self) -> None:

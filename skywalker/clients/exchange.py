@@ -14,11 +14,12 @@ import msgpack
 
 from skywalker.clients.call import Call
 from skywalker.clients.line import Line
+from skywalker.clients.no_node import refused
 from skywalker.clients.requests import MEETINGS, Kind, elements_of, id_in
 from skywalker.clients.settings import Settings, is_about_us
 from skywalker.clients.stays import Stay
 from skywalker.deadlines import Deadlines
-from skywalker.errors import Cancelled, Draining, RemoteProtocolError, RequestError, SkywalkerError, Unreachable
+from skywalker.errors import Cancelled, Draining, RemoteProtocolError, RequestError, SkywalkerError
 from skywalker.wire import values
 from skywalker.wire.junction import ACK, CANCEL, PING, TRUE, frame, is_timeout, refusal
 
@@ -82,7 +83,7 @@ class Exchange(abc.ABC):
         """A call whose topic is bound to a line has ended."""
 
     @abc.abstractmethod
-    def unreachable(self, cause: str = "") -> Unreachable:
+    def unreachable(self, cause: str = "") -> SkywalkerError:
         """Return the error that says where no node answered, and why: what failed last, or else what is said here."""
 
     # The caller's side.
@@ -256,7 +257,7 @@ class Exchange(abc.ABC):
                 self._pushed(line, version, leaving, now)
             case _, None, _ if error := refusal(result):
                 if line is self.main and is_about_us(error):
-                    self.close(error)
+                    self.close(refused(self._settings.where, error))
                 line.end(f"the node said: {error}")
             case ":recv!" | ":take!", int(), _ if line.acks and not (is_timeout(result) or refusal(result)):
                 line.write(self._cancel_frame(id))  # gives the value back, which nobody waits for here any more

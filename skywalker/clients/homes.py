@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from skywalker.address import Address
+from skywalker.cause import Cause
 
 MEMBERS_TRIED: Final = 3
 """Members of the cluster that are dialled before the source is asked: behind a router none may be within reach."""
@@ -56,7 +57,7 @@ class Round:
         self._luck = luck
         self._left = homes.some_members(luck)
         self._tried: set[Address] = set()
-        self._causes: list[str] = []
+        self._causes: list[Cause] = []
         self._dialled: Address | None = None
         self.is_complete = False  # whether the source was asked
 
@@ -65,12 +66,12 @@ class Round:
         self.is_complete = True
         self._left = self._homes.ordered(set(addresses) - self._tried, self._luck)
         if not self._tried and not self._left:
-            self._causes.append("no node is known there")
+            self._causes.append(Cause("no node is known there"))
 
     def trouble(self, cause: str) -> None:
         """The source was asked in vain."""
         self.is_complete = True
-        self._causes.append(cause)
+        self._causes.append(Cause(cause))
 
     @property
     def is_last(self) -> bool:
@@ -86,12 +87,14 @@ class Round:
 
     def failed(self, address: Address, cause: str) -> None:
         """Nobody answered there."""
-        self._causes.append(f"{address}: {cause}")
+        self._causes.append(Cause(f"{address}: {cause}", Cause.of(cause).why))
         self._dialled = None
 
-    def cause(self, where: str, silence: str = "no answer so far") -> str:
+    def cause(self, where: str, silence: str = "no answer so far") -> Cause:
         """Return why no node was reached so far; `where` is what the text will begin with."""
-        pending = [f"{self._dialled}: {silence}"] if self._dialled is not None else []
-        causes = [cause.removeprefix(f"{where}: ") for cause in self._causes + pending]
-        more = len(causes) - _TOLD
-        return "; ".join([*causes[:_TOLD], *([f"and {more} more"] if more > 0 else [])])
+        causes = [*self._causes]
+        if self._dialled is not None:
+            causes.append(Cause(f"{self._dialled}: {silence}"))
+        told = [cause.removeprefix(f"{where}: ") for cause in causes[:_TOLD]]
+        more = len(causes) - len(told)
+        return Cause.joined("; ".join([*told, *([f"and {more} more"] if more else [])]), causes)

@@ -22,7 +22,8 @@ from skywalker.clients.settings import Settings
 from skywalker.deadlines import PRECISION_S
 from skywalker.dialling import cause_of
 from skywalker.errors import Closed
-from skywalker.pubsub.exchange import Ask, Exchange
+from skywalker.pubsub.ask import Ask
+from skywalker.pubsub.exchange import Exchange
 from skywalker.pubsub.message import Message
 from skywalker.pubsub.telling import OnGap, tell
 
@@ -52,10 +53,12 @@ class Channel:
         """Make the first connection. Raises Unreachable if there is none within `timeout` seconds."""
         try:
             async with asyncio.timeout(timeout):
-                await self._dial_until(lambda: self._link is not None or self._is_closed)
+                await self._dial_until(lambda: self._link is not None or self._is_closed or self.exchange.given_up)
         except TimeoutError:
             raise self.exchange.unreachable(cause_so_far(self._trying, self._settings)) from None
         self.check_open()
+        if self.exchange.given_up:
+            raise self.exchange.unreachable()
 
     def ask(self, *asks: Ask) -> None:
         """Have the node asked."""

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Self
 from skywalker.clients.requests import milliseconds
 from skywalker.clients.settings import CONNECT_TIMEOUT_S, Settings
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
+from skywalker.pubsub.ask import Ask
 from skywalker.pubsub.channel import FOREVER, Channel
-from skywalker.pubsub.exchange import Ask, Exchange
+from skywalker.pubsub.exchange import Exchange
 from skywalker.pubsub.message import Message, Text, publication, topic_bytes, topic_text
 from skywalker.pubsub.settings import DEFAULT_BROKER, settings_of
 from skywalker.pubsub.telling import OnGap

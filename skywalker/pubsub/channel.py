@@ -25,7 +25,8 @@ from skywalker.clients.threads import SLACK_S
 from skywalker.clients.tls_connection import connection
 from skywalker.dialling import cause_of
 from skywalker.errors import Closed, SkywalkerError
-from skywalker.pubsub.exchange import Ask, Exchange, News
+from skywalker.pubsub.ask import Ask
+from skywalker.pubsub.exchange import Exchange, News
 from skywalker.pubsub.message import Message
 from skywalker.pubsub.telling import OnGap, tell
 
@@ -55,9 +56,12 @@ class Channel:
 
     def open(self, timeout: float) -> None:
         """Make the first connection. Raises Unreachable if there is none within `timeout` seconds."""
-        if not self.wait(lambda: self.exchange.is_connected, time.monotonic() + timeout):
-            raise self.exchange.unreachable(self._dialer.cause)
+        exchange = self.exchange
+        if not self.wait(lambda: exchange.is_connected or exchange.given_up, time.monotonic() + timeout):
+            raise exchange.unreachable(self._dialer.cause)
         self.check_open()
+        if exchange.given_up:
+            raise exchange.unreachable()
 
     def ask(self, *asks: Ask) -> None:
         """Have the node asked, and let it keep up. If interrupted, some may have been begun."""

@@ -9,41 +9,24 @@ after the topics that are subscribed to. So a publish may arrive twice, and is n
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from skywalker.clients.silence import PROBE_S, Silence
+from skywalker.cause import Cause
+from skywalker.clients.no_node import no_node
+from skywalker.clients.silence import PROBE_S
 from skywalker.deadlines import Deadlines
-from skywalker.errors import Cancelled, SkywalkerError, TimedOut, Unreachable
-from skywalker.pubsub.message import Message, message_of, topic_text
+from skywalker.errors import Cancelled, SkywalkerError, TimedOut, Unauthorized, Unreachable, Why
+from skywalker.pubsub.ask import Ask, Connection
+from skywalker.pubsub.message import Message, message_of
 from skywalker.tls.words import SPEAKS_TLS, is_alert
 from skywalker.wire import pubsub
 from skywalker.wire.pubsub import ACK, PUBLISH, PUBLISH_TYPED, SUBSCRIBE, UNSUBSCRIBE, Item, split
 
-_WORDS: Final = {PUBLISH: "publish to", SUBSCRIBE: "subscribe to", UNSUBSCRIBE: "unsubscribe from"}
+MUTE_TRIES: Final = 3
+"""Connections in a row that a node closes without having acknowledged anything, after which it is not asked any more:
+it does not want us, which the dialect has no word for. A node that is just ending does so once or twice."""
 
-
-class Ask:
-    """What a node is asked to acknowledge and, once it has `ended`, the `error` to raise, if any.
-
-    Shells derive from it; `waiters` is theirs: whom to wake when it has ended.
-    """
-
-    __slots__ = ("code", "ended", "error", "expires", "frame", "timeout", "topic", "waiters", "was_written")
-
-    def __init__(self, code: int, topic: bytes, frame: bytes, timeout: float) -> None:
-        """`code` says what is asked, PUBLISH for either kind of it; `timeout` is in seconds, from Exchange.begin()."""
-        self.code = code
-        self.topic = topic
-        self.frame = frame
-        self.timeout = timeout
-        self.expires = 0.0
-        self.ended = False
-        self.error: SkywalkerError | None = None
-        self.waiters: list[Any] | None = None
-        self.was_written = False  # whether any node may have got it
-
-    def __str__(self) -> str:
-        return f"the {_WORDS[self.code]} {topic_text(self.topic)!r}"
+_MUTE: Final = Cause("it closes the connection and acknowledges nothing, as a node does that refuses us", Why.MUTE)
 
 
 class News(NamedTuple):
@@ -52,32 +35,6 @@ class News(NamedTuple):
     text: str
     is_gap: bool
     """Whether it listens again, and may have missed something; else it does not listen at the moment."""
-
-
-class _Connection:
-    """What is so of one connection, and ends with it."""
-
-    __slots__ = ("hang_up", "last_renewed", "out", "out_bytes", "owed", "silence", "tail")
-
-    def __init__(self) -> None:
-        self.owed: deque[Ask] = deque()  # in the order in which they will be acknowledged
-        self.last_renewed: Ask | None = None  # with it all topics of the connection before are in effect again
-        self.out: list[bytes] = []
-        self.out_bytes = 0
-        self.tail = b""  # the beginning of a message
-        self.silence = Silence()
-        self.hang_up = ""
-
-    def write(self, ask: Ask, now: float) -> None:
-        if not self.owed:
-            self.silence.broken(now)  # it counts from when an acknowledgement is owed
-        self.owed.append(ask)
-        self.out.append(ask.frame)
-        self.out_bytes += len(ask.frame)
-        ask.was_written = True
-
-    def end(self, why: str) -> None:
-        self.hang_up = self.hang_up or why
 
 
 class Exchange:
@@ -90,6 +47,8 @@ class Exchange:
         self.address = ""  # of the connection, or of the last one
         self.failures = 0  # connections and attempts lost in a row, for the back-off
         self.gaps = 0
+        self.given_up = False
+        """Whether no node has let us in, nor would one if it was tried again."""
         self._where = where
         self._is_subscriber = is_subscriber
         self._typed = typed
@@ -101,8 +60,10 @@ class Exchange:
         self._messages: deque[Item] = deque()  # as they came: compressed ones stay small
         self._lost = ""  # why it does not listen any more, until it does again, and since when
         self._lost_at = 0.0
-        self._cause = ""  # of the last failure
-        self._connection: _Connection | None = None
+        self._cause = Cause("no connection yet")
+        self._was_acknowledged = False  # anything, ever
+        self._mute = 0  # connections in a row that were lost with nothing acknowledged
+        self._connection: Connection | None = None
 
     @property
     def is_connected(self) -> bool:
@@ -195,10 +156,9 @@ class Exchange:
         self._topics.clear()
         self._messages.clear()
 
-    def unreachable(self, cause: str = "") -> Unreachable:
+    def unreachable(self, cause: str = "", more: str = "") -> Unreachable | Unauthorized:
         """Return the error that says where no node answered, and why: what failed last, or else what is said here."""
-        why = self._cause or cause or "no connection yet"
-        return Unreachable(f"no node reachable at {self._where}: {why}")
+        return no_node(self._where, self._cause if self.failures else cause or self._cause, more)
 
     def nothing_came(self, timeout: float) -> SkywalkerError:
         """Return the error for whoever has waited for a message in vain."""
@@ -213,7 +173,7 @@ class Exchange:
         if self._connection is not None:
             self.disconnected("it was given up halfway", now)  # as an exception in the shell makes happen
         self.address = address
-        connection = self._connection = _Connection()
+        connection = self._connection = Connection()
         for topic, waiting in self._topics.items():
             if not waiting:
                 renewal = connection.last_renewed = Ask(SUBSCRIBE, topic, self.frame(SUBSCRIBE, topic), 0)
@@ -229,9 +189,27 @@ class Exchange:
             self._lost = f"the connection to {self.address} was lost: {cause}"
             self._lost_at = now
             self.news.append(News(f"{self._lost}; until there is another, messages are missed", False))
-        self._cause = cause
+        self._cause = self._judged(cause)
         self.failures += 1
         self._connection = None
+        is_about_us = self._cause.why is not None and self._cause.why.is_about_us
+        # Who let us in, or was trusted, before may be renewing its config, or its certificate.
+        self.given_up = self._cause.lasts and not (self._was_acknowledged if is_about_us else self.address)
+        if self.given_up:
+            self._refused(now)
+
+    def _judged(self, cause: str) -> Cause:
+        """Return the cause for which a connection was lost, or not made."""
+        connection = self._connection
+        is_mute = connection is not None and bool(connection.owed) and not connection.hang_up
+        self._mute = self._mute + 1 if is_mute and not self._was_acknowledged else 0
+        cause = Cause.of(cause)
+        return _MUTE if self._mute >= MUTE_TRIES and not cause.lasts else cause
+
+    def _refused(self, now: float) -> None:
+        for ask in [*self._asks]:
+            self._end(ask, self.unreachable())
+            self._withdraw(ask, now)
 
     def output(self) -> bytes:
         """Return what is to be written, and forget it."""
@@ -270,11 +248,12 @@ class Exchange:
         if self._connection is not None:
             self._connection.silence.broken(now)
 
-    def _acknowledged(self, connection: _Connection, now: float) -> None:
+    def _acknowledged(self, connection: Connection, now: float) -> None:
         if not connection.owed:
             connection.end("the node acknowledged what it was not asked")
             return
         self.failures = 0
+        self._was_acknowledged = True
         ask = connection.owed.popleft()
         if ask is connection.last_renewed:
             connection.last_renewed = None
@@ -315,7 +294,7 @@ class Exchange:
     def _overdue(self, ask: Ask) -> SkywalkerError:
         perhaps = "; it may have taken effect" if ask.was_written else ""
         if not self.is_connected:
-            return Unreachable(f"{self.unreachable()}, for {ask.timeout:g} s; {ask} was not acknowledged{perhaps}")
+            return self.unreachable(more=f", for {ask.timeout:g} s; {ask} was not acknowledged{perhaps}")
         before = f", nor before: {self._cause}" if self.failures else ""
         return TimedOut(f"{self.address} did not acknowledge {ask} within {ask.timeout:g} s{before}{perhaps}")
 

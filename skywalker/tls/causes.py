@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Mapping
 from typing import Final
 
+from skywalker.cause import Cause
+from skywalker.errors import Why
 from skywalker.tls import words
 from skywalker.tls.words import NO_TLS
 
@@ -29,26 +32,36 @@ _CAUSES: Final[Mapping[str, str]] = {
     "SSLV3_ALERT_HANDSHAKE_FAILURE": "it found nothing that both ends allow, or wants a certificate of ours",
 }
 
+_PLACE: Final = re.compile(r"^\[[^\]]*\] | \(_ssl\.c:\d+\)$")
+"""What stands before and behind the words of OpenSSL."""
 
-def tls_cause(error: Exception) -> str:
+
+def tls_cause(error: Exception) -> Cause:
     """Return in a few words why TLS with another end failed; `error` is one of ssl."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _unverified(error)
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
-        return "it closed the connection"
+        return Cause("it closed the connection")
     reason = getattr(error, "reason", None) or ""
-    return _CAUSES.get(reason, f"TLS failed: {reason.replace('_', ' ').lower() or error}")
+    said = reason.replace("_", " ").lower() or _PLACE.sub("", str(error.args[-1] if error.args else error))
+    return Cause.of(_CAUSES.get(reason, f"TLS failed: {said}"))
 
 
-def _unverified(error: ssl.SSLCertVerificationError) -> str:
-    code, text = error.verify_code, (error.verify_message or "not verified").rstrip(".")
-    text = text[:1].lower() + text[1:]
-    if code in _NAME_CODES:
-        return f"its certificate is for other names ({text}): connect by one of those, or have one made for this"
-    if code == _OLD_CODE:
-        return "its certificate has expired: it needs a new one"
-    if code == _YOUNG_CODE:
-        return "its certificate is not valid yet: does the clock of this machine go right?"
+def _unverified(error: ssl.SSLCertVerificationError) -> Cause:
+    code, text = error.verify_code, _in_a_sentence((error.verify_message or "not verified").rstrip("."))
     if code in _AUTHORITY_CODES:
-        return f"its certificate is of no authority that is trusted here ({text}): give that authority's file"
-    return f"its certificate was not accepted: {text}"
+        return Cause(f"its certificate is of no authority that is trusted here ({text})", Why.STRANGE_AUTHORITY)
+    if code in _NAME_CODES:
+        said = f"is for other names ({text}): connect by one of those, or have one made for this"
+    elif code == _OLD_CODE:
+        said = "has expired: it needs a new one"
+    elif code == _YOUNG_CODE:
+        said = "is not valid yet: does the clock of this machine go right?"
+    else:
+        said = f"was not accepted: {text}"
+    return Cause(f"its certificate {said}", Why.UNVERIFIED)
+
+
+def _in_a_sentence(text: str) -> str:
+    """Return a text as it stands within a sentence: what begins with an abbreviation, such as IP, stays."""
+    return text if text[:2].isupper() else text[:1].lower() + text[1:]

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from typing import Final
 
+from skywalker.cause import Cause
+from skywalker.errors import Why
+
 MINIMUMS: Final = ("1.2", "1.3")
 """The versions that may be the oldest one accepted, as people write them."""
 
-NO_TLS: Final = "it speaks no TLS: connect without, or to its TLS port"
+NO_TLS: Final = Cause("it speaks no TLS", Why.NO_TLS)
 
-CLOSED: Final = "it closed the connection while shaking hands by TLS, as one may that speaks none"
+CLOSED: Final = Cause("it closed the connection while shaking hands by TLS, as one may that speaks none")
 
-SILENT: Final = "no answer by TLS in time: does it speak TLS?"
+SILENT: Final = Cause("no answer by TLS in time: does it speak TLS?")
 
-SPEAKS_TLS: Final = "it speaks TLS and nothing else: connect to skywalkers://, or give tls="
+SPEAKS_TLS: Final = Cause("it speaks TLS and nothing else", Why.TLS_WANTED)
 
-WANTS_CERTIFICATE: Final = "it wants a certificate: load ours into the context given as tls="
+WANTS_CERTIFICATE: Final = Cause("it wants a certificate", Why.CERTIFICATE_WANTED)
 
-STRANGE_CERTIFICATE: Final = "our certificate is of an authority that it does not trust"
+STRANGE_CERTIFICATE: Final = Cause("our certificate is of an authority that it does not trust", Why.CERTIFICATE_REFUSED)
 
-BAD_CERTIFICATE: Final = "it refuses our certificate"
+BAD_CERTIFICATE: Final = Cause("it refuses our certificate", Why.CERTIFICATE_REFUSED)
 
-OLD_CERTIFICATE: Final = "our certificate has expired: have a new one made"
+OLD_CERTIFICATE: Final = Cause("our certificate has expired", Why.CERTIFICATE_REFUSED)
 
-REVOKED_CERTIFICATE: Final = "our certificate was revoked: have a new one made"
-
-ABOUT_US: Final[frozenset[str]] = frozenset(
-    (SPEAKS_TLS, WANTS_CERTIFICATE, STRANGE_CERTIFICATE, BAD_CERTIFICATE, OLD_CERTIFICATE, REVOKED_CERTIFICATE)
-)
-"""What another attempt would only be told again."""
+REVOKED_CERTIFICATE: Final = Cause("our certificate was revoked", Why.CERTIFICATE_REFUSED)
 
 _ALERT: Final = b"\x15\x03"
 

@@ -339,11 +339,72 @@ def test_a_node_that_speaks_no_tls_is_told_apart(
         assert "speaks n" in refused(lambda: join(scripted.address))
 
 
+@pytest.mark.parametrize("what", ["stranger", "other", "none of ours", "a stranger's of ours", "no TLS"])
+def test_what_another_attempt_would_only_be_told_again_ends_connect_at_once(
+    make_place: MakePlace, node: Callable[[int], Node], authority: Authority, tmp_path: Path, what: str
+) -> None:
+    stranger = Authority(tmp_path, "another")
+    signer, name = (stranger if what == "stranger" else authority), "other.example" if what == "other" else "127.0.0.1"
+    context = server_context(*signer.sign(name, file="at-once"), authority.ca, required="ours" in what)
+    shown = stranger.sign("client.example") if what.startswith("a stranger") else ()
+    at = node(1)
+    with TlsProxy(at.host, at.port, context) as proxy:
+        where = f"skywalkers://{at.address}" if what == "no TLS" else proxy.address
+        began = time.monotonic()
+        with pytest.raises((skywalker.Unreachable, skywalker.Unauthorized)) as caught:
+            make_place(where, tls=authority.context(*shown)).join(name="one").ping()
+        assert time.monotonic() - began < 4.0 * time_factor()  # and not the five seconds of connect_timeout
+        assert proxy.accepted == (what != "no TLS")
+    error = caught.value
+    assert error.why is not None
+    assert isinstance(error, skywalker.Unauthorized) == ("ours" in what) == error.why.is_about_us
+    assert str(error).startswith(f"{'not let in' if 'ours' in what else 'no node to trust'} at 127.0.0.1:")
+    assert not re.search(r"--|_ssl", str(error))
+
+
+def test_whom_it_has_trusted_before_it_tries_again_while_there_is_time(
+    make_place: MakePlace, node: Callable[[int], Node], authority: Authority, tmp_path: Path, topic: str
+) -> None:
+    good = server_context(*authority.sign("127.0.0.1"))
+    wrong = server_context(*Authority(tmp_path, "another").sign("127.0.0.1", file="wrong"))
+    at = node(1)
+    with TlsProxy(at.host, at.port, good) as proxy:
+        junction = make_place(proxy.address, tls=authority.context()).join(direct=False)
+        meet(junction, topic)
+        proxy.context = wrong
+        call = junction.begin("recv", topic, timeout=3 * SOON)
+        waiting = background(call.result)
+        proxy.cut()
+        accepted = proxy.accepted
+        eventually(lambda: proxy.accepted >= accepted + 2, within=SOON)  # which it does not trust
+        proxy.context = good
+        with node(1).connect() as beside:
+            assert beside.send(topic, "v", timeout=3 * SOON)
+        assert waiting.result(3 * SOON * time_factor()) == "v"
+        junction.close()
+
+
+def test_of_several_nodes_one_that_may_come_back_is_waited_for(
+    make_place: MakePlace, authority: Authority, node: Callable[[int], Node], tmp_path: Path
+) -> None:
+    (free,) = free_ports(1)
+    at = node(1)
+    with TlsProxy(at.host, at.port, server_context(*Authority(tmp_path, "another").sign("127.0.0.1"))) as proxy:
+        where = f"skywalkers://127.0.0.1:{proxy.port},127.0.0.1:{free}"
+        with pytest.raises(
+            skywalker.Unreachable, match=r"no node reachable at .*refused.*load that authority"
+        ) as caught:
+            make_place(where, tls=authority.context()).join(connect_timeout=1.0 * time_factor())
+        assert caught.value.why is skywalker.errors.Why.STRANGE_AUTHORITY
+        assert proxy.accepted > 1
+
+
 def test_a_client_that_speaks_no_tls_is_told_at_once_that_the_node_does(make_place: MakePlace, tls_node: Node) -> None:
     began = time.monotonic()
-    with pytest.raises(skywalker.Unauthorized, match="skywalkers://"):
+    with pytest.raises(skywalker.Unauthorized, match=f"skywalkers://{tls_node.address}: .* tls=") as caught:
         make_place(tls_node.address).join().recv("t", timeout=SOON)
-    with pytest.raises(skywalker.Unauthorized, match="skywalkers://"):
+    assert caught.value.why is skywalker.errors.Why.TLS_WANTED
+    with pytest.raises(skywalker.Unauthorized, match=f"skywalkers://{tls_node.address}: .* tls="):
         make_place(tls_node.address).join(name="plain")
     assert time.monotonic() - began < SOON / 2
 
@@ -355,7 +416,9 @@ def test_so_is_one_that_gets_an_alert_of_tls(make_place: MakePlace, scripted: Sc
     connection.read()
     connection.write_bytes(b"\x15\x03\x03\x00\x02\x02\x46")
     connection.close()
-    with pytest.raises(skywalker.Unauthorized, match="speaks TLS and nothing else: connect to skywalkers://"):
+    with pytest.raises(
+        skywalker.Unauthorized, match=f"speaks TLS and nothing else, at skywalkers://{scripted.address}: "
+    ):
         call.result(SOON / 2 * time_factor())
 
 

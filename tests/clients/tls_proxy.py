@@ -23,7 +23,8 @@ class TlsProxy:
 
     def __init__(self, host: str, port: int, context: ssl.SSLContext) -> None:
         self._target = (host, port)
-        self._context = context
+        self.context = context
+        """For connections from now on."""
         self._threads: list[threading.Thread] = []
         self._near: list[socket.socket] = []
         self._closing = False
@@ -77,7 +78,7 @@ class TlsProxy:
             self._spawn(self._pump, near)
 
     def _pump(self, near: socket.socket) -> None:
-        records = Records(self._context, server_side=True)
+        records = Records(self.context, server_side=True)
         with near, socket.create_connection(self._target) as far:
             far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             try:

@@ -9,9 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skywalker.cause import Cause
 from skywalker.clients.silence import PROBE_S
-from skywalker.errors import Cancelled, Closed, LocalProtocolError, RemoteProtocolError, TimedOut, Unreachable
-from skywalker.pubsub.exchange import Ask, Exchange
+from skywalker.errors import (
+    Cancelled,
+    Closed,
+    LocalProtocolError,
+    RemoteProtocolError,
+    TimedOut,
+    Unauthorized,
+    Unreachable,
+    Why,
+)
+from skywalker.pubsub.ask import Ask
+from skywalker.pubsub.exchange import MUTE_TRIES, Exchange
 from skywalker.pubsub.message import Message, publication, topic_bytes
 from skywalker.wire import pubsub
 from skywalker.wire.pubsub import ACKED, PUBLISH, SUBSCRIBE, UNSUBSCRIBE
@@ -113,6 +124,65 @@ def test_what_came_half_over_a_lost_connection_is_not_completed_by_the_next() ->
     exchange.connected("b:2", T0)
     exchange.receive(ACKED + pubsub.publish(b"t", b"whole"), T0)
     assert taken(exchange) == [Message("t", b"whole")]
+
+
+# Who is not let in.
+
+
+def turned_away(exchange: Exchange, times: int) -> None:
+    """Have the node close so many connections, and make the next."""
+    for _ in range(times):
+        exchange.disconnected("the node closed the connection", T0)
+        exchange.connected("a:1", T0)
+
+
+def test_a_node_that_closes_connection_after_connection_and_acknowledges_nothing_refuses_us() -> None:
+    exchange = make()
+    asks = [publish(exchange, b"1"), subscribe(exchange, b"x")]
+    turned_away(exchange, MUTE_TRIES - 1)
+    assert not any(ask.ended for ask in asks)
+    exchange.disconnected("the node closed the connection", T0)
+    assert exchange.given_up
+    assert exchange.ended == asks
+    assert all(isinstance(ask.error, Unauthorized) and ask.error.why is Why.MUTE for ask in asks)
+    assert exchange.topics == []
+    assert not exchange.is_busy
+
+
+def test_one_that_was_not_asked_does_not() -> None:
+    exchange = make()
+    turned_away(exchange, 2 * MUTE_TRIES)
+    assert not exchange.given_up
+
+
+def test_one_that_has_acknowledged_before_does_not() -> None:
+    exchange = listening(b"t")
+    ask = publish(exchange, b"1")
+    turned_away(exchange, 2 * MUTE_TRIES)
+    assert not ask.ended
+
+
+def test_one_that_was_gone_meanwhile_does_not() -> None:
+    exchange = make()
+    ask = publish(exchange, b"1")
+    for _ in range(3):
+        turned_away(exchange, MUTE_TRIES - 2)
+        exchange.disconnected("the node closed the connection", T0)
+        exchange.disconnected("connection refused", T0)
+        exchange.connected("a:1", T0)
+    assert not ask.ended
+
+
+@pytest.mark.parametrize("why", Why)
+def test_what_another_attempt_would_only_be_told_again_ends_what_was_asked_unless_it_was_otherwise(why: Why) -> None:
+    never = Exchange("here")
+    connected, known = make(), listening(b"t")
+    for exchange, ends in ((never, True), (connected, why.is_about_us), (known, False)):
+        ask = publish(exchange, b"1")
+        exchange.disconnected(Cause("for a reason", why), T0)
+        assert exchange.given_up == ask.ended == ends
+        if ends:
+            assert isinstance(ask.error, Unauthorized if why.is_about_us else Unreachable)
 
 
 # Time.

@@ -8,7 +8,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from skywalker.pubsub.exchange import Ask, Exchange
+from skywalker.errors import Unauthorized
+from skywalker.pubsub.ask import Ask
+from skywalker.pubsub.exchange import MUTE_TRIES, Exchange
 from skywalker.wire import pubsub
 from skywalker.wire.pubsub import ACKED, PUBLISH, SUBSCRIBE, UNSUBSCRIBE
 
@@ -62,8 +64,10 @@ class Subscriber(RuleBasedStateMachine):
         self.node = Node()
         self.asks: list[tuple[Ask, bytes]] = []  # with the payload, of a publish
         self.received: list[bytes] = []
+        self.begun: list[Ask] = []  # all of them
         self.cuts = 0
-        self.promised: dict[bytes, int] = {}  # published while it listened, with how many cuts there had been
+        self.mute_cuts = 0  # in a row, before anything was acknowledged
+        self.promised: dict[bytes, tuple[bytes, int]] = {}  # published while it listened: topic, and cuts until then
         self.number = 0
         self.exchange.connected("a:1", NOW)
 
@@ -75,12 +79,16 @@ class Subscriber(RuleBasedStateMachine):
     def subscribe(self, topic: bytes) -> None:
         ask = Ask(SUBSCRIBE, topic, self.exchange.frame(SUBSCRIBE, topic), 10)
         self.exchange.begin(ask, NOW)
+        self.begun.append(ask)
         self.asks.append((ask, b""))
 
     @rule(topic=TOPICS)
     def unsubscribe(self, topic: bytes) -> None:
+        # What was just on its way may not come.
+        self.promised = {payload: promise for payload, promise in self.promised.items() if promise[0] != topic}
         ask = Ask(UNSUBSCRIBE, topic, self.exchange.frame(UNSUBSCRIBE, topic), 10)
         self.exchange.begin(ask, NOW)
+        self.begun.append(ask)
         self.asks.append((ask, b""))
 
     @rule(topic=TOPICS)
@@ -88,6 +96,7 @@ class Subscriber(RuleBasedStateMachine):
         payload = self.payload()
         ask = Ask(PUBLISH, topic, pubsub.publish(topic, payload), 10)
         self.exchange.begin(ask, NOW)
+        self.begun.append(ask)
         self.asks.append((ask, payload))
 
     @rule(topic=TOPICS)
@@ -95,7 +104,7 @@ class Subscriber(RuleBasedStateMachine):
         payload = self.payload()
         exchange = self.exchange
         if exchange._topics.get(topic) == {} and exchange.is_connected and not exchange._lost:
-            self.promised[payload] = self.cuts
+            self.promised[payload] = topic, self.cuts
         self.node.publish(topic, payload)
 
     @rule(index=st.integers(0, 30))
@@ -129,6 +138,11 @@ class Subscriber(RuleBasedStateMachine):
             self.cuts += 1
             self.node.lose()
             self.exchange.disconnected("cut", NOW)
+            self.mute_cuts = 0 if any(ask.ended and not ask.error for ask in self.begun) else self.mute_cuts + 1
+            if self.exchange.given_up:
+                assert self.mute_cuts >= MUTE_TRIES
+                assert all(isinstance(ask.error, Unauthorized) for ask, _ in self.asks)
+                self.asks.clear()
 
     @rule()
     def connect(self) -> None:
@@ -155,7 +169,7 @@ class Subscriber(RuleBasedStateMachine):
         while self.exchange.waiting:
             self.take()
         assert Counter(self.received) <= Counter(self.node.routed)
-        missed = {payload: cuts for payload, cuts in self.promised.items() if payload not in self.received}
+        missed = {payload: cuts for payload, (_, cuts) in self.promised.items() if payload not in self.received}
         assert self.cuts not in missed.values()  # those that were published since the last one
         assert self.exchange.gaps or not missed or not self.exchange.topics
         assert self.exchange.gaps <= self.cuts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,11 @@ import pytest
 
 import skywalker
 from skywalker.embedding import Node, embedded
+from skywalker.errors import Why
+from skywalker.pubsub.exchange import MUTE_TRIES
 from skywalker.tls.contexts import server_context
 from tests.authority import Authority
 from tests.clients.driving import background
-from tests.clients.scripted import ScriptedNode
 from tests.clients.tls_proxy import TlsProxy, usual_context
 from tests.helpers import eventually, time_factor
 from tests.pubsub.driving import Broker, Connect
@@ -83,7 +84,7 @@ def test_a_subscription_outlives_its_connection(
 
 def refused(connect: Connect, where: str, **options: Any) -> str:
     """Return what is said where no publish can be acknowledged."""
-    with pytest.raises(skywalker.Unreachable) as caught:
+    with pytest.raises((skywalker.Unreachable, skywalker.Unauthorized)) as caught:
         connect(where, connect_timeout=0.5 * time_factor(), **options).publish("t", "v", timeout=0.5 * time_factor())
     return str(caught.value)
 
@@ -104,21 +105,79 @@ def test_why_there_is_no_connection_is_told(
         connect(proxy.address, tls=with_one).publish("t", "v")
 
 
-def test_a_client_that_speaks_no_tls_is_told_that_the_node_does(connect: Connect, scripted: ScriptedNode) -> None:
-    broker = connect(scripted.address)
-    publishing = background(lambda: broker.publish("t", "v", timeout=0.5 * time_factor()))
+def ended_at_once(do: Callable[[], object]) -> skywalker.SkywalkerError:
+    """Return how something ends that has far more time than it takes to be refused."""
+    began = time.monotonic()
+    with pytest.raises((skywalker.Unreachable, skywalker.Unauthorized)) as caught:
+        do()
+    assert time.monotonic() - began < 4.0 * time_factor()
+    return caught.value
 
-    def turned_away() -> bool:
-        while not scripted.no_connection_waits():
-            connection = scripted.next_connection()
-            with contextlib.suppress(OSError):
-                connection.write_bytes(b"\x15\x03\x03\x00\x02\x02\x46")
-            connection.close()
-        return publishing.done()
 
-    eventually(turned_away, within=SOON)
-    with pytest.raises(skywalker.SkywalkerError, match="speaks TLS and nothing else"):
-        publishing.result(SOON * time_factor())
+def asking(connect: Connect, where: str, **options: Any) -> tuple[Callable[[], object], ...]:
+    """Return ways to ask something of a node, with time for many attempts."""
+    return (
+        lambda: connect(where, **options).publish("t", "v", timeout=6 * SOON),
+        lambda: connect(where, **options).subscribe("t", timeout=6 * SOON),
+    )
+
+
+def test_a_client_that_speaks_no_tls_is_told_at_once_that_the_node_does(connect: Connect, tls_node: Node) -> None:
+    for ask in asking(connect, tls_node.pubsub_address):
+        before = tls_node.log.count("handshake-failed")
+        error = ended_at_once(ask)
+        assert isinstance(error, skywalker.Unauthorized)
+        assert error.why is Why.TLS_WANTED
+        assert f"skywalkers://{tls_node.pubsub_address}" in str(error)
+        assert tls_node.log.count("handshake-failed") <= before + 4  # some of the one before, which are just closed
+
+
+def test_so_is_one_that_does_not_trust_the_node_or_lacks_a_certificate(
+    connect: Connect, node: Callable[[int], Node], authority: Authority, tmp_path: Path
+) -> None:
+    host, _, port = node(1).pubsub_address.rpartition(":")
+    stranger = Authority(tmp_path, "another").sign("127.0.0.1", file="stranger")
+    for context, why in (
+        (server_context(*stranger), Why.STRANGE_AUTHORITY),
+        (server_context(*authority.sign("127.0.0.1"), authority.ca, required=True), Why.CERTIFICATE_WANTED),
+    ):
+        with TlsProxy(host, int(port), context) as proxy:
+            for ask in asking(connect, proxy.address, tls=authority.context()):
+                before = proxy.accepted
+                error = ended_at_once(ask)
+                assert error.why is why
+                assert isinstance(error, skywalker.Unauthorized) == why.is_about_us
+                assert proxy.accepted <= before + 2
+
+
+def test_so_is_one_that_the_node_does_not_know_though_the_dialect_has_no_word_for_it(
+    connect: Connect, tmp_path: Path
+) -> None:
+    (tmp_path / "node.toml").write_text('[access.web]\ncertificate = "web"\npublish = ["*"]\n')
+    with embedded(workers=2, pubsub=True, config_file=tmp_path / "node.toml") as node:
+        for ask in asking(connect, node.pubsub_address):
+            before = node.log.count("connection-refused")
+            error = ended_at_once(ask)
+            assert isinstance(error, skywalker.Unauthorized)
+            assert error.why is Why.MUTE
+            assert node.log.count("connection-refused") <= before + MUTE_TRIES + 1
+
+
+def test_a_subscription_that_was_let_in_before_goes_on_until_it_is_again(
+    connect: Connect, proxy: TlsProxy, authority: Authority, tmp_path: Path, topic: str
+) -> None:
+    good = proxy.context
+    broker = connect(proxy.address, tls=authority.context())
+    with broker.subscribe(topic) as messages:
+        waiting = background(lambda: messages.get(6 * SOON))
+        proxy.context = server_context(*Authority(tmp_path, "another").sign("127.0.0.1", file="renewed"))
+        accepted = proxy.accepted
+        proxy.cut()
+        eventually(lambda: proxy.accepted >= accepted + 3, within=SOON)
+        proxy.context = good
+        eventually(lambda: messages.gaps == 1, within=SOON)
+        broker.publish(topic, "after", timeout=3 * SOON)
+        assert waiting.result(6 * SOON * time_factor()).payload == b"after"
 
 
 @pytest.mark.parametrize("where", ["unix:///run/door", "skywalkers://me@host", "skywalkers://"])

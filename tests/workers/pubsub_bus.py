@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, Self
 
+import psutil
+
 import skywalker
 from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.ring import token_of

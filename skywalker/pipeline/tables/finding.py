@@ -9,13 +9,15 @@ from typing import Final
 
 from skywalker import backoff
 from skywalker.address import Address
+from skywalker.cause import Cause
 from skywalker.clients.connection import Connection
 from skywalker.clients.dialer import Dialer
 from skywalker.clients.homes import Homes
+from skywalker.clients.no_node import no_node
 from skywalker.clients.settings import Settings
 from skywalker.clients.tls_connection import connection
 from skywalker.dialling import cause_of
-from skywalker.errors import RemoteProtocolError, Unreachable
+from skywalker.errors import RemoteProtocolError, Unauthorized, Unreachable
 from skywalker.wire import values
 from skywalker.wire.frames import split
 from skywalker.wire.junction import HELLO, NIL, frame, refusal
@@ -43,7 +45,8 @@ class Finder:
         self._failures = 0  # connections and attempts lost in a row
         self.rest = b""
         """What came over the connection that was found last, behind the answer to :hello: to be taken first."""
-        self.cause = ""
+        self._has_found = False
+        self.cause = Cause("")
         """Why the last connection was lost, or could not be made."""
 
     @property
@@ -56,10 +59,13 @@ class Finder:
         self._homes.learn(members)
 
     def find(self, patience_s: float) -> Connection:
-        """Return a connection to a node. Raises Unreachable if there is none after so long, or as advance() does."""
+        """Return a connection to a node. Raises Unreachable if there is none after so long, or as advance() does.
+
+        At once if none would let us in, however often it was asked.
+        """
         deadline = time.monotonic() + patience_s
         while (found := self.advance(deadline)) is None:
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= deadline or (self.cause.lasts and not self._has_found):
                 raise self.unreachable()
         return found
 
@@ -84,6 +90,7 @@ class Finder:
             return None
         found, self._greeted = self._greeted, None
         self._homes.settle()
+        self._has_found = True
         return found
 
     def works(self) -> None:
@@ -93,14 +100,14 @@ class Finder:
     def lost(self, cause: str) -> None:
         """The node is of no use, or not any more: look elsewhere first, and after a pause."""
         self._drop()
-        self.cause = cause
+        self.cause = Cause.of(cause)
         self._homes.avoid(self._dialer.address)
         self._dialer.pause(backoff.delay(self._failures, random.random()))
         self._failures += 1
 
-    def unreachable(self) -> Unreachable:
+    def unreachable(self) -> Unreachable | Unauthorized:
         """Return the error that says that there is no node."""
-        return Unreachable(f"no node reachable at {self._where}: {self.cause or self._dialer.cause}")
+        return no_node(self._where, self.cause or self._dialer.cause)
 
     def close(self) -> None:
         """Stop looking."""

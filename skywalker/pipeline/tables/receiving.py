@@ -24,7 +24,7 @@ from skywalker.clients.dialer import DIAL_STEP_S
 from skywalker.clients.settings import CONNECT_TIMEOUT_S
 from skywalker.clients.silence import PROBE_S, Silence
 from skywalker.dialling import cause_of
-from skywalker.errors import Busy, RemoteProtocolError, RequestError, Unreachable
+from skywalker.errors import Busy, RemoteProtocolError, RequestError, Unauthorized, Unreachable
 from skywalker.limits import KIB
 from skywalker.pipeline.tables.chunk import Chunk
 from skywalker.pipeline.tables.extensions import is_extension
@@ -109,7 +109,7 @@ class Receiver:
         """Why the last connection was lost, or could not be made."""
         return self._finder.cause
 
-    def unreachable(self) -> Unreachable:
+    def unreachable(self) -> Unreachable | Unauthorized:
         """Return the error that says that there is no connection."""
         return self._finder.unreachable()
 
