@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.address import Address
+from skywalker.cause import Cause
 from skywalker.cli.credentials import Credentials, hinted
 from skywalker.dialling import cause_of
-from skywalker.errors import RequestError, Unreachable
+from skywalker.errors import RequestError, SkywalkerError, Unauthorized, Unreachable
 from skywalker.limits import DEFAULT_ADMIN_PORT, DEFAULT_HOST, MIB
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class AdminApi:
             with connection.getresponse() as answer:
                 status, body = answer.status, answer.read(MAX_ANSWER + 1)
         except ssl.SSLError as error:
-            raise hinted(NoAnswer(f"no TLS with the admin server at {self.address}: {cause_of(error)}")) from error
+            raise self._no_tls(cause_of(error)) from error
         except http.client.HTTPException as error:
             raise NoAnswer(
                 f"what answers at {self.address} does not speak HTTP: {error or type(error).__name__}"
@@ -121,6 +122,14 @@ class AdminApi:
         if self._credentials.token is not None:
             headers["Authorization"] = f"Bearer {self._credentials.token}"
         return headers
+
+    def _no_tls(self, cause: Cause) -> SkywalkerError:
+        if cause.why is not None and cause.why.is_about_us:
+            error: SkywalkerError = Unauthorized(f"not let in by the admin server at {self.address}: {cause}")
+        else:
+            error = NoAnswer(f"no TLS with the admin server at {self.address}: {cause}")
+        error.why = cause.why
+        return hinted(error)
 
     def _is_it_tls(self) -> str:
         return "" if self.address.tls else f". If its node has tls_cert, ask https://{self.address}"

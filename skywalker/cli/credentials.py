@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from skywalker.access import token
-from skywalker.errors import Forbidden, SkywalkerError, Unauthorized, Unreachable
+from skywalker.errors import Forbidden, SkywalkerError, Unauthorized, Why
 
 if TYPE_CHECKING:
     import ssl
@@ -21,7 +20,14 @@ if TYPE_CHECKING:
 TOKEN: Final = "SKYWALKER_TOKEN"
 """The variable that may hold the token itself."""
 
-_ABOUT_TLS: Final = re.compile("TLS|certificate")
+_ADVICE: Final[Mapping[Why, str]] = {
+    Why.TLS_WANTED: "give that address, and by --tls-ca its authority if this machine does not know that",
+    Why.CERTIFICATE_WANTED: "show one by --tls-cert and --tls-key",
+    Why.CERTIFICATE_REFUSED: "show another by --tls-cert and --tls-key",
+    Why.MUTE: "its log says why; show who you are by --tls-cert and --tls-key",
+    Why.NO_TLS: "leave out skywalkers:// or https://, and --tls-ca and --tls-cert; or give its address for TLS",
+    Why.STRANGE_AUTHORITY: "name the file of that authority by --tls-ca",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +62,13 @@ def _context(ca: str, cert: str, key: str) -> ssl.SSLContext:
 
 
 def hinted(error: SkywalkerError) -> SkywalkerError:
-    """Return an error that says what to do about it, if it is about who we are, or about whom we trust."""
-    match error:
-        case Unauthorized() if "speaks TLS" not in str(error):
-            return Unauthorized(f"{error}: show who you are by --token-file, {TOKEN} or --tls-cert", error.details)
-        case Forbidden():
-            return Forbidden(f"{error}: only the [access] of the node's config can change that", error.details)
-        case Unreachable() if _ABOUT_TLS.search(str(error)):
-            return type(error)(f"{error} (--tls-ca says whom to trust, --tls-cert what to show)")
+    """Have an error say what to do about it, by options, if it is about who we are, or about whom we trust."""
+    if error.why is not None:
+        error.advice = _ADVICE.get(error.why, "")
+    elif isinstance(error, Unauthorized):
+        error.advice = f"show who you are by --token-file, {TOKEN} or --tls-cert"
+    elif isinstance(error, Forbidden):
+        error.advice = "only the [access] of the node's config can change that"
     return error
 
 

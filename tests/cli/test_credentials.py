@@ -148,8 +148,70 @@ def test_an_authority_that_is_not_known_and_a_node_without_tls_are_named_with_wh
     assert "certificate is for other names" in said
     assert "it speaks no TLS" in refusal(run(*ping, node=f"skywalkers://{node.address}"), 4)
     said = refusal(run(*ping, node=place.node.address), 5)
-    assert "speaks TLS" in said
+    assert f"speaks TLS and nothing else, at skywalkers://{place.node.address}: " in said
     assert "--token-file" not in said
+    assert "tls=" not in said
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Certified]:
+    directory = tmp_path_factory.mktemp("certified")
+    authority = Authority(directory)
+    cert, key = authority.sign("127.0.0.1")
+    with skywalker.embedded(
+        workers=2, admin=True, pubsub=True, tls_cert=cert, tls_key=key, tls_ca=authority.ca
+    ) as node:
+        certified = Certified(node, authority)
+        shown = ["--tls-ca", authority.ca, "--tls-cert", cert, "--tls-key", key]
+        eventually(lambda: run("report", certified.commands[-1][1], *shown).returncode == 0, within=15)
+        yield certified
+
+
+class Certified:
+    """A node that lets in who shows a certificate, and commands that talk to it."""
+
+    def __init__(self, node: Node, authority: Authority) -> None:
+        self.node = node
+        self.authority = authority
+        broker = ["--broker", f"skywalkers://{node.pubsub_address}", "--timeout", "20"]
+        self.commands = (
+            ["ping", "--node", f"skywalkers://{node.address}", "--timeout", "20"],
+            ["send", "t", "1", "--node", f"skywalkers://{node.address}", "--timeout", "20"],
+            ["publish", "t", "x", *broker],
+            ["subscribe", "t", *broker],
+            ["report", f"https://{node.admin_address}"],
+        )
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_all_commands_end_alike_and_at_once_where_certificates_do_not_fit(
+    certified: Certified, tmp_path: Path, number: int
+) -> None:
+    command = certified.commands[number]
+    stranger = Authority(tmp_path, "somebody else")
+    cert, key = stranger.sign("client.example")
+    trusting = ["--tls-ca", certified.authority.ca]
+    for shown, status, says in (
+        ([], 4, "no authority that is trusted .*: name the file of that authority by --tls-ca$"),
+        (["--tls-ca", stranger.ca], 4, "no authority that is trusted .*--tls-ca$"),
+        (trusting, 5, "not let in .*: it wants a certificate: show one by --tls-cert and --tls-key$"),
+        ([*trusting, "--tls-cert", cert, "--tls-key", key], 5, "not trust: show another by --tls-cert and --tls-key$"),
+    ):
+        before = certified.node.log.count("handshake-failed")
+        said = refusal(run(*command, *shown), status)
+        assert re.search(says, said), said
+        assert not re.search("tls=|no node reachable|token", said), said
+        assert certified.node.log.count("handshake-failed") <= before + 2
+
+
+def test_so_do_those_that_speak_no_tls(certified: Certified) -> None:
+    for command in certified.commands[:4]:
+        address = command[command.index("--node" if "--node" in command else "--broker") + 1]
+        plain = [part.removeprefix("skywalkers://") for part in command]
+        said = refusal(run(*plain), 5)
+        assert f"speaks TLS and nothing else, at {address}: " in said
+    ran = run(*plain, "--json")
+    assert (ran.returncode, json.loads(ran.stdout)["code"]) == (5, "unauthorized")
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"two words", b"\xff\xfe", b"x" * 5000, b"skw_a\nskw_b"])
@@ -172,6 +234,7 @@ def test_wrong_options_are_refused_before_anybody_is_asked(tmp_path: Path) -> No
         (["--tls-ca", str(tmp_path / "none")], "cannot be read"),
         (["--tls-ca", str(tmp_path / "empty")], "no certificate of an authority"),
         (["--tls-cert", str(tmp_path / "empty")], "holds no certificate with its key"),
+        (["--tls-cert", Authority(tmp_path).sign("a.example")[0]], "holds no key: name the file of its key"),
     ):
         ran = run("ping", *arguments, node="127.0.0.1:1")
         assert ran.returncode == 2, ran
@@ -188,8 +251,9 @@ def test_pubsub_goes_by_tls_and_knows_no_token(place: Place) -> None:
         assert (ran.returncode, ran.stderr) == (0, b"")
         assert subscriber.communicate(timeout=20)[0] == b"it\n"
     assert run("publish", "news", "it", "--token-file", "x").returncode == 2
-    ran = run("publish", "news", "it", "--tls-ca", place.ca, "--broker", broker, "--timeout", "2")
-    assert ran.returncode in (3, 4)
+    said = refusal(run("publish", "news", "it", "--tls-ca", place.ca, "--broker", broker, "--timeout", "20"), 5)
+    assert "acknowledges nothing" in said
+    assert "--tls-cert" in said
 
 
 def test_the_ring_is_asked_of_all_nodes_by_who_we_are(place: Place) -> None:
