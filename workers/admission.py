@@ -32,6 +32,11 @@ def unknown() -> Unauthorized:
     return Unauthorized("this node wants to know who is calling: give a token that it knows")
 
 
+def speaks_tls() -> Unauthorized:
+    """Return the error for whoever speaks none at a door that does."""
+    return Unauthorized("this node speaks TLS here, and nothing else: connect by skywalkers://", {"tls": True})
+
+
 class Admission:
     """Of one worker. Without `access` everybody is let in, and may do everything."""
 

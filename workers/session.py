@@ -14,6 +14,7 @@ from skywalker.journal import record
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame, split
 from skywalker.wire.junction import MESSAGE, RECV, SEND, reply
+from workers.admission import speaks_tls
 from workers.calls import ClientCall
 from workers.closes import Close
 from workers.connection import Connection
@@ -52,11 +53,7 @@ class Session(Connection):
     )  # fmt: skip
 
     knows_tokens = True
-    tls_wanted = wire.error_frame(
-        wire.ERROR,
-        wire.NIL,
-        errors.Unauthorized("this node speaks TLS here, and nothing else: connect by skywalkers://", {"tls": True}),
-    )
+    tls_wanted = wire.error_frame(wire.ERROR, wire.NIL, speaks_tls())
 
     def __init__(self, sock: Transport, peer: str, router: Router) -> None:
         Connection.__init__(self, sock, peer, router)

@@ -153,7 +153,7 @@ def test_so_is_one_that_does_not_trust_the_node_or_lacks_a_certificate(
 def test_so_is_one_that_the_node_does_not_know_though_the_dialect_has_no_word_for_it(
     connect: Connect, tmp_path: Path
 ) -> None:
-    (tmp_path / "node.toml").write_text('[access.web]\ncertificate = "web"\npublish = ["*"]\n')
+    (tmp_path / "node.toml").write_text('[access.web]\nnetwork = "10.99.0.0/16"\npublish = ["*"]\n')
     with embedded(workers=2, pubsub=True, config_file=tmp_path / "node.toml") as node:
         for ask in asking(connect, node.pubsub_address):
             before = node.log.count("connection-refused")
