@@ -17,7 +17,7 @@ from skywalker.config import Config
 from skywalker.limits import Limits
 from skywalker.members import Member, Snapshot
 from skywalker.tls.contexts import server_context
-from tests.admin.authority import Authority
+from tests.authority import Authority
 from tests.helpers import time_factor
 from tests.workers.far_end import WITHIN_S, FarEnd
 from tests.workers.one_worker import OneWorker
