@@ -34,15 +34,17 @@ class Certificate:
         # Python tells what is in a certificate only to who trusts it: so one does, in memory, and nothing else.
         client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | _NO_CHECK_TIME
         server = Records(server_context(cert, key), server_side=True)
-        client.load_verify_locations(cert)
         ours = Records(client)
         try:
+            client.load_verify_locations(cert)
             while not (ours.shake_hands() and server.shake_hands()):
                 server.feed(ours.output())
                 server.shake_hands()
                 ours.feed(server.output())
         except ssl.SSLCertVerificationError as error:
             raise ConfigError(f"{cert}: no client takes this certificate: {error.verify_message}") from error
+        except OSError as error:  # those of ssl, too
+            raise ConfigError(f"{cert}: it was read twice, and was not the same: is it being written?") from error
         found: Any = ours.certificate()
         return cls(ours.names(), *(ssl.cert_time_to_seconds(found[name]) for name in ("notBefore", "notAfter")))
 

@@ -11,6 +11,7 @@ import pytest
 from skywalker.errors import ConfigError
 from skywalker.tls import authority
 from skywalker.tls.certificate import Certificate, fault_of
+from skywalker.tls.contexts import server_context
 
 DAY_S = 86_400
 
@@ -49,6 +50,27 @@ def test_one_that_has_expired_is_told_of_by_its_date(tmp_path: Path) -> None:
 def test_one_for_clients_is_none_that_a_node_could_show(tmp_path: Path) -> None:
     cert, key = written(tmp_path, authority.Authority.new(9).for_client("web", 3))
     with pytest.raises(ConfigError, match="no client takes this certificate: unsuit"):
+        Certificate.read(cert, key)
+
+
+@pytest.mark.parametrize("then", [b"", b"-----BEGIN CERTIFICATE-----\nAAAA\n", None, "another"])
+def test_one_that_is_just_being_replaced_is_no_more_than_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: bytes | str | None
+) -> None:
+    cert, key = written(tmp_path, authority.Authority.new(9).for_node(["a"], 3))
+
+    def replaced_once_read(*files: str) -> ssl.SSLContext:
+        context = server_context(*files)
+        if then is None:
+            Path(cert).unlink()
+        elif isinstance(then, bytes):
+            Path(cert).write_bytes(then)
+        else:
+            Path(cert).write_bytes(authority.Authority.new(9).for_node(["a"], 3).certificate)
+        return context
+
+    monkeypatch.setattr("skywalker.tls.certificate.server_context", replaced_once_read)
+    with pytest.raises(ConfigError):
         Certificate.read(cert, key)
 
 
