@@ -170,8 +170,8 @@ def test_a_worker_without_descriptors_that_an_agent_asks_for_lives_and_answers_t
         workers = running.worker_pids()
         with at_most(workers[0], 3), at_most(workers[1], 3):
             kill(asking.agent_of(running))
-            eventually(lambda: running.log.count("event=no-descriptor") == 2)
-            assert "message=Inspect" in running.log
+            # What the first agent said of the ring may be among what they could not take, too.
+            eventually(lambda: len(re.findall(r"event=no-descriptor .*message=Inspect", running.log)) == 2)
             assert client.topic("topic")
         eventually(lambda: asker.ask("/ready")[0] == 200)
         kill(asking.agent_of(running))
