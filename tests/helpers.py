@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 T = TypeVar("T")
 
@@ -52,6 +52,15 @@ def eventually(check: Callable[[], T], within: float = 5.0) -> T:
                 raise AssertionError(f"not within {limit:g} s; last value was {value!r}")
         time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
         pause = min(2 * pause, LONGEST_PAUSE_S)
+
+
+def written_to(file: IO[bytes]) -> str:
+    """Return what processes have written to a file so far.
+
+    They share its position with us: to seek would have them write over what is there.
+    """
+    size = os.fstat(file.fileno()).st_size
+    return os.pread(file.fileno(), size, 0).decode(errors="replace")
 
 
 @contextlib.contextmanager

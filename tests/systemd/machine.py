@@ -19,7 +19,7 @@ import pytest
 
 import skywalker
 from skywalker.cli.systemd.plan import closed_directories
-from tests.helpers import eventually, time_factor
+from tests.helpers import eventually, time_factor, written_to
 
 SYSTEMD = next((path for path in ("/usr/lib/systemd/systemd", "/lib/systemd/systemd") if os.path.exists(path)), "")
 UNITS = "/etc/systemd/system"
@@ -79,8 +79,7 @@ def booted() -> Iterator[Machine]:
         try:
             yield Machine(_booted(process))
         except AssertionError as error:
-            log.seek(0)
-            error.add_note(f"systemd said:\n{log.read().decode(errors='replace')}")
+            error.add_note(f"systemd said:\n{written_to(log)}")
             raise
         finally:
             process.kill()

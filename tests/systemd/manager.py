@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from tests.helpers import eventually, time_factor
+from tests.helpers import eventually, time_factor, written_to
 
 # It does not outlive this program, even one that is killed.
 _MORTAL = ("setpriv", "--pdeathsig=KILL")
@@ -181,8 +181,7 @@ class Manager:
 
     def log(self) -> str:
         """Return all that was written to standard error."""
-        with open(f"/proc/self/fd/{self._log.fileno()}", "rb") as log:
-            return log.read().decode(errors="replace")
+        return written_to(self._log)
 
     def _listen(self, count: int) -> list[socket.socket]:
         found: list[socket.socket] = []

@@ -22,7 +22,7 @@ from skywalker.address import Address
 from skywalker.discovery.source import Finding, Source
 from skywalker.discovery.url import source_of
 from skywalker.members import Member, Snapshot
-from tests.helpers import eventually, time_factor
+from tests.helpers import eventually, time_factor, written_to
 from workers import snapshots
 from workers.control import Channel, Heard, Message, Ring
 
@@ -86,8 +86,7 @@ class AgentProcess:
 
     def log(self) -> str:
         """Return all that the agent has written."""
-        self._log.seek(0)
-        return self._log.read().decode()
+        return written_to(self._log)
 
     def events(self, name: str) -> list[str]:
         """Return the lines of this event in the log."""

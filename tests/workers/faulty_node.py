@@ -1,10 +1,12 @@
 """A node with a fault in its workers. A program of its own: the tests run it in place of `python -m workers`.
 
-A worker that starts while the file in FAULTY_NODE exists fails. The call `[":hang", id]` never ends.
+A worker that starts while the file in FAULTY_NODE exists fails; if that says "stop", it stands still instead, as at
+SIGSTOP. The call `[":hang", id]` never ends.
 """
 
 import os
 import runpy
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,11 @@ as_ever = Worker.run
 
 
 def run(self: Worker) -> int:
-    if os.path.exists(os.environ.get("FAULTY_NODE", "")):
-        raise OSError("no disk")
+    fault = Path(os.environ.get("FAULTY_NODE", "/no fault"))
+    if fault.exists():
+        if fault.read_text() != "stop":
+            raise OSError("no disk")
+        os.kill(os.getpid(), signal.SIGSTOP)
     return as_ever(self)
 
 

@@ -26,7 +26,7 @@ import msgpack
 from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
-from tests.helpers import eventually, time_factor
+from tests.helpers import eventually, time_factor, written_to
 
 TIMED_OUT = msgpack.ExtType(wire.TIMEOUT_TYPE, b"\0")
 
@@ -53,8 +53,7 @@ class Node:
 
     def log(self) -> str:
         """Return all that the node's processes wrote to standard error."""
-        self._log.seek(0)
-        return self._log.read().decode()
+        return written_to(self._log)
 
     def events(self, name: str) -> list[dict[str, str]]:
         """Return the fields of the logged events of this name, oldest first."""

@@ -25,7 +25,7 @@ from tests.workers.reloads import (
 )
 from workers import exits
 
-FAULTY = Path(__file__).with_name("faulty_node.py")
+FAULTY = (sys.executable, str(Path(__file__).with_name("faulty_node.py")))
 LONG_MS = 60_000
 
 
@@ -41,6 +41,16 @@ def successor(running: Node) -> int:
     while not (new := set(running.workers()) - set(running.first_workers)):
         assert time.monotonic() < deadline
     return new.pop()
+
+
+def successor_that_stands_still(running: Node) -> int:
+    """Return the one of a reload that has begun; for a node whose workers stop as they start, from now on."""
+
+    def stopped() -> int:
+        [new] = set(running.workers()) - set(running.first_workers)
+        return new if psutil.Process(new).status() == psutil.STATUS_STOPPED else 0
+
+    return eventually(stopped)
 
 
 def assert_serves(running: Node, workers: int) -> None:
@@ -91,14 +101,19 @@ def test_a_worker_that_dies_while_its_successor_starts_is_succeeded_all_the_same
             assert_serves(running, 2)
 
 
-def test_a_worker_and_its_successor_that_die_together_are_both_replaced_by_one() -> None:
-    with node(workers=2, drain_timeout_s=1) as running, running.connect_to(1) as client:
+def test_a_worker_and_its_successor_that_die_together_are_both_replaced_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = tmp_path / "fault"
+    monkeypatch.setenv("FAULTY_NODE", str(fault))
+    with node(workers=2, drain_timeout_s=1, command=FAULTY) as running, running.connect_to(1) as client:
         topic = client.topic_owned_by(0)
         waiting = client.begin(":recv!", LONG_MS, topic)
         client.wait_until(topic, receivers=1)
+        fault.write_text("stop")
         begin_reload(running)
-        new = successor(running)
-        os.kill(new, signal.SIGSTOP)  # it must not come to serve
+        new = successor_that_stands_still(running)
+        fault.unlink()
         kill(running.first_workers[0])
         eventually(lambda: running.events("worker-ended"))
         kill(new)
@@ -207,7 +222,7 @@ def test_a_node_whose_successors_fail_as_they_start_goes_on_with_the_workers_it_
 ) -> None:
     fault = tmp_path / "fault"
     monkeypatch.setenv("FAULTY_NODE", str(fault))
-    with node(workers=2, command=(sys.executable, str(FAULTY))) as running, running.connect_to(0) as client:
+    with node(workers=2, command=FAULTY) as running, running.connect_to(0) as client:
         waiting = client.begin(":recv!", LONG_MS, topic := client.topic_owned_by(0))
         client.call(":ping")
         fault.touch()
@@ -242,14 +257,19 @@ def test_a_machine_without_room_for_a_successor_keeps_its_workers() -> None:
         assert_serves(running, 2)
 
 
-def test_a_successor_that_hangs_before_it_serves_is_given_up_and_the_node_goes_on() -> None:
+def test_a_successor_that_hangs_before_it_serves_is_given_up_and_the_node_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = tmp_path / "fault"
+    monkeypatch.setenv("FAULTY_NODE", str(fault))
     with (
-        node(workers=2, drain_timeout_s=1, settings=["--watchdog=1s"]) as running,
+        node(workers=2, drain_timeout_s=1, settings=["--watchdog=2s"], command=FAULTY) as running,
         running.connect_to(0) as client,
     ):
+        fault.write_text("stop")
         begin_reload(running)
-        new = successor(running)
-        os.kill(new, signal.SIGSTOP)
+        new = successor_that_stands_still(running)
+        fault.unlink()
         eventually(lambda: reloads(running), 10.0)
         eventually(lambda: is_gone(new))
         assert client.call(":ping") is True

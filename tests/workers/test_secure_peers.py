@@ -24,7 +24,7 @@ from skywalker.tls.records import Records
 from skywalker.tls.words import CLOSED, NO_TLS, SILENT
 from skywalker.wire import junction as wire
 from tests.authority import Authority
-from tests.helpers import eventually, time_factor
+from tests.helpers import eventually, time_factor, written_to
 from tests.workers.dialled import HOST, Behave, Dialled, closes, says_nothing, speaks_plainly
 from tests.workers.nodes import Node as RunningNode
 from tests.workers.nodes import running_in_tls
@@ -75,8 +75,7 @@ class Dialler:
 
     @property
     def log(self) -> str:
-        self._log.seek(0)
-        return self._log.read().decode()
+        return written_to(self._log)
 
     def until(self, check: Callable[[], object], within: float = 5.0) -> None:
         deadline = time.monotonic() + within * time_factor()
