@@ -26,6 +26,7 @@ cdef class Connection(Outlet):
     cdef _see_end(self)
     cpdef received(self, bytes data)
     cpdef obey(self, list todo)
+    cdef take(self, list todo, Py_ssize_t share)
     cpdef put_off(self, list todo)
     cpdef rest(self, list todo, double seconds=*)
     cpdef rested(self)

@@ -161,6 +161,13 @@ class Connection(Outlet):
             self.flush()
             self.hung_up()
 
+    def take(self, todo: list[Any], share: int) -> None:
+        """Do what was just read; what is more than a share of a turn that is long already waits for the next."""
+        if len(todo) > share and self.turn.is_long():
+            self.rest(todo)
+        else:
+            self.obey(todo)
+
     def put_off(self, todo: list[Any]) -> None:
         """Read nothing until this is done, which has to wait."""
         self._todo = todo

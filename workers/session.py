@@ -35,7 +35,7 @@ MAX_LOGGED_NAME: Final = 64
 """Characters of what a client calls itself that go into log lines."""
 
 FRAMES_PER_TURN: Final = 64
-"""Of one connection: others wait for a millisecond then, and not for all that it has said."""
+"""Of one connection: others wait for a fraction of a millisecond then, and not for all that it has said."""
 
 MAX_TOO_FAST: Final = 16
 """Calls in a row that are refused for being too many a second before the connection rests."""
@@ -77,7 +77,7 @@ class Session(Connection):
         frames, self._tail = split(had_tail + data if had_tail else data)
         fresh = bool(frames)
         frames.reverse()
-        self.obey(frames)
+        self.take(frames, FRAMES_PER_TURN)
         if self.gone:
             return
         if (self._tail or had_tail) and vet_tail(self, self._tail, is_first=not had_tail and not fresh):

@@ -2,8 +2,12 @@ from skywalker.deadlines cimport Deadlines
 from workers.tally cimport Tally
 
 
+cdef double LONG_S
+
+
 cdef class Turn:
     cdef public double now
+    cdef double _began
     cdef readonly Deadlines deadlines
     cdef readonly Tally tally
     cdef public list values
@@ -13,6 +17,7 @@ cdef class Turn:
     cdef public list resting
 
     cpdef begin(self, double now)
+    cpdef bint is_long(self) except -1
     cpdef go_on(self)
     cpdef attend(self)
     cpdef end(self)

@@ -7,10 +7,13 @@ then what is said to sibling workers.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from skywalker.deadlines import Deadlines
 from workers.tally import Tally
+
+LONG_S: Final = 0.0005
+"""Seconds after which a turn is long, and who wants more than its share waits for the next: there may be many such."""
 
 
 class Output(Protocol):
@@ -37,11 +40,11 @@ class Resting(Protocol):
 class Turn:
     """The turn that is on, for all that one worker has."""
 
-    __slots__ = ("batches", "deadlines", "later", "now", "replies", "resting", "tally", "values")
+    __slots__ = ("_began", "batches", "deadlines", "later", "now", "replies", "resting", "tally", "values")
 
     def __init__(self, now: float, tally: Tally | None = None) -> None:
         # When it began, or later: when the calls that it now deals with were read, or the values in them written.
-        self.now = now
+        self.now = self._began = now
         self.tally = Tally() if tally is None else tally
         self.deadlines = Deadlines()  # of all that has an expired(): calls and alarms
         self.values: list[Output] = []  # connections that have values to write, and perhaps replies
@@ -52,14 +55,21 @@ class Turn:
 
     def begin(self, now: float) -> None:
         """End what is due, before anything new may meet it."""
-        self.now = now
+        self.now = self._began = now
         for item in self.deadlines.due(now):
             item.expired()
 
+    def is_long(self) -> bool:
+        """Whether who wants much should wait for the next one."""
+        return self.now - self._began >= LONG_S
+
     def go_on(self) -> None:
-        """Have those do more that had their share of the turn before."""
+        """Have those do more that had their share of the turn before, as many as there is time for."""
         resting, self.resting = self.resting, []
-        for each in resting:
+        for at, each in enumerate(resting):
+            if self.is_long():
+                self.resting = resting[at:] + self.resting  # first in the next turn
+                return
             each.rested()
             if self.later:
                 self.attend()
