@@ -47,6 +47,24 @@ def is_own_echo(sock: socket.socket) -> bool:
     return bool(sock.getsockname() == sock.getpeername())
 
 
+def is_connected(sock: socket.socket) -> bool:
+    """Return whether one that can be written to now is; it may be told so of a socket that had its descriptor before.
+
+    Raises OSError if it failed, ValueError if it met itself.
+    """
+    error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if error:
+        raise OSError(error, os.strerror(error))
+    try:
+        if is_own_echo(sock):
+            raise ValueError("it is connected to itself")
+    except OSError as refusal:
+        if refusal.errno == errno.ENOTCONN:
+            return False
+        raise
+    return True
+
+
 def cause_of(error: Exception) -> Cause:
     """Return in a few words why a connection was lost or not made."""
     if error.args and isinstance(error.args[0], Cause):

@@ -183,6 +183,12 @@ class Connection(Outlet):
         else:
             self.turn.resting.append(self)
 
+    def rest_until_open(self, todo: list[Any]) -> None:
+        """Go on with this once the opening of the worker is over."""
+        self.put_off(todo)
+        self._is_resting = True
+        self.router.early.append(self)
+
     def rested(self) -> None:
         """Go on now."""
         self._is_resting = False

@@ -42,8 +42,9 @@ class Door:
 
     def open(self) -> None:
         """Accept from now on."""
-        self._opened = True
-        self._router.loop.add(self._listener.fileno(), self)
+        if not self._opened:
+            self._opened = True
+            self._router.loop.add(self._listener.fileno(), self)
 
     def close(self) -> None:
         """Take in who has connected already, since closing the listener would reset them; then close it."""

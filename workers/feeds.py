@@ -1,13 +1,12 @@
 """The topics that somebody here subscribes to, and where their values come from.
 
-Within a node, a topic has its home at the worker that would own it if the node were alone. All
-workers of the node that have subscribers ask their topic's home for its values; the home asks its
-owner, if that is another node. So a value crosses once to each node, and once to each worker.
-Subscribers stand in the junction only where the values meet, or one that is published by another
-ring could overtake those on their way.
+Each worker asks the owner of a topic for its values, once for all who subscribe here, and no other
+worker stands between: one that dies, or is replaced, has nothing in its hands that is for others'
+subscribers. Subscribers stand in the junction only where the values meet, or one that is published
+by another ring could overtake those on their way.
 
-When the ring changes, a home first has the old owner say that it sends nothing more, and only then
-asks the new one: no value comes twice, or after one that was published later.
+When the ring changes, a worker first has the old owner say that it sends nothing more, and only
+then asks the new one: no value comes twice, or after one that was published later.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from skywalker.junction import Junction, Subscriber
-from skywalker.ring import Ring, token_of
 
 if TYPE_CHECKING:
     from workers.calls import Carrier
@@ -154,10 +152,8 @@ class Feed:
 class Feeds:
     """All of one worker."""
 
-    def __init__(self, router: Router, homes: Ring[Owner]) -> None:
-        """`homes` is the ring of this node alone."""
+    def __init__(self, router: Router) -> None:
         self._router = router
-        self._homes = homes
         self._feeds: dict[bytes, Feed] = {}
 
     def __len__(self) -> int:
@@ -183,8 +179,7 @@ class Feeds:
 
     def source(self, topic: bytes) -> Owner:
         """Return whom a topic's values come from."""
-        home = self._homes.owner(token_of(topic))
-        return home if home.carrier is not None else self._router.owner(topic)
+        return self._router.owner(topic)
 
     def forget(self, feed: Feed) -> None:
         """Nobody subscribes to that topic any more."""

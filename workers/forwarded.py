@@ -168,10 +168,7 @@ class Forwarded(Carrier):
         self._messages.tell(SUBSCRIBE, feed.topic, values.pack(feed.audience))
 
     def settle(self) -> None:
-        if not self._messages.abroad:
-            # What is said next is not read for a while, so it must not be in one batch with this.
-            self._messages.tell(SETTLED, NIL)
-            self._messages.link.flush()
+        self._messages.tell(SETTLED, NIL)
 
     def unsubscribe(self, feed: Feed) -> None:
         self._messages.tell(SUBSCRIBE, feed.topic, NONE)

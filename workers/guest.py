@@ -16,22 +16,34 @@ if TYPE_CHECKING:
 
 
 class Guest:
-    """One of them. `gone` is called once its link has ended."""
+    """One of them."""
 
-    def __init__(self, connection: Connection, place: Place, router: Router, gone: Callable[[Guest], None]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        place: Place,
+        router: Router,
+        gone: Callable[[Guest], None],
+        *,
+        speaks_for_place: bool,
+    ) -> None:
+        """`gone` is called once its link has ended. One that is being replaced no more `speaks_for_place`."""
         self.place = place
+        self._speaks_for_place = speaks_for_place
         self._name = connection.peer
         self._router = router
         self._gone = gone
         sock, unwritten = connection.detach()
         messages = Stream(sock, router.limits.mesh_bytes, router.turn, unwritten)
-        self.link = Link(messages, router, None, self._ended)
+        self.link = Link(messages, router, None, self._ended, self._settled)
         self._has_successor = False
         self._is_over = False  # nothing more is said to it
         # Its listeners would take values that nobody gets.
         self._doubt = Doubt(
             self.link, router, lambda: self._has_successor or place.node not in router.node.snapshot.by_id
         )
+        if router.opening is not None and place.node in router.node.snapshot.by_id:
+            router.opening.linked(self.link)
         self.link.open()
         self._doubt.look()
 
@@ -54,8 +66,15 @@ class Guest:
         """End its link."""
         self.link.close(reason)
 
+    def _settled(self, link: Link) -> None:
+        opening = self._router.opening
+        if opening is not None:
+            opening.settled(link, self.place if self._speaks_for_place else None)
+
     def _ended(self, link: Link, reason: str) -> None:
         self._doubt.end()
         del self._doubt  # it asks this one whether it is founded
+        if self._router.opening is not None:
+            self._router.opening.gone(link)
         self._router.log.info("guest-left", peer=self._name, reason=reason)
         self._gone(self)

@@ -21,7 +21,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.journal import record
-from workers.session import MAX_LOGGED_NAME, Session
+from workers.log import MAX_NAME
+from workers.session import Session
 
 if TYPE_CHECKING:
     from workers.router import Router
@@ -124,7 +125,7 @@ def _connections(router: Router, order: str, limit: int) -> dict[str, Any]:
     rows = [
         {
             "peer": connection.peer.partition(" ")[0],
-            "name": _text(connection.name[:MAX_LOGGED_NAME]) if isinstance(connection, Session) else "",
+            "name": _text(connection.name[:MAX_NAME]) if isinstance(connection, Session) else "",
             "door": record.DOORS[connection.door],
             "age": max(0.0, now - connection.opened_at),
             "waiting": len(connection.waiting()),

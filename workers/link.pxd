@@ -8,6 +8,7 @@ from workers.turn cimport Turn
 
 cdef int CENSUS
 cdef int SETTLED
+cdef int SUBSCRIBE
 
 
 cdef class Link:
@@ -18,9 +19,12 @@ cdef class Link:
     cdef Messages _messages
     cdef bint _waits_to_write
     cdef bint _is_read
+    cdef object _settled
+    cdef list _unheard
 
     cpdef flush(self)
     cpdef ready(self, int events)
+    cpdef attend(self)
     @cython.locals(messages=list)
     cdef bint _read(self) except -1
     @cython.locals(message=list, kind=int, turn=Turn)

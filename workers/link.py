@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from workers.forwarded import Forwarded
 from workers.held import Held
 from workers.loop import BROKEN, READ, WRITE
-from workers.messages import CENSUS, SETTLED, Messages
+from workers.messages import CENSUS, SETTLED, SUBSCRIBE, Messages
 
 if TYPE_CHECKING:
     from workers.owner import Owner
@@ -26,14 +26,26 @@ READS_PER_TURN: Final = 16
 class Link:
     """Our end of the link to one worker; `ended` is called, with the reason, once there is nothing more to read."""
 
-    __slots__ = ("_ended", "_is_read", "_messages", "_router", "_waits_to_write", "forwarded", "held")
+    __slots__ = (
+        "_ended", "_is_read", "_messages", "_router", "_settled", "_unheard", "_waits_to_write", "forwarded", "held",
+    )  # fmt: skip
 
     def __init__(
-        self, messages: Messages, router: Router, owner: Owner | None, ended: Callable[[Link, str], None]
+        self,
+        messages: Messages,
+        router: Router,
+        owner: Owner | None,
+        ended: Callable[[Link, str], None],
+        settled: Callable[[Link], None] | None = None,
     ) -> None:
-        """Of an owner, calls are asked; without one, the other end only asks us."""
+        """Of an owner, calls are asked; without one, the other end only asks us.
+
+        `settled` is called when it has said all that it subscribes to.
+        """
         self._router = router
         self._ended: Callable[[Link, str], None] | None = ended
+        self._settled = settled
+        self._unheard: list[Any] = []  # what was read with the last that was to be heard for now
         self._messages = messages
         messages.link = self
         self.forwarded = Forwarded(messages, router, owner)
@@ -83,12 +95,21 @@ class Link:
         self._is_read = True
         if not self._messages.closed:
             self._wait()
+            if self._unheard:
+                self._router.turn.later.append(self)
+
+    def attend(self) -> None:
+        """Hear what was read already."""
+        self.ready(READ)
 
     def ready(self, events: int) -> None:
         """Read what the other end says, and write on."""
         if events & WRITE:
             self.flush()
         if events & BROKEN:
+            if self._unheard:
+                self.close("the other end died before it was heard")
+                return
             self._is_read = True  # nothing but the end comes after what is there
         # More than once, because a value may come in one batch, and the word to take it back in a later one. A worker
         # that has been stopped for so long that there are more may be too late for it; others shall not wait for us.
@@ -105,8 +126,10 @@ class Link:
         """Take in one batch. Returns False if there is none now, or never will be."""
         if self._messages.closed or not self._is_read:
             return False
+        messages, self._unheard = self._unheard, []
         try:
-            messages = self._messages.read()
+            if not messages:
+                messages = self._messages.read()
         except BlockingIOError:
             return False
         except EOFError as error:
@@ -128,17 +151,44 @@ class Link:
         return True
 
     def _hear(self, messages: list[list[bytes]]) -> None:
+        if self._router.opening is not None:
+            messages = self._hear_early(messages)
         forwarded, held, turn = self.forwarded, self.held, self._router.turn
         for message in messages:
             kind = message[0][0]
             if kind <= CENSUS:
                 held.hear(kind, message)
             elif kind == SETTLED:
-                self._router.siblings.settled(self)
+                if self._settled is not None:
+                    self._settled(self)
             else:
                 forwarded.hear(kind, message)
             if turn.later:
                 turn.attend()
+
+    def _hear_early(self, messages: list[list[bytes]]) -> list[list[bytes]]:
+        """Hear what the other end subscribes to, and no calls of it; return the rest once the opening is over."""
+        router = self._router
+        for number, message in enumerate(messages):
+            if router.opening is None:
+                return messages[number:]
+            kind = message[0][0]
+            if kind == SETTLED and self._settled is not None:
+                self._settled(self)
+            elif kind == SUBSCRIBE:
+                self.held.hear(kind, message)
+            elif kind > CENSUS:
+                self.forwarded.hear(kind, message)
+            else:
+                router.opening.hold(self)
+                self._unheard = messages[number:]
+                return []
+            if not self._is_read:
+                self._unheard = messages[number + 1 :]
+                return []
+            if router.turn.later:
+                router.turn.attend()
+        return []
 
     def finish(self) -> None:
         """Say nothing more; the other end closes once it has heard all."""
@@ -151,7 +201,7 @@ class Link:
         self._router.loop.remove(self._messages.fileno())
         self._messages.close()
         self.held.close()
-        ended, self._ended = self._ended, None  # whoever is told refers to this
+        ended, self._ended, self._settled = self._ended, None, None  # whoever is told refers to this
         assert ended is not None, "it ends once"
         ended(self, reason)
         self.forwarded.close()

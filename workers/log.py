@@ -20,6 +20,9 @@ from skywalker.access import token
 BURST: Final = 50
 PER_SECOND: Final = 10
 
+MAX_NAME: Final = 64
+"""Characters of what a client calls itself that go into a line."""
+
 
 class Log:
     """Writes event lines to a file descriptor, each with the fields that were bound to it."""

@@ -214,9 +214,10 @@ def peer(session: Session, frame: Arguments) -> None:
     _check_node(session, "is no node of this cluster")
     if not session.is_idle():
         raise errors.BadFrame("a connection with calls is no node's")
-    session.reply(wire.PEER, id, values.pack({"node": node.id, "worker": node.slot}))
+    session.reply(wire.PEER, id, values.pack({"node": node.id, "worker": node.slot, "life": node.life}))
     if (wanted, worker) == (node.id, node.slot):
-        session.router.peers.welcome(session, Place(whose, by), str(options.get("life", "")))
+        flags = (options.get("waits") is True, options.get("replaced") is True)
+        session.router.peers.welcome(session, Place(whose, by), str(options.get("life", "")), *flags)
 
 
 def _check_node(session: Session, text: str) -> None:

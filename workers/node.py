@@ -50,7 +50,6 @@ class Node:
             },
             "extensions": EXTENSIONS,
         }
-        self.alone = Snapshot([member]).ring  # as if there were no other node
         self.follow(Snapshot([member]))
 
     def follow(self, snapshot: Snapshot) -> None:

@@ -1,18 +1,20 @@
-"""The first moments of a worker: it lets nobody in before its siblings have said all that they subscribe to.
+"""The first moments of a worker: it lets nobody in before all others have said what they subscribe to.
 
 A value that was published earlier would miss subscribers whose worker has just not said so
-yet. Each sibling says SETTLED once it has, and what it says after that is not read before all
-have. One that hangs is not waited for.
+yet. Siblings have links to this worker; those of other nodes are visited, and each makes a link
+in turn. Each says SETTLED once it has said all, and what it says after that, or instead, is not
+heard before all have. One that hangs is not waited for, nor is one whose node is off the ring.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from workers.alarm import Alarm
 
 if TYPE_CHECKING:
+    from skywalker.members import Place
     from workers.link import Link
     from workers.turn import Turn
 
@@ -26,31 +28,38 @@ class Opening:
         """`opened` is called once."""
         self._turn = turn
         self._opened = opened
-        self._awaited: dict[Link, None] = {}
+        self._awaited: dict[Link | Place, None] = {}  # a place until somebody speaks for it
         self._paused: list[Link] = []
-        self._has_all = False  # links that there are to be
+        self._has_all = False  # links to siblings that there are to be
         self._alarm = Alarm()
 
     def linked(self, link: Link) -> None:
-        """There is another sibling."""
+        """There is another sibling, or a guest."""
         self._awaited[link] = None
 
-    def has_all(self) -> None:
-        """There are all."""
+    def has_all(self, places: Iterable[Place] = ()) -> None:
+        """There are all siblings, and in these places there are workers of other nodes."""
         self._has_all = True
+        self._awaited |= dict.fromkeys(places)
         self._alarm.set(self._turn, self._turn.now + PATIENCE_S, self._open)
         self._look()
 
-    def settled(self, link: Link) -> None:
-        """One has said all."""
-        self._awaited.pop(link, None)
+    def hold(self, link: Link) -> None:
+        """Read no more of one that says something else than what it subscribes to."""
         link.pause()
         self._paused.append(link)
+
+    def settled(self, link: Link, place: Place | None = None) -> None:
+        """One has said all, and speaks for its place if that is named."""
+        self.hold(link)
+        self._awaited.pop(link, None)
+        if place is not None:
+            self._awaited.pop(place, None)
         self._look()
 
-    def gone(self, link: Link) -> None:
-        """One is dead."""
-        self._awaited.pop(link, None)
+    def gone(self, who: Link | Place) -> None:
+        """One is dead, or not on the ring any more."""
+        self._awaited.pop(who, None)
         self._look()
 
     def _look(self) -> None:

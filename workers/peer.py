@@ -2,8 +2,10 @@
 
     dial, from a source port that steers to the worker; shake hands by TLS, if our node speaks it
       -> [":peer", id, {"from": our node, "by": our worker, "life": its text, "node": its node,
-                       "worker": its worker, "version": 2, "token": ours, if we have one}]
-      <- [":peer", id, {"node": its node, "worker": the one that was met}]
+                       "worker": its worker, "version": 2, "token": ours, if we have one,
+                       "waits": whether we are new and wait for it to make a link to us,
+                       "replaced": whether we have a successor}]
+      <- [":peer", id, {"node": its node, "worker": the one that was met, "life": its text}]
 
 If that is who was wanted, both go on with messages.py on this connection. If the dial met
 another worker, it is made again.
@@ -11,14 +13,12 @@ another worker, it is made again.
 
 from __future__ import annotations
 
-import errno
-import os
 import random
 import socket
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.backoff import delay
-from skywalker.dialling import begin, bind_to_steer, cause_of, is_own_echo, server_name
+from skywalker.dialling import begin, bind_to_steer, cause_of, is_connected, server_name
 from skywalker.errors import Forbidden, Unauthorized
 from skywalker.members import Member, Place
 from skywalker.tls.records import Records
@@ -46,6 +46,9 @@ ATTEMPT_S: Final = 1.0
 MAX_PAUSE_S: Final = 1.0
 """Seconds between attempts, at most: as soon as it is back it is wanted."""
 
+PARTING_S: Final = 0.3
+"""Seconds for one whose successor has come to us to end its link, before another is made beside it."""
+
 LASTING_S: Final = 1.0
 """Seconds that a connection must have lasted to be made anew at once when it is lost."""
 
@@ -65,8 +68,8 @@ class Peer(Owner):
     """A worker of another node as an owner of topics."""
 
     __slots__ = (
-        "_alarm", "_answer", "_asked_at", "_doubt", "_failures", "_link", "_member", "_opened_at",
-        "_router", "_socket", "_strays", "_was_idle", "owns",
+        "_alarm", "_answer", "_asked_at", "_doubt", "_failures", "_life", "_link", "_member", "_opened_at", "_router",
+        "_socket", "_strays", "_wants_us", "_was_idle", "owns",
     )  # fmt: skip
 
     def __init__(self, place: Place, member: Member, router: Router) -> None:
@@ -84,6 +87,8 @@ class Peer(Owner):
         self._opened_at = 0.0
         self._strays = 0  # dials in a row that met another worker
         self.owns = True  # some part of the ring
+        self._life = ""  # of the one that was met last
+        self._wants_us = False  # waits for us to say what we subscribe to
         self._alarm = Alarm()  # limits an attempt, or puts off the next
 
     def is_at(self, member: Member) -> bool:
@@ -94,6 +99,24 @@ class Peer(Owner):
     def wanted(self) -> None:
         if self._socket is None and self._alarm.at is None and self.owns:
             self._dial()
+
+    def visit(self) -> None:
+        """Go there, and say what is subscribed to here: now, whatever happened before."""
+        self._wants_us = True
+        if self._socket is None and self._link is None and self.owns:
+            self._alarm.off(self._router.turn)
+            self._failures = 0
+            self._dial()
+
+    def has_come(self, life: str) -> None:
+        """One of that life has come to us, and waits for us to say what we subscribe to."""
+        if self._link is not None and life == self._life:
+            return  # we have
+        if self._link is None:
+            self.visit()
+        else:
+            # Our link is to the one before, which says the last of what was published there.
+            self._alarm.set(self._router.turn, self._router.turn.now + PARTING_S, self._ring)
 
     def retire(self) -> None:
         """It owns nothing any more: be done with it, once it has let go of what waits there."""
@@ -122,8 +145,20 @@ class Peer(Owner):
         if self._socket is not None:
             is_mute = isinstance(self._socket, SecureSocket) and not self._socket.established
             self._failed(SILENT if is_mute else f"no answer within {ATTEMPT_S:g} s")
-        elif len(self.absent):
+        elif self._link is not None:
+            self._leave(self._link)
+        elif len(self.absent) or self._wants_us:
             self._dial()
+
+    def _leave(self, link: Link) -> None:
+        """Make another link beside one to a predecessor, which ends once all that it gave us is decided."""
+        assert self._doubt is not None, "there is one of each link"
+        self._doubt.end()
+        self._link = self._doubt = None
+        self.lost(link.forwarded)
+        for feed in self._router.feeds.all():
+            feed.handed_over(link.forwarded)
+        self.visit()
 
     # Making the connection.
 
@@ -152,7 +187,7 @@ class Peer(Owner):
                 self._hear(sock)
             elif isinstance(sock, SecureSocket):
                 self._shake_hands(sock)
-            elif _is_connected(sock):
+            elif is_connected(sock):
                 self._begin(sock)
         except BlockingIOError:
             pass  # nothing has come yet
@@ -188,6 +223,8 @@ class Peer(Owner):
             "by": node.slot,
             "life": node.life,
             "version": VERSION,
+            "waits": self._router.opening is not None,
+            "replaced": self._router.replaced,
             **({"token": token} if token else {}),
         }
         sock.send(wire.frame(wire.PEER, values.pack(0), values.pack(question)))
@@ -212,6 +249,7 @@ class Peer(Owner):
                 if node != self.place.node:
                     raise ValueError(f"node {node} answers there")
                 if worker == self.place.worker:
+                    self._life = str(answer.get("life", ""))
                     self._open(sock, heard[end:])
                 else:
                     self._stray()
@@ -239,6 +277,7 @@ class Peer(Owner):
         self._doubt = Doubt(link, router, self._is_needed)
         link.open()
         self.met(link.forwarded)
+        self._wants_us = False
         if heard:
             link.ready(READ)
 
@@ -270,6 +309,8 @@ class Peer(Owner):
 
     def _ended(self, link: Link, reason: str) -> None:
         router = self._router
+        if link is not self._link:
+            return  # it was left
         self._link = None
         if self._doubt is not None:
             self._doubt.end()
@@ -277,26 +318,15 @@ class Peer(Owner):
         self.lost(link.forwarded)
         if not self.owns:
             return
+        has_successor = self._alarm.at is not None
+        self._alarm.off(router.turn)
         router.log.warning("peer-lost", peer=str(self._member), its_worker=self.place.worker, reason=reason)
         if router.turn.now - self._opened_at >= LASTING_S:
             self._failures = 0
         else:
             self._failed(reason)
-
-
-def _is_connected(sock: socket.socket) -> bool:
-    """Return False for an event of a connection that had this descriptor before. Raises OSError, or ValueError."""
-    error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-    if error:
-        raise OSError(error, os.strerror(error))
-    try:
-        if is_own_echo(sock):
-            raise ValueError("it is connected to itself")
-    except OSError as refusal:
-        if refusal.errno == errno.ENOTCONN:
-            return False
-        raise
-    return True
+        if has_successor:
+            self.visit()
 
 
 def _refusal(answer: Any) -> str:

@@ -50,12 +50,23 @@ class Peers:
                 peer.retire()
         for guest in self.guests.values():
             guest.ring_changed()
+        opening = self._router.opening
+        if opening is not None:
+            for place in before.keys() - self._peers.keys():
+                opening.gone(place)
         return dict(self._peers)
 
-    def welcome(self, connection: Connection, place: Place, life: str) -> None:
+    def visit_all(self) -> list[Place]:
+        """Go to all, since this worker is new and each has to say what it subscribes to; return their places."""
+        for peer in self._peers.values():
+            peer.visit()
+        return [*self._peers]
+
+    def welcome(self, connection: Connection, place: Place, life: str, waits: bool, replaced: bool) -> None:
         """Let the worker in `place`, which has said so over `connection`, ask us for calls.
 
-        A successor in that place says that it lives another `life`.
+        A successor in that place says that it lives another `life`, and one that is `replaced` by it, that it is. One
+        that is new `waits` for us to say what we subscribe to.
         """
         old = self.guests.get((place, life))
         if old is not None:
@@ -63,7 +74,12 @@ class Peers:
         for guest in [*self.guests.values()]:
             if guest.place == place:
                 guest.succeeded()
-        self.guests[place, life] = Guest(connection, place, self._router, lambda guest: self._gone(guest, life))
+        self.guests[place, life] = Guest(
+            connection, place, self._router, lambda guest: self._gone(guest, life), speaks_for_place=not replaced
+        )
+        peer = self._peers.get(place)
+        if waits and peer is not None:
+            peer.has_come(life)
 
     @property
     def unsent(self) -> int:

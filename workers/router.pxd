@@ -41,6 +41,8 @@ cdef class Router:
     cdef object _ring
     cdef Owner _only
     cdef dict _owned
+    cdef public object opening
+    cdef readonly list early
     cdef readonly object siblings
     cdef list _to_move
     cdef object _mover

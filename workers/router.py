@@ -34,6 +34,7 @@ from workers.wording import Wording
 if TYPE_CHECKING:
     from workers.connection import Connection
     from workers.journal import Journal
+    from workers.opening import Opening
     from workers.outlet import Outlet
 
 MAX_OWNERS: Final = 4096
@@ -86,9 +87,11 @@ class Router:
         )
         self.most_bytes_held = 0  # since memory was last given back
         self._owned: dict[bytes, Owner] = {}  # of topics that were looked up on the ring lately
+        self.opening: Opening | None = None  # of this worker, as long as it goes on
+        self.early: list[Connection] = []  # that have come meanwhile, and wait to be heard
         self.siblings = Siblings(self)
         self.peers = Peers(self)
-        self.feeds = Feeds(self, node.alone.mapped(lambda place: self.siblings.owners[place.worker]))
+        self.feeds = Feeds(self)
         self.wording = Wording()
         self.subscribers_cut_off = 0
         self._feeds_to_move: list[Feed] = []
@@ -295,6 +298,13 @@ class Router:
         return all(link.held.is_decided() for link in links)
 
     # Connections.
+
+    def open(self) -> None:
+        """Hear all clients from now on: the opening is over."""
+        self.opening = None
+        early, self.early = self.early, []
+        for connection in early:
+            connection.rested()
 
     def opened(self, connection: Connection) -> None:
         """Count a connection, and read from it."""

@@ -18,6 +18,7 @@ from workers.admission import speaks_tls
 from workers.calls import ClientCall
 from workers.closes import Close
 from workers.connection import Connection
+from workers.log import MAX_NAME
 from workers.methods import METHODS, recv, send, unusual
 from workers.node_call import NodeCall
 from workers.secure_socket import Transport
@@ -30,9 +31,6 @@ from workers.waiting import Waiting
 if TYPE_CHECKING:
     from workers.router import Router
 
-
-MAX_LOGGED_NAME: Final = 64
-"""Characters of what a client calls itself that go into log lines."""
 
 FRAMES_PER_TURN: Final = 64
 """Of one connection: others wait for a fraction of a millisecond then, and not for all that it has said."""
@@ -77,7 +75,10 @@ class Session(Connection):
         frames, self._tail = split(had_tail + data if had_tail else data)
         fresh = bool(frames)
         frames.reverse()
-        self.take(frames, FRAMES_PER_TURN)
+        if self.router.opening is not None and frames and frames[-1][0] != wire.PEER:
+            self.rest_until_open(frames)
+        else:
+            self.take(frames, FRAMES_PER_TURN)
         if self.gone:
             return
         if (self._tail or had_tail) and vet_tail(self, self._tail, is_first=not had_tail and not fresh):
@@ -340,7 +341,7 @@ class Session(Connection):
         """The client said who it is, and what it wants. It knows :ping, so it can be probed."""
         if name != self.name:
             self.name = name
-            self.peer = f"{self.peer.split()[0]} ({name[:MAX_LOGGED_NAME]})"
+            self.peer = f"{self.peer.split()[0]} ({name[:MAX_NAME]})"
         self.acks = acks
         self.follows_ring = follows_ring
         if self.router.node_drains:

@@ -11,7 +11,6 @@ from workers.owner import Owner
 from workers.packets import Packets
 
 if TYPE_CHECKING:
-    from workers.opening import Opening
     from workers.router import Router
 
 
@@ -23,7 +22,6 @@ class Siblings:
         node = router.node
         self.owners = [Owner(Place(node.id, slot), is_here=slot == node.slot) for slot in range(node.workers)]
         """By slot, with this worker itself among them."""
-        self.opening: Opening | None = None  # of this worker, as long as it goes on
         self._links: dict[int, Link] = {}  # to those that own topics, by slot
         self._askers: dict[Link, None] = {}  # to those that are being replaced, and own nothing any more
 
@@ -58,16 +56,15 @@ class Siblings:
 
     def _link(self, sock: socket.socket, owner: Owner | None) -> Link:
         router = self._router
-        link = Link(Packets(sock, router.limits.mesh_bytes, router.turn), router, owner, self._ended)
+        link = Link(Packets(sock, router.limits.mesh_bytes, router.turn), router, owner, self._ended, self._settled)
         link.open()
-        if self.opening is not None:
-            self.opening.linked(link)
+        if router.opening is not None:
+            router.opening.linked(link)
         return link
 
-    def settled(self, link: Link) -> None:
-        """The worker at the other end has said all that it subscribes to."""
-        if self.opening is not None:
-            self.opening.settled(link)
+    def _settled(self, link: Link) -> None:
+        if self._router.opening is not None:
+            self._router.opening.settled(link)
 
     def hand_over(self) -> None:
         """Have a successor own what this worker owned, once there is a link to it."""
@@ -79,8 +76,8 @@ class Siblings:
     def _ended(self, link: Link, reason: str) -> None:
         """The worker at the other end is dead. Calls issued to it from now on wait for its successor."""
         self._askers.pop(link, None)
-        if self.opening is not None:
-            self.opening.gone(link)
+        if self._router.opening is not None:
+            self._router.opening.gone(link)
         owner = link.forwarded.owner
         if owner is not None:
             owner.lost(link.forwarded)

@@ -14,6 +14,7 @@ from typing import Final
 from skywalker.config import Config
 from skywalker.journal.header import Origin
 from skywalker.journal.writer import Writer
+from skywalker.members import Place
 from workers import exits, snapshots
 from workers.admission import Admission
 from workers.alarm import Alarm
@@ -107,7 +108,7 @@ class Worker:
         self._stopped = False  # all is said, and clients are to read it
         self._said_idle = False
         self._doors = {door: Door(listener, DIALECTS[door], router) for door, listener in self._listeners.items()}
-        router.siblings.opening = Opening(turn, self._open)
+        router.opening = Opening(turn, self._open)
         loop.add(self._channel.fileno(), _Ready(self._hear))
         loop.add(self._signals.fileno(), _Ready(self._terminated))
         Heap(router).look()
@@ -150,8 +151,14 @@ class Worker:
                 os._exit(exits.OK)
             self._obey(*received)
 
+    def _visit_all(self) -> list[Place]:
+        places = self._router.peers.visit_all()
+        if places and JUNCTION in self._doors:
+            self._doors[JUNCTION].open()  # where other nodes come in; of clients nothing is heard yet
+        return places
+
     def _open(self) -> None:
-        self._router.siblings.opening = None
+        self._router.open()
         for door in self._doors.values():
             door.open()
         if not self._succeeds:
@@ -166,8 +173,8 @@ class Worker:
                 else:
                     self._router.siblings.connect(slot, sock)
             case Begin():
-                if self._router.siblings.opening is not None:
-                    self._router.siblings.opening.has_all()
+                if self._router.opening is not None:
+                    self._router.opening.has_all(self._visit_all())
             case Inspect() if passed is not None:
                 Inspection(socket.socket(fileno=passed), self._router).open()
             case Replaced():

@@ -4,7 +4,8 @@ Whatever comes over it, the worker lives: it closes the link, or goes on. Its ow
 their calls, and only one, as if nothing were; and two that meet afterwards do. Once all are gone, nothing is held. The
 worker finds no mistake of its own.
 
-The lowest bits of an input's first byte say who the other end is, and whether it says first who it is, as it should.
+The lowest bits of an input's first byte say who the other end is, whether it says first who it is, as it should, and
+whether our worker is new and waits to hear what others subscribe to.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ from tests.fuzz.talks import Client, Talk
 from tests.wire.streams import framed
 from workers import peer
 from workers.messages import VERSION
+from workers.opening import Opening
 from workers.session import Session
 
 OURS = Member("id", "name", Address("127.0.0.1", 3443), 1, False, (2**62,))
 OTHER = Member("other", "other", Address("127.0.0.1", 3444), 1, False, (-(2**62), 0, 2**61))
 
 CLIENTS = 2
-ASKED, SILENT = 1, 2
+ASKED, SILENT, NEW = 1, 2, 4
 RING = Snapshot([OURS, OTHER])
 CALM = next(topic for n in range(99) if RING.ring.owner(token_of(topic := values.pack(f"calm {n}"))).node == OURS.id)
 """A topic of our own, where chance brings nobody."""
@@ -74,7 +76,7 @@ class Mesh(Talk):
 
     def make(self, limits: Limits) -> list[Worker]:
         worker = Worker(limits, OURS)
-        if self.mode & ASKED:
+        if self.mode & (ASKED | NEW):
             net.socket = Net(self)
             worker.router.follow(RING)
         return [worker]
@@ -88,12 +90,18 @@ class Mesh(Talk):
             question = {"from": "other", "by": 0, "node": "id", "worker": 0, "version": VERSION, "life": "1"}
             self.node.socket.say([wire.frame(wire.PEER, b"\0", values.pack(question))])
         self.clients.append(self.node)
+        if self.mode & NEW:
+            router = self.worker.router
+            router.opening = opening = Opening(self.worker.turn, router.open)
+            opening.has_all(router.peers.visit_all())
         self.go()
 
     def dialled(self) -> Any:
         """We have gone there: return our end of that."""
-        made = self.node.socket = self.worker.socket()
-        if not self.mode & SILENT:
+        made = self.worker.socket()
+        if self.mode & ASKED:
+            self.node.socket = made
+        if self.mode & ASKED and not self.mode & SILENT:
             made.say([wire.frame(wire.PEER, b"\0", values.pack({"node": "other", "worker": 0}))])
         return made
 

@@ -170,7 +170,9 @@ class Worker:
         notes: Any = Notes()
         loop: Any = self.loop
         admission = None if access is None else Admission(access, limits, self.turn, notes)
-        self.router = Router(Node(member, "0", slot), limits, loop, self.turn, notes, admission=admission)
+        node = Node(member, "0", slot)
+        node.life = "life"  # no other one each time
+        self.router = Router(node, limits, loop, self.turn, notes, admission=admission)
         self._next = 10
 
     def socket(self, kind: type[Socket] = Socket) -> Any:

@@ -27,12 +27,14 @@ from workers.messages import (
     MET,
     OFFER,
     PUBLISH,
+    SETTLED,
     SUBSCRIBE,
     SUBSCRIBED,
     TOOK,
     VERSION,
     WITHDRAWN,
 )
+from workers.peer import PARTING_S
 from workers.pubsub import PubSub
 
 BIG = bytes(60_000)
@@ -61,7 +63,7 @@ class Far:
             self._input = self._input[4 + size :]
             if message[0] == CENSUS:
                 self.say(COUNTED, message[1], b"")
-            else:
+            elif message[0] != SETTLED:
                 found.append(message)
         return found
 
@@ -81,12 +83,12 @@ class Bench:
         self.worker.router.opened(PubSub(theirs, "test", self.worker.router))
         return PubSubClient(ours)
 
-    def guest(self) -> Far:
+    def guest(self, name: str = "guest", **options: Any) -> Far:
         """Return a node that asks this one."""
         client = self.worker.connect()
         self._open.append(client.socket)
-        options = {"from": "guest", "by": 0, "node": self.worker.member.id, "worker": 0, "version": VERSION}
-        client.write(call(":peer", 0, options))
+        who = {"from": name, "by": 0, "node": self.worker.member.id, "worker": 0, "version": VERSION}
+        client.write(call(":peer", 0, who | options))
         self.worker.turn()
         assert client.reply()[2]["worker"] == 0
         return Far(client.socket)
@@ -101,21 +103,27 @@ class Bench:
 
     def owner(self) -> tuple[Far, str]:
         """Return a node that owns all topics, and has been asked for something; and a topic."""
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            address = Address(*listener.getsockname())
-            member = Member("owner", "owner", address, 1, False, tuple(sorted(random_tokens())))
-            self.worker.router.follow(Snapshot([member]))
-            client = self.pubsub()
-            client.write(subscribe(b"first"))
-            self.worker.turn()
-            sock, _ = listener.accept()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self._open.append(self.listener)
+        address = Address(*self.listener.getsockname())
+        member = Member("owner", "owner", address, 1, False, tuple(sorted(random_tokens())))
+        self.worker.router.follow(Snapshot([member]))
+        self.first = self.pubsub()
+        self.first.write(subscribe(b"first"))
+        far = self.dialled()
+        self.expect(self.first, ACK)
+        return far, "topic"
+
+    def dialled(self) -> Far:
+        """Return the owner as it has just been dialled, and told that somebody subscribes to its first topic."""
+        self.worker.turn()
+        sock, _ = self.listener.accept()
         self._open.append(sock)
         self.until(lambda: self._answers(sock))
         far = Far(sock)
         assert self.hear(far) == [SUBSCRIBE, "first", 1]
         far.say(SUBSCRIBED, "first")
-        self.expect(client, ACK)
-        return far, "topic"
+        return far
 
     def _answers(self, sock: socket.socket) -> bool:
         sock.setblocking(False)
@@ -337,6 +345,53 @@ def test_subscribers_of_a_topic_that_lagged_are_cut_off_and_no_others(bench: Ben
     owner.say(OFFER, "another", None, "hi", None)
     bench.expect(stays, publish(b"another", b"hi"))
     assert bench.worker.router.subscribers_cut_off == 1
+
+
+def test_an_owner_with_a_successor_goes_on_while_that_is_told_who_subscribes(bench: Bench) -> None:
+    before, _ = bench.owner()
+    bench.guest("owner", life="another", waits=True)
+    bench.worker.turn(later=1.1 * PARTING_S)
+    after = bench.dialled()
+    before.say(OFFER, "first", None, "before", None)
+    bench.expect(bench.first, publish(b"first", b"before"))
+    after.say(OFFER, "first", None, "after", None)
+    bench.expect(bench.first, publish(b"first", b"after"))
+    assert not before.heard()
+    before.socket.close()
+    bench.worker.turn()
+    bench.first.write(unsubscribe(b"first"))
+    assert bench.hear(after) == [SUBSCRIBE, "first", 0]
+
+
+def test_a_successor_is_told_at_once_when_the_owner_before_it_has_gone(bench: Bench) -> None:
+    before, _ = bench.owner()
+    bench.guest("owner", life="another", waits=True)
+    before.socket.close()
+    bench.dialled()
+
+
+def test_one_that_waits_and_has_been_told_is_not_dialled_again(bench: Bench) -> None:
+    bench.owner()
+    bench.guest("owner", life="", waits=True)
+    bench.worker.turn(later=2 * PARTING_S)
+    bench.listener.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        bench.listener.accept()
+
+
+def test_one_of_whom_nothing_is_wanted_is_dialled_if_it_waits(bench: Bench) -> None:
+    before, _ = bench.owner()
+    bench.first.write(unsubscribe(b"first"))
+    assert bench.hear(before) == [SUBSCRIBE, "first", 0]
+    before.say(SUBSCRIBED, "first")
+    before.socket.close()
+    bench.expect(bench.first, ACK)
+    bench.worker.turn(later=2)
+    bench.listener.settimeout(0.1)
+    with pytest.raises(TimeoutError):
+        bench.listener.accept()
+    bench.guest("owner", life="another", waits=True)
+    bench.listener.accept()[0].close()
 
 
 def test_an_owner_that_dies_is_asked_again_by_who_waits(bench: Bench) -> None:

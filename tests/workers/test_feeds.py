@@ -15,16 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from skywalker.junction import Junction
 from skywalker.members import Place
-from skywalker.ring import token_of
 from workers.calls import GRACE_S, Carrier
 from workers.feeds import Feed, Feeds
 from workers.owner import Owner
 
 TOPICS = [b"\xa1a", b"\xa1b", b"\xa1c"]
-AT_A_SIBLING = TOPICS[2]
-"""A topic that has its home at another worker of the node, which is its source whatever the ring says."""
-
-some_topic = st.sampled_from([TOPICS[0], TOPICS[0], TOPICS[0], TOPICS[1], AT_A_SIBLING])
+some_topic = st.sampled_from([TOPICS[0], TOPICS[0], TOPICS[0], TOPICS[1], TOPICS[2]])
 rarely = st.sampled_from([False, False, False, True])
 
 
@@ -97,24 +93,21 @@ class World(RuleBasedStateMachine):
         super().__init__()
         self.step = 0
         self.here = Owner(Place("us", 0), is_here=True)
-        self.sibling = Owner(Place("us", 1))
-        self.others = [Owner(Place("them", 0)), Owner(Place("them", 1))]
+        self.others = [Owner(Place("us", 1)), Owner(Place("them", 0)), Owner(Place("them", 1))]
         self.ring = dict.fromkeys(TOPICS, self.here)
         self.links: list[Link] = []
         self.junction = Junction()
-        self.feeds = Feeds(self, self)  # type: ignore[arg-type]  # we are the router and the ring of the node, too
+        self.feeds = Feeds(self)  # type: ignore[arg-type]  # we are the router, too
         self.subscribed: dict[bytes, list[Change]] = {topic: [] for topic in TOPICS}
         self.changes: list[Change] = []
         self.expected: list[Change] = []  # to be told, in this order
         self.nested = 0  # that are told while one before them is
         self.moved: set[bytes] = set()  # topics whose feed was not told yet that the ring is another
 
-    # What feeds ask of the router, of the node's ring, and of those who wait.
+    # What feeds ask of the router, and of those who wait.
 
-    def owner(self, where: bytes | int) -> Owner:
-        if isinstance(where, int):
-            return self.sibling if where == token_of(AT_A_SIBLING) else self.here
-        return self.ring[where]
+    def owner(self, topic: bytes) -> Owner:
+        return self.ring[topic]
 
     def told(self, change: Change) -> None:
         assert change.told == 1
@@ -177,7 +170,7 @@ class World(RuleBasedStateMachine):
     @rule(data=st.data())
     def find_an_owner(self, data: st.DataObject) -> None:
         there = [link.owner for link in self.links if link.works]
-        owner = self.pick(data, (owner for owner in (self.sibling, *self.others) if owner not in there))
+        owner = self.pick(data, (owner for owner in self.others if owner not in there))
         if owner is not None:
             link = Link(owner, self)
             self.links.append(link)
@@ -215,7 +208,7 @@ class World(RuleBasedStateMachine):
     @invariant()
     def who_is_told_nothing_waits_for_somebody(self) -> None:
         for change in self.expected:
-            absent = [owner.absent for owner in (self.sibling, *self.others)]
+            absent = [owner.absent for owner in self.others]
             asked = any(name == change.topic for link in self.links if link.works for name, _, _ in link.asked)
             assert asked or any(len(each) for each in absent), "nobody will ever tell it"
 
@@ -223,12 +216,12 @@ class World(RuleBasedStateMachine):
     def topics_without_subscribers_take_no_memory(self) -> None:
         # While an owner cannot be asked, what was wanted of it waits, even if that is nothing any more.
         awaited = {name for link in self.links if link.works for name, _, _ in link.asked}
-        if not any(len(owner.absent) for owner in (self.sibling, *self.others)):
+        if not any(len(owner.absent) for owner in self.others):
             assert all(feed.audience or feed.topic in awaited for feed in self.feeds.all())
         assert all(feed.audience == len(self.subscribed[feed.topic]) for feed in self.feeds.all())
 
     def teardown(self) -> None:
-        for owner in (self.sibling, *self.others):
+        for owner in self.others:
             if owner.carrier is owner.absent:
                 self.links.append(Link(owner, self))
                 owner.met(self.links[-1])
@@ -246,7 +239,7 @@ class World(RuleBasedStateMachine):
         assert self.expected == []
         assert len(self.feeds) == 0
         assert not any(link.feeds for link in self.links if link.works)
-        assert not any(len(owner.absent) for owner in (self.sibling, *self.others))
+        assert not any(len(owner.absent) for owner in self.others)
 
     def answer_all(self) -> None:
         while asked := [link for link in self.links if link.asked and link.works]:

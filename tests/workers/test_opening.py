@@ -6,15 +6,18 @@ import contextlib
 import socket
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from skywalker.members import Place
 from tests.workers.one_worker import OneWorker
+from tests.workers.wire_client import call
 from workers.link import Link
 from workers.opening import PATIENCE_S, Opening
 
 TOPIC = b"\xa5topic"
+HERE, THERE = Place("here", 0), Place("there", 0)
 
 
 class Beginner:
@@ -25,10 +28,10 @@ class Beginner:
         self.siblings = OneWorker(name="siblings")
         self._openings = 0
         self.opening = Opening(self.worker.router.turn, self._open)
-        self.worker.router.siblings.opening = self.opening
+        self.worker.router.opening = self.opening
 
     def _open(self) -> None:
-        self.worker.router.siblings.opening = None
+        self.worker.router.open()
         self._openings += 1
 
     def openings(self) -> int:
@@ -46,9 +49,14 @@ class Beginner:
         [link] = set(self.siblings.router.siblings.all()) - known
         return link
 
+    def end_of(self, link: Link) -> Link:
+        """Return the worker's end of the link to a sibling."""
+        return dict(zip(self.siblings.router.siblings.all(), self.worker.router.siblings.all(), strict=True))[link]
+
     def say_settled(self, link: Link) -> None:
         """Have a sibling say that this was all, and the worker read it if it reads."""
         link.forwarded.settle()
+        link.flush()
         self.turn()
 
     def subscribe(self, link: Link) -> None:
@@ -159,6 +167,81 @@ def test_a_sibling_that_dies_after_it_has_said_all_is_in_nobodys_way(beginner: B
     assert not beginner.openings()
     beginner.say_settled(second)
     assert beginner.openings() == 1
+
+
+def test_what_was_read_with_the_last_word_of_a_sibling_is_not_heard_before_all_others_have_said_theirs(
+    beginner: Beginner,
+) -> None:
+    first, second = beginner.sibling(), beginner.sibling()
+    beginner.opening.has_all()
+    first.forwarded.settle()
+    beginner.subscribe(first)
+    assert beginner.subscribers() == 0
+    beginner.say_settled(second)
+    assert (beginner.openings(), beginner.subscribers()) == (1, 1)
+
+
+# Other nodes.
+
+
+def test_workers_of_other_nodes_are_waited_for_as_siblings_are(beginner: Beginner) -> None:
+    sibling, guest, other = beginner.sibling(), beginner.sibling(), beginner.sibling()
+    beginner.opening.has_all([HERE, THERE])
+    beginner.say_settled(sibling)
+    beginner.opening.settled(beginner.end_of(guest), HERE)
+    beginner.subscribe(guest)
+    assert (beginner.openings(), beginner.subscribers()) == (0, 0), "what it says next is not read"
+    beginner.opening.settled(beginner.end_of(other), THERE)
+    beginner.turn()
+    assert (beginner.openings(), beginner.subscribers()) == (1, 1)
+
+
+def test_one_that_does_not_speak_for_its_place_is_waited_for_beside_who_does(beginner: Beginner) -> None:
+    replaced, successor = beginner.sibling(), beginner.sibling()
+    beginner.opening.has_all([HERE])
+    beginner.opening.settled(beginner.end_of(successor), HERE)
+    assert not beginner.openings()
+    beginner.opening.settled(beginner.end_of(replaced))
+    assert beginner.openings() == 1
+
+
+def test_a_node_that_leaves_the_ring_is_not_waited_for(beginner: Beginner) -> None:
+    beginner.opening.has_all([HERE, THERE])
+    beginner.opening.gone(HERE)
+    assert not beginner.openings()
+    beginner.opening.gone(THERE)
+    assert beginner.openings() == 1
+
+
+def test_a_node_that_hangs_is_waited_for_no_longer_than_a_sibling(beginner: Beginner) -> None:
+    beginner.opening.has_all([HERE])
+    beginner.turn(0.5 * PATIENCE_S)
+    assert not beginner.openings()
+    beginner.turn(1.1 * PATIENCE_S)
+    assert beginner.openings() == 1
+
+
+def test_what_is_called_before_the_last_word_is_not_heard_early(beginner: Beginner) -> None:
+    first, second = beginner.sibling(), beginner.sibling()
+    beginner.opening.has_all()
+    first.forwarded.ask_census(cast(Any, SimpleNamespace(end=lambda: None)), TOPIC)
+    beginner.subscribe(first)
+    assert beginner.subscribers() == 0
+    beginner.say_settled(second)
+    assert not beginner.openings()
+    beginner.turn(1.1 * PATIENCE_S)
+    assert (beginner.openings(), beginner.subscribers()) == (1, 1)
+
+
+def test_clients_that_come_while_other_nodes_are_waited_for_are_heard_after_that(beginner: Beginner) -> None:
+    beginner.opening.has_all([HERE])
+    with beginner.worker.connect() as client:
+        client.write(call(":ping", 1) + call(":ping", 2))
+        beginner.turn()
+        assert not client.has_input()
+        beginner.opening.gone(HERE)
+        beginner.turn()
+        assert [client.reply()[1], client.reply()[1]] == [1, 2]
 
 
 def test_patience_begins_when_it_knows_who_there_is(beginner: Beginner) -> None:

@@ -32,7 +32,7 @@ from tests.workers.wire_client import SECURE, WireClient, decoded, framed, packe
 from workers.credentials import Credentials
 from workers.log import Log
 from workers.loop import Loop
-from workers.messages import CENSUS, COUNTED, GIVE, LISTEN, MET, SEND, TOOK, VERSION
+from workers.messages import CENSUS, COUNTED, GIVE, LISTEN, MET, SEND, SETTLED, TOOK, VERSION
 from workers.node import Node
 from workers.router import Router
 from workers.session import Session
@@ -197,8 +197,8 @@ def test_what_comes_with_the_answer_is_heard(authority: Authority, speaks: str, 
     context = server_context(*authority.sign(HOST)) if speaks == "tls" else None
     with dialling(answers, authority if context else None, context) as (dialler, _):
         dialler.client.call(":send!", 1, 60_000, "topic", "value")
-        dialler.until(lambda: len(heard) == 2)
-        assert {message[0] for message in heard} == {SEND, COUNTED}
+        dialler.until(lambda: len(heard) == 3)
+        assert {message[0] for message in heard} == {SETTLED, SEND, COUNTED}
         assert asked[0][2]["token"] == TOKEN
         assert TOKEN not in dialler.log
 

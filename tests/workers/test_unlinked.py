@@ -21,7 +21,7 @@ from tests.workers.outside import Outside, outside
 from tests.workers.pubsub_client import publish, subscribe
 from tests.workers.wire_client import WireClient, call
 from workers import sockets
-from workers.messages import CENSUS, GIVE, LISTEN, OFFER, PUBLISH, SEND, SUBSCRIBE, SUBSCRIBED
+from workers.messages import CENSUS, GIVE, LISTEN, OFFER, PUBLISH, SEND, SUBSCRIBE, SETTLED, SUBSCRIBED
 from workers.pubsub import PubSub
 from workers.session import Session
 
@@ -341,7 +341,7 @@ def test_a_link_over_which_we_ask(directory: Path | None, end: End) -> None:
             client.call(":subscribe", "c", "c")
             client.call(":topic", "d", "d")
             kinds = []
-            for _ in range(4):
+            for _ in range(5):
                 kind, number, *_ = far.told()
                 kinds.append(kind)
                 if kind == LISTEN:
@@ -349,7 +349,7 @@ def test_a_link_over_which_we_ask(directory: Path | None, end: End) -> None:
                 elif kind == SUBSCRIBE:
                     far.tell(SUBSCRIBED, "c")
                     far.tell(OFFER, "c", 1, "value", None)
-            assert sorted(kinds) == [SEND, LISTEN, SUBSCRIBE, CENSUS]
+            assert sorted(kinds) == [SEND, LISTEN, SUBSCRIBE, CENSUS, SETTLED]
             end(world, far)
             world.turn()
             world.refuse()

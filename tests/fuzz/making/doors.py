@@ -160,7 +160,7 @@ def pub_sub() -> Seeds:
 
 def mesh() -> Seeds:
     """The node is the third client; the first byte of an input says who it is."""
-    asks, is_asked, silent = 0, 1, 2
+    asks, is_asked, silent, new = 0, 1, 2, 4
     no = b"\xcf" + bytes(7)
     node = 2
 
@@ -264,7 +264,23 @@ def mesh() -> Seeds:
         "number": 5,
         "refusal": msgpack.ExtType(0x45, packed("busy", "no", {})),
     }
+    early = {
+        "settled": talk(
+            tells(7, "p", 1),
+            calls(0, ":send!", 1, 900, "p", [1]),
+            tells(19, None),
+            tells(1, 1, 0.0, "a", "hi"),
+            calls(1, ":recv!", 7, 900, "a"),
+            later(5.0),
+            tells(7, "p", 0),
+        ),
+        "dies": talk(tells(7, "p", 1), tells(1, 1, 0.0, "a", "hi"), calls(0, ":recv!", 7, 900, "a"), leaves(node)),
+        "listen": guest["listen"],
+        "publish": guest["publish"],
+    }
     seeds = {f"guest-{name}": bytes((asks,)) + data for name, data in guest.items()}
+    seeds |= {f"new-{name}": bytes((asks | new,)) + data for name, data in early.items()}
+    seeds["new-asks"] = bytes((is_asked | new,)) + asked["offer"]
     seeds |= {f"asked-{name}": bytes((is_asked,)) + data for name, data in asked.items()}
     seeds |= {
         f"answer-{name}": bytes((is_asked | silent,))
