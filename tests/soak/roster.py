@@ -129,7 +129,8 @@ class Roster:
         with self._lock:
             self.shifts[program] += 1
             self.kills[program] += is_killed
-            self.counts.update({(program, what): count for what, count in counts.items()})
+            # Pairs say how long something took, too.
+            self.counts.update({(program, what): count for what, count in counts.items() if isinstance(count, int)})
         for left in self._scratch.glob(f"{file.name}*"):
             left.unlink()
 
