@@ -21,7 +21,7 @@ from tests.workers.outside import Outside, outside
 from tests.workers.pubsub_client import publish, subscribe
 from tests.workers.wire_client import WireClient, call
 from workers import sockets
-from workers.messages import CENSUS, GIVE, LISTEN, OFFER, PUBLISH, SEND, SUBSCRIBE, SETTLED, SUBSCRIBED
+from workers.messages import CENSUS, GIVE, LISTEN, OFFER, PUBLISH, SEND, SETTLED, SUBSCRIBE, SUBSCRIBED
 from workers.pubsub import PubSub
 from workers.session import Session
 
