@@ -94,11 +94,11 @@ class Header:
                 "opened_ns": int(opened),
                 "sample": int(sample),
                 "dropped": int(dropped),
-                "fields": [*fields],
+                "fields": fields,
             } if (
                 sample > 0
                 and dropped >= 0
-                and [tuple(field) for field in fields] == [*(FIELDS if kind == CALLS else ())]
+                and fields == [[*field] for field in (FIELDS if kind == CALLS else ())]
                 and record_bytes == (RECORD_BYTES if kind == CALLS else 0)
             ):
                 return cls(kind, source, node, name, worker, ring, clock, opened, sample, dropped)
