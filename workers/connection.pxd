@@ -27,6 +27,8 @@ cdef class Connection(Outlet):
     cpdef received(self, bytes data)
     cpdef obey(self, list todo)
     cdef take(self, list todo, Py_ssize_t share)
+    cdef _take_early(self, list todo)
+    cpdef bint may_be_early(self, object item) except -1
     cpdef put_off(self, list todo)
     cpdef rest(self, list todo, double seconds=*)
     cpdef rested(self)

@@ -162,11 +162,28 @@ class Connection(Outlet):
             self.hung_up()
 
     def take(self, todo: list[Any], share: int) -> None:
-        """Do what was just read; what is more than a share of a turn that is long already waits for the next."""
-        if len(todo) > share and self.turn.is_long():
+        """Do what was just read; what is more than a share of a turn that is long already waits for the next.
+
+        What comes before the worker has opened waits for that.
+        """
+        if self.router.opening is not None:
+            self._take_early(todo)
+        elif len(todo) > share and self.turn.is_long():
             self.rest(todo)
         else:
             self.obey(todo)
+
+    def _take_early(self, todo: list[Any]) -> None:
+        while todo and not self.gone and self.may_be_early(todo[-1]):
+            self.obey([todo.pop()])
+        if todo and not self.gone:
+            self.put_off(todo)
+            self._is_resting = True
+            self.router.early.append(self)
+
+    def may_be_early(self, item: Any) -> bool:
+        """Whether this can be done before the worker has opened."""
+        return False
 
     def put_off(self, todo: list[Any]) -> None:
         """Read nothing until this is done, which has to wait."""
@@ -182,12 +199,6 @@ class Connection(Outlet):
             Alarm().set(self.turn, self.turn.now + seconds, self.rested)
         else:
             self.turn.resting.append(self)
-
-    def rest_until_open(self, todo: list[Any]) -> None:
-        """Go on with this once the opening of the worker is over."""
-        self.put_off(todo)
-        self._is_resting = True
-        self.router.early.append(self)
 
     def rested(self) -> None:
         """Go on now."""

@@ -54,6 +54,9 @@ class Guest:
 
     def ring_changed(self) -> None:
         """See whether its node is still on the ring."""
+        router = self._router
+        if router.opening is not None and self.place.node not in router.node.snapshot.by_id:
+            router.opening.gone(self.link)
         self._doubt.look()
 
     def hand_over(self) -> None:

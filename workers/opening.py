@@ -1,4 +1,4 @@
-"""The first moments of a worker: it lets nobody in before all others have said what they subscribe to.
+"""The first moments of a worker: it hears no client before all others have said what they subscribe to.
 
 A value that was published earlier would miss subscribers whose worker has just not said so
 yet. Siblings have links to this worker; those of other nodes are visited, and each makes a link
@@ -67,6 +67,7 @@ class Opening:
             self._open()
 
     def _open(self) -> None:
+        self._has_all = False  # so that nobody who is gone opens it once more
         self._alarm.off(self._turn)
         for link in self._paused:
             link.go_on()

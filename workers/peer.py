@@ -1,4 +1,4 @@
-"""One worker of another node: the connection that we make to it, once calls are for it, and keep.
+"""One worker of another node: the connection that we make to it, once one of us has something to say, and keep.
 
     dial, from a source port that steers to the worker; shake hands by TLS, if our node speaks it
       -> [":peer", id, {"from": our node, "by": our worker, "life": its text, "node": its node,
@@ -68,8 +68,8 @@ class Peer(Owner):
     """A worker of another node as an owner of topics."""
 
     __slots__ = (
-        "_alarm", "_answer", "_asked_at", "_doubt", "_failures", "_life", "_link", "_member", "_opened_at", "_router",
-        "_socket", "_strays", "_wants_us", "_was_idle", "owns",
+        "_alarm", "_answer", "_asked_at", "_doubt", "_failures", "_left", "_life", "_link", "_member", "_opened_at",
+        "_router", "_socket", "_sought", "_strays", "_was_idle", "owns",
     )  # fmt: skip
 
     def __init__(self, place: Place, member: Member, router: Router) -> None:
@@ -88,7 +88,8 @@ class Peer(Owner):
         self._strays = 0  # dials in a row that met another worker
         self.owns = True  # some part of the ring
         self._life = ""  # of the one that was met last
-        self._wants_us = False  # waits for us to say what we subscribe to
+        self._sought: str | None = None  # the life of who is to hear what we subscribe to, empty for whoever is there
+        self._left: dict[Link, Doubt] = {}  # links to predecessors, until they have said their last
         self._alarm = Alarm()  # limits an attempt, or puts off the next
 
     def is_at(self, member: Member) -> bool:
@@ -100,9 +101,9 @@ class Peer(Owner):
         if self._socket is None and self._alarm.at is None and self.owns:
             self._dial()
 
-    def visit(self) -> None:
-        """Go there, and say what is subscribed to here: now, whatever happened before."""
-        self._wants_us = True
+    def visit(self, life: str = "") -> None:
+        """Go there, and say what is subscribed to here, to one of that `life`: now, whatever happened before."""
+        self._sought = life
         if self._socket is None and self._link is None and self.owns:
             self._alarm.off(self._router.turn)
             self._failures = 0
@@ -113,9 +114,10 @@ class Peer(Owner):
         if self._link is not None and life == self._life:
             return  # we have
         if self._link is None:
-            self.visit()
+            self.visit(life)
         else:
             # Our link is to the one before, which says the last of what was published there.
+            self._sought = life
             self._alarm.set(self._router.turn, self._router.turn.now + PARTING_S, self._ring)
 
     def retire(self) -> None:
@@ -128,18 +130,19 @@ class Peer(Owner):
     @property
     def unsent(self) -> int:
         """Bytes that wait to be written to it."""
-        return 0 if self._link is None else self._link.unsent
+        return sum(link.unsent for link in (self._link, *self._left) if link is not None)
 
     def is_done(self) -> bool:
         """Whether it owns nothing any more, and nothing is left of it."""
-        return not self.owns and self._link is None
+        return not self.owns and self._link is None and not self._left
 
     def stop(self) -> None:
         """Close the connection, after what was written over it."""
         self.owns = False
         self._drop()
-        if self._link is not None:
-            self._link.close("this node ends")
+        for link in (self._link, *self._left):
+            if link is not None:
+                link.close("this node ends")
 
     def _ring(self) -> None:
         if self._socket is not None:
@@ -147,18 +150,21 @@ class Peer(Owner):
             self._failed(SILENT if is_mute else f"no answer within {ATTEMPT_S:g} s")
         elif self._link is not None:
             self._leave(self._link)
-        elif len(self.absent) or self._wants_us:
+        elif len(self.absent) or self._sought is not None:
             self._dial()
 
     def _leave(self, link: Link) -> None:
         """Make another link beside one to a predecessor, which ends once all that it gave us is decided."""
         assert self._doubt is not None, "there is one of each link"
         self._doubt.end()
+        self._left[link] = doubt = Doubt(link, self._router, lambda: True)
+        doubt.look()
         self._link = self._doubt = None
         self.lost(link.forwarded)
         for feed in self._router.feeds.all():
             feed.handed_over(link.forwarded)
-        self.visit()
+        self.visit(self._sought or "")
+        self._router.reroute()
 
     # Making the connection.
 
@@ -277,7 +283,8 @@ class Peer(Owner):
         self._doubt = Doubt(link, router, self._is_needed)
         link.open()
         self.met(link.forwarded)
-        self._wants_us = False
+        if self._sought in ("", self._life):
+            self._sought = None
         if heard:
             link.ready(READ)
 
@@ -309,8 +316,10 @@ class Peer(Owner):
 
     def _ended(self, link: Link, reason: str) -> None:
         router = self._router
-        if link is not self._link:
-            return  # it was left
+        left = self._left.pop(link, None)
+        if left is not None:
+            left.end()
+            return
         self._link = None
         if self._doubt is not None:
             self._doubt.end()
@@ -318,15 +327,14 @@ class Peer(Owner):
         self.lost(link.forwarded)
         if not self.owns:
             return
-        has_successor = self._alarm.at is not None
         self._alarm.off(router.turn)
         router.log.warning("peer-lost", peer=str(self._member), its_worker=self.place.worker, reason=reason)
-        if router.turn.now - self._opened_at >= LASTING_S:
+        if self._sought is not None:
+            self.visit()
+        elif router.turn.now - self._opened_at >= LASTING_S:
             self._failures = 0
         else:
             self._failed(reason)
-        if has_successor:
-            self.visit()
 
 
 def _refusal(answer: Any) -> str:

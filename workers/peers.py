@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from skywalker.members import Place, Snapshot
 from workers.guest import Guest
@@ -12,6 +12,10 @@ from workers.peer import Peer
 if TYPE_CHECKING:
     from workers.connection import Connection
     from workers.router import Router
+
+
+MAX_VISITED: Final = 256
+"""Workers of other nodes that a new one goes to before it hears clients."""
 
 
 class Peers:
@@ -57,7 +61,12 @@ class Peers:
         return dict(self._peers)
 
     def visit_all(self) -> list[Place]:
-        """Go to all, since this worker is new and each has to say what it subscribes to; return their places."""
+        """Go to all, since this worker is new and each has to say what it subscribes to; return their places.
+
+        Not if they are very many: all would connect at once, to each other.
+        """
+        if len(self._peers) > MAX_VISITED:
+            return []
         for peer in self._peers.values():
             peer.visit()
         return [*self._peers]
@@ -78,7 +87,7 @@ class Peers:
             connection, place, self._router, lambda guest: self._gone(guest, life), speaks_for_place=not replaced
         )
         peer = self._peers.get(place)
-        if waits and peer is not None:
+        if waits and not replaced and peer is not None:
             peer.has_come(life)
 
     @property

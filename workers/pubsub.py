@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 MAX_IN_FLIGHT: Final = 256 * 1024
 """Bytes that one connection may have on their way to other workers before it is read on."""
 
+SHARE: Final = 64
+"""Messages of one connection, of which more, read at once, wait for the next turn if one is long already."""
+
 MAX_PUBLISHED: Final = 1024 * 1024
 """Bytes of payloads, decompressed, that one connection may publish in a turn."""
 
@@ -85,7 +88,7 @@ class PubSub(Connection):
         if self._tail or had_tail:
             self.watch_tail(fresh=bool(items))
         items.reverse()
-        self.obey(items)
+        self.take(items, SHARE)
 
     def obey(self, todo: list[Item]) -> None:
         try:

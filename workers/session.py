@@ -75,14 +75,14 @@ class Session(Connection):
         frames, self._tail = split(had_tail + data if had_tail else data)
         fresh = bool(frames)
         frames.reverse()
-        if self.router.opening is not None and frames and frames[-1][0] != wire.PEER:
-            self.rest_until_open(frames)
-        else:
-            self.take(frames, FRAMES_PER_TURN)
+        self.take(frames, FRAMES_PER_TURN)
         if self.gone:
             return
         if (self._tail or had_tail) and vet_tail(self, self._tail, is_first=not had_tail and not fresh):
             self.watch_tail(fresh=fresh)
+
+    def may_be_early(self, item: Any) -> bool:
+        return item[0] in (wire.PEER, wire.HELLO)
 
     def obey(self, todo: list[Frame]) -> None:
         frame: Any  # the name of a BadFrame is no method's

@@ -70,7 +70,7 @@ class Worker:
         *,
         succeeds: bool,
     ) -> None:
-        """One that `succeeds` another is ready to; any other once it lets clients in."""
+        """One that `succeeds` another is ready to; any other once it hears clients."""
         self._node = node
         self._config = config
         self._listeners = listeners

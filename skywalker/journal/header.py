@@ -26,6 +26,8 @@ NAMES: Final = "names"
 _HEAD: Final = struct.Struct("<8sHHI")
 _MAX_TEXT: Final = 255
 """Bytes of a name that go into a header."""
+_MAX_NUMBER: Final = 2**63
+"""Times of records have so many bits, and what is added to them may have no more."""
 
 
 class Origin(NamedTuple):
@@ -98,6 +100,7 @@ class Header:
             } if (
                 sample > 0
                 and dropped >= 0
+                and max(abs(clock), abs(opened), sample) < _MAX_NUMBER
                 and fields == [[*field] for field in (FIELDS if kind == CALLS else ())]
                 and record_bytes == (RECORD_BYTES if kind == CALLS else 0)
             ):

@@ -426,3 +426,21 @@ def test_whatever_an_owner_says_of_a_publish_the_worker_lives_and_the_publisher_
     bench.worker.router.follow(Snapshot([bench.worker.member]))
     owner.socket.close()
     bench.expect(publisher, ACK)
+
+
+def test_one_that_waits_is_dialled_again_if_its_predecessor_was_met(bench: Bench) -> None:
+    before, _ = bench.owner()
+    bench.first.write(unsubscribe(b"first"))
+    assert bench.hear(before) == [SUBSCRIBE, "first", 0]
+    before.say(SUBSCRIBED, "first")
+    before.socket.close()
+    bench.expect(bench.first, ACK)
+    bench.worker.turn(later=2)
+    bench.guest("owner", life="another", waits=True)
+    predecessor, _ = bench.listener.accept()
+    bench.until(lambda: bench._answers(predecessor))
+    bench.worker.turn()
+    predecessor.close()
+    bench.worker.turn()
+    bench.listener.settimeout(5)
+    bench.listener.accept()[0].close()

@@ -1,4 +1,4 @@
-"""When a worker lets clients in: once its siblings have said all, or do not for too long, and once only."""
+"""When a worker hears clients: once all others have said what they subscribe to, or do not for too long; and once."""
 
 from __future__ import annotations
 
@@ -213,6 +213,18 @@ def test_a_node_that_leaves_the_ring_is_not_waited_for(beginner: Beginner) -> No
     assert beginner.openings() == 1
 
 
+def test_it_opens_once_if_more_are_gone_than_it_waits_for(beginner: Beginner) -> None:
+    sibling = beginner.sibling()
+    beginner.opening.has_all([HERE, THERE])
+    beginner.say_settled(sibling)
+    beginner.opening.settled(beginner.end_of(sibling), HERE)
+    beginner.opening.gone(THERE)
+    assert beginner.openings() == 1
+    beginner.opening.gone(HERE)
+    beginner.turn(1.1 * PATIENCE_S)
+    assert beginner.openings() == 1
+
+
 def test_a_node_that_hangs_is_waited_for_no_longer_than_a_sibling(beginner: Beginner) -> None:
     beginner.opening.has_all([HERE])
     beginner.turn(0.5 * PATIENCE_S)
@@ -242,6 +254,19 @@ def test_clients_that_come_while_other_nodes_are_waited_for_are_heard_after_that
         beginner.opening.gone(HERE)
         beginner.turn()
         assert [client.reply()[1], client.reply()[1]] == [1, 2]
+
+
+def test_a_client_may_say_early_who_it_is_and_asks_nothing_before(beginner: Beginner) -> None:
+    beginner.opening.has_all([HERE])
+    with beginner.worker.connect() as client:
+        client.write(call(":hello", 1, {"name": "x"}) + call(":ping", 2) + call(":hello", 3, {}))
+        beginner.turn()
+        assert client.reply()[1] == 1
+        beginner.turn()
+        assert not client.has_input()
+        beginner.opening.gone(HERE)
+        beginner.turn()
+        assert [client.reply()[1], client.reply()[1]] == [2, 3]
 
 
 def test_patience_begins_when_it_knows_who_there_is(beginner: Beginner) -> None:
