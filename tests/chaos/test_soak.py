@@ -12,7 +12,7 @@ import pytest
 from skywalker.limits import MIB
 from tests.chaos.agreement import Agreement, Calm, Event
 from tests.chaos.client import Call, Connection
-from tests.helpers import eventually
+from tests.helpers import eventually, time_factor
 from tests.soak import page, plot, roster
 from tests.soak.flatness import Growth, growths, left_over
 from tests.soak.gauge import Sample, Usage
@@ -26,7 +26,7 @@ ALL = (frozenset({"a"}),)
 
 @pytest.mark.timeout(240)
 def test_a_node_that_is_used_and_hit_in_every_way_is_afterwards_what_it_was(tmp_path: Path) -> None:
-    found = soak(12.0, 2, 7, logs=tmp_path / "logs")
+    found = soak(12.0 * time_factor(), 2, 7, logs=tmp_path / "logs")
     assert not found.faults
     assert {*found.done} == {"killed", "drained", "reloaded", "lost its agent"}
     assert {program for program, shifts in found.roster.shifts.items() if shifts} == {*PROGRAMS}
