@@ -114,6 +114,16 @@ class Bench:
         self.expect(self.first, ACK)
         return far, "topic"
 
+    def part_from_owner(self) -> None:
+        """Have one of whom nothing is wanted any more, and whose link has ended."""
+        far, _ = self.owner()
+        self.first.write(unsubscribe(b"first"))
+        assert self.hear(far) == [SUBSCRIBE, "first", 0]
+        far.say(SUBSCRIBED, "first")
+        far.socket.close()
+        self.expect(self.first, ACK)
+        self.worker.turn(later=2)
+
     def dialled(self) -> Far:
         """Return the owner as it has just been dialled, and told that somebody subscribes to its first topic."""
         self.worker.turn()
@@ -380,13 +390,7 @@ def test_one_that_waits_and_has_been_told_is_not_dialled_again(bench: Bench) -> 
 
 
 def test_one_of_whom_nothing_is_wanted_is_dialled_if_it_waits(bench: Bench) -> None:
-    before, _ = bench.owner()
-    bench.first.write(unsubscribe(b"first"))
-    assert bench.hear(before) == [SUBSCRIBE, "first", 0]
-    before.say(SUBSCRIBED, "first")
-    before.socket.close()
-    bench.expect(bench.first, ACK)
-    bench.worker.turn(later=2)
+    bench.part_from_owner()
     bench.listener.settimeout(0.1)
     with pytest.raises(TimeoutError):
         bench.listener.accept()
@@ -429,13 +433,7 @@ def test_whatever_an_owner_says_of_a_publish_the_worker_lives_and_the_publisher_
 
 
 def test_one_that_waits_is_dialled_again_if_its_predecessor_was_met(bench: Bench) -> None:
-    before, _ = bench.owner()
-    bench.first.write(unsubscribe(b"first"))
-    assert bench.hear(before) == [SUBSCRIBE, "first", 0]
-    before.say(SUBSCRIBED, "first")
-    before.socket.close()
-    bench.expect(bench.first, ACK)
-    bench.worker.turn(later=2)
+    bench.part_from_owner()
     bench.guest("owner", life="another", waits=True)
     predecessor, _ = bench.listener.accept()
     bench.until(lambda: bench._answers(predecessor))
