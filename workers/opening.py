@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
+from skywalker.members import Place
 from workers.alarm import Alarm
 
 if TYPE_CHECKING:
-    from skywalker.members import Place
     from workers.link import Link
+    from workers.log import Log
     from workers.turn import Turn
 
 PATIENCE_S: Final = 1.0
@@ -24,9 +25,10 @@ PATIENCE_S: Final = 1.0
 class Opening:
     """Those who have not said so yet, and the links that are not read meanwhile."""
 
-    def __init__(self, turn: Turn, opened: Callable[[], None]) -> None:
+    def __init__(self, turn: Turn, log: Log, opened: Callable[[], None]) -> None:
         """`opened` is called once."""
         self._turn = turn
+        self._log = log
         self._opened = opened
         self._awaited: dict[Link | Place, None] = {}  # a place until somebody speaks for it
         self._paused: list[Link] = []
@@ -41,7 +43,7 @@ class Opening:
         """There are all siblings, and in these places there are workers of other nodes."""
         self._has_all = True
         self._awaited |= dict.fromkeys(places)
-        self._alarm.set(self._turn, self._turn.now + PATIENCE_S, self._open)
+        self._alarm.set(self._turn, self._turn.now + PATIENCE_S, self._wait_no_more)
         self._look()
 
     def hold(self, link: Link) -> None:
@@ -65,6 +67,12 @@ class Opening:
     def _look(self) -> None:
         if self._has_all and not self._awaited:
             self._open()
+
+    def _wait_no_more(self) -> None:
+        who = sorted({f"{each.node}/{each.worker}" for each in self._awaited if isinstance(each, Place)})
+        why = f"they have not said within {PATIENCE_S:g} s what they subscribe to: what is published may miss that"
+        self._log.warning("not-waited-for", workers=len(self._awaited), elsewhere=",".join(who), reason=why)
+        self._open()
 
     def _open(self) -> None:
         self._has_all = False  # so that nobody who is gone opens it once more

@@ -108,7 +108,7 @@ class Worker:
         self._stopped = False  # all is said, and clients are to read it
         self._said_idle = False
         self._doors = {door: Door(listener, DIALECTS[door], router) for door, listener in self._listeners.items()}
-        router.opening = Opening(turn, self._open)
+        router.opening = Opening(turn, self._log, self._open)
         loop.add(self._channel.fileno(), _Ready(self._hear))
         loop.add(self._signals.fileno(), _Ready(self._terminated))
         Heap(router).look()

@@ -92,7 +92,7 @@ class Mesh(Talk):
         self.clients.append(self.node)
         if self.mode & NEW:
             router = self.worker.router
-            router.opening = opening = Opening(self.worker.turn, router.open)
+            router.opening = opening = Opening(self.worker.turn, router.log, router.open)
             opening.has_all(router.peers.visit_all())
         self.go()
 

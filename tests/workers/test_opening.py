@@ -27,7 +27,7 @@ class Beginner:
         self.worker = OneWorker()
         self.siblings = OneWorker(name="siblings")
         self._openings = 0
-        self.opening = Opening(self.worker.router.turn, self._open)
+        self.opening = Opening(self.worker.router.turn, self.worker.router.log, self._open)
         self.worker.router.opening = self.opening
 
     def _open(self) -> None:
@@ -225,12 +225,17 @@ def test_it_opens_once_if_more_are_gone_than_it_waits_for(beginner: Beginner) ->
     assert beginner.openings() == 1
 
 
-def test_a_node_that_hangs_is_waited_for_no_longer_than_a_sibling(beginner: Beginner) -> None:
+def test_a_node_that_hangs_is_waited_for_no_longer_than_a_sibling_and_named(
+    beginner: Beginner, capfd: pytest.CaptureFixture[str]
+) -> None:
     beginner.opening.has_all([HERE])
     beginner.turn(0.5 * PATIENCE_S)
     assert not beginner.openings()
     beginner.turn(1.1 * PATIENCE_S)
     assert beginner.openings() == 1
+    [line] = capfd.readouterr().err.splitlines()
+    assert "event=not-waited-for" in line
+    assert "workers=1 elsewhere=here/0" in line
 
 
 def test_what_is_called_before_the_last_word_is_not_heard_early(beginner: Beginner) -> None:
