@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Final
 
 from skywalker.errors import SkywalkerError, TimedOut
@@ -70,7 +70,7 @@ class Listener:
         self._broadcast = broadcast
         self._dice = dice
         self._last: dict[Stream, int] = {}
-        self._may_jump: set[Stream] = set()
+        self._may_jump: Counter[Stream] = Counter()  # how often: it may leave and come back before it has seen a jump
         self._gaps = 0  # that it was told of
 
     async def listen(self, broker: Broker, messages: int) -> None:
@@ -111,22 +111,22 @@ class Listener:
             return
         missing = set(range(last + 1, number)) if last is not None else set()
         missing -= self._broadcast.doubtful[stream]
-        if missing and told and stream not in self._may_jump:
+        if missing and told and not self._may_jump[stream]:
             shift.complain(f"{topic}: {publisher}'s {sorted(missing)[:5]} did not come, {number} did", rule="missed")
         if missing:
-            self._may_jump.discard(stream)
+            self._may_jump[stream] = max(0, self._may_jump[stream] - 1)
         self._last[stream] = number
 
     def _gap(self, why: str) -> None:
         self._broadcast.shift.counts["gaps"] += 1
         self._gaps += 1
-        self._may_jump |= self._last.keys()
+        self._may_jump.update(self._last.keys())
 
     async def _change(self, subscription: Subscription) -> None:
         """Leave a topic and come back: what was published meanwhile does not come."""
         topic = self._dice.choice(sorted(subscription.topics))
         await subscription.unsubscribe(topic)
-        self._may_jump |= {stream for stream in self._last if stream[1] == topic}
+        self._may_jump.update(stream for stream in self._last if stream[1] == topic)
         await subscription.subscribe(topic)
 
 
