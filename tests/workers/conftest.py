@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +31,14 @@ def topic(request: pytest.FixtureRequest) -> str:
     """A topic that no other test uses."""
     name: str = request.node.nodeid
     return name
+
+
+@pytest.fixture
+def fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file by which the workers of a FAULTY node are told to fail, or to stand still, from now on."""
+    path = tmp_path / "fault"
+    monkeypatch.setenv("FAULTY_NODE", str(path))
+    return path
 
 
 # For a module and no longer: what one test signs for a name takes the place of what another has, in the same files.

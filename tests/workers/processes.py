@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import IO, Any
 
 import msgpack
@@ -27,6 +28,9 @@ from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from tests.helpers import eventually, time_factor, written_to
+
+FAULTY = (sys.executable, str(Path(__file__).with_name("faulty_node.py")))
+"""The command of a node whose workers can be told to fail; see there, and the fixture `fault`."""
 
 TIMED_OUT = msgpack.ExtType(wire.TIMEOUT_TYPE, b"\0")
 

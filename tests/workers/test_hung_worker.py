@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -13,12 +12,10 @@ import pytest
 
 from skywalker import embedding
 from tests.helpers import eventually, time_factor
-from tests.workers.processes import Node, is_gone, node
+from tests.workers.processes import FAULTY, Node, is_gone, node
 from tests.workers.reloads import wait_for_successor
 from workers import exits
 from workers.vitals import AGENT_PATIENCE_S
-
-FAULTY = Path(__file__).with_name("faulty_node.py")
 
 PATIENCE_S = 1.0
 
@@ -53,7 +50,7 @@ def test_a_worker_that_is_stopped_is_replaced_and_what_waits_elsewhere_meets() -
 
 
 def test_a_worker_that_loops_without_end_says_where_before_it_is_replaced() -> None:
-    with node(workers=2, settings=watched(), command=(sys.executable, str(FAULTY))) as running:
+    with node(workers=2, settings=watched(), command=FAULTY) as running:
         victim = running.first_workers[0]
         client = running.connect_to(0)
         client.begin(":hang")
@@ -70,7 +67,7 @@ def test_a_worker_that_loops_without_end_says_where_before_it_is_replaced() -> N
 
 
 def test_a_worker_that_hangs_again_and_again_is_replaced_again_and_again() -> None:
-    with node(workers=1, settings=watched(0.5), command=(sys.executable, str(FAULTY))) as running:
+    with node(workers=1, settings=watched(0.5), command=FAULTY) as running:
         for hung in (1, 2, 3):
             client = running.connect()
             client.begin(":hang")
@@ -173,13 +170,11 @@ def test_a_reload_that_changes_the_time_ends_nobody_who_beats_as_it_was_told(
 
 
 def test_after_a_reload_that_failed_halfway_nobody_is_ended_who_beats_as_the_new_settings_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, fault: Path
 ) -> None:
-    file, fault = tmp_path / "skywalker.toml", tmp_path / "fault"
+    file = tmp_path / "skywalker.toml"
     file.write_text(f"watchdog_s = {0.5 * time_factor()}\n")
-    monkeypatch.setenv("FAULTY_NODE", str(fault))
-    faulty = (sys.executable, str(FAULTY))
-    with node(workers=2, drain_timeout_s=60, settings=["--config", str(file)], command=faulty) as running:
+    with node(workers=2, drain_timeout_s=60, settings=["--config", str(file)], command=FAULTY) as running:
         old = running.connect_to(0)
         file.write_text(f"watchdog_s = {10 * time_factor()}\n")
         running.signal(signal.SIGHUP)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections import Counter
@@ -22,12 +21,10 @@ from skywalker.cli.demo_cluster.ports import free_ports
 from tests.admin import asking
 from tests.helpers import eventually, time_factor
 from tests.journal.raw import calls_in
-from tests.workers.processes import TIMED_OUT, Client, Node, code_of, is_gone, node, open_files
+from tests.workers.processes import FAULTY, TIMED_OUT, Client, Node, code_of, is_gone, node, open_files
 from tests.workers.pubsub_bus import doors_of, pubsub_node
 from tests.workers.reloads import Wanderer, begin_reload, reload, reloads, wait_for_successor
 from workers import exits
-
-FAULTY = (sys.executable, str(Path(__file__).with_name("faulty_node.py")))
 
 LONG_MS = 60_000
 
@@ -475,11 +472,7 @@ def test_twenty_reloads_leave_no_descriptor_behind() -> None:
         assert eventually(lambda: files() == before), (before, files())
 
 
-def test_a_reload_that_is_asked_for_during_one_that_fails_is_done_after_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fault = tmp_path / "fault"
-    monkeypatch.setenv("FAULTY_NODE", str(fault))
+def test_a_reload_that_is_asked_for_during_one_that_fails_is_done_after_it(fault: Path) -> None:
     with node(workers=2, drain_timeout_s=60, command=FAULTY) as running, running.connect_to(0) as old:
         begin_reload(running)
         wait_for_successor(running, 0)
@@ -568,11 +561,10 @@ def test_agents_that_end_by_themselves_are_counted_and_those_that_a_reload_repla
 
 
 def test_after_a_reload_that_failed_the_next_worker_has_the_settings_from_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, fault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, fault = tmp_path / "skywalker.toml", tmp_path / "fault"
+    file = tmp_path / "skywalker.toml"
     file.write_text("[limits]\nmax_calls = 1\n")
-    monkeypatch.setenv("FAULTY_NODE", str(fault))
     monkeypatch.setenv("SKYWALKER_ADMIN", "true")
     with node(workers=1, settings=["--config", str(file), "--admin-port=0"], command=FAULTY) as running:
         asker = asking.Asker(eventually(lambda: running.events("serving"))[0]["admin"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import psutil
 import pytest
 
 from tests.helpers import eventually
-from tests.workers.processes import Node, code_of, is_gone, node, open_files
+from tests.workers.processes import FAULTY, Node, code_of, is_gone, node, open_files
 from tests.workers.reloads import (
     Wanderer,
     begin_reload,
@@ -25,7 +24,6 @@ from tests.workers.reloads import (
 )
 from workers import exits
 
-FAULTY = (sys.executable, str(Path(__file__).with_name("faulty_node.py")))
 LONG_MS = 60_000
 
 
@@ -101,11 +99,7 @@ def test_a_worker_that_dies_while_its_successor_starts_is_succeeded_all_the_same
             assert_serves(running, 2)
 
 
-def test_a_worker_and_its_successor_that_die_together_are_both_replaced_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fault = tmp_path / "fault"
-    monkeypatch.setenv("FAULTY_NODE", str(fault))
+def test_a_worker_and_its_successor_that_die_together_are_both_replaced_by_one(fault: Path) -> None:
     with node(workers=2, drain_timeout_s=1, command=FAULTY) as running, running.connect_to(1) as client:
         topic = client.topic_owned_by(0)
         waiting = client.begin(":recv!", LONG_MS, topic)
@@ -217,11 +211,7 @@ def test_a_node_ends_in_good_order_if_one_dies_in_a_reload_as_it_is_told_to(who:
 # What makes a successor fail.
 
 
-def test_a_node_whose_successors_fail_as_they_start_goes_on_with_the_workers_it_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fault = tmp_path / "fault"
-    monkeypatch.setenv("FAULTY_NODE", str(fault))
+def test_a_node_whose_successors_fail_as_they_start_goes_on_with_the_workers_it_has(fault: Path) -> None:
     with node(workers=2, command=FAULTY) as running, running.connect_to(0) as client:
         waiting = client.begin(":recv!", LONG_MS, topic := client.topic_owned_by(0))
         client.call(":ping")
@@ -257,11 +247,7 @@ def test_a_machine_without_room_for_a_successor_keeps_its_workers() -> None:
         assert_serves(running, 2)
 
 
-def test_a_successor_that_hangs_before_it_serves_is_given_up_and_the_node_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fault = tmp_path / "fault"
-    monkeypatch.setenv("FAULTY_NODE", str(fault))
+def test_a_successor_that_hangs_before_it_serves_is_given_up_and_the_node_goes_on(fault: Path) -> None:
     with (
         node(workers=2, drain_timeout_s=1, settings=["--watchdog=2s"], command=FAULTY) as running,
         running.connect_to(0) as client,
