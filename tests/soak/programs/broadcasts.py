@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import Final
 
 from skywalker.errors import SkywalkerError, TimedOut
@@ -69,9 +69,11 @@ class Listener:
     def __init__(self, broadcast: Broadcast, dice: random.Random) -> None:
         self._broadcast = broadcast
         self._dice = dice
+        self._subscription: Subscription | None = None
         self._last: dict[Stream, int] = {}
-        self._may_jump: Counter[Stream] = Counter()  # how often: it may leave and come back before it has seen a jump
+        self._may_jump: set[Stream] = set()  # with the next that comes, since it was not listened to for a while
         self._gaps = 0  # that it was told of
+        self._from_then = 0  # messages that waited when it was, each of which may be from before the gap or after it
 
     async def listen(self, broker: Broker, messages: int) -> None:
         """Get so many messages. Raises SkywalkerError if there is no connection."""
@@ -79,17 +81,25 @@ class Listener:
         topics = self._dice.sample(self._broadcast.topics, self._dice.randint(1, TOPICS))
         typed = self._dice.random() < 0.5
         async with await broker.subscribe(*topics, typed=typed, on_gap=self._gap) as subscription:
+            self._subscription = subscription
             counts["subscriptions"] += 1
             for _ in range(messages):
                 try:
-                    message = await subscription.get(10.0)
+                    await self._hear(subscription)
                 except TimedOut:
                     counts["silences"] += 1  # all publishers may be stuck at a worker that is just dead
                     continue
-                self._check(message.topic, message.payload.decode(), told=self._knows_all_gaps(subscription))
-                counts["deliveries"] += 1
                 if self._dice.random() < 0.02:
                     await self._change(subscription)
+
+    async def _hear(self, subscription: Subscription) -> None:
+        message = await subscription.get(10.0)
+        self._broadcast.shift.counts["deliveries"] += 1
+        told = not self._from_then and self._knows_all_gaps(subscription)
+        self._check(message.topic, message.payload.decode(), told=told)
+        if self._from_then:
+            self._from_then -= 1
+            self._after_gap()
 
     def _knows_all_gaps(self, subscription: Subscription) -> bool:
         """Whether no gap is still to be told of.
@@ -111,22 +121,30 @@ class Listener:
             return
         missing = set(range(last + 1, number)) if last is not None else set()
         missing -= self._broadcast.doubtful[stream]
-        if missing and told and not self._may_jump[stream]:
+        if missing and told and stream not in self._may_jump:
             shift.complain(f"{topic}: {publisher}'s {sorted(missing)[:5]} did not come, {number} did", rule="missed")
-        if missing:
-            self._may_jump[stream] = max(0, self._may_jump[stream] - 1)
+        if told:
+            self._may_jump.discard(stream)
         self._last[stream] = number
 
     def _gap(self, why: str) -> None:
         self._broadcast.shift.counts["gaps"] += 1
         self._gaps += 1
-        self._may_jump.update(self._last.keys())
+        if self._subscription is not None:
+            self._from_then = self._subscription._exchange.waiting
+            self._after_gap()
+
+    def _after_gap(self) -> None:
+        if not self._from_then:
+            self._may_jump |= self._last.keys()
 
     async def _change(self, subscription: Subscription) -> None:
         """Leave a topic and come back: what was published meanwhile does not come."""
         topic = self._dice.choice(sorted(subscription.topics))
         await subscription.unsubscribe(topic)
-        self._may_jump.update(stream for stream in self._last if stream[1] == topic)
+        while subscription._exchange.waiting:  # so that what comes next is from after it came back
+            await self._hear(subscription)
+        self._may_jump |= {stream for stream in self._last if stream[1] == topic}
         await subscription.subscribe(topic)
 
 
