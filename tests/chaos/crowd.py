@@ -71,9 +71,9 @@ class Crowd:
 
     def _loop(self, until: float, done: Callable[[], bool]) -> None:
         while time.monotonic() < until and not done():
-            wait = min(until, self._timers[0][0] if self._timers else until) - time.monotonic()
-            ready = self.selector.select(max(0.0, wait))
-            began = time.monotonic()
+            due = min(until, self._timers[0][0] if self._timers else until)
+            ready = self.selector.select(max(0.0, due - time.monotonic()))
+            began = min(due, time.monotonic())  # the machine may have stood still while we slept
             for key, _ in ready:
                 key.data()
             while self._timers and self._timers[0][0] <= time.monotonic():

@@ -24,6 +24,9 @@ TOGETHER_S: Final = 1.0
 
 ENDED: Final = ("killed", "drained")
 
+SEEN_S: Final = 0.5
+"""Seconds in which a client sees that its node is gone, besides those that any answer may take."""
+
 AROUND_S: Final = 1.0
 """Seconds before and after a breach in which a report tells what else happened."""
 
@@ -119,7 +122,7 @@ class Verdict:
         for each in self.connections:
             if each.lost is None or each.by_us:
                 continue
-            if not any(abs(at - each.lost) < 1.0 for at in self._gone.get(each.node, ())):
+            if not any(abs(at - each.lost) < SEEN_S + self.tolerance_s for at in self._gone.get(each.node, ())):
                 yield f"connection {each.label} to {each.node} was lost at {each.lost:.3f}, though the node lived"
 
     def _refused(self) -> Iterator[str]:
@@ -127,8 +130,9 @@ class Verdict:
             if call.outcome in ("met", "timeout", "lost", "open") or (call.outcome == "cancelled" and call.cancelled):
                 continue
             drained = [event for event in self.agreement.events if event.kind == "drained"]
+            seen_s = SEEN_S + self.tolerance_s
             if call.outcome == "draining" and any(
-                call.connection.node in event.nodes and event.start <= (call.end or 0.0) <= event.end + 1.0
+                call.connection.node in event.nodes and event.start <= (call.end or 0.0) <= event.end + seen_s
                 for event in drained
             ):
                 continue
