@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import Final, NamedTuple
 
+import psutil
+
 from tests.abuse.foe import Target
 from tests.helpers import time_factor
 from tests.workers.pubsub_client import PubSubClient
@@ -34,24 +36,39 @@ class Times(NamedTuple):
 
 
 class Probe:
-    """The clients, as the test has them. Made by probing()."""
+    """The clients, as the test has them. Made by probing().
+
+    `stood_still_s` says for how long a processor stood still while they were measured last: a virtual one may for
+    seconds.
+    """
 
     def __init__(self, ours: Connection) -> None:
+        self.stood_still_s = 0.0
         self._ours = ours
 
     def measure(self, seconds: float, meanwhile: Callable[[], None] = lambda: None) -> Times:
         """Return the times of calls of so many seconds; call `meanwhile` again and again until they are over."""
         self._ours.send(seconds)
+        stolen = _stolen()
+        self.stood_still_s = 0.0
         end = time.monotonic() + seconds + ANSWER_S * time_factor()
-        while not self._ours.poll(WATCH_S):
+        while not self._polled():
             assert time.monotonic() < end, "the well-behaved clients get no answer"
             meanwhile()
         try:
             times = self._ours.recv()
         except EOFError:
             raise AssertionError("a well-behaved client has failed") from None
+        taken = (now - before for before, now in zip(stolen, _stolen(), strict=True))
+        self.stood_still_s = max(self.stood_still_s, *taken)
         assert isinstance(times, Times)
         return times
+
+    def _polled(self) -> bool:
+        due = time.monotonic() + WATCH_S
+        found = self._ours.poll(WATCH_S)
+        self.stood_still_s = max(self.stood_still_s, time.monotonic() - due)
+        return found
 
 
 @contextlib.contextmanager
@@ -103,6 +120,11 @@ def _serve(asked: Connection, target: Target) -> None:
                     times.append(time.monotonic() - due)
                     due += EVERY_S / 2
             asked.send(Times(*map(_p99, late)))
+
+
+def _stolen() -> list[float]:
+    """Return the seconds for which each processor was another machine's."""
+    return [times.steal for times in psutil.cpu_times(percpu=True)]
 
 
 def _p99(times: list[float]) -> float:
