@@ -39,7 +39,7 @@ cdef class HeldCall(NodeCall):
 
 
 cdef class HeldPublication(Publication):
-    cdef public Messages messages
+    cdef public Held source
 
 
 cdef class Held:
@@ -51,6 +51,7 @@ cdef class Held:
     cdef bytes _since_bytes
     cdef double _since
     cdef readonly object audiences
+    cdef list _acks
     cdef Py_ssize_t _expected
 
     @cython.locals(group=bytes)
@@ -72,6 +73,9 @@ cdef class Held:
     cdef _decided(self, bytes number, bint took)
     @cython.locals(call=HeldCall)
     cdef _withdraw(self, bytes number, bint final)
+    cdef handed_out(self, HeldPublication publication)
+    @cython.locals(acks=list, number=bytes)
+    cpdef acknowledge(self)
     @cython.locals(listener=HeldCall)
     cpdef flushed(self)
     @cython.locals(call=HeldCall, router=Router)

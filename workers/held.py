@@ -86,20 +86,21 @@ class HeldCall(NodeCall):
 class HeldPublication(Publication):
     """What another worker's client publishes, where its topic is owned."""
 
-    __slots__ = ("messages",)
+    __slots__ = ("source",)
 
-    messages: Messages
+    source: Held
 
     def met(self) -> None:
         self.done = True
-        self.messages.tell(MET, self.number)
+        self.source.handed_out(self)
 
 
 class Held:
     """The calls of one worker's clients that wait here, and the values that were given to its listeners."""
 
     __slots__ = (
-        "_calls", "_expected", "_giving", "_parked", "_since", "_since_bytes", "audiences", "messages", "router",
+        "_acks", "_calls", "_expected", "_giving", "_parked", "_since", "_since_bytes", "audiences", "messages",
+        "router",
     )  # fmt: skip
 
     def __init__(self, messages: Messages, router: Router) -> None:
@@ -111,6 +112,7 @@ class Held:
         self._giving: NodeCall | None = None  # whose value was given last in this turn
         self._since_bytes = b""  # calls that were read at once have one time, which is decoded once
         self._since = 0.0
+        self._acks: list[bytes] = []  # the numbers of what was handed out in this turn
         self._expected = 0  # of the values for subscribers: how many had a number
         self.audiences = Audiences(self, messages, router)
 
@@ -197,7 +199,7 @@ class Held:
         if publication.value is not None and len(publication.value) > LONGEST_PAYLOAD:
             raise ValueError("a payload that no client can publish")
         publication.begin_as(0)
-        publication.messages = self.messages
+        publication.source = self
         publication.number = number
         if publication.hand_out(router.junction):
             publication.met()
@@ -272,6 +274,18 @@ class Held:
         else:
             call.withdrawing = True
             call.ask_back(False)
+
+    def handed_out(self, publication: HeldPublication) -> None:
+        """Say, once that is written, that all who listen were given it."""
+        if not self._acks:
+            self.router.turn.acks.append(self)
+        self._acks.append(publication.number)
+
+    def acknowledge(self) -> None:
+        """All that was handed out is written."""
+        acks, self._acks = self._acks, []
+        for number in acks:
+            self.messages.tell(MET, number)
 
     def flushed(self) -> None:
         """All that was said is written, or queued: have those meet somebody that there was no room for."""

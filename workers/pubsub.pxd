@@ -26,6 +26,7 @@ cdef class PubSub(Connection):
     cdef object _subscriptions
     cdef Wording _wording
     cdef object _unacked
+    cdef Py_ssize_t _acks
     cdef Py_ssize_t _in_flight
     cdef Py_ssize_t _changes
     cdef Py_ssize_t _published
@@ -41,8 +42,12 @@ cdef class PubSub(Connection):
     @cython.locals(item=tuple)
     cdef _obey_each(self, list items)
     cpdef published(self, publication)
-    @cython.locals(acks=Py_ssize_t)
+    @cython.locals(published=Py_ssize_t, changed=Py_ssize_t)
     cdef _ack(self)
+    cdef _handed_out(self, Py_ssize_t count)
+    @cython.locals(acks=Py_ssize_t)
+    cpdef acknowledge(self)
+    cdef _say(self, Py_ssize_t acks)
     cdef bint _must_wait(self, int code) except -1
     @cython.locals(publication=Publication, router=Router)
     cdef _publish(self, bytes topic, bytes form, bytes value, bytes whole)

@@ -1,6 +1,7 @@
 """One client of the pub/sub dialect: what it publishes and subscribes to, in order, each acked once it is in effect.
 
-What it asks takes effect in the order it came; acks wait for those before them. A connection that has
+What it asks takes effect in the order it came; acks wait for those before them, and those of what is
+published until all who get it in other workers were written to. A connection that has
 much on its way to other workers is not read until that is acked, and so is one that published to an
 owner of old when the ring changes: what it publishes next must not overtake that.
 """
@@ -60,8 +61,8 @@ class PubSub(Connection):
     """A client's connection, what it subscribes to, and what of its own is not acked yet."""
 
     __slots__ = (
-        "_changes", "_gated", "_in_flight", "_name", "_over", "_published", "_subscriptions", "_topic", "_unacked",
-        "_wording",
+        "_acks", "_changes", "_gated", "_in_flight", "_name", "_over", "_published", "_subscriptions", "_topic",
+        "_unacked", "_wording",
     )  # fmt: skip
 
     # A fatal alert, protocol_version: there is no word for it in this dialect, but there is in what should be spoken.
@@ -73,6 +74,7 @@ class PubSub(Connection):
         self._subscriptions = Subscriptions(router)
         self._wording: Wording = router.wording
         self._unacked: deque[Publication | Subscription | Unsubscribing] = deque()  # in the order they are to be acked
+        self._acks = 0  # that are to be said for what was handed out in this turn
         self._in_flight = 0  # bytes of what is published and not acked
         self._changes = 0  # subscribes and unsubscribes that are not acked
         self._gated = False  # nothing is published until all is acked: the ring has changed, or the owner is behind
@@ -129,9 +131,10 @@ class PubSub(Connection):
     def _must_wait(self, code: int) -> bool:
         # What is published and what is subscribed to go different ways to the owner: neither may overtake the other.
         is_publish = code in (PUBLISH, PUBLISH_TYPED)
+        if self._over or (self._acks and not is_publish):
+            return True
         return bool(self._unacked) and bool(
             self._gated
-            or self._over
             or (self._changes if is_publish else self._in_flight)
             or self._in_flight > MAX_IN_FLIGHT
             or self.router.bytes_held > self.router.limits.waiting_bytes
@@ -177,7 +180,7 @@ class PubSub(Connection):
         if done:
             publication.note(record.PROMPT)
         if done and not self._unacked:
-            self.push(ACKED)
+            self._handed_out(1)
         else:
             self._in_flight += publication.size
             router.bytes_held += publication.size
@@ -223,23 +226,23 @@ class PubSub(Connection):
     def _end(self, reason: Close, text: str) -> None:
         """Read nothing more, and close once what came before is acked."""
         self._over = reason, text
-        if not self._unacked:
+        if not self.is_owed():
             self.last_words(b"", reason, text)
 
     def leave(self) -> None:
         self._over = GOODBYE
-        if not self._unacked:
+        if not self.is_owed():
             self.goodbye()
 
     def is_owed(self) -> bool:
-        return bool(self._unacked)
+        return bool(self._unacked or self._acks)
 
     def half_is_old(self, seconds: float) -> None:
         self._end(Close.HALF_FRAME, f"the rest of a message did not come within {seconds:g} s")
 
     def hung_up(self) -> None:
         # It may only have ended its own half, and wait for acks.
-        if self._unacked:
+        if self.is_owed():
             self.pause()
             self._over = HUNG_UP
         elif self._out and not self.gone:
@@ -259,28 +262,50 @@ class PubSub(Connection):
         self._ack()
 
     def _ack(self) -> None:
+        """Say what is in effect: of what was published, once it is written."""
         unacked = self._unacked
-        acks = 0
+        published = changed = 0
         while unacked and unacked[0].done:
             acked = unacked.popleft()
             if isinstance(acked, Publication):
                 self._in_flight -= acked.size
                 self.router.bytes_held -= acked.size
+                published += 1
             else:
                 self._changes -= 1
-            acks += 1
+                changed += 1
         if self.gone:
             return
-        if acks:
-            self.push(ACKED * acks)
         if not unacked:
             self._gated = False
-            if self._over in (HUNG_UP, GOODBYE):
-                self.finish(b"", *self._over)
-            elif self._over:
-                self.last_words(b"", *self._over)
+        if published:
+            self._handed_out(published)
+        elif changed:
+            # Now, since what comes to the topic from now on is written behind it.
+            self._say(changed)
         if self.may_go_on():
             self.defer()  # not now: who acks has more to do that comes first
+
+    def _handed_out(self, count: int) -> None:
+        if not self._acks:
+            self.turn.acks.append(self)
+        self._acks += count
+
+    def acknowledge(self) -> None:
+        """All that was handed out in this turn is written."""
+        acks, self._acks = self._acks, 0
+        if not self.gone:
+            self._say(acks)
+            if self.may_go_on():
+                self.defer()
+
+    def _say(self, acks: int) -> None:
+        self.push(ACKED * acks)
+        if self._over and not self._unacked:
+            if self._over in (HUNG_UP, GOODBYE):
+                self.finish(b"", *self._over)
+            else:
+                self.last_words(b"", *self._over)
 
     def may_go_on(self) -> bool:
         return Connection.may_go_on(self) and not (self._todo and self._must_wait(self._todo[-1][0]))
@@ -303,7 +328,7 @@ class PubSub(Connection):
     def forget(self) -> list[ClientCall]:
         # What is published goes on without us.
         self.router.bytes_held -= self._in_flight
-        self._in_flight = 0
+        self._in_flight = self._acks = 0
         self._unacked.clear()
         self._subscriptions.end_all()
         self.watch_no_more()

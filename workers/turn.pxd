@@ -13,6 +13,7 @@ cdef class Turn:
     cdef public list values
     cdef public list replies
     cdef public list batches
+    cdef public list acks
     cdef public list later
     cdef public list resting
 

@@ -1,8 +1,9 @@
 """One turn of a worker's loop: its time, what is due in it, what is counted, and what is to be written when it ends.
 
 Everything that a turn brings about is written at its end, one write for each connection. Values
-go first, because what the kernel has taken of them earns their senders a `true`, then replies,
-then what is said to sibling workers.
+go first, because what the kernel has taken of them earns their senders a `true`, then what is said
+to other workers, then replies. What was published is acknowledged once others have it: a worker that is
+killed in between leaves nobody who believes that it had handed out more than it had.
 """
 
 from __future__ import annotations
@@ -23,6 +24,13 @@ class Output(Protocol):
         """Write it."""
 
 
+class Acknowledging(Protocol):
+    """Who handed something out, and is to say so once that is written."""
+
+    def acknowledge(self) -> None:
+        """Say so."""
+
+
 class Deferred(Protocol):
     """Who found something to do in the middle of an event, and does it when nothing else is half done."""
 
@@ -40,7 +48,7 @@ class Resting(Protocol):
 class Turn:
     """The turn that is on, for all that one worker has."""
 
-    __slots__ = ("_began", "batches", "deadlines", "later", "now", "replies", "resting", "tally", "values")
+    __slots__ = ("_began", "acks", "batches", "deadlines", "later", "now", "replies", "resting", "tally", "values")
 
     def __init__(self, now: float, tally: Tally | None = None) -> None:
         # When it began, or later: when the calls that it now deals with were read, or the values in them written.
@@ -48,8 +56,9 @@ class Turn:
         self.tally = Tally() if tally is None else tally
         self.deadlines = Deadlines()  # of all that has an expired(): calls and alarms
         self.values: list[Output] = []  # connections that have values to write, and perhaps replies
-        self.replies: list[Output] = []  # connections that have something to write
         self.batches: list[Output] = []  # links that have something to say
+        self.acks: list[Acknowledging] = []  # who is to say that something was handed out
+        self.replies: list[Output] = []  # connections that have something to write
         self.later: list[Deferred] = []  # who has something to do once this event is dealt with
         self.resting: list[Resting] = []  # who goes on in the next turn
 
@@ -89,10 +98,15 @@ class Turn:
                 continue
             if self.values:
                 outputs, self.values = self.values, []
-            elif self.replies:
-                outputs, self.replies = self.replies, []
             elif self.batches:
                 outputs, self.batches = self.batches, []
+            elif self.acks:
+                acks, self.acks = self.acks, []
+                for each in acks:
+                    each.acknowledge()
+                continue
+            elif self.replies:
+                outputs, self.replies = self.replies, []
             else:
                 return
             for output in outputs:

@@ -68,18 +68,36 @@ class Far:
         return found
 
 
+class Noting(socket.socket):
+    """One that keeps what was written to it, beside all that others kept."""
+
+    notes: list[tuple[Noting, bytes]]
+
+    def send(self, data: Any, flags: int = 0) -> int:
+        self.notes.append((self, bytes(data)))
+        return super().send(data, flags)
+
+
 class Bench:
     """One worker, and who is connected to it."""
 
     def __init__(self, worker: OneWorker) -> None:
         self.worker = worker
+        self.notes: list[tuple[Noting, bytes]] = []
         self._open: list[socket.socket] = []
+
+    def pair(self, kind: socket.SocketKind = socket.SOCK_STREAM) -> tuple[socket.socket, Noting]:
+        """Return both ends of a connection, the second for the worker."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
+        self._open.append(ours)
+        noting = Noting(fileno=theirs.detach())
+        noting.notes = self.notes
+        noting.setblocking(False)
+        return ours, noting
 
     def pubsub(self) -> PubSubClient:
         """Return a client of the pub/sub dialect."""
-        ours, theirs = socket.socketpair()
-        self._open.append(ours)
-        theirs.setblocking(False)
+        ours, theirs = self.pair()
         self.worker.router.opened(PubSub(theirs, "test", self.worker.router))
         return PubSubClient(ours)
 
@@ -95,9 +113,7 @@ class Bench:
 
     def sibling(self) -> Far:
         """Return a worker of this node that asks this one."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._open.append(ours)
-        theirs.setblocking(False)
+        ours, theirs = self.pair(socket.SOCK_SEQPACKET)
         self.worker.router.siblings.serve(theirs)
         return Far(ours)
 
@@ -283,6 +299,33 @@ def test_others_are_given_what_a_slow_node_holds_up(bench: Bench) -> None:
     other = bench.pubsub()
     other.write(publish(b"elsewhere", BIG))
     bench.expect(other, ACK)
+
+
+def test_a_publish_is_acked_once_all_who_listen_were_written_to(bench: Bench) -> None:
+    # One that is killed between two writes has acked nothing that others do not have.
+    siblings = [bench.sibling() for _ in range(3)]
+    for sibling in siblings:
+        sibling.say(SUBSCRIBE, "t", 1)
+        assert bench.hear(sibling) == [SUBSCRIBED, "t"]
+    publishers = [bench.pubsub(), bench.pubsub()]
+    for publisher in publishers:
+        publisher.write(subscribe(b"t"))
+        bench.expect(publisher, ACK)
+    bench.notes.clear()
+    for number, sibling in enumerate(siblings):
+        sibling.say(PUBLISH, number, "t", b"sibling", None)
+    for publisher in publishers:
+        publisher.write(publish(b"t", b"client"))
+    bench.worker.turn()
+    written = [data for _, data in bench.notes]
+    offers = [number for number, data in enumerate(written) if b"sibling" in data and b"client" in data]
+    assert len(offers) == len(siblings) + len(publishers)
+    to_siblings = [number for number in offers if publish(b"t", b"client") not in written[number]]
+    assert to_siblings == [0, 1, 2]
+    assert not any(packed([MET, number]) in data for data in written[:3] for number in range(3))
+    assert [sibling.heard()[-1] for sibling in siblings] == [[MET, number] for number in range(3)]
+    for publisher in publishers:
+        bench.expect(publisher, publish(b"t", b"sibling") * 3 + publish(b"t", b"client") * 2 + ACK)
 
 
 # An owner that says anything.
