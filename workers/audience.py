@@ -133,12 +133,18 @@ class Audiences:
             messages.tell(OFFER, audience.topic, self._held.expect(audience.topic, send), value, form)
             return True
         messages.tell(OFFER, audience.topic, NIL, value, form)
-        if messages.unsent > BEHIND_BYTES and isinstance(send, Publication):
-            send.delays += 1
-            self._delayed.append(send)
-            if self._stuck.at is None:
-                self._stuck.set(self._router.turn, self._router.turn.now + STUCK_S, self._is_stuck)
+        if isinstance(send, Publication):
+            if send.source is not self._held:
+                send.spreads = True
+            if messages.unsent > BEHIND_BYTES:
+                self._delay(send)
         return False
+
+    def _delay(self, publication: Publication) -> None:
+        publication.delays += 1
+        self._delayed.append(publication)
+        if self._stuck.at is None:
+            self._stuck.set(self._router.turn, self._router.turn.now + STUCK_S, self._is_stuck)
 
     def drop(self, audience: Audience) -> None:
         """Give it nothing more until it asks anew, and have it know."""

@@ -39,7 +39,7 @@ cdef class HeldCall(NodeCall):
 
 
 cdef class HeldPublication(Publication):
-    cdef public Held source
+    pass
 
 
 cdef class Held:
@@ -73,7 +73,7 @@ cdef class Held:
     cdef _decided(self, bytes number, bint took)
     @cython.locals(call=HeldCall)
     cdef _withdraw(self, bytes number, bint final)
-    cdef handed_out(self, HeldPublication publication)
+    cpdef handed_out(self, HeldPublication publication)
     @cython.locals(acks=list, number=bytes)
     cpdef acknowledge(self)
     @cython.locals(listener=HeldCall)

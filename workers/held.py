@@ -86,12 +86,11 @@ class HeldCall(NodeCall):
 class HeldPublication(Publication):
     """What another worker's client publishes, where its topic is owned."""
 
-    __slots__ = ("source",)
-
-    source: Held
+    __slots__ = ()
 
     def met(self) -> None:
         self.done = True
+        assert self.source is not None, "it came from there"
         self.source.handed_out(self)
 
 
@@ -198,8 +197,7 @@ class Held:
             publication.value, publication.form = unwrapped(value, form)
         if publication.value is not None and len(publication.value) > LONGEST_PAYLOAD:
             raise ValueError("a payload that no client can publish")
-        publication.begin_as(0)
-        publication.source = self
+        publication.begin_as(0, self)
         publication.number = number
         if publication.hand_out(router.junction):
             publication.met()
@@ -276,7 +274,10 @@ class Held:
             call.ask_back(False)
 
     def handed_out(self, publication: HeldPublication) -> None:
-        """Say, once that is written, that all who listen were given it."""
+        """Say that all who listen were given it, once that is written."""
+        if not publication.spreads:
+            self.messages.tell(MET, publication.number)  # it goes with what is written
+            return
         if not self._acks:
             self.router.turn.acks.append(self)
         self._acks.append(publication.number)

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from skywalker.errors import RequestError
 from skywalker.journal.record import PROMPT, PUBLISH
 from skywalker.junction import Call, Junction
 from workers.calls import ClientCall
 
+if TYPE_CHECKING:
+    from workers.held import Held
+
 
 class Publication(ClientCall):
     """A value for all who listen now. It waits for nobody, only to be handed out where its topic is owned."""
 
-    __slots__ = ("delays", "done", "size")
+    __slots__ = ("delays", "done", "size", "source", "spreads")
 
-    def begin_as(self, size: int) -> None:
-        """Set up what it has besides begin() and begin_for(); `size` is in bytes, and the publisher's business."""
+    def begin_as(self, size: int, source: Held | None) -> None:
+        """Set up what it has besides begin() and begin_for(); `size` is in bytes, and the publisher's business.
+
+        `source` is what another worker asks of us, if it came from there.
+        """
         self.size = size
+        self.source = source
+        self.spreads = False  # others than the source are to be written to
         self.delays = 0  # links that are too far behind to hand it to them: it is in effect once they are not
         self.done = False
 

@@ -168,7 +168,7 @@ class PubSub(Connection):
         publication = Publication.__new__(Publication)
         publication.begin(self._name, self.turn.now, value, None)
         publication.begin_for(self, b"", b"", NEVER)
-        publication.begin_as(len(value))
+        publication.begin_as(len(value), None)
         self._published += len(value)
         publication.form = form
         if form:

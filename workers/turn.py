@@ -1,9 +1,9 @@
 """One turn of a worker's loop: its time, what is due in it, what is counted, and what is to be written when it ends.
 
 Everything that a turn brings about is written at its end, one write for each connection. Values
-go first, because what the kernel has taken of them earns their senders a `true`, then what is said
-to other workers, then replies. What was published is acknowledged once others have it: a worker that is
-killed in between leaves nobody who believes that it had handed out more than it had.
+go first, because what the kernel has taken of them earns their senders a `true`, then replies,
+then what is said to other workers. That something was handed out is said last, once it is written:
+a worker that is killed in between has acknowledged nothing that others then miss.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class Turn:
         self.tally = Tally() if tally is None else tally
         self.deadlines = Deadlines()  # of all that has an expired(): calls and alarms
         self.values: list[Output] = []  # connections that have values to write, and perhaps replies
+        self.replies: list[Output] = []  # connections that have something to write
         self.batches: list[Output] = []  # links that have something to say
         self.acks: list[Acknowledging] = []  # who is to say that something was handed out
-        self.replies: list[Output] = []  # connections that have something to write
         self.later: list[Deferred] = []  # who has something to do once this event is dealt with
         self.resting: list[Resting] = []  # who goes on in the next turn
 
@@ -98,6 +98,8 @@ class Turn:
                 continue
             if self.values:
                 outputs, self.values = self.values, []
+            elif self.replies:
+                outputs, self.replies = self.replies, []
             elif self.batches:
                 outputs, self.batches = self.batches, []
             elif self.acks:
@@ -105,8 +107,6 @@ class Turn:
                 for each in acks:
                     each.acknowledge()
                 continue
-            elif self.replies:
-                outputs, self.replies = self.replies, []
             else:
                 return
             for output in outputs:
