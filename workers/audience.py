@@ -124,6 +124,8 @@ class Audiences:
             return False
         if messages.congested():
             self.drop(audience)
+            if isinstance(send, Publication):
+                self._delay(send)  # or who is killed just now has acked it, and told nobody what was dropped
             return False
         assert send.value is not None, "it is a send"
         value, form = send.value, NIL
@@ -134,8 +136,7 @@ class Audiences:
             return True
         messages.tell(OFFER, audience.topic, NIL, value, form)
         if isinstance(send, Publication):
-            if send.source is not self._held:
-                send.spreads = True
+            send.goes_to(messages)
             if messages.unsent > BEHIND_BYTES:
                 self._delay(send)
         return False

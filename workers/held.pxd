@@ -4,6 +4,7 @@ from workers.node_call cimport NodeCall
 from workers.messages cimport Messages, unwrapped
 from workers.publication cimport Publication
 from workers.router cimport Router
+from workers.turn cimport Turn
 
 
 cdef int ALSO
@@ -39,7 +40,13 @@ cdef class HeldCall(NodeCall):
 
 
 cdef class HeldPublication(Publication):
-    pass
+    cdef readonly Messages messages
+    cdef readonly Turn turn
+    cdef bint _spreads
+
+    cpdef begin_from(self, Messages messages, Turn turn)
+    cpdef goes_to(self, Messages messages)
+    cpdef acknowledge(self)
 
 
 cdef class Held:
@@ -51,7 +58,6 @@ cdef class Held:
     cdef bytes _since_bytes
     cdef double _since
     cdef readonly object audiences
-    cdef list _acks
     cdef Py_ssize_t _expected
 
     @cython.locals(group=bytes)
@@ -73,9 +79,6 @@ cdef class Held:
     cdef _decided(self, bytes number, bint took)
     @cython.locals(call=HeldCall)
     cdef _withdraw(self, bytes number, bint final)
-    cpdef handed_out(self, HeldPublication publication)
-    @cython.locals(acks=list, number=bytes)
-    cpdef acknowledge(self)
     @cython.locals(listener=HeldCall)
     cpdef flushed(self)
     @cython.locals(call=HeldCall, router=Router)

@@ -35,6 +35,7 @@ from workers.publication import Publication
 
 if TYPE_CHECKING:
     from workers.router import Router
+    from workers.turn import Turn
 
 
 OURS: Final = b"\xd3"
@@ -86,20 +87,35 @@ class HeldCall(NodeCall):
 class HeldPublication(Publication):
     """What another worker's client publishes, where its topic is owned."""
 
-    __slots__ = ()
+    __slots__ = ("_spreads", "messages", "turn")
+
+    def begin_from(self, messages: Messages, turn: Turn) -> None:
+        """Set up what it has besides begin() and begin_as(): where it came from."""
+        self.messages = messages
+        self.turn = turn
+        self._spreads = False  # to others than that
+
+    def goes_to(self, messages: Messages) -> None:
+        if messages is not self.messages:
+            self._spreads = True
 
     def met(self) -> None:
         self.done = True
-        assert self.source is not None, "it came from there"
-        self.source.handed_out(self)
+        if self._spreads:
+            self.turn.acks.append(self)
+        else:
+            self.acknowledge()  # it is written behind the value
+
+    def acknowledge(self) -> None:
+        """All who listen were written to."""
+        self.messages.tell(MET, self.number)
 
 
 class Held:
     """The calls of one worker's clients that wait here, and the values that were given to its listeners."""
 
     __slots__ = (
-        "_acks", "_calls", "_expected", "_giving", "_parked", "_since", "_since_bytes", "audiences", "messages",
-        "router",
+        "_calls", "_expected", "_giving", "_parked", "_since", "_since_bytes", "audiences", "messages", "router",
     )  # fmt: skip
 
     def __init__(self, messages: Messages, router: Router) -> None:
@@ -111,7 +127,6 @@ class Held:
         self._giving: NodeCall | None = None  # whose value was given last in this turn
         self._since_bytes = b""  # calls that were read at once have one time, which is decoded once
         self._since = 0.0
-        self._acks: list[bytes] = []  # the numbers of what was handed out in this turn
         self._expected = 0  # of the values for subscribers: how many had a number
         self.audiences = Audiences(self, messages, router)
 
@@ -197,7 +212,8 @@ class Held:
             publication.value, publication.form = unwrapped(value, form)
         if publication.value is not None and len(publication.value) > LONGEST_PAYLOAD:
             raise ValueError("a payload that no client can publish")
-        publication.begin_as(0, self)
+        publication.begin_as(0)
+        publication.begin_from(self.messages, router.turn)
         publication.number = number
         if publication.hand_out(router.junction):
             publication.met()
@@ -227,6 +243,8 @@ class Held:
         if messages.congested():
             self._parked[listener] = None
             return False
+        if isinstance(send, Publication):
+            send.goes_to(messages)
         router.bytes_held -= listener.cost()
         self._give(listener, send)
         # A value that many get at once crosses once.
@@ -272,21 +290,6 @@ class Held:
         else:
             call.withdrawing = True
             call.ask_back(False)
-
-    def handed_out(self, publication: HeldPublication) -> None:
-        """Say that all who listen were given it, once that is written."""
-        if not publication.spreads:
-            self.messages.tell(MET, publication.number)  # it goes with what is written
-            return
-        if not self._acks:
-            self.router.turn.acks.append(self)
-        self._acks.append(publication.number)
-
-    def acknowledge(self) -> None:
-        """All that was handed out is written."""
-        acks, self._acks = self._acks, []
-        for number in acks:
-            self.messages.tell(MET, number)
 
     def flushed(self) -> None:
         """All that was said is written, or queued: have those meet somebody that there was no room for."""

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from skywalker.errors import RequestError
 from skywalker.journal.record import PROMPT, PUBLISH
 from skywalker.junction import Call, Junction
 from workers.calls import ClientCall
-
-if TYPE_CHECKING:
-    from workers.held import Held
+from workers.messages import Messages
 
 
 class Publication(ClientCall):
     """A value for all who listen now. It waits for nobody, only to be handed out where its topic is owned."""
 
-    __slots__ = ("delays", "done", "size", "source", "spreads")
+    __slots__ = ("delays", "done", "size")
 
-    def begin_as(self, size: int, source: Held | None) -> None:
-        """Set up what it has besides begin() and begin_for(); `size` is in bytes, and the publisher's business.
-
-        `source` is what another worker asks of us, if it came from there.
-        """
+    def begin_as(self, size: int) -> None:
+        """Set up what it has besides begin() and begin_for(); `size` is in bytes, and the publisher's business."""
         self.size = size
-        self.source = source
-        self.spreads = False  # others than the source are to be written to
         self.delays = 0  # links that are too far behind to hand it to them: it is in effect once they are not
         self.done = False
 
@@ -37,6 +28,9 @@ class Publication(ClientCall):
         junction.publish(self)
         self.done = not self.delays
         return self.done
+
+    def goes_to(self, messages: Messages) -> None:
+        """It is to be written to another worker, which listens."""
 
     def delayed_no_more(self) -> None:
         """One of those links has caught up."""

@@ -42,7 +42,7 @@ cdef class PubSub(Connection):
     @cython.locals(item=tuple)
     cdef _obey_each(self, list items)
     cpdef published(self, publication)
-    @cython.locals(published=Py_ssize_t, changed=Py_ssize_t)
+    @cython.locals(acks=Py_ssize_t, changed=bint)
     cdef _ack(self)
     cdef _handed_out(self, Py_ssize_t count)
     @cython.locals(acks=Py_ssize_t)

@@ -111,6 +111,9 @@ class PubSub(Connection):
             if self._must_wait(item[0]):
                 self.put_off(items)
                 return
+            if self._acks and item[0] not in (PUBLISH, PUBLISH_TYPED):
+                self.rest(items)  # its ack comes behind those, and at once
+                return
             if self.paced:
                 seconds, limit = self.delay()
                 if seconds:
@@ -131,7 +134,7 @@ class PubSub(Connection):
     def _must_wait(self, code: int) -> bool:
         # What is published and what is subscribed to go different ways to the owner: neither may overtake the other.
         is_publish = code in (PUBLISH, PUBLISH_TYPED)
-        if self._over or (self._acks and not is_publish):
+        if self._over:
             return True
         return bool(self._unacked) and bool(
             self._gated
@@ -168,7 +171,7 @@ class PubSub(Connection):
         publication = Publication.__new__(Publication)
         publication.begin(self._name, self.turn.now, value, None)
         publication.begin_for(self, b"", b"", NEVER)
-        publication.begin_as(len(value), None)
+        publication.begin_as(len(value))
         self._published += len(value)
         publication.form = form
         if form:
@@ -264,25 +267,25 @@ class PubSub(Connection):
     def _ack(self) -> None:
         """Say what is in effect: of what was published, once it is written."""
         unacked = self._unacked
-        published = changed = 0
+        acks = 0
+        changed = False
         while unacked and unacked[0].done:
             acked = unacked.popleft()
             if isinstance(acked, Publication):
                 self._in_flight -= acked.size
                 self.router.bytes_held -= acked.size
-                published += 1
             else:
                 self._changes -= 1
-                changed += 1
+                changed = True
+            acks += 1
         if self.gone:
             return
         if not unacked:
             self._gated = False
-        if published:
-            self._handed_out(published)
-        elif changed:
-            # Now, since what comes to the topic from now on is written behind it.
-            self._say(changed)
+        if changed:
+            self._say(acks)  # now, since what comes to the topic from now on is written behind it
+        elif acks:
+            self._handed_out(acks)
         if self.may_go_on():
             self.defer()  # not now: who acks has more to do that comes first
 
@@ -296,8 +299,6 @@ class PubSub(Connection):
         acks, self._acks = self._acks, 0
         if not self.gone:
             self._say(acks)
-            if self.may_go_on():
-                self.defer()
 
     def _say(self, acks: int) -> None:
         self.push(ACKED * acks)

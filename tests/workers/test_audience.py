@@ -24,6 +24,7 @@ from workers.messages import (
     COUNTED,
     GIVE,
     LAGGED,
+    LISTEN,
     MET,
     OFFER,
     PUBLISH,
@@ -301,6 +302,11 @@ def test_others_are_given_what_a_slow_node_holds_up(bench: Bench) -> None:
     bench.expect(other, ACK)
 
 
+def acked(data: bytes) -> bool:
+    """Whether a client or a worker is told that something is in effect, or was answered."""
+    return data.endswith(ACK) or packed([MET, 0])[:2] in data
+
+
 def test_a_publish_is_acked_once_all_who_listen_were_written_to(bench: Bench) -> None:
     # One that is killed between two writes has acked nothing that others do not have.
     siblings = [bench.sibling() for _ in range(3)]
@@ -318,16 +324,46 @@ def test_a_publish_is_acked_once_all_who_listen_were_written_to(bench: Bench) ->
         publisher.write(publish(b"t", b"client"))
     bench.worker.turn()
     given = [n for n, (_, data) in enumerate(bench.notes) if b"sibling" in data and b"client" in data]
-    acked = [
-        n
-        for n, (sock, data) in enumerate(bench.notes)
-        if (data.endswith(ACK) if sock.type == socket.SOCK_STREAM else packed([MET, 0])[:2] in data)
-    ]
-    assert len(given) == len(acked) == len(siblings) + len(publishers)
-    assert max(given) < min(acked)
+    last = [n for n, (_, data) in enumerate(bench.notes) if acked(data)]
+    assert len(given) == len(last) == len(siblings) + len(publishers)
+    assert max(given) < min(last)
     assert [sibling.heard()[-1] for sibling in siblings] == [[MET, number] for number in range(3)]
     for publisher in publishers:
         bench.expect(publisher, publish(b"t", b"sibling") * 3 + publish(b"t", b"client") * 2 + ACK)
+
+
+def test_a_publish_is_acked_once_one_that_waits_for_a_value_was_written_to(bench: Bench) -> None:
+    publisher, waiting = bench.sibling(), bench.sibling()
+    waiting.say(LISTEN, 1, 0.0, "t", None)
+    bench.worker.turn()
+    bench.notes.clear()
+    publisher.say(SUBSCRIBE, "elsewhere", 1)  # so that it is the first to be written to
+    publisher.say(PUBLISH, 7, "t", b"value", None)
+    bench.worker.turn()
+    assert [b"value" in data for _, data in bench.notes] == [False, True, False]
+    assert [packed([MET, 7]) in data for _, data in bench.notes] == [False, False, True]
+
+
+def test_what_goes_to_the_publisher_alone_is_acked_with_it(bench: Bench) -> None:
+    sibling = bench.sibling()
+    sibling.say(SUBSCRIBE, "t", 1)
+    assert bench.hear(sibling) == [SUBSCRIBED, "t"]
+    bench.notes.clear()
+    sibling.say(PUBLISH, 7, "t", b"value", None)
+    bench.worker.turn()
+    assert sibling.heard() == [[OFFER, "t", None, b"value", None], [MET, 7]]
+    assert len(bench.notes) == 1
+
+
+def test_one_that_publishes_and_changes_its_mind_in_turns_has_no_more_of_a_turn_than_others(bench: Bench) -> None:
+    client = bench.pubsub()
+    count = 20
+    client.write((publish(b"t", b"") + unsubscribe(b"u")) * count)
+    for done in range(count):
+        bench.worker.loop.turn(bench.worker.router.turn, patient=False)
+        assert client.has_input()
+        assert client.socket.recv(1 << 20) == ACK * (2 if done else 1)
+    bench.expect(client, ACK)
 
 
 # An owner that says anything.
