@@ -122,7 +122,8 @@ class Client(TaskJunction):
         if links:
             await asyncio.wait([link.lost for link in links], timeout=LINGER_S)
         for link in links:
-            link.transport.abort()
+            if not link.lost.done():  # else asyncio of Python 3.11.2 has let go of what it would abort
+                link.transport.abort()
 
     def _check_open(self) -> None:
         super()._check_open()

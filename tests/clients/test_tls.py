@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import datetime
 import os
@@ -20,6 +21,7 @@ from typing import Any
 import pytest
 
 import skywalker
+from skywalker import aio
 from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.clients.opening import Opening
 from skywalker.clients.tls_connection import TlsConnection
@@ -98,6 +100,19 @@ def test_in_a_cluster_calls_go_straight_to_the_nodes_that_it_tells_of(
         meet_until_direct(junction, spy, topic)
         assert all(connections(port) >= 1 for port in ports)
         junction.close()
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_a_client_is_closed_just_as_its_connection_is_lost(tls_node: Node, authority: Authority, turns: int) -> None:
+    async def close_late() -> None:
+        junction = await aio.connect(tls_node.address, tls=authority.context(), direct=False)
+        [link] = junction._links
+        link.transport.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await junction.close()
+
+    asyncio.run(close_late())
 
 
 def test_a_context_makes_tls_of_any_address(make_place: MakePlace, tls_node: Node, authority: Authority) -> None:
