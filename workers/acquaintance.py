@@ -50,6 +50,8 @@ NO_TLS: Final = "no TLS with what is there"
 
 NOT_LET_IN: Final = "what is there does not let this node in"
 
+NO_JOINING: Final = "the node there lets nobody join"
+
 _MUTE: Final[Mapping[type[OSError], str]] = {ConnectionResetError: CLOSED, ConnectionAbortedError: SILENT}
 """What it means that there was no handshake, by how asyncio says so."""
 
@@ -279,7 +281,8 @@ class Acquaintance(asyncio.Protocol):
         if self._is_shut_out(refused):
             return
         if isinstance(refused, Forbidden):
-            self._is_foreign(f"it lets nobody join: {refused}")
+            # Not for long, perhaps: its workers are replaced one by one if it is told to reload with a cluster.
+            self._end(f"it said: {refused}", NO_JOINING)
         elif refused is not None and not isinstance(refused, UnknownMethod):
             self._log.warning("join-refused", address=self._address, code=refused.code, reason=refused)
 

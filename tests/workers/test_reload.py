@@ -545,6 +545,15 @@ def test_a_reload_that_brings_a_cluster_has_the_node_join_it(tmp_path: Path) -> 
             assert [client.result(call) for call in waiting] == [*range(20)]
 
 
+def test_a_node_that_was_refused_joins_once_a_reload_of_the_other_lets_it(tmp_path: Path) -> None:
+    with configured(tmp_path) as (other, file), node(settings=["--join", f"127.0.0.1:{other.port}"]) as refused:
+        eventually(lambda: "lets nobody join" in refused.log())
+        file.write_text("[cluster]\njoin = '127.0.0.1:1'\n")
+        reload(other)
+        with refused.connect() as client:
+            eventually(lambda: len(client.call(":nodes")["nodes"]) == 2)
+
+
 def test_agents_that_end_by_themselves_are_counted_and_those_that_a_reload_replaces_are_not() -> None:
     before: set[int] = set()
     with asking.node(drain_timeout_s=0) as (running, asker):
