@@ -51,7 +51,8 @@ def test_without_a_spool_no_value_is_acknowledged_that_is_in_no_batch(
     calls = send_all(client, "temporary", 50)
     by = feed("temporary")
     assert by.await_rows(0, 20, 10 * time_factor()) == 20
-    assert eventually(lambda: taken(client, calls)) == 20
+    eventually(lambda: taken(client, calls) >= 20)
+    assert taken(client, calls) == 20
     assert by.await_rows(20, 100, 0.3 * time_factor()) == 50
     # Spark does not wait now: what is sent, is received and stays its sender's.
     more = send_all(client, "temporary", 30)
