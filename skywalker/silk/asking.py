@@ -35,6 +35,7 @@ def ask(endpoint: str, *, keys: Keys | str | Path | None = None, timeout: float 
     with _socket() as sock:
         sock.set(zmq.LINGER, 0)
         sock.set(zmq.MAXMSGSIZE, wire.MAX_MESSAGE)
+        sock.set(zmq.SNDTIMEO, round(timeout * 1000))
         if pair is not None:
             pair.guard(sock, is_server=False)
         try:
@@ -42,7 +43,8 @@ def ask(endpoint: str, *, keys: Keys | str | Path | None = None, timeout: float 
             sock.connect(where)
         except zmq.ZMQError as error:
             raise Unreachable(f"{where}: {zmq.strerror(error.errno or 0)}") from error
-        sock.send(question.encode())
+        with contextlib.suppress(zmq.Again):  # nothing can be said between a handshake that failed and the next one
+            sock.send(question.encode())
         while (left := deadline - time.monotonic()) > 0 and sock.poll(round(left * 1000)):
             with contextlib.suppress(RemoteProtocolError):
                 found = _members(Message.decode(sock.recv()), question)
