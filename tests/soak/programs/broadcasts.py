@@ -82,6 +82,8 @@ class Listener:
         typed = self._dice.random() < 0.5
         async with await broker.subscribe(*topics, typed=typed, on_gap=self._gap) as subscription:
             self._subscription = subscription
+            if self._gaps:
+                self._is_back(subscription)  # it was lost before all topics were in effect, and some had messages
             counts["subscriptions"] += 1
             for _ in range(messages):
                 try:
@@ -131,8 +133,11 @@ class Listener:
         self._broadcast.shift.counts["gaps"] += 1
         self._gaps += 1
         if self._subscription is not None:
-            self._from_then = self._subscription._exchange.waiting
-            self._after_gap()
+            self._is_back(self._subscription)
+
+    def _is_back(self, subscription: Subscription) -> None:
+        self._from_then = subscription._exchange.waiting
+        self._after_gap()
 
     def _after_gap(self) -> None:
         if not self._from_then:
