@@ -85,6 +85,9 @@ class PubSub(Connection):
     # Input.
 
     def received(self, data: bytes) -> None:
+        if self.router.leaving and not self._over:
+            self.leave()  # it came after the others were told: whom it published to may have gone to our successor
+            return
         had_tail = self._tail
         items, self._tail = split(had_tail + data if had_tail else data)
         if self._tail or had_tail:

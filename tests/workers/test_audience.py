@@ -366,6 +366,16 @@ def test_one_that_publishes_and_changes_its_mind_in_turns_has_no_more_of_a_turn_
     bench.expect(client, ACK)
 
 
+def test_nothing_is_published_at_a_worker_that_is_leaving(bench: Bench) -> None:
+    guest, before = subscribed(bench, "t"), bench.pubsub()
+    bench.worker.router.leave()
+    for publisher in (before, bench.pubsub()):
+        with contextlib.suppress(BrokenPipeError):
+            publisher.write(publish(b"t", b"value"))
+        bench.expect(publisher, b"")
+    assert not guest.heard()
+
+
 # An owner that says anything.
 
 
