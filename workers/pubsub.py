@@ -270,8 +270,7 @@ class PubSub(Connection):
     def _ack(self) -> None:
         """Say what is in effect: of what was published, once it is written."""
         unacked = self._unacked
-        acks = 0
-        changed = False
+        acks, changed = 0, False
         while unacked and unacked[0].done:
             acked = unacked.popleft()
             if isinstance(acked, Publication):
@@ -306,10 +305,8 @@ class PubSub(Connection):
     def _say(self, acks: int) -> None:
         self.push(ACKED * acks)
         if self._over and not self._unacked:
-            if self._over in (HUNG_UP, GOODBYE):
-                self.finish(b"", *self._over)
-            else:
-                self.last_words(b"", *self._over)
+            end = self.finish if self._over in (HUNG_UP, GOODBYE) else self.last_words
+            end(b"", *self._over)
 
     def may_go_on(self) -> bool:
         return Connection.may_go_on(self) and not (self._todo and self._must_wait(self._todo[-1][0]))

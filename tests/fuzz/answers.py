@@ -61,7 +61,7 @@ def check_values(clients: list[Client], published: Set[bytes] = frozenset(), tak
 
     Clients of pub/sub have `published` values, and `taken` payloads.
     """
-    if any(wire.PEER in client.socket.heard for client in clients):
+    if any(wire.PEER in client.sent for client in clients):
         return  # what a node has got nobody sees
     sent = {*published}
     by_id: list[dict[bytes, set[bytes]]] = []
