@@ -1,9 +1,9 @@
 """One client of the pub/sub dialect: what it publishes and subscribes to, in order, each acked once it is in effect.
 
-What it asks takes effect in the order it came; acks wait for those before them, and those of what is
-published until all who get it in other workers were written to. A connection that has
-much on its way to other workers is not read until that is acked, and so is one that published to an
-owner of old when the ring changes: what it publishes next must not overtake that.
+What it asks takes effect in the order it came; acks wait for those before them, and those of what
+is published until it is written to other workers that listen. A connection that has much on its
+way to other workers is not read until that is acked, and so is one that published to an owner of
+old when the ring changes: what it publishes next must not overtake that.
 """
 
 from __future__ import annotations
@@ -135,10 +135,10 @@ class PubSub(Connection):
                 return
 
     def _must_wait(self, code: int) -> bool:
-        # What is published and what is subscribed to go different ways to the owner: neither may overtake the other.
-        is_publish = code in (PUBLISH, PUBLISH_TYPED)
         if self._over:
             return True
+        # What is published and what is subscribed to go different ways to the owner: neither may overtake the other.
+        is_publish = code in (PUBLISH, PUBLISH_TYPED)
         return bool(self._unacked) and bool(
             self._gated
             or (self._changes if is_publish else self._in_flight)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any, Final
 
@@ -77,16 +77,13 @@ class Siege:
         quiet: list[Times] = []
         noisy: list[Times] = []
         void = 0
-        typical: Callable[[Sequence[float]], float] = median
         before = self._peak = self._taken()
-        while not _hardly_slower(quiet, noisy, typical) and len(noisy) < MOST_ROUNDS:
+        while not _hardly_slower(quiet, noisy, void) and len(noisy) < MOST_ROUNDS:
             usual = self._probe.measure(WINDOW_S)
             with attacked(attack, self.target):
                 slow = self._probe.measure(WINDOW_S, self._watch)
             if self._probe.stood_still_s > BLINK_S * time_factor() and void < MOST_VOID:
                 void += 1
-                if void == MOST_VOID:
-                    typical = _lower_quartile
             else:
                 quiet.append(usual)
                 noisy.append(slow)
@@ -95,7 +92,7 @@ class Siege:
         peak, kept = self._peak - before, self._taken() - before
         told = f"{_text(noisy)} while attacked, {_text(quiet)} without"
         print(f"{told}, {peak / MIB:.1f} MiB taken, {kept / MIB:.1f} MiB kept, {void} rounds were void")
-        assert _hardly_slower(quiet, noisy, typical), told
+        assert _hardly_slower(quiet, noisy, void), told
         assert peak < MAX_TAKEN
         assert kept < MAX_KEPT
 
@@ -137,8 +134,9 @@ def _lower_quartile(times: Sequence[float]) -> float:
     return sorted(times)[len(times) // 4]
 
 
-def _hardly_slower(quiet: list[Times], noisy: list[Times], typical: Callable[[Sequence[float]], float]) -> bool:
-    """Return whether that is known of both kinds of calls."""
+def _hardly_slower(quiet: list[Times], noisy: list[Times], void: int) -> bool:
+    """Return whether that is known of both kinds of calls, after so many rounds that do not count."""
+    typical = median if void < MOST_VOID else _lower_quartile
     return len(noisy) >= ROUNDS and all(
         typical(slow) <= SLOWER * max(median(usual), FLOOR_S * time_factor())
         for usual, slow in zip(zip(*quiet, strict=True), zip(*noisy, strict=True), strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -74,7 +75,7 @@ def test_a_hundred_thousand_waiting_calls_take_little_and_leave_nothing(node: No
     assert peaks[1] < 1.1 * peaks[0]
     if node.workers == 1:
         # With siblings, buffers of their links lie between the calls and keep more pages in use.
-        assert max(rests) < 0.8 * peaks[0]
+        assert max(rests) < (0.8 if os.environ.get("SKYWALKER_PURE") else 0.7) * peaks[0]
 
 
 def test_calls_that_come_and_go_leave_nothing(node: Node) -> None:
