@@ -20,14 +20,18 @@ class Credentials:
     def __init__(self, config: Config, log: Log) -> None:
         """Raises ConfigError if the files are not what they should be."""
         cert, key, ca = files = config.tls_cert, config.tls_key, config.tls_ca
-        self.server: Final = Renewed(lambda: self._server(config), files, log)
+        fault = functools.partial(fault_of, cert, key)
+        self.server: Final = Renewed(functools.partial(server, config), files, fault, log)
         """To who connects."""
-        self.client: Final = Renewed(functools.partial(client_context, ca, cert, key), files, log)
+        self.client: Final = Renewed(functools.partial(client_context, ca, cert, key), files, fault, log)
         """To other nodes."""
-        self.own: Final = Renewed(functools.partial(own_context, cert, key), files, log)
+        self.own: Final = Renewed(functools.partial(own_context, cert, key), files, fault, log)
         """To the node itself, which need not know by what name."""
         self._all: Final = self.server, self.client, self.own
         self.renew()
+        if useless := fault():
+            # The clock may be wrong, or a better one be on its way: who knows better goes on.
+            log.warning("certificate-useless", reason=useless)
 
     def renew(self) -> None:
         """See whether the files have changed. Those that are not what they should be are told of in the log."""
@@ -39,13 +43,6 @@ class Credentials:
         for renewed in self._all:
             renewed.log = log
         return self
-
-    def _server(self, config: Config) -> ssl.SSLContext:
-        context = server(config)
-        if fault := fault_of(config.tls_cert, config.tls_key):
-            # The clock may be wrong, or a better one be on its way: who knows better goes on.
-            self.server.log.warning("certificate-useless", reason=fault)
-        return context
 
 
 def server(config: Config) -> ssl.SSLContext:
