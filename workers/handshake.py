@@ -82,4 +82,4 @@ class Handshake:
         router.loop.remove(self._socket.fileno())
         self._socket.close()
         router.tally.handshake_failed()
-        router.log.info("handshake-failed", peer=self._peer, reason=text)
+        router.admission.failed_handshakes.note(self._peer, text)

@@ -17,8 +17,11 @@ from typing import Final
 
 from skywalker.access import token
 
-BURST: Final = 50
+BURST: Final = 70
 PER_SECOND: Final = 10
+
+KEPT: Final = {"info": 20, "warning": 10, "error": 0}
+"""Lines of a burst that each level leaves for those above it: whoever causes many lines hides none that matter more."""
 
 MAX_NAME: Final = 64
 """Characters of what a client calls itself that go into a line."""
@@ -55,7 +58,7 @@ class Log:
         now = time.monotonic()
         self._credit = min(BURST, self._credit + (now - self._credited_at) * PER_SECOND)
         self._credited_at = now
-        if self._credit < 1 or not self._writable():
+        if self._credit < 1 + KEPT[level] or not self._writable():
             self._dropped += 1
             return
         self._credit -= 1

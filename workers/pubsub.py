@@ -202,7 +202,7 @@ class PubSub(Connection):
             self.account.check(action, topic)
         except Forbidden as error:
             self.tally.refused(error)
-            self.router.admission.refusals.note(error, self.peer)
+            self.router.admission.refusals.note(self.peer, error)
             self._end(Close.FORBIDDEN, str(error))
             return False
         return True
@@ -323,7 +323,7 @@ class PubSub(Connection):
     # The rest of what a connection does.
 
     def turn_away(self, error: RequestError, reason: Close, text: str) -> None:
-        self.tally.limited(error)
+        self.tally.refused(error)
         self.last_words(b"", reason, text)  # there is no word for it in this dialect
 
     def forget(self) -> list[ClientCall]:

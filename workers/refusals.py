@@ -1,4 +1,4 @@
-"""Who was refused what, in the log: not each, since whoever is refused could fill it."""
+"""Who was refused, in the log: not each, since whoever is refused could fill it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ class Refusals:
         self._said_at = 0.0
         self._unsaid = 0
 
-    def note(self, error: RequestError, peer: str) -> None:
+    def note(self, peer: str, reason: RequestError | str) -> None:
         """Somebody was refused."""
         now = time.monotonic()
         if now < self._said_at + SAY_EVERY_S:
             self._unsaid += 1
             return
+        code = {"code": reason.code} if isinstance(reason, RequestError) else {}
         left_out = {"left_out": self._unsaid} if self._unsaid else {}
-        self._log.warning(self._event, code=error.code, peer=peer, reason=error, **left_out)
+        self._log.warning(self._event, **code, peer=peer, reason=reason, **left_out)
         self._said_at, self._unsaid = now, 0

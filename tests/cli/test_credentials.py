@@ -15,6 +15,7 @@ import pytest
 import skywalker
 from skywalker.access import token
 from skywalker.embedding import Node
+from tests.admin.asking import Asker
 from tests.authority import Authority
 from tests.cli.running import run, started
 from tests.cli.told_admin import told_admin
@@ -171,8 +172,8 @@ class Certified:
     """A node that lets in who shows a certificate, and commands that talk to it."""
 
     def __init__(self, node: Node, authority: Authority) -> None:
-        self.node = node
         self.authority = authority
+        self._asker = Asker(node.admin_address, authority.context(*authority.sign("watcher.example")))
         broker = ["--broker", f"skywalkers://{node.pubsub_address}", "--timeout", "20"]
         self.commands = (
             ["ping", "--node", f"skywalkers://{node.address}", "--timeout", "20"],
@@ -181,6 +182,10 @@ class Certified:
             ["subscribe", "t", *broker],
             ["report", f"https://{node.admin_address}"],
         )
+
+    def failed_handshakes(self) -> float:
+        """Return how many connections never spoke TLS, at the doors of the workers."""
+        return self._asker.metric("skywalker_handshakes_failed_total")
 
 
 @pytest.mark.parametrize("number", range(5))
@@ -197,11 +202,11 @@ def test_all_commands_end_alike_and_at_once_where_certificates_do_not_fit(
         (trusting, 5, "not let in .*: it wants a certificate: show one by --tls-cert and --tls-key$"),
         ([*trusting, "--tls-cert", cert, "--tls-key", key], 5, "not trust: show another by --tls-cert and --tls-key$"),
     ):
-        before = certified.node.log.count("handshake-failed")
+        before = certified.failed_handshakes()
         said = refusal(run(*command, *shown), status)
         assert re.search(says, said), said
         assert not re.search("tls=|no node reachable|token", said), said
-        assert certified.node.log.count("handshake-failed") <= before + 2
+        assert certified.failed_handshakes() <= before + 2
 
 
 def test_so_do_those_that_speak_no_tls(certified: Certified) -> None:

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 import skywalker
+from skywalker.access import token
 from skywalker.embedding import Node, embedded
 from skywalker.errors import Why
 from skywalker.pubsub.exchange import MUTE_TRIES
 from skywalker.tls.contexts import server_context
+from tests.admin.asking import Asker
 from tests.authority import Authority
 from tests.clients.driving import background
 from tests.clients.tls_proxy import TlsProxy, usual_context
@@ -31,7 +33,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 @pytest.fixture(scope="module")
 def tls_node(authority: Authority) -> Iterator[Node]:
     cert, key = authority.sign("127.0.0.1")
-    with embedded(workers=2, tls_cert=cert, tls_key=key, pubsub=True) as node:
+    with embedded(workers=2, tls_cert=cert, tls_key=key, pubsub=True, admin=True) as node:
         yield node
 
 
@@ -122,14 +124,18 @@ def asking(connect: Connect, where: str, **options: Any) -> tuple[Callable[[], o
     )
 
 
-def test_a_client_that_speaks_no_tls_is_told_at_once_that_the_node_does(connect: Connect, tls_node: Node) -> None:
+def test_a_client_that_speaks_no_tls_is_told_at_once_that_the_node_does(
+    connect: Connect, tls_node: Node, authority: Authority
+) -> None:
+    asker = Asker(tls_node.admin_address, authority.context())
     for ask in asking(connect, tls_node.pubsub_address):
-        before = tls_node.log.count("handshake-failed")
+        before = asker.metric("skywalker_handshakes_failed_total")
         error = ended_at_once(ask)
         assert isinstance(error, skywalker.Unauthorized)
         assert error.why is Why.TLS_WANTED
         assert f"skywalkers://{tls_node.pubsub_address}" in str(error)
-        assert tls_node.log.count("handshake-failed") <= before + 4  # some of the one before, which are just closed
+        now = asker.metric("skywalker_handshakes_failed_total")
+        assert now <= before + 4  # some of the one before, which are just closed
 
 
 def test_so_is_one_that_does_not_trust_the_node_or_lacks_a_certificate(
@@ -153,14 +159,20 @@ def test_so_is_one_that_does_not_trust_the_node_or_lacks_a_certificate(
 def test_so_is_one_that_the_node_does_not_know_though_the_dialect_has_no_word_for_it(
     connect: Connect, tmp_path: Path
 ) -> None:
-    (tmp_path / "node.toml").write_text('[access.web]\nnetwork = "10.99.0.0/16"\npublish = ["*"]\n')
-    with embedded(workers=2, pubsub=True, config_file=tmp_path / "node.toml") as node:
+    secret = token.new()
+    (tmp_path / "node.toml").write_text(
+        f'[access.web]\nnetwork = "10.99.0.0/16"\npublish = ["*"]\n'
+        f'[access.ops]\ntoken = "{token.hash_of(secret)}"\nadmin = true\n'
+    )
+    with embedded(workers=2, pubsub=True, admin=True, config_file=tmp_path / "node.toml") as node:
+        asker = Asker(node.admin_address, headers={"Authorization": f"Bearer {secret}"})
         for ask in asking(connect, node.pubsub_address):
-            before = node.log.count("connection-refused")
+            before = asker.metric("skywalker_errors_total", code="unauthorized")
             error = ended_at_once(ask)
             assert isinstance(error, skywalker.Unauthorized)
             assert error.why is Why.MUTE
-            assert node.log.count("connection-refused") <= before + MUTE_TRIES + 1
+            now = asker.metric("skywalker_errors_total", code="unauthorized")
+            assert before < now <= before + MUTE_TRIES + 1
 
 
 def test_a_subscription_that_was_let_in_before_goes_on_until_it_is_again(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from workers.log import BURST, Log
+from workers.log import BURST, KEPT, Log
 
 
 class Pipe:
@@ -77,13 +77,29 @@ def test_a_flood_of_events_is_cut_and_the_next_line_says_how_many_were_lost(
     log = Log(pipe.writer)
     for number in range(1000):
         log.info("refused", number=number)
-    assert len(pipe.lines()) == BURST
+    assert len(pipe.lines()) == BURST - KEPT["info"]
     now += 1.0
     log.info("later")
     (line,) = pipe.lines()
-    assert line.endswith(f"event=later lines_dropped={1000 - BURST}")
+    assert line.endswith(f"event=later lines_dropped={1000 - BURST + KEPT['info']}")
     log.info("again")
     assert "lines_dropped" not in pipe.lines()[0]
+
+
+def test_a_flood_hides_nothing_that_matters_more(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("workers.log.time.monotonic", lambda: now)
+    log = Log(pipe.writer)
+    for _ in range(1000):
+        now += 0.001
+        log.info("refused")
+    log.warning("peer-lost")
+    for _ in range(1000):
+        log.warning("choked")
+    log.error("bug")
+    levels = [line.split()[1] for line in pipe.lines()]
+    assert levels[-1] == "level=error"
+    assert levels.count("level=warning") == KEPT["info"] - KEPT["warning"]
 
 
 def test_a_reader_that_does_not_keep_up_loses_lines_and_blocks_nobody(

@@ -47,7 +47,7 @@ class Gate:
                 self._check(scope)
         except (Unauthorized, Forbidden) as error:
             self._refused[error.code] += 1
-            self._refusals.note(error, "{}:{}".format(*scope["client"] or ("?", 0)))
+            self._refusals.note("{}:{}".format(*scope["client"] or ("?", 0)), error)
             await _refusal(error)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
