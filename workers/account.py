@@ -30,23 +30,28 @@ class Account:
         self._allowed: dict[str, set[bytes]] = {action: set() for action in ACTIONS}  # by action, topics seen to be so
         self._known = 0  # bytes of those
 
-    def open(self) -> None:
-        """Count one more connection. Raises Busy if it has as many as it may."""
+    def open(self, waiting: int) -> None:
+        """Count one more connection, of which so many calls wait. Raises Busy if there are as many as there may be."""
         limit = self.principal.connections
         if limit and self.connections >= limit:
             raise Busy(
                 f"{self.principal.name} has {limit} connections at this worker",
                 {"limit": "access.connections", "value": limit},
             )
+        if waiting and self._most and self.in_flight + waiting > self._most:
+            raise self._too_many()
         self.connections += 1
 
     def admit(self) -> None:
         """Raise Busy if no more of its calls may wait."""
         if self._most and self.in_flight >= self._most:
-            raise Busy(
-                f"{self._most} calls of {self.principal.name} wait at this worker",
-                {"limit": "access.in_flight", "value": self._most},
-            )
+            raise self._too_many()
+
+    def _too_many(self) -> Busy:
+        return Busy(
+            f"{self._most} calls of {self.principal.name} wait at this worker",
+            {"limit": "access.in_flight", "value": self._most},
+        )
 
     def check(self, action: str, topic: bytes) -> None:
         """Raise Forbidden unless the principal may do one of ACTIONS to a topic, as canonical MessagePack."""

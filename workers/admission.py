@@ -43,6 +43,8 @@ class Admission:
     def __init__(self, access: Access | None, limits: Limits, turn: Turn, log: Log) -> None:
         self.access = access
         self.refusals = Refusals(log, "refused")
+        self.turned_away = Refusals(log, "connection-refused")
+        self.failed_handshakes = Refusals(log, "handshake-failed")
         self.strangers = Strangers(limits, turn)
         self._turn = turn
         self._accounts: dict[str, Account] = {}  # by the name of the principal
@@ -98,7 +100,7 @@ class Admission:
         account = self._accounts.get(principal.name)
         if account is None:
             account = self._accounts[principal.name] = Account(principal, self._turn.now)
-        account.open()
+        account.open(len(connection.waiting()) + connection.subscriptions)
         connection.account = account
         if account.bucket is not None:
             connection.paced = True

@@ -21,3 +21,7 @@ class Bucket:
             return (1.0 - self._left) / self._rate
         self._left -= 1.0
         return 0.0
+
+    def put_back(self) -> None:
+        """The one that was let through last did not come: there may be another."""
+        self._left += 1.0

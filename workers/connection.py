@@ -144,7 +144,7 @@ class Connection(Outlet):
         except BlockingIOError:
             return
         except OSError as error:
-            self.close(Close.BROKEN, f"cannot read: {error.strerror}")
+            self.close(Close.BROKEN, f"cannot read: {error.strerror or error}")
             return
         self.tally.cells[RECEIVED + self.door] += len(data)
         if not data:
@@ -227,12 +227,15 @@ class Connection(Outlet):
     def delay(self) -> tuple[float, str]:
         """Count one more thing that is asked; return 0, or the seconds until there may be more, and by what limit."""
         now = self.turn.now
-        account = self.account
+        own, account = self._bucket, self.account
+        seconds = 0.0 if own is None else own.delay(now)
+        if seconds:
+            return seconds, "max_rate"
         if account is not None and account.bucket is not None:
             seconds = account.bucket.delay(now)
-            if seconds:
-                return seconds, "access.rate"
-        return (0.0 if self._bucket is None else self._bucket.delay(now)), "max_rate"
+            if seconds and own is not None:
+                own.put_back()
+        return seconds, "access.rate"
 
     def watch_tail(self, *, fresh: bool) -> None:
         """See that what has begun goes on; `fresh` says that something was completed meanwhile."""
@@ -269,7 +272,7 @@ class Connection(Outlet):
 
     def last_words(self, chunk: bytes, reason: Close, text: str) -> None:
         """Write `chunk` and then close; nothing more is read or answered."""
-        self.router.log.info("connection-refused", peer=self.peer, reason=text)
+        self.router.admission.turned_away.note(self.peer, text)
         self.finish(chunk, reason, text)
 
     def finish(self, chunk: bytes, reason: Close, text: str) -> None:

@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.access.access import ANYONE
-from skywalker.errors import BadFrame, Busy, Forbidden, RequestError, Unauthorized
+from skywalker.errors import BadFrame, Busy, Forbidden, RequestError, Unauthorized, UnknownMethod
 from skywalker.limits import MAX_UNREADABLE
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame
@@ -32,7 +32,10 @@ GREETINGS: Final = (hello, peer)
 def vet(session: Session, frame: Any) -> None:
     """Raise Unauthorized for what a stranger may not ask, Busy for what is asked too fast."""
     if session.stranger is not None:
-        method = METHODS.get(frame[0]) or unusual(frame)
+        try:
+            method = METHODS.get(frame[0]) or unusual(frame)
+        except UnknownMethod:
+            raise unknown() from None
         if method not in GREETINGS:
             raise unknown()
     elif not _is_unpaced(session, frame):
@@ -80,7 +83,10 @@ def refuse(session: Session, frame: Frame, error: RequestError) -> None:
     if isinstance(error, BadFrame) or session.stranger is not None:
         session.unreadable += 1
         if session.unreadable == MAX_UNREADABLE:
-            session.last_words(words, Close.UNREADABLE, f"{MAX_UNREADABLE} unreadable frames")
+            if isinstance(error, BadFrame):
+                session.last_words(words, Close.UNREADABLE, f"{MAX_UNREADABLE} unreadable frames")
+            else:
+                session.last_words(words, Close.UNAUTHORIZED, f"{MAX_UNREADABLE} calls of one who is not known")
             return
     session.push(words)
 
@@ -88,4 +94,4 @@ def refuse(session: Session, frame: Frame, error: RequestError) -> None:
 def _note(session: Session, frame: Frame, error: Unauthorized | Forbidden) -> None:
     """Tell of a refusal in the log, but for that of a greeting which says nothing: some only see whether we live."""
     if isinstance(error, WrongToken | Forbidden) or frame[0] != wire.HELLO:
-        session.router.admission.refusals.note(error, session.peer)
+        session.router.admission.refusals.note(session.peer, error)

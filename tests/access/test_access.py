@@ -134,6 +134,25 @@ class TestWho:
         assert access(me={"user": name}).by_user(os.geteuid()) is not None
 
 
+def test_a_token_is_compared_with_all_there_are_and_in_a_time_that_tells_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared = []
+
+    def compare(one: str, other: str) -> bool:
+        compared.append({one, other})
+        return one == other
+
+    monkeypatch.setattr("skywalker.access.token.hmac.compare_digest", compare)
+    known = [token.new() for _ in range(5)]
+    found = access(**{f"p{number}": {"token": token.hash_of(each)} for number, each in enumerate(known)})
+    for text in (*known, token.new()):
+        compared.clear()
+        principal = found.by_token(text)
+        assert (principal.name if principal else None) == (f"p{known.index(text)}" if text in known else None)
+        assert compared == [{token.hash_of(text), token.hash_of(each)} for each in reversed(known)]
+
+
 def test_a_token_that_is_in_the_wrong_place_is_not_repeated() -> None:
     assert token.masked(f"unknown key {SECRET!r}, {SECRET}") == "unknown key 'skw_...', skw_..."
     assert token.masked("skywalker skw") == "skywalker skw"

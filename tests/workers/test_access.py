@@ -17,10 +17,13 @@ import pytest
 
 import skywalker
 from skywalker.access import token
+from tests.admin.asking import Asker
 from tests.authority import Authority
 from tests.helpers import eventually, time_factor
+from tests.workers.pubsub_bus import address_of
 from tests.workers.pubsub_client import PubSubClient, publish, subscribe
 from tests.workers.wire_client import SECURE, TIMED_OUT, ConnectionEnded, WireClient, call, framed, refusal
+from workers.refusals import SAY_EVERY_S
 
 WEB, BOSS = token.new(), token.new()
 GREETING_S = 0.5
@@ -97,6 +100,7 @@ class TestStrangers:
             (":subscribe", 1, "news"),
             (":cancel", 1, 2),
             (":join", 1, "127.0.0.1:1"),
+            (":nope", 1),
             (":hello", 1, {}),
             (":hello", 1, {"name": "me", "ack": True}),
         ],
@@ -150,10 +154,13 @@ class TestStrangers:
         assert time.monotonic() - began < (GREETING_S + 0.5) * time_factor()
 
     def test_that_say_much_are_cut_off_at_once(self, connect: Connect, node: Any) -> None:
-        client = connect()
-        client.write(b"\xff\xff" + b"x" * 10_000)
-        ends(client)
-        assert "says much" in node.log
+        def is_told() -> bool:
+            client = connect()
+            client.write(b"\xff\xff" + b"x" * 10_000)
+            ends(client)
+            return "says much" in node.log
+
+        eventually(is_told)
 
     def test_there_are_never_more_than_a_few_and_the_oldest_goes(self, tmp_path: Path) -> None:
         with node_with(tmp_path, TABLES, max_strangers=5) as node:
@@ -228,11 +235,26 @@ class TestRights:
         web.call(":send!", 2, 0, "secret", "value")
         assert web.refusal().code == "forbidden"
 
-    def test_refusals_are_counted_and_logged_without_secrets(self, tmp_path: Path) -> None:
-        with node_with(tmp_path, TABLES) as node, WireClient.open((node.host, node.port)) as client:
-            client.call(":hello", 1, {"token": "skw_wrong"})
-            client.refusal()
-            eventually(lambda: "a token that is nobody's" in node.log)
+    def test_refusals_are_all_counted_and_logged_once_in_a_while_without_secrets(self, tmp_path: Path) -> None:
+        secret = token.new()
+        tables = TABLES + f'[access.ops]\ntoken = "{token.hash_of(secret)}"\nadmin = true\n'
+        with node_with(tmp_path, tables, pubsub=True, admin=True) as node:
+            asker = Asker(node.admin_address, headers={"Authorization": f"Bearer {secret}"})
+            began = time.monotonic()
+            for _ in range(100):
+                with WireClient.open((node.host, node.port)) as client:
+                    client.call(":hello", 1, {"token": "skw_wrong"})
+                    assert client.refusal().code == "unauthorized"
+                with PubSubClient.open(address_of(node.pubsub_address)) as stranger:
+                    stranger.wait_for_end()
+            eventually(lambda: asker.metric("skywalker_errors_total", code="unauthorized") == 200)
+            closed = asker.metric("skywalker_connections_closed_total", reason="unauthorized")
+            took = time.monotonic() - began
+            assert closed == 200
+            lines = node.log.splitlines()
+            for event in ("refused", "connection-refused"):
+                assert 1 <= sum(f"event={event} " in line for line in lines) <= took / SAY_EVERY_S + 1
+            assert "a token that is nobody's" in node.log
             assert "skw_" not in node.log
             assert token.hash_of(WEB) not in node.log
 
@@ -284,6 +306,28 @@ class TestBounds:
             assert boss.ask(":ping", 1) is True
             for client in opened:
                 client.close()
+
+    def test_who_becomes_somebody_else_takes_no_more_along_than_that_one_may_have(self, tmp_path: Path) -> None:
+        bounded = "\n".join(
+            f'[access.{name}]\ntoken = "{token.hash_of(secret)}"\nrecv = ["*"]\nin_flight = 5\n'
+            for name, secret in (("web", WEB), ("boss", BOSS))
+        )
+        with node_with(tmp_path, bounded) as node, WireClient.open((node.host, node.port)) as other:
+            other.ask(":hello", 1, {"token": BOSS})
+            other.call(":recv!", 1, 60_000, "topic")
+            other.wait_until("topic", receivers=1)
+            with WireClient.open((node.host, node.port)) as one:
+                one.ask(":hello", 1, {"token": WEB})
+                for id in range(5):
+                    one.call(":recv!", id, 60_000, "topic")
+                one.call(":hello", 9, {"token": BOSS})
+                error = one.refusal()
+                assert (error.code, error.details) == ("busy", {"limit": "access.in_flight", "value": 5})
+                one.call(":cancel", 8, 0)
+                assert {tuple(reply[:2]) for reply in one.replies(2)} == {(":recv!", 0), (":cancel", 8)}
+                one.ask(":hello", 9, {"token": BOSS})
+                other.call(":recv!", 2, 60_000, "topic")
+                assert other.refusal().details == {"limit": "access.in_flight", "value": 5}
 
     def test_those_whom_nobody_knows_keep_nobody_from_saying_who_they_are(self, tmp_path: Path) -> None:
         tables = TABLES + '[access.anyone]\nrecv = ["public"]\nconnections = 2\nrate = 5\n'
