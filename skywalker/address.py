@@ -35,7 +35,9 @@ class Address:
         port = int(match["port"] or default_port) if match else 0
         if match is None or not 0 < port < 65536:
             example = f"{DEFAULT_HOST}:{default_port}"
-            raise LocalProtocolError(f"address {text!r} is not of the form host:port, such as {example}")
+            # No more of the text than what surely is no secret.
+            shown = "what has a user, a password or a query in it" if {"@", "?"} & {*text} else f"address {text!r}"
+            raise LocalProtocolError(f"{shown} is not of the form host:port, such as {example}")
         return cls(match["v6"] or match["name"] or DEFAULT_HOST, port)
 
     @classmethod

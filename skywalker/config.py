@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import ipaddress
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -206,15 +207,28 @@ def is_loopback(host: str) -> bool:
 
 def _from_file(file: Path) -> tuple[dict[str, Value], Access | None]:
     try:
+        return _from_document(_document(file), file)
+    except RecursionError:  # of who reads it, or of who would show what is wrong with it
+        raise ConfigError(f"{file}: has tables or arrays in each other that are too many to be read") from None
+
+
+def _document(file: Path) -> dict[str, Any]:
+    try:
+        if stat.S_ISFIFO(file.stat().st_mode):
+            # To open one is to wait for who writes, and a node that reads its file again has other things to do.
+            raise ConfigError(f"{file}: is a pipe, and a config file is read more than once")
         with file.open("rb") as opened:
             content = opened.read(MAX_FILE + 1)
         if len(content) > MAX_FILE:
             raise ConfigError(f"{file}: is larger than {MAX_FILE // MIB} MiB, so it is no config file")
-        document = tomllib.loads(content.decode())
+        return tomllib.loads(content.decode())
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
     except ValueError as error:  # what it says may be TOML's or UTF-8's business
         raise ConfigError(f"{file}: {error}") from error
+
+
+def _from_document(document: dict[str, Any], file: Path) -> tuple[dict[str, Value], Access | None]:
     access = Access.parse(document.pop("access"), f"{file}: access") if "access" in document else None
     by_path = {each.path: each for each in SETTINGS}
     values: dict[str, Value] = {}

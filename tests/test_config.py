@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,11 @@ def test_a_flag_outdoes_a_variable_and_a_variable_the_file(tmp_path: Path) -> No
         ("[limits.max_calls]\nx = 1", ["limits.max_calls: {'x': 1} is not"]),
         ("port = ", ["Invalid value"]),
         ("port = 1\nport = 2", ["overwrite"]),
+        ("port = " + "[" * 3000, ["too many"]),
+        ("port = " + "[" * 600 + "]" * 600, ["too many"]),
+        ("port = {" + "a." * 3000 + "a = 1}", ["too many"]),
+        ("[limits]\nmax_calls" + ".a" * 5000 + " = 1", ["too many"]),
+        ("[access.a]\nsend = [{topic = {" + "a." * 5000 + "a = 1}}]", ["too many"]),
     ],
 )
 def test_what_a_file_must_not_say_is_told_with_file_and_key(tmp_path: Path, text: str, named: list[str]) -> None:
@@ -154,7 +160,8 @@ def test_what_a_file_must_not_say_is_told_with_file_and_key(tmp_path: Path, text
 
 def test_a_file_that_is_none_is_told(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b"name = '\xe9'")
-    for file in (tmp_path, tmp_path / "missing.toml", tmp_path / "latin.toml"):
+    os.mkfifo(tmp_path / "pipe.toml")  # to open it would be to wait
+    for file in (tmp_path, *(tmp_path / f"{name}.toml" for name in ("missing", "latin", "pipe"))):
         with pytest.raises(ConfigError, match=file.name):
             load(file=file)
 

@@ -139,6 +139,9 @@ def test_a_url_of_what_knows_the_nodes(url: str, text: str) -> None:
         "consul://host/a?token=s3cret&tls=true&key=/file",
         "consul://host/a?token=s3cret#s3cret",
         "consul://[::1/a?token=s3cret",
+        "consul:/host/a?token=s3cret",
+        "host:1?token=s3cret",
+        "me:s3cret@host:1",
     ],
 )
 def test_any_other_url_is_an_error_that_tells_no_secret(url: str) -> None:
