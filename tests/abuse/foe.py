@@ -20,6 +20,10 @@ SMALL_BUFFER = 4096
 
 SETTING_UP_S = 20.0
 
+NEIGHBOUR = "127.0.0.1"
+STRANGER = "127.0.0.2"
+"""An address that a node with [access] does not know."""
+
 
 class Target(NamedTuple):
     """The doors of a node, and for each of its workers a topic that it owns."""
@@ -36,10 +40,13 @@ Attack = Callable[[Target], Iterator[float]]
 class Foe:
     """A connection that comes back whenever the node closes it."""
 
-    def __init__(self, address: Address, first: bytes = b"", *, receive_buffer: int | None = None) -> None:
-        """Connect and say `first`, as on every connection that comes after it."""
+    def __init__(
+        self, address: Address, first: bytes = b"", *, receive_buffer: int | None = None, host: str = NEIGHBOUR
+    ) -> None:
+        """Connect from `host` and say `first`, as on every connection that comes after it."""
         self._address = address
         self._first = first
+        self._host = host
         self._receive_buffer = receive_buffer
         self._open()
 
@@ -48,6 +55,7 @@ class Foe:
         if self._receive_buffer is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer)
         self.socket.settimeout(SETTING_UP_S)
+        self.socket.bind((self._host, 0))
         self.socket.connect(self._address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with contextlib.suppress(ConnectionError):

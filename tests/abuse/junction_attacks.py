@@ -43,6 +43,16 @@ def vanished(target: Target) -> Iterator[float]:
         yield 0.02
 
 
+def answers_no_ping(target: Target) -> Iterator[float]:
+    """Have calls wait, and say nothing more."""
+    waits = call(":hello", 1, {}) + call(":recv!", 2, LONG, "no ping")
+    foes = [Foe(target.junction, waits) for _ in range(100)]
+    while True:
+        for foe in foes:
+            foe.hear()
+        yield 0.05
+
+
 def slow_writers(target: Target) -> Iterator[float]:
     """Write a byte a second each, at both doors."""
     foes = [Foe(target.junction, b"\xff\xff\x95") for _ in range(90)]
@@ -112,13 +122,14 @@ def receivers_never_read(target: Target) -> Iterator[float]:
 
 
 def subscribers_never_read(target: Target) -> Iterator[float]:
-    """Subscribe, and read nothing, while small values come: each takes more than its bytes."""
+    """Subscribe, and read nothing, while values come: small ones, each of which takes more than its bytes, and large."""
     subscribers = [
-        Foe(target.junction, call(":subscribe", 1, "unread"), receive_buffer=SMALL_BUFFER) for _ in range(20)
+        Foe(target.junction, call(":subscribe", 1, "unread"), receive_buffer=SMALL_BUFFER) for _ in range(10)
     ]
     sender = Foe(target.junction)
+    values = call(":send!", 1, LONG, "unread", 1) * 20 + call(":send!", 1, LONG, "unread", b"x" * 30_000)
     while True:
-        sender.say(call(":send!", 1, LONG, "unread", 1) * 20)
+        sender.say(values)
         sender.hear()
         for subscriber in subscribers:
             subscriber.say(call(":ack", 1))  # which it hears of if it was cut off
@@ -151,8 +162,10 @@ def connections(target: Target) -> Iterator[float]:
 
 def connections_held(target: Target) -> Iterator[float]:
     """Connect far more often than is allowed, and stay."""
-    foes: list[Foe] = []
+    foes = [Foe(target.junction) for _ in range(250)]
     while True:
+        for foe in foes[-5:]:
+            foe.hear()
         for _ in range(5):
             foes.append(Foe(target.junction))
         for foe in foes[:-1000]:

@@ -34,10 +34,10 @@ def allowed_bombs(target: Target) -> Iterator[float]:
 
 def subscribers_never_read(target: Target) -> Iterator[float]:
     """Subscribe, and read nothing, while others publish."""
-    subscribers = [Foe(target.pubsub, subscribe(b"unread"), receive_buffer=SMALL_BUFFER) for _ in range(50)]
+    subscribers = [Foe(target.pubsub, subscribe(b"unread"), receive_buffer=SMALL_BUFFER) for _ in range(10)]
     publisher = Foe(target.pubsub)
     while True:
-        publisher.say(publish(b"unread", bytes(1000)) * 2)
+        publisher.say(publish(b"unread", bytes(30_000)))
         publisher.hear()
         for subscriber in subscribers:
             subscriber.say(unsubscribe(b"else"))  # which it hears of if it was cut off

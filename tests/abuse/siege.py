@@ -15,6 +15,7 @@ from tests.abuse.probe import Probe, Times, probing
 from tests.admin.asking import Asker, node
 from tests.helpers import eventually, time_factor
 from tests.workers.nodes import Node
+from workers.closes import Close
 
 LIMITS: Final[dict[str, Any]] = {
     "max_connections": 200,
@@ -23,11 +24,13 @@ LIMITS: Final[dict[str, Any]] = {
     "output_bytes": 64 * KIB,
     "subscriber_buffer": 64 * KIB,
     "mesh_bytes": MIB,
-    "half_frame_s": 1.0,
-    "unread_output_s": 1.0,
-    "idle_probe_s": 1.0,
+    "half_frame_s": 0.2,
+    "unread_output_s": 0.2,
+    "idle_probe_s": 0.1,
+    "greeting_s": 0.2,
+    "max_strangers": 100,
 }
-"""Of the node: small enough for one attacker to meet every one of them."""
+"""Of the node: small enough for one attacker to meet every one of them within a window."""
 
 ROUNDS: Final = 3
 MOST_ROUNDS: Final = 9
@@ -72,8 +75,12 @@ class Siege:
         self._probe = probe
         self._peak = 0
 
-    def hold(self, attack: Attack) -> None:
-        """Have the attack go on for a while, again and again. Raises AssertionError if it hurts anybody."""
+    def hold(self, attack: Attack, ends: Close | None = None) -> None:
+        """Have the attack go on for a while, again and again.
+
+        Raises AssertionError if it hurts anybody, or no connection of it is closed because of `ends`.
+        """
+        closed = self._closed(ends)
         quiet: list[Times] = []
         noisy: list[Times] = []
         void = 0
@@ -93,8 +100,12 @@ class Siege:
         told = f"{_text(noisy)} while attacked, {_text(quiet)} without"
         print(f"{told}, {peak / MIB:.1f} MiB taken, {kept / MIB:.1f} MiB kept, {void} rounds were void")
         assert _hardly_slower(quiet, noisy, void), told
+        assert ends is None or self._closed(ends) > closed, f"the node closed nothing because of {ends.label}"
         assert peak < MAX_TAKEN
         assert kept < MAX_KEPT
+
+    def _closed(self, why: Close | None) -> float:
+        return self._asker.metric("skywalker_connections_closed_total", **({"reason": why.label} if why else {}))
 
     def _watch(self) -> None:
         self._peak = max(self._peak, self._taken())

@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.abuse import junction_attacks, pubsub_attacks
+from tests.abuse import access_attacks, junction_attacks, pubsub_attacks
 from tests.abuse.foe import Attack
 from tests.abuse.siege import Siege, besieged
+from workers.closes import Close
 
 ALONE: dict[str, Attack] = {
     "silent": junction_attacks.silent,
     "vanished": junction_attacks.vanished,
+    "answers no ping": junction_attacks.answers_no_ping,
     "slow writers": junction_attacks.slow_writers,
     "a byte at a time": junction_attacks.a_byte_at_a_time,
     "half a frame": junction_attacks.half_a_frame,
@@ -49,22 +52,65 @@ FASTER: dict[str, Attack] = {
     "publications without a rest": pubsub_attacks.publications_without_a_rest,
 }
 
+OF_STRANGERS: dict[str, Attack] = {
+    "unknown": access_attacks.unknown,
+    "almost a greeting": access_attacks.almost_a_greeting,
+    "guesses": access_attacks.guesses,
+    "calls of strangers": access_attacks.calls_of_strangers,
+}
+
+ENDS: dict[str, Close] = {
+    "vanished": Close.BROKEN,
+    "answers no ping": Close.SILENT,
+    "slow writers": Close.HALF_FRAME,
+    "half a frame": Close.HALF_FRAME,
+    "never reads": Close.UNREAD,
+    "slow readers": Close.UNREAD,
+    "receivers that never read": Close.UNREAD,
+    "subscribers that never read": Close.SLOW_SUBSCRIBER,
+    "one subscriber under many ids": Close.SLOW_SUBSCRIBER,
+    "connections that are held": Close.REFUSED,
+    "unreadable frames": Close.UNREADABLE,
+    "bombs": Close.UNREADABLE,
+    "subscribers of pub/sub that never read": Close.SLOW_SUBSCRIBER,
+    "unknown codes": Close.UNREADABLE,
+    **dict.fromkeys(OF_STRANGERS, Close.UNAUTHORIZED),
+}
+"""Why the node closes connections of those attacks for which it does."""
+
+NEIGHBOURS = """
+[access.neighbours]
+network = "127.0.0.1/32"
+admin = true
+send = ["*"]
+recv = ["*"]
+publish = ["*"]
+subscribe = ["*"]
+"""
+
 
 class Sieges:
     """A node of each kind for all attacks, until one has hurt it."""
 
-    def __init__(self) -> None:
-        self._open: dict[tuple[int, int], tuple[contextlib.ExitStack, Siege]] = {}
+    def __init__(self, directory: Path) -> None:
+        self._config = directory / "skywalker.toml"
+        self._config.write_text(NEIGHBOURS)
+        self._open: dict[tuple[int, int, bool], tuple[contextlib.ExitStack, Siege]] = {}
 
-    def hold(self, workers: int, attack: Attack, max_rate: int = 0) -> None:
-        """Have the attack go on against a node of so many workers, which serves so many calls a second."""
-        kind = workers, max_rate
+    def hold(self, workers: int, name: str, attack: Attack, *, max_rate: int = 0, access: bool = False) -> None:
+        """Have the attack of that name go on.
+
+        It is against a node of so many workers, which serves so many calls a second, and with `access` only whom it
+        knows.
+        """
+        kind = workers, max_rate, access
         if kind not in self._open:
             stack = contextlib.ExitStack()
-            self._open[kind] = stack, stack.enter_context(besieged(workers, max_rate=max_rate))
+            config = {"config_file": self._config} if access else {}
+            self._open[kind] = stack, stack.enter_context(besieged(workers, max_rate=max_rate, **config))
         stack, siege = self._open[kind]
         try:
-            siege.hold(attack)
+            siege.hold(attack, ENDS.get(name))
         except BaseException:
             del self._open[kind]
             stack.__exit__(*sys.exc_info())
@@ -77,24 +123,27 @@ class Sieges:
 
 
 @pytest.fixture(scope="module")
-def sieges() -> Iterator[Sieges]:
-    sieges = Sieges()
+def sieges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sieges]:
+    sieges = Sieges(tmp_path_factory.mktemp("sieges"))
     yield sieges
     sieges.close()
 
 
-@pytest.mark.parametrize("attack", ALONE.values(), ids=ALONE.keys())
-def test_well_behaved_clients_of_a_worker_hardly_notice(sieges: Sieges, attack: Attack) -> None:
-    sieges.hold(1, attack)
+@pytest.mark.parametrize("name", ALONE)
+def test_well_behaved_clients_of_a_worker_hardly_notice(sieges: Sieges, name: str) -> None:
+    sieges.hold(1, name, ALONE[name])
 
 
-@pytest.mark.parametrize("attack", BESIDE_OTHERS.values(), ids=BESIDE_OTHERS.keys())
-def test_nor_do_those_of_two(sieges: Sieges, attack: Attack) -> None:
-    sieges.hold(2, attack)
+@pytest.mark.parametrize("name", BESIDE_OTHERS)
+def test_nor_do_those_of_two(sieges: Sieges, name: str) -> None:
+    sieges.hold(2, name, BESIDE_OTHERS[name])
 
 
-@pytest.mark.parametrize("attack", FASTER.values(), ids=FASTER.keys())
-def test_nor_do_those_of_a_worker_that_is_asked_as_fast_as_can_be_and_has_a_rate(
-    sieges: Sieges, attack: Attack
-) -> None:
-    sieges.hold(1, attack, max_rate=1000)
+@pytest.mark.parametrize("name", FASTER)
+def test_nor_do_those_of_a_worker_that_is_asked_as_fast_as_can_be_and_has_a_rate(sieges: Sieges, name: str) -> None:
+    sieges.hold(1, name, FASTER[name], max_rate=1000)
+
+
+@pytest.mark.parametrize("name", OF_STRANGERS)
+def test_nor_do_those_of_one_that_strangers_would_like_to_enter(sieges: Sieges, name: str) -> None:
+    sieges.hold(1, name, OF_STRANGERS[name], access=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -112,6 +113,20 @@ def test_a_principal_has_one_rate_for_all_its_connections(connect: Clients) -> N
     assert len(errors) > 3 * RATE
     assert {error.code for error in errors} == {"busy"}
     assert come_as(connect, "good").ask(":ping", 1) is True
+
+
+def test_a_connection_that_is_too_fast_takes_nothing_of_what_its_principal_may(tmp_path: Path) -> None:
+    file = tmp_path / "skywalker.toml"
+    file.write_text(f'[access.quick]\ntoken = "{token.hash_of(TOKENS["quick"])}"\nrate = {RATE}\n{MAY}')
+    with (
+        skywalker.embedded(config_file=file, max_rate=RATE // 2) as node,
+        clients_of((node.host, node.port)) as connect,
+    ):
+        greedy, modest = come_as(connect, "quick"), come_as(connect, "quick")
+        greedy.write(call(":ping", 1) * RATE)
+        assert {error.details["limit"] for error in refused(greedy.replies(RATE))} == {"max_rate"}
+        modest.write(call(":ping", 1) * (RATE // 4))
+        assert refused(modest.replies(RATE // 4)) == []
 
 
 def test_a_principal_has_so_many_calls_in_flight_on_all_its_connections(connect: Clients) -> None:
