@@ -122,7 +122,7 @@ def receivers_never_read(target: Target) -> Iterator[float]:
 
 
 def subscribers_never_read(target: Target) -> Iterator[float]:
-    """Subscribe, and read nothing, while values come: small ones, each of which takes more than its bytes, and large."""
+    """Subscribe, and read nothing, while values come: large ones, and small ones that take more than their bytes."""
     subscribers = [
         Foe(target.junction, call(":subscribe", 1, "unread"), receive_buffer=SMALL_BUFFER) for _ in range(10)
     ]
