@@ -27,6 +27,10 @@ PAUSE_S: Final = 0.2
 MAX_REFUSED: Final = 64
 """Connections beyond max_connections that are told so: each of these takes a descriptor until it has read that."""
 
+MOST_WAITING: Final = 4096
+"""Connections that wait at a listener, at most, unless Linux is told otherwise. If there are more, they are coming as
+fast as they are accepted."""
+
 _NO_RESOURCES: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
 
@@ -48,8 +52,9 @@ class Door:
 
     def close(self) -> None:
         """Take in who has connected already, since closing the listener would reset them; then close it."""
-        while self._accept():
-            pass
+        for _ in range(MOST_WAITING):
+            if not self._accept():
+                break
         self.leave()
 
     def leave(self) -> None:
