@@ -206,7 +206,7 @@ class Worker:
         timeout_s = self._config.drain_timeout_s
         self._log.info("worker-draining", timeout_s=timeout_s)
         self._router.draining = self._alone = True
-        Alarm().set(self._router.turn, time.monotonic() + timeout_s, self._stop)
+        Alarm().set(self._router.turn, time.monotonic() + timeout_s, self._leave)
 
     def _be_replaced(self) -> None:
         """Let nobody in any more, and have calls meet at the successor; clients go there when they are told to."""

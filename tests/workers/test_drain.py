@@ -236,3 +236,30 @@ def test_a_worker_that_drains_alone_stays_until_a_value_that_it_gave_to_a_siblin
         running.wait_for_workers(3, without=[owner], within=1.0)
         assert receiver.call(":send!", 5_000, topic, "later") is True
         assert sender.result(late) == "later"
+
+
+def test_nor_does_it_end_before_that_when_its_time_is_over() -> None:
+    with (
+        node(workers=3, drain_timeout_s=1) as running,
+        running.connect_to(0) as staying,
+        running.connect_to(1) as receiver,
+        running.connect_to(2) as sender,
+    ):
+        topic = sender.topic_owned_by(0)
+        listening = receiver.begin(":recv!", 60_000, topic)
+        kept = staying.begin(":recv!", 60_000, staying.topic_owned_by(2))  # drains it for as long as it may
+        sender.wait_until(topic, receivers=1)
+        owner, hung, _ = running.first_workers
+        os.kill(owner, signal.SIGTERM)
+        eventually(lambda: running.events("worker-draining"))
+        over = time.monotonic() + 1.0
+        os.kill(hung, signal.SIGSTOP)
+        try:
+            sending = sender.begin(":send!", 5_000, topic, "value")
+            sender.wait_until(topic, receivers=0)
+            time.sleep(max(0.0, over + 0.3 - time.monotonic()))
+        finally:
+            os.kill(hung, signal.SIGCONT)
+        assert receiver.result(listening) == "value"
+        assert sender.result(sending) is True
+        assert code_of(staying.result, kept) == "draining"
