@@ -35,9 +35,7 @@ class Address:
         port = int(match["port"] or default_port) if match else 0
         if match is None or not 0 < port < 65536:
             example = f"{DEFAULT_HOST}:{default_port}"
-            # No more of the text than what surely is no secret.
-            shown = "what has a user, a password or a query in it" if {"@", "?"} & {*text} else f"address {text!r}"
-            raise LocalProtocolError(f"{shown} is not of the form host:port, such as {example}")
+            raise LocalProtocolError(f"{shown(text)} is no address of the form host:port, such as {example}")
         return cls(match["v6"] or match["name"] or DEFAULT_HOST, port)
 
     @classmethod
@@ -60,3 +58,8 @@ class Address:
         if self.path:
             return f"{UNIX}{self.path}"
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def shown(text: str) -> str:
+    """Return what was meant as an address, as errors show it: no more of it than what surely is no secret."""
+    return "what has a user, a password or a query in it" if "@" in text or "?" in text else repr(text)

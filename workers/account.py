@@ -30,17 +30,18 @@ class Account:
         self._allowed: dict[str, set[bytes]] = {action: set() for action in ACTIONS}  # by action, topics seen to be so
         self._known = 0  # bytes of those
 
-    def open(self, waiting: int) -> None:
-        """Count one more connection, of which so many calls wait. Raises Busy if there are as many as there may be."""
+    def open(self, in_flight: int) -> None:
+        """Count one more connection, with so many calls in flight. Raises Busy if there are as many as there may be."""
         limit = self.principal.connections
         if limit and self.connections >= limit:
             raise Busy(
                 f"{self.principal.name} has {limit} connections at this worker",
                 {"limit": "access.connections", "value": limit},
             )
-        if waiting and self._most and self.in_flight + waiting > self._most:
+        if in_flight and self._most and self.in_flight + in_flight > self._most:
             raise self._too_many()
         self.connections += 1
+        self.in_flight += in_flight
 
     def admit(self) -> None:
         """Raise Busy if no more of its calls may wait."""

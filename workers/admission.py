@@ -42,9 +42,9 @@ class Admission:
 
     def __init__(self, access: Access | None, limits: Limits, turn: Turn, log: Log) -> None:
         self.access = access
-        self.refusals = Refusals(log, "refused")
-        self.turned_away = Refusals(log, "connection-refused")
-        self.failed_handshakes = Refusals(log, "handshake-failed")
+        self.refusals = Refusals(log.warning, "refused")
+        self.turned_away = Refusals(log.info, "connection-refused")
+        self.failed_handshakes = Refusals(log.info, "handshake-failed")
         self.strangers = Strangers(limits, turn)
         self._turn = turn
         self._accounts: dict[str, Account] = {}  # by the name of the principal
@@ -89,6 +89,7 @@ class Admission:
             self._enter(connection, principal)
             if before is not None:
                 before.connections -= 1
+                before.in_flight -= connection.in_flight
 
     def gone(self, connection: Connection) -> None:
         """It is closed, or nobody's any more."""
@@ -100,7 +101,7 @@ class Admission:
         account = self._accounts.get(principal.name)
         if account is None:
             account = self._accounts[principal.name] = Account(principal, self._turn.now)
-        account.open(len(connection.waiting()) + connection.subscriptions)
+        account.open(connection.in_flight)
         connection.account = account
         if account.bucket is not None:
             connection.paced = True

@@ -111,6 +111,11 @@ class Connection(Outlet):
         """How many it has."""
         raise NotImplementedError
 
+    @property
+    def in_flight(self) -> int:
+        """How many calls of it wait, with its subscriptions: what its principal may have so many of."""
+        return self.subscriptions
+
     def leave(self) -> None:
         """This worker is about to end: learn what became of calls that wait at others."""
         raise NotImplementedError

@@ -27,18 +27,15 @@ PAUSE_S: Final = 0.2
 MAX_REFUSED: Final = 64
 """Connections beyond max_connections that are told so: each of these takes a descriptor until it has read that."""
 
-MOST_WAITING: Final = 4096
-"""Connections that wait at a listener, at most, unless Linux is told otherwise. If there are more, they are coming as
-fast as they are accepted."""
-
 _NO_RESOURCES: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
 
 class Door:
-    """Accepts on one listener, for one dialect."""
+    """Accepts on one listener, where `backlog` connections may wait, for one dialect."""
 
-    def __init__(self, listener: socket.socket, dialect: type[Connection], router: Router) -> None:
+    def __init__(self, listener: socket.socket, backlog: int, dialect: type[Connection], router: Router) -> None:
         self._listener = listener
+        self._backlog = backlog
         self._dialect = dialect
         self._router = router
         self._opened = False
@@ -52,9 +49,9 @@ class Door:
 
     def close(self) -> None:
         """Take in who has connected already, since closing the listener would reset them; then close it."""
-        for _ in range(MOST_WAITING):
+        for _ in range(self._backlog + 1):
             if not self._accept():
-                break
+                break  # else they come as fast as they are accepted
         self.leave()
 
     def leave(self) -> None:

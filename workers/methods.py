@@ -167,7 +167,7 @@ def hello(session: Session, frame: Arguments) -> None:
         raise errors.BadFrame(
             f"`name` of {len(name)} characters in the options of :hello, limit is {MAX_NAME}", details
         )
-    session.present(_token(options))
+    session.router.admission.present(session, _token(options))
     session.reply(wire.HELLO, id, session.router.node.packed_greeting)
     session.greeted(name, acks, ring)
 
@@ -210,7 +210,7 @@ def peer(session: Session, frame: Arguments) -> None:
             pass
         case _:
             raise errors.BadFrame("the options of :peer are from, by, node, worker and version")
-    session.present(_token(options))
+    session.router.admission.present(session, _token(options))
     _check_node(session, "is no node of this cluster")
     if not session.is_idle():
         raise errors.BadFrame("a connection with calls is no node's")

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 from skywalker.errors import RequestError
-from workers.log import Log
 
 SAY_EVERY_S: Final = 1.0
 """Seconds from one line to the next."""
 
 
 class Refusals:
-    """Of one door, or several; `event` is what its lines are called."""
+    """Of one door, or several; `say` is the method of a log, and `event` what its lines are called."""
 
-    def __init__(self, log: Log, event: str) -> None:
-        self._log = log
+    def __init__(self, say: Callable[..., None], event: str) -> None:
+        self._say = say
         self._event = event
         self._said_at = 0.0
         self._unsaid = 0
@@ -29,5 +29,5 @@ class Refusals:
             return
         code = {"code": reason.code} if isinstance(reason, RequestError) else {}
         left_out = {"left_out": self._unsaid} if self._unsaid else {}
-        self._log.warning(self._event, **code, peer=peer, reason=reason, **left_out)
+        self._say(self._event, **code, peer=peer, reason=reason, **left_out)
         self._said_at, self._unsaid = now, 0

@@ -42,11 +42,12 @@ class Renewed:
         self._look_at = now + LOOK_S
         state = [_state_of(file) for file in self._files]
         if context is not None and state == self._seen:
+            self._failed = ""  # they may have come back
             return context
         try:
-            made = self._make()
             if context is not None and (fault := self._fault()):
                 raise ConfigError(fault)
+            made = self._make()
         except ConfigError as error:
             if context is None:
                 raise

@@ -246,6 +246,10 @@ class Session(Connection):
     def subscriptions(self) -> int:
         return 0 if self._subscriptions is None else len(self._subscriptions)
 
+    @property
+    def in_flight(self) -> int:
+        return self._waiting.count + self.subscriptions
+
     def subscribe(self, id: bytes, topic: bytes) -> None:
         """Have values of a topic pushed under this id. Raises BadId if one of that id is on, Busy for too many."""
         if self._subscriptions is None:
@@ -326,16 +330,6 @@ class Session(Connection):
             or self._values
             or self._subscriptions is not None
         )
-
-    def present(self, token: str | bytes | None) -> None:
-        """The client says by a token who it is, if it says one. Raises Unauthorized or Busy."""
-        before = self.account
-        self.router.admission.present(self, token)
-        if before is not None and self.account is not None:
-            # What waits is from now on the business of who it is now.
-            count = self._waiting.count + self.subscriptions
-            before.in_flight -= count
-            self.account.in_flight += count
 
     def greeted(self, name: str, acks: bool, follows_ring: bool) -> None:
         """The client said who it is, and what it wants. It knows :ping, so it can be probed."""

@@ -107,7 +107,9 @@ class Worker:
         self._stops = False  # once what is just being handed over is decided
         self._stopped = False  # all is said, and clients are to read it
         self._said_idle = False
-        self._doors = {door: Door(listener, DIALECTS[door], router) for door, listener in self._listeners.items()}
+        self._doors = {
+            door: Door(listener, config.backlog, DIALECTS[door], router) for door, listener in self._listeners.items()
+        }
         router.opening = Opening(turn, self._log, self._open)
         loop.add(self._channel.fileno(), _Ready(self._hear))
         loop.add(self._signals.fileno(), _Ready(self._terminated))

@@ -7,7 +7,7 @@ import dataclasses
 from typing import Final
 from urllib.parse import urlsplit
 
-from skywalker.address import Address
+from skywalker.address import Address, shown
 from skywalker.errors import LocalProtocolError
 
 DEFAULT_PORT: Final = 8500
@@ -42,10 +42,8 @@ class ConsulAccess:
                 tls = parts.scheme == "https"
                 address = Address(parts.hostname, parts.port or (DEFAULT_TLS_PORT if tls else DEFAULT_PORT))
                 return cls(address, tls, token, ca_file, cert_file, key_file)
-        # No more of the text than what surely is no secret.
-        shown = "what has a user, a password or a query in it" if {"@", "?"} & {*url} else repr(url)
         raise LocalProtocolError(
-            f"{shown} is no URL of a Consul: write http://host:{DEFAULT_PORT} or https://host:8501"
+            f"{shown(url)} is no URL of a Consul: write http://host:{DEFAULT_PORT} or https://host:8501"
         )
 
     def __str__(self) -> str:

@@ -76,12 +76,21 @@ def _reading_authorities(ca: str) -> Iterator[None]:
         yield
     except ssl.SSLError as error:
         raise ConfigError(f"{ca} holds no certificate of an authority, in PEM form") from error
+    except OSError as error:  # it was looked at, and is gone
+        raise ConfigError(f"{ca} cannot be read: {error.strerror}") from error
 
 
 def _load(context: ssl.SSLContext, cert: str, key: str) -> None:
     _check_readable("a certificate", cert)
     if key:
         _check_readable("the key of a certificate", key)
+    try:
+        _load_chain(context, cert, key)
+    except OSError as error:  # it was looked at, and is gone
+        raise ConfigError(f"{' or '.join(filter(None, (cert, key)))} cannot be read: {error.strerror}") from error
+
+
+def _load_chain(context: ssl.SSLContext, cert: str, key: str) -> None:
     try:
         # Without a word for it OpenSSL would ask for that word at the terminal.
         context.load_cert_chain(cert, key or None, password=lambda: b"")

@@ -20,7 +20,6 @@ SMALL_BUFFER = 4096
 
 SETTING_UP_S = 20.0
 
-NEIGHBOUR = "127.0.0.1"
 STRANGER = "127.0.0.2"
 """An address that a node with [access] does not know."""
 
@@ -41,9 +40,9 @@ class Foe:
     """A connection that comes back whenever the node closes it."""
 
     def __init__(
-        self, address: Address, first: bytes = b"", *, receive_buffer: int | None = None, host: str = NEIGHBOUR
+        self, address: Address, first: bytes = b"", *, receive_buffer: int | None = None, host: str = ""
     ) -> None:
-        """Connect from `host` and say `first`, as on every connection that comes after it."""
+        """Connect, from `host` if it is given, and say `first`, as on every connection that comes after it."""
         self._address = address
         self._first = first
         self._host = host
@@ -55,7 +54,8 @@ class Foe:
         if self._receive_buffer is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer)
         self.socket.settimeout(SETTING_UP_S)
-        self.socket.bind((self._host, 0))
+        if self._host:
+            self.socket.bind((self._host, 0))
         self.socket.connect(self._address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with contextlib.suppress(ConnectionError):

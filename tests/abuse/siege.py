@@ -80,7 +80,7 @@ class Siege:
 
         Raises AssertionError if it hurts anybody, or no connection of it is closed because of `ends`.
         """
-        closed = self._closed(ends)
+        closed = self._closed(ends) if ends else 0.0
         quiet: list[Times] = []
         noisy: list[Times] = []
         void = 0
@@ -104,8 +104,8 @@ class Siege:
         assert peak < MAX_TAKEN
         assert kept < MAX_KEPT
 
-    def _closed(self, why: Close | None) -> float:
-        return self._asker.metric("skywalker_connections_closed_total", **({"reason": why.label} if why else {}))
+    def _closed(self, why: Close) -> float:
+        return self._asker.metric("skywalker_connections_closed_total", reason=why.label)
 
     def _watch(self) -> None:
         self._peak = max(self._peak, self._taken())

@@ -88,6 +88,8 @@ publish = ["*"]
 subscribe = ["*"]
 """
 
+assert ENDS.keys() <= {*ALONE, *BESIDE_OTHERS, *FASTER, *OF_STRANGERS}
+
 
 class Sieges:
     """A node of each kind for all attacks, until one has hurt it."""

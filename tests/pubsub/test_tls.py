@@ -125,7 +125,7 @@ def asking(connect: Connect, where: str, **options: Any) -> tuple[Callable[[], o
 
 
 def more_than(before: float, asker: Asker, metric: str, **labels: str) -> float:
-    """Return the metric, or 0 while it is no more than before: what is told may be a second old."""
+    """Return the metric, or 0 while it is no more than before: what is told may be a moment old."""
     now = asker.metric(f"skywalker_{metric}", **labels)
     return now if now > before else 0.0
 

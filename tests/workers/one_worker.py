@@ -49,7 +49,7 @@ class OneWorker:
         admission = Admission(access, limits, turn, log)
         node = Node(self.member, "0", 0)
         self.router = Router(node, limits, self.loop, turn, log, None, admission, credentials)
-        self._door: Door | None = Door(self._listener, Session, self.router)
+        self._door: Door | None = Door(self._listener, 128, Session, self.router)
         self._door.open()
 
     def close(self) -> None:

@@ -82,7 +82,7 @@ class Outside:
         else:
             listener = socket.create_server((HOST, 0))
         listener.setblocking(False)
-        self._doors.append(Door(listener, dialect, self.router))
+        self._doors.append(Door(listener, 128, dialect, self.router))
         self._doors[-1].open()
         return listener
 

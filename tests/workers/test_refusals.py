@@ -26,8 +26,8 @@ def test_there_is_a_line_a_second_whatever_comes(
 ) -> None:
     now = 1000.0
     monkeypatch.setattr("workers.refusals.time.monotonic", lambda: now)
-    lines: Any = Lines()
-    refusals = Refusals(lines, "refused")
+    lines = Lines()
+    refusals = Refusals(lines.warning, "refused")
     for _ in range(250):
         refusals.note("here", reason)
         now += 0.01

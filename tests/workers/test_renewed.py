@@ -27,22 +27,22 @@ class Files:
         self.now = 1000.0
         self._authority = Authority(directory)
         self._log = directory / "log"
-        self._files = self._authority.sign("127.0.0.1")
+        self.files = self._authority.sign("127.0.0.1")
         monkeypatch.setattr("workers.renewed.time.monotonic", lambda: self.now)
         log = Log(os.open(self._log, os.O_CREAT | os.O_WRONLY | os.O_APPEND))
-        self.renewed = Renewed(self._make, self._files, lambda: self.fault, log)
+        self.renewed = Renewed(self._make, self.files, lambda: self.fault, log)
 
     def _make(self) -> ssl.SSLContext:
         if self.obstacle:
             raise ConfigError(self.obstacle)
         self.made += 1
-        return server_context(*self._files)
+        return server_context(*self.files)
 
     def change(self) -> None:
         """Have a new certificate in the place of the old."""
-        for file in self._files:
+        for file in self.files:
             os.unlink(file)
-        assert self._authority.sign("127.0.0.1") == self._files
+        assert self._authority.sign("127.0.0.1") == self.files
 
     def look(self) -> ssl.SSLContext:
         """Return what there is by the next look."""
@@ -86,6 +86,22 @@ def test_what_failed_is_tried_until_it_goes_and_each_reason_is_told_once(files: 
     assert second is not first
     assert files.look() is second
     assert files.events() == ["certificate-not-renewed", "certificate-not-renewed", "certificate-renewed"]
+
+
+def test_a_fault_that_comes_back_is_told_again(files: Files) -> None:
+    files.renewed()
+    for _ in range(2):
+        for file in files.files:
+            os.replace(file, f"{file}.old")
+        files.obstacle = "node.pem cannot be read: No such file or directory"
+        files.look()
+        files.look()
+        for file in files.files:
+            os.replace(f"{file}.old", file)
+        files.obstacle = ""
+        files.look()
+    assert files.events() == ["certificate-not-renewed"] * 2
+    assert files.made == 1
 
 
 def test_one_that_nobody_would_take_is_better_than_none_and_worse_than_what_there_is(files: Files) -> None:

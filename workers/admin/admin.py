@@ -93,7 +93,7 @@ class Admin:
             group.create_task(self._serve(samples))
 
     async def _serve(self, samples: Samples) -> None:
-        refusals = Refusals(self._log, "admin-refused")
+        refusals = Refusals(self._log.warning, "admin-refused")
         sources = app.Sources(self.view, self._board, samples, self._questions, self._wellness, refusals)
         logger = logging.getLogger("uvicorn")
         logger.addHandler(_ToLog(self._log))
