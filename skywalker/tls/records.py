@@ -9,10 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import ssl
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
 READ_BYTES: Final = 64 * 1024
+
+PIECE: Final = 17 * 1024
+"""Bytes of ciphertext that OpenSSL is given at once: a whole record, and not much more.
+
+The memory that it has for them stays as large as it ever was, for as long as the connection is there.
+"""
 
 MAX_UNASKED: Final = 64 * 1024
 """Bytes that the other end may have us write without our having said anything, while it reads nothing of them."""
@@ -21,12 +28,13 @@ MAX_UNASKED: Final = 64 * 1024
 class Records:
     """One end of one connection."""
 
-    __slots__ = ("_in", "_out", "_tls", "ended", "established")
+    __slots__ = ("_fed", "_in", "_out", "_tls", "ended", "established")
 
     def __init__(
         self, context: ssl.SSLContext, *, server_side: bool = False, server_hostname: str | None = None
     ) -> None:
         """A client gives the name that the certificate of the other end must have."""
+        self._fed: deque[memoryview] = deque()  # what OpenSSL is yet to be given; nothing is the end of the stream
         self._in = ssl.MemoryBIO()
         self._out = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._in, self._out, server_side=server_side, server_hostname=server_hostname)
@@ -37,32 +45,49 @@ class Records:
 
     def feed(self, data: bytes) -> None:
         """Take in ciphertext; nothing of it means that the stream has ended."""
+        self._fed.append(memoryview(data))
+
+    def _give(self) -> bool:
+        """Give OpenSSL the next piece of it; return whether there was one."""
+        if not self._fed:
+            return False
+        data = self._fed.popleft()
+        if len(data) > PIECE:
+            self._fed.appendleft(data[PIECE:])
+            data = data[:PIECE]
         if data:
             self._in.write(data)
         else:
             self._in.write_eof()
+        return True
 
     def shake_hands(self) -> bool:
         """Go on with the handshake as far as what was fed allows; return whether it is done.
 
         Raises ssl.SSLError if it fails; output() then says so to the other end.
         """
-        try:
-            self._tls.do_handshake()
-        except ssl.SSLWantReadError:
-            return False
-        self.established = True
+        while not self.established:
+            try:
+                self._tls.do_handshake()
+                self.established = True
+            except ssl.SSLWantReadError:
+                if not self._give():
+                    return False
         return True
 
     def read(self) -> bytes:
         """Return all plaintext that there is now, empty for none, or for the end. Raises ssl.SSLError for a lie."""
         parts = []
         try:
-            while data := self._tls.read(READ_BYTES):
-                parts.append(data)
-            self.ended = True
-        except ssl.SSLWantReadError:
-            pass
+            while not self.ended:
+                self._give()  # or else there may be what came with the end of the handshake
+                try:
+                    while data := self._tls.read(READ_BYTES):
+                        parts.append(data)
+                    self.ended = True
+                except ssl.SSLWantReadError:
+                    if not self._fed:
+                        break
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
             # What is cut off without a word shows in the frames: they say how long they are.
             self.ended = True

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import ssl
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -112,6 +113,24 @@ def test_a_last_word_comes_after_all_that_was_written(contexts: Contexts) -> Non
     node.write(b"and the answer")  # it has ended its own half only
     client.feed(node.output())
     assert client.read() == b"and the answer"
+
+
+def test_much_that_comes_at_once_leaves_no_more_memory_behind_than_a_record_does(contexts: Contexts) -> None:
+    pairs = [shaken(contexts) for _ in range(100)]
+
+    def hear(pieces: int) -> int:
+        for node, client in pairs:
+            for _ in range(4 // pieces):
+                said = []
+                for _ in range(pieces):
+                    client.write(bytes(1 << 14))
+                    said.append(client.output())
+                node.feed(b"".join(said))
+                assert node.read() == bytes(pieces << 14)
+        return psutil.Process().memory_info().rss
+
+    before = hear(1)
+    assert hear(4) - before < len(pairs) * 20_000
 
 
 @shared
