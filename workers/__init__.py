@@ -9,8 +9,8 @@
     its journal         journal
     its doors           door connection outlet backlog; in MessagePack session methods waiting unacked silence, in
                         pub/sub pubsub wording
-    who comes in        admission account bucket strangers vetting refusals; over TLS: handshake secure_socket
-                        credentials renewed
+    who comes in        admission account bucket strangers vetting refusals; over TLS: handshakes handshake
+                        secure_socket credentials renewed
     what clients ask    node_call calls census; publication, subscription and feeds for who subscribes
     other workers       owner siblings peers peer guest doubt; link messages packets stream, with two ends:
                         forwarded is what we ask, held and audience are what is asked of us

@@ -10,6 +10,7 @@ from skywalker.access.access import Access
 from skywalker.access.principal import Principal
 from skywalker.errors import Busy, Unauthorized
 from workers.account import Account
+from workers.handshakes import Handshakes
 from workers.log import Log
 from workers.refusals import Refusals
 from workers.strangers import Strangers
@@ -46,6 +47,7 @@ class Admission:
         self.turned_away = Refusals(log.info, "connection-refused")
         self.failed_handshakes = Refusals(log.info, "handshake-failed")
         self.strangers = Strangers(limits, turn)
+        self.handshakes = Handshakes(turn)
         self._turn = turn
         self._accounts: dict[str, Account] = {}  # by the name of the principal
 

@@ -11,6 +11,7 @@ from skywalker.errors import RequestError
 from skywalker.tls.causes import tls_cause
 from skywalker.tls.records import Records
 from workers.closes import Close
+from workers.loop import BROKEN, READ
 from workers.secure_socket import READ_BYTES, SecureSocket
 
 if TYPE_CHECKING:
@@ -41,11 +42,28 @@ class Handshake:
         self._router = router
         self._done = done
         self._has_begun = False
+        self._is_paused = False
+        self.gone = False
         router.loop.add(sock.fileno(), self)
         self._stranger = router.admission.strangers.come(self)
 
     def ready(self, events: int) -> None:
-        """Go on: something has come."""
+        """Go on, when it is its turn: something has come."""
+        if events & BROKEN:
+            self._fail("no TLS: the other end went away")
+        elif not self._is_paused:
+            self._router.admission.handshakes.come(self)
+
+    def pause(self) -> None:
+        """Look for nothing but that it is broken."""
+        self._is_paused = True
+        self._router.loop.change(self._socket.fileno(), 0)
+
+    def go_on(self) -> None:
+        """Read what has come."""
+        if self._is_paused:
+            self._is_paused = False
+            self._router.loop.change(self._socket.fileno(), READ)
         try:
             if self._speaks_plainly():
                 return
@@ -77,6 +95,7 @@ class Handshake:
 
     def _fail(self, text: str) -> None:
         router = self._router
+        self.gone = True
         router.admission.strangers.go(self._stranger)
         del self._stranger  # the two refer to each other
         router.loop.remove(self._socket.fileno())
