@@ -6,12 +6,14 @@ import contextlib
 import multiprocessing
 import os
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from skywalker.tls.records import Records
 from tests.helpers import time_factor
-from tests.workers.wire_client import RST_ON_CLOSE, Address
+from tests.workers.wire_client import RST_ON_CLOSE, SECURE, Address
 
 TCP_REPAIR = 19
 
@@ -37,16 +39,26 @@ Attack = Callable[[Target], Iterator[float]]
 
 
 class Foe:
-    """A connection that comes back whenever the node closes it."""
+    """A connection that comes back whenever the node closes it. It speaks TLS where nothing else is spoken."""
 
     def __init__(
-        self, address: Address, first: bytes = b"", *, receive_buffer: int | None = None, host: str = ""
+        self,
+        address: Address,
+        first: bytes = b"",
+        *,
+        receive_buffer: int | None = None,
+        host: str = "",
+        raw: bool = False,
     ) -> None:
-        """Connect, from `host` if it is given, and say `first`, as on every connection that comes after it."""
+        """Connect, from `host` if it is given, and say `first`, as on every connection that comes after it.
+
+        One that is `raw` says what it says without TLS, wherever it is.
+        """
         self._address = address
         self._first = first
         self._host = host
         self._receive_buffer = receive_buffer
+        self._context = None if raw else SECURE.get(address)
         self._open()
 
     def _open(self) -> None:
@@ -58,17 +70,38 @@ class Foe:
             self.socket.bind((self._host, 0))
         self.socket.connect(self._address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with contextlib.suppress(ConnectionError):
-            self.socket.sendall(self._first)
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            self._shake_hands()
+            self.socket.sendall(self._sealed(self._first))
         self.socket.setblocking(False)
+
+    def _shake_hands(self) -> None:
+        self._records = self._context and Records(self._context, server_hostname=self._address[0])
+        self._unsent = b""
+        while self._records is not None and not self._records.established:
+            self._records.shake_hands()
+            self.socket.sendall(self._records.output())
+            if not self._records.established:
+                self._records.feed(self.socket.recv(1 << 16))
+
+    def _sealed(self, data: bytes) -> bytes:
+        """Return what is to be sent so that the node reads this."""
+        if self._records is None:
+            return data
+        self._records.write(data)
+        return self._records.output()
 
     def say(self, data: bytes) -> None:
         """Send what the kernel takes of it."""
         try:
-            self.socket.send(data)
+            if self._records is None:
+                self.socket.send(data)
+            else:  # the rest of a record has to follow
+                self._unsent = self._unsent or self._sealed(data)
+                self._unsent = self._unsent[self.socket.send(self._unsent) :]
         except BlockingIOError:
             pass
-        except ConnectionError:
+        except (ConnectionError, ssl.SSLError):
             self.again()
 
     def hear(self, size: int = 1 << 20) -> bytes:
@@ -78,9 +111,12 @@ class Foe:
             data = self.socket.recv(size)
             if not data:
                 self.again()
+            elif self._records is not None:
+                self._records.feed(data)
+                data = self._records.read()
         except BlockingIOError:
             pass
-        except ConnectionError:
+        except (ConnectionError, ssl.SSLError):
             self.again()
         return data
 

@@ -13,8 +13,10 @@ from skywalker.limits import KIB, MIB
 from tests.abuse.foe import Attack, Target, attacked
 from tests.abuse.probe import Probe, Times, probing
 from tests.admin.asking import Asker, node
+from tests.authority import Authority
 from tests.helpers import eventually, time_factor
 from tests.workers.nodes import Node
+from tests.workers.wire_client import SECURE
 from workers.closes import Close
 
 LIMITS: Final[dict[str, Any]] = {
@@ -130,9 +132,19 @@ class Siege:
 
 
 @contextlib.contextmanager
-def besieged(workers: int, **settings: Any) -> Iterator[Siege]:
-    """Run a node with the LIMITS, and well-behaved clients of it."""
-    with node(workers, pubsub=True, **LIMITS, **settings) as (found, asker):
+def besieged(workers: int, authority: Authority | None = None, **settings: Any) -> Iterator[Siege]:
+    """Run a node with the LIMITS, and well-behaved clients of it. With an authority they speak nothing but TLS."""
+    context = None
+    if authority is not None:
+        cert, key = authority.sign("127.0.0.1")
+        settings |= {"tls_cert": cert, "tls_key": key}
+        context = authority.context()
+    with node(workers, context, pubsub=True, **LIMITS, **settings) as (found, asker), contextlib.ExitStack() as stack:
+        if context is not None:
+            host, _, port = found.pubsub_address.rpartition(":")
+            for door in ((found.host, found.port), (host, int(port))):
+                SECURE[door] = context
+                stack.callback(SECURE.pop, door)
         served = Node(found)
         topics = tuple(served.topic_of(worker, "siege") for worker in range(workers))
         target = Target(served.address, served.pubsub, topics)

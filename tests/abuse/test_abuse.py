@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.abuse import access_attacks, junction_attacks, pubsub_attacks
+from tests.abuse import access_attacks, junction_attacks, pubsub_attacks, tls_attacks
 from tests.abuse.foe import Attack
 from tests.abuse.siege import Siege, besieged
+from tests.authority import Authority
 from workers.closes import Close
 
 ALONE: dict[str, Attack] = {
@@ -59,6 +60,32 @@ OF_STRANGERS: dict[str, Attack] = {
     "calls of strangers": access_attacks.calls_of_strangers,
 }
 
+IN_TLS: dict[str, Attack] = {
+    name: ALONE[name]
+    for name in (
+        "silent",
+        "answers no ping",
+        "slow writers",
+        "a byte at a time",
+        "half a frame",
+        "never reads",
+        "receivers that never read",
+        "subscribers that never read",
+        "unreadable frames",
+        "calls",
+        "bombs",
+    )
+}
+
+AT_TLS: dict[str, Attack] = {
+    "half a handshake": tls_attacks.half_a_handshake,
+    "handshakes begun": tls_attacks.handshakes_begun,
+    "handshakes": tls_attacks.handshakes,
+    "no TLS": tls_attacks.no_tls,
+    "damaged records": tls_attacks.damaged_records,
+    "records of a byte": tls_attacks.records_of_a_byte,
+}
+
 ENDS: dict[str, Close] = {
     "vanished": Close.BROKEN,
     "answers no ping": Close.SILENT,
@@ -88,7 +115,7 @@ publish = ["*"]
 subscribe = ["*"]
 """
 
-assert ENDS.keys() <= {*ALONE, *BESIDE_OTHERS, *FASTER, *OF_STRANGERS}
+assert ENDS.keys() <= {*ALONE, *BESIDE_OTHERS, *FASTER, *OF_STRANGERS, *AT_TLS}
 
 
 class Sieges:
@@ -97,19 +124,22 @@ class Sieges:
     def __init__(self, directory: Path) -> None:
         self._config = directory / "skywalker.toml"
         self._config.write_text(NEIGHBOURS)
-        self._open: dict[tuple[int, int, bool], tuple[contextlib.ExitStack, Siege]] = {}
+        self._open: dict[tuple[int, int, bool, bool], tuple[contextlib.ExitStack, Siege]] = {}
 
-    def hold(self, workers: int, name: str, attack: Attack, *, max_rate: int = 0, access: bool = False) -> None:
+    def hold(
+        self, workers: int, name: str, attack: Attack, *, max_rate: int = 0, access: bool = False, tls: bool = False
+    ) -> None:
         """Have the attack of that name go on.
 
-        It is against a node of so many workers, which serves so many calls a second, and with `access` only whom it
-        knows.
+        It is against a node of so many workers, which serves so many calls a second, with `access` only whom it
+        knows, and with `tls` speaks that.
         """
-        kind = workers, max_rate, access
+        kind = workers, max_rate, access, tls
         if kind not in self._open:
             stack = contextlib.ExitStack()
             config = {"config_file": self._config} if access else {}
-            self._open[kind] = stack, stack.enter_context(besieged(workers, max_rate=max_rate, **config))
+            authority = Authority(self._config.parent) if tls else None
+            self._open[kind] = stack, stack.enter_context(besieged(workers, authority, max_rate=max_rate, **config))
         stack, siege = self._open[kind]
         try:
             siege.hold(attack, ENDS.get(name))
@@ -149,3 +179,8 @@ def test_nor_do_those_of_a_worker_that_is_asked_as_fast_as_can_be_and_has_a_rate
 @pytest.mark.parametrize("name", OF_STRANGERS)
 def test_nor_do_those_of_one_that_strangers_would_like_to_enter(sieges: Sieges, name: str) -> None:
     sieges.hold(1, name, OF_STRANGERS[name], access=True)
+
+
+@pytest.mark.parametrize("name", [*IN_TLS, *AT_TLS])
+def test_nor_do_those_of_one_that_speaks_tls(sieges: Sieges, name: str) -> None:
+    sieges.hold(1, name, (IN_TLS | AT_TLS)[name], tls=True)

@@ -106,10 +106,10 @@ class Asker:
 
 
 @contextlib.contextmanager
-def node(workers: int = 1, **settings: Any) -> Iterator[tuple[Node, Asker]]:
-    """Run a node that answers at its admin port."""
+def node(workers: int = 1, context: ssl.SSLContext | None = None, **settings: Any) -> Iterator[tuple[Node, Asker]]:
+    """Run a node that answers at its admin port, which is asked with the `context` where it speaks TLS."""
     with skywalker.embedded(workers, admin=True, **settings) as found:
-        asker = Asker(found.admin_address)
+        asker = Asker(found.admin_address, context)
         eventually(lambda: asker.ask("/ready")[0] == 200, within=15)
         yield found, asker
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Self
 
 from skywalker.steering import source_port
 from tests.helpers import time_factor
-from tests.workers.wire_client import RST_ON_CLOSE, Address, ConnectionEnded
+from tests.workers.wire_client import RST_ON_CLOSE, SECURE, Address, ConnectionEnded
 
 ACK: Final = b"\x04"
 
@@ -68,11 +68,11 @@ class PubSubClient:
                 sock.bind((source, source_port(*steer, random.random())))
             sock.settimeout(5 * time_factor())
             sock.connect(address)
-        except OSError:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return cls(SECURE[address].wrap_socket(sock, server_hostname=address[0]) if address in SECURE else sock)
+        except BaseException:
             sock.close()
             raise
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return cls(sock)
 
     def __enter__(self) -> Self:
         return self

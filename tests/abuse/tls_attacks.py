@@ -1,0 +1,74 @@
+"""Attacks on TLS itself, at a node that speaks nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from skywalker.tls.records import Records
+from tests.abuse.foe import Foe, Target
+from tests.workers.wire_client import SECURE, call
+
+
+def _first_words(target: Target) -> bytes:
+    """Return what a client says first: to say it again and again costs nothing, and to answer it a signature."""
+    records = Records(SECURE[target.junction], server_hostname=target.junction[0])
+    records.shake_hands()
+    return records.output()
+
+
+def half_a_handshake(target: Target) -> Iterator[float]:
+    """Begin to shake hands on many connections at both doors, and say no more."""
+    words = _first_words(target)
+    foes = [Foe(target.junction, words, raw=True) for _ in range(75)]
+    foes += [Foe(target.pubsub, words[:-1], raw=True) for _ in range(75)]
+    while True:
+        for foe in foes:
+            foe.hear()
+        yield 0.05
+
+
+def handshakes_begun(target: Target) -> Iterator[float]:
+    """Have the node sign again and again, for nothing."""
+    words = _first_words(target)
+    while True:
+        for foe in [Foe(target.junction, words, raw=True) for _ in range(5)]:
+            foe.socket.close()
+        yield 0.01
+
+
+def handshakes(target: Target) -> Iterator[float]:
+    """Shake hands, and close at once."""
+    while True:
+        Foe(target.junction).socket.close()
+        yield 0.01
+
+
+def no_tls(target: Target) -> Iterator[float]:
+    """Say what is no TLS, and come again."""
+    foes = [Foe(target.junction, call(":ping", 1), raw=True), Foe(target.pubsub, b"\x02", raw=True)]
+    foes += [Foe(door, b"\x16" * 100, raw=True) for door in (target.junction, target.pubsub)]
+    while True:
+        for foe in foes:
+            foe.hear()
+        yield 0.005
+
+
+def damaged_records(target: Target) -> Iterator[float]:
+    """Shake hands, and say a record that nobody can read."""
+    foe = Foe(target.junction)
+    while True:
+        foe.socket.setblocking(True)
+        foe.socket.sendall(b"\x17\x03\x03\x40\x00" + bytes(1 << 14))
+        foe.again()
+        yield 0.01
+
+
+def records_of_a_byte(target: Target) -> Iterator[float]:
+    """Say calls in records of one byte each, as fast as the node takes them."""
+    foe = Foe(target.junction, call(":hello", 1, {}))
+    said = call(":recv!", 1, 0, "topic")
+    while True:
+        for byte in said:
+            foe.say(bytes((byte,)))
+        foe.hear()
+        yield 0.01
