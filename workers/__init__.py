@@ -5,7 +5,7 @@
                         steering privileges; what is said: control snapshots signals notify log exits
     what it counts      figures board closes; in a worker tally lately pulse
     its agent           agent cluster circle acquaintance health ping admin; inspection in a worker, which it asks
-    a worker            worker opening loop turn alarm heap node router
+    a worker            worker opening loop turn alarm heap node router move
     its journal         journal
     its doors           door connection outlet backlog; in MessagePack session methods waiting unacked silence, in
                         pub/sub pubsub wording

@@ -164,7 +164,7 @@ class Peer(Owner):
         for feed in self._router.feeds.all():
             feed.handed_over(link.forwarded)
         self.visit(self._sought or "")
-        self._router.reroute()
+        self._router.move.begin()
 
     # Making the connection.
 

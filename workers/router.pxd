@@ -44,12 +44,10 @@ cdef class Router:
     cdef public object opening
     cdef readonly list early
     cdef readonly object siblings
-    cdef list _to_move
-    cdef object _mover
+    cdef readonly object move
     cdef readonly object feeds
     cdef readonly Wording wording
     cdef public Py_ssize_t subscribers_cut_off
-    cdef list _feeds_to_move
 
     @cython.locals(carrier=Carrier)
     cpdef bint publish(self, Publication publication) except -1
@@ -63,7 +61,7 @@ cdef class Router:
     cpdef _wait(self, ClientCall call)
     cdef _forward(self, ClientCall call, Carrier carrier)
     @cython.locals(owner=Owner)
-    cdef _move_one(self, ClientCall call)
+    cpdef reroute(self, ClientCall call)
     cpdef hold(self, ClientCall call)
     @cython.locals(limit=Py_ssize_t, held=Py_ssize_t)
     cpdef admit(self, Py_ssize_t cost)

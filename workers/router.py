@@ -15,14 +15,14 @@ from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
 from workers import figures
 from workers.admission import Admission
-from workers.alarm import Alarm
 from workers.calls import TIME_IS_UP, Caller, Carrier, ClientCall
 from workers.census import CensusCall
 from workers.closes import Close
 from workers.credentials import Credentials
-from workers.feeds import Feed, Feeds
+from workers.feeds import Feeds
 from workers.log import Log
 from workers.loop import Loop
+from workers.move import Move
 from workers.node import Node
 from workers.owner import Owner
 from workers.peers import Peers
@@ -44,9 +44,6 @@ WAITING: Final = figures.WAITING.at
 
 CENSUS_S: Final = 1.0
 """Seconds for another worker to count who waits on a topic."""
-
-MOVES_PER_TURN: Final = 5_000
-"""Waiting calls that are looked at in a turn after the ring has changed: they take some milliseconds."""
 
 
 class Router:
@@ -82,9 +79,8 @@ class Router:
         self.connections: dict[Connection, None] = {}
         self.choked: dict[Outlet, None] = {}  # those whose client does not read as fast as it is written to
         self.calls_held = 0  # calls of our clients that wait, wherever that is
-        self.bytes_held = (
-            0  # memory of those, of other workers' calls here, of subscriptions, and of what is published and not acked
-        )
+        # Memory of those, of other workers' calls here, of subscriptions, and of what is published and not acked.
+        self.bytes_held = 0
         self.most_bytes_held = 0  # since memory was last given back
         self._owned: dict[bytes, Owner] = {}  # of topics that were looked up on the ring lately
         self.opening: Opening | None = None  # of this worker, as long as it goes on
@@ -94,9 +90,7 @@ class Router:
         self.feeds = Feeds(self)
         self.wording = Wording()
         self.subscribers_cut_off = 0
-        self._feeds_to_move: list[Feed] = []
-        self._to_move: list[Connection] = []
-        self._mover = Alarm()
+        self.move = Move(self)
         self.follow(node.snapshot)
 
     # Calls of our clients.
@@ -169,6 +163,15 @@ class Router:
             owner = self._owned[topic] = self._ring.owner(token_of(topic))
         return owner
 
+    def reroute(self, call: ClientCall) -> None:
+        """Have a call that waits go elsewhere if another worker owns its topic now."""
+        owner = self.owner(call.topic)
+        if call.carrier is not None:
+            if call.carrier is not owner.carrier:
+                call.carrier.ask_back(call)
+        elif owner.carrier is not None and self.junction.withdraw(call):
+            self._forward(call, owner.carrier)
+
     def _wait(self, call: ClientCall) -> None:
         if call.deadline <= self.turn.now and not call.held:
             call.over()
@@ -195,7 +198,7 @@ class Router:
         self._ring: Ring[Owner] = snapshot.ring.mapped(owners.__getitem__)
         self._only = next(iter(owners.values())) if len(owners) == 1 else None
         self._owned.clear()
-        self.reroute()
+        self.move.begin()
         self._tell_of_the_ring()
 
     def be_replaced(self) -> None:
@@ -204,7 +207,7 @@ class Router:
         self.siblings.hand_over()
         for feed in self.feeds.all():
             feed.ring_changed()  # all at once: the successor hands out nothing before it has heard of them
-        self.reroute()
+        self.move.begin()
 
     def drain(self) -> None:
         """Take no new calls, because this node is going away; say so to those who follow the ring."""
@@ -214,33 +217,6 @@ class Router:
     def _tell_of_the_ring(self) -> None:
         for connection in [*self.connections]:
             connection.ring_changed()
-
-    def reroute(self) -> None:
-        """Look at all that waits, in this turn and the next ones, and have go elsewhere what others own now."""
-        self._to_move = [*self.connections]
-        self._feeds_to_move = self.feeds.all()
-        self._move()
-
-    def _move(self) -> None:
-        looked_at = 0
-        # First, since what is published goes by the new ring already.
-        while self._feeds_to_move and looked_at < MOVES_PER_TURN:
-            self._feeds_to_move.pop().ring_changed()
-            looked_at += 1
-        while self._to_move and looked_at < MOVES_PER_TURN:
-            for call in self._to_move.pop().waiting():
-                looked_at += 1
-                self._move_one(call)
-        if self._to_move or self._feeds_to_move:
-            self._mover.set(self.turn, self.turn.now, self._move)
-
-    def _move_one(self, call: ClientCall) -> None:
-        owner = self.owner(call.topic)
-        if call.carrier is not None:
-            if call.carrier is not owner.carrier:
-                call.carrier.ask_back(call)
-        elif owner.carrier is not None and self.junction.withdraw(call):
-            self._forward(call, owner.carrier)
 
     # What is held.
 

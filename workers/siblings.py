@@ -48,7 +48,7 @@ class Siblings:
         for feed in router.feeds.all():
             feed.handed_over(old.forwarded)
         owner.met(link.forwarded)
-        router.reroute()
+        router.move.begin()
 
     def serve(self, sock: socket.socket) -> None:
         """Use a new link to a worker that is being replaced: its clients' calls may come here."""

@@ -1,0 +1,48 @@
+"""After the ring has changed: all that waits is looked at once, and what is another worker's now goes there.
+
+That may be much, so it takes several turns, and what is asked by then goes by the new ring already.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from workers.alarm import Alarm
+
+if TYPE_CHECKING:
+    from workers.connection import Connection
+    from workers.feeds import Feed
+    from workers.router import Router
+
+CALLS_PER_TURN: Final = 5_000
+"""What is looked at in a turn: it takes some milliseconds."""
+
+
+class Move:
+    """Of one worker: what is yet to be looked at."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+        self._feeds: list[Feed] = []
+        self._connections: list[Connection] = []
+        self._next = Alarm()
+
+    def begin(self) -> None:
+        """Look at all that waits now, in this turn and the next ones; what was not looked at yet is among it."""
+        self._feeds = self._router.feeds.all()
+        self._connections = [*self._router.connections]
+        self._go_on()
+
+    def _go_on(self) -> None:
+        looked_at = 0
+        # First, since what is published goes by the new ring already.
+        while self._feeds and looked_at < CALLS_PER_TURN:
+            self._feeds.pop().ring_changed()
+            looked_at += 1
+        while self._connections and looked_at < CALLS_PER_TURN:
+            for call in self._connections.pop().waiting():
+                self._router.reroute(call)
+                looked_at += 1
+        if self._feeds or self._connections:
+            turn = self._router.turn
+            self._next.set(turn, turn.now, self._go_on)
