@@ -13,6 +13,7 @@ from workers.alarm import Alarm
 from workers.closes import Close
 from workers.connection import Connection
 from workers.handshake import Handshake
+from workers.handshakes import CROWD
 from workers.loop import READ
 from workers.router import Router
 from workers.secure_socket import SecureSocket, Transport
@@ -38,6 +39,8 @@ class Door:
         self._backlog = backlog
         self._dialect = dialect
         self._router = router
+        self._is_secure = router.credentials is not None and listener.family != socket.AF_UNIX
+        self._accepts_per_turn = CROWD if self._is_secure else ACCEPTS_PER_TURN
         self._opened = False
         self._reopen = Alarm()
 
@@ -62,8 +65,8 @@ class Door:
 
     def ready(self, events: int) -> None:
         """Accept those who wait."""
-        for _ in range(ACCEPTS_PER_TURN):
-            if not self._accept():
+        for _ in range(self._accepts_per_turn):
+            if (self._is_secure and self._router.admission.handshakes.are_a_crowd()) or not self._accept():
                 return
 
     def _accept(self) -> bool:

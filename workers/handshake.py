@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from skywalker.errors import RequestError
 from skywalker.tls.causes import tls_cause
 from skywalker.tls.records import Records
 from workers.closes import Close
-from workers.loop import BROKEN, READ
+from workers.loop import READ
 from workers.secure_socket import READ_BYTES, SecureSocket
 
 if TYPE_CHECKING:
@@ -43,21 +44,21 @@ class Handshake:
         self._done = done
         self._has_begun = False
         self._is_paused = False
-        self.gone = False
         router.loop.add(sock.fileno(), self)
         self._stranger = router.admission.strangers.come(self)
 
     def ready(self, events: int) -> None:
         """Go on, when it is its turn: something has come."""
-        if events & BROKEN:
-            self._fail("no TLS: the other end went away")
-        elif not self._is_paused:
+        if not self._is_paused:
             self._router.admission.handshakes.come(self)
+        else:
+            self._fail("no TLS: the other end went away")
 
     def pause(self) -> None:
-        """Look for nothing but that it is broken."""
+        """Look for nothing but that the other end is gone, which then need not be answered."""
         self._is_paused = True
-        self._router.loop.change(self._socket.fileno(), 0)
+        # Once it has begun, its last words may be the end of the handshake, a call, and that it says no more.
+        self._router.loop.change(self._socket.fileno(), 0 if self._has_begun else select.EPOLLRDHUP)
 
     def go_on(self) -> None:
         """Read what has come."""
@@ -95,7 +96,7 @@ class Handshake:
 
     def _fail(self, text: str) -> None:
         router = self._router
-        self.gone = True
+        router.admission.handshakes.go(self)
         router.admission.strangers.go(self._stranger)
         del self._stranger  # the two refer to each other
         router.loop.remove(self._socket.fileno())

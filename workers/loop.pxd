@@ -10,5 +10,5 @@ cdef class Loop:
     cdef object _epoll
     cdef readonly dict _handlers
 
-    @cython.locals(events=list, began=double)
+    @cython.locals(has_more=bint, events=list, began=double)
     cpdef turn(self, Turn turn, bint patient=*)

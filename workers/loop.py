@@ -51,10 +51,11 @@ class Loop:
 
         Without patience there is no waiting, nor while somebody has more to do.
         """
-        events = self._epoll.poll(turn.deadlines.wait(monotonic()) if patient and not turn.resting else 0.0)
+        has_more = turn.has_more()
+        events = self._epoll.poll(turn.deadlines.wait(monotonic()) if patient and not has_more else 0.0)
         began = monotonic()
         turn.begin(began)
-        if turn.resting:
+        if has_more:
             turn.go_on()
         for fd, mask in events:
             # One that was handled before may have removed it.

@@ -16,8 +16,10 @@ cdef class Turn:
     cdef public list acks
     cdef public list later
     cdef public list resting
+    cdef public list heavy
 
     cpdef begin(self, double now)
+    cpdef bint has_more(self) except -1
     cpdef bint is_long(self) except -1
     cpdef go_on(self)
     cpdef attend(self)

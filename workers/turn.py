@@ -48,7 +48,9 @@ class Resting(Protocol):
 class Turn:
     """The turn that is on, for all that one worker has."""
 
-    __slots__ = ("_began", "acks", "batches", "deadlines", "later", "now", "replies", "resting", "tally", "values")
+    __slots__ = (
+        "_began", "acks", "batches", "deadlines", "heavy", "later", "now", "replies", "resting", "tally", "values",
+    )  # fmt: skip
 
     def __init__(self, now: float, tally: Tally | None = None) -> None:
         # When it began, or later: when the calls that it now deals with were read, or the values in them written.
@@ -61,6 +63,7 @@ class Turn:
         self.acks: list[Acknowledging] = []  # who is to say that something was handed out
         self.later: list[Deferred] = []  # who has something to do once this event is dealt with
         self.resting: list[Resting] = []  # who goes on in the next turn
+        self.heavy: list[Resting] = []  # who does so in any case, with a share of its own that is no part of the turn
 
     def begin(self, now: float) -> None:
         """End what is due, before anything new may meet it."""
@@ -68,12 +71,23 @@ class Turn:
         for item in self.deadlines.due(now):
             item.expired()
 
+    def has_more(self) -> bool:
+        """Whether somebody goes on in the next turn, which must not wait for anything else."""
+        return bool(self.resting or self.heavy)
+
     def is_long(self) -> bool:
         """Whether who wants much should wait for the next one."""
         return self.now - self._began >= LONG_S
 
     def go_on(self) -> None:
         """Have those do more that had their share of the turn before, as many as there is time for."""
+        if self.heavy:
+            heavy, self.heavy = self.heavy, []
+            for each in heavy:
+                each.rested()
+                if self.later:
+                    self.attend()
+            self._began = self.now
         resting, self.resting = self.resting, []
         for at, each in enumerate(resting):
             if self.is_long():

@@ -223,8 +223,9 @@ class Worker:
         """Whether somebody still relies on this worker, which drains."""
         router = self._router
         if self._replaced:
-            # An :ack may still tell that a value has arrived, or another would get it too.
-            return bool(router.connections) or not router.is_decided()
+            # An :ack may still tell that a value has arrived, or another would get it too; who shakes hands came here
+            # before the successor was there.
+            return bool(router.connections or len(router.admission.strangers)) or not router.is_decided()
         return bool(router.calls_held or router.turn.resting)
 
     def _idle(self) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -28,13 +27,14 @@ MAX_UNASKED: Final = 64 * 1024
 class Records:
     """One end of one connection."""
 
-    __slots__ = ("_fed", "_in", "_out", "_tls", "ended", "established")
+    __slots__ = ("_fed", "_in", "_is_over", "_out", "_tls", "ended", "established")
 
     def __init__(
         self, context: ssl.SSLContext, *, server_side: bool = False, server_hostname: str | None = None
     ) -> None:
         """A client gives the name that the certificate of the other end must have."""
-        self._fed: deque[memoryview] = deque()  # what OpenSSL is yet to be given; nothing is the end of the stream
+        self._fed = b""  # what OpenSSL is yet to be given
+        self._is_over = False  # and whether it is yet to be told that this is all
         self._in = ssl.MemoryBIO()
         self._out = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._in, self._out, server_side=server_side, server_hostname=server_hostname)
@@ -45,20 +45,21 @@ class Records:
 
     def feed(self, data: bytes) -> None:
         """Take in ciphertext; nothing of it means that the stream has ended."""
-        self._fed.append(memoryview(data))
+        if not data:
+            self._is_over = True
+        elif not self.ended:
+            self._fed = self._fed + data if self._fed else data
 
     def _give(self) -> bool:
         """Give OpenSSL the next piece of it; return whether there was one."""
-        if not self._fed:
-            return False
-        data = self._fed.popleft()
-        if len(data) > PIECE:
-            self._fed.appendleft(data[PIECE:])
-            data = data[:PIECE]
-        if data:
-            self._in.write(data)
-        else:
+        if self._fed:
+            piece, self._fed = self._fed[:PIECE], self._fed[PIECE:]
+            self._in.write(piece)
+        elif self._is_over:
+            self._is_over = False
             self._in.write_eof()
+        else:
+            return False
         return True
 
     def shake_hands(self) -> bool:
@@ -86,7 +87,7 @@ class Records:
                         parts.append(data)
                     self.ended = True
                 except ssl.SSLWantReadError:
-                    if not self._fed:
+                    if not self._fed and not self._is_over:
                         break
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
             # What is cut off without a word shows in the frames: they say how long they are.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psutil
 
@@ -67,6 +67,18 @@ MAX_HELD: Final = KIB
 """Bytes that are counted for that."""
 
 
+class Series(NamedTuple):
+    """What a node counts when an attack meets it."""
+
+    name: str
+    labels: dict[str, str]
+
+
+def closed(why: Close) -> Series:
+    """Return the connections that were closed for this."""
+    return Series("skywalker_connections_closed_total", {"reason": why.label})
+
+
 class Siege:
     """A node, and well-behaved clients of it. Made by besieged()."""
 
@@ -77,12 +89,12 @@ class Siege:
         self._probe = probe
         self._peak = 0
 
-    def hold(self, attack: Attack, ends: Close | None = None) -> None:
+    def hold(self, attack: Attack, counts: Series | None = None) -> None:
         """Have the attack go on for a while, again and again.
 
-        Raises AssertionError if it hurts anybody, or no connection of it is closed because of `ends`.
+        Raises AssertionError if it hurts anybody, or if it is one that `counts` and has not done so.
         """
-        closed = self._closed(ends) if ends else 0.0
+        counted = self._counted(counts)
         quiet: list[Times] = []
         noisy: list[Times] = []
         void = 0
@@ -102,12 +114,12 @@ class Siege:
         told = f"{_text(noisy)} while attacked, {_text(quiet)} without"
         print(f"{told}, {peak / MIB:.1f} MiB taken, {kept / MIB:.1f} MiB kept, {void} rounds were void")
         assert _hardly_slower(quiet, noisy, void), told
-        assert ends is None or self._closed(ends) > closed, f"the node closed nothing because of {ends.label}"
+        assert counts is None or self._counted(counts) > counted, f"it has met nothing: {counts} does not grow"
         assert peak < MAX_TAKEN
         assert kept < MAX_KEPT
 
-    def _closed(self, why: Close) -> float:
-        return self._asker.metric("skywalker_connections_closed_total", reason=why.label)
+    def _counted(self, counts: Series | None) -> float:
+        return 0.0 if counts is None else self._asker.metric(counts.name, **counts.labels)
 
     def _watch(self) -> None:
         self._peak = max(self._peak, self._taken())

@@ -11,7 +11,7 @@ import pytest
 
 from tests.abuse import access_attacks, junction_attacks, pubsub_attacks, tls_attacks
 from tests.abuse.foe import Attack
-from tests.abuse.siege import Siege, besieged
+from tests.abuse.siege import Series, Siege, besieged, closed
 from tests.authority import Authority
 from workers.closes import Close
 
@@ -86,24 +86,29 @@ AT_TLS: dict[str, Attack] = {
     "records of a byte": tls_attacks.records_of_a_byte,
 }
 
-ENDS: dict[str, Close] = {
-    "vanished": Close.BROKEN,
-    "answers no ping": Close.SILENT,
-    "slow writers": Close.HALF_FRAME,
-    "half a frame": Close.HALF_FRAME,
-    "never reads": Close.UNREAD,
-    "slow readers": Close.UNREAD,
-    "receivers that never read": Close.UNREAD,
-    "subscribers that never read": Close.SLOW_SUBSCRIBER,
-    "one subscriber under many ids": Close.SLOW_SUBSCRIBER,
-    "connections that are held": Close.REFUSED,
-    "unreadable frames": Close.UNREADABLE,
-    "bombs": Close.UNREADABLE,
-    "subscribers of pub/sub that never read": Close.SLOW_SUBSCRIBER,
-    "unknown codes": Close.UNREADABLE,
-    **dict.fromkeys(OF_STRANGERS, Close.UNAUTHORIZED),
+NO_HANDSHAKE = Series("skywalker_handshakes_failed_total", {})
+
+COUNTS: dict[str, Series] = {
+    "vanished": closed(Close.BROKEN),
+    "answers no ping": closed(Close.SILENT),
+    "slow writers": closed(Close.HALF_FRAME),
+    "half a frame": closed(Close.HALF_FRAME),
+    "never reads": closed(Close.UNREAD),
+    "slow readers": closed(Close.UNREAD),
+    "receivers that never read": closed(Close.UNREAD),
+    "subscribers that never read": closed(Close.SLOW_SUBSCRIBER),
+    "one subscriber under many ids": closed(Close.SLOW_SUBSCRIBER),
+    "connections that are held": closed(Close.REFUSED),
+    "unreadable frames": closed(Close.UNREADABLE),
+    "bombs": closed(Close.UNREADABLE),
+    "subscribers of pub/sub that never read": closed(Close.SLOW_SUBSCRIBER),
+    "unknown codes": closed(Close.UNREADABLE),
+    **dict.fromkeys(OF_STRANGERS, closed(Close.UNAUTHORIZED)),
+    **dict.fromkeys(("half a handshake", "handshakes begun", "no TLS"), NO_HANDSHAKE),
+    "handshakes": closed(Close.PEER),
+    "damaged records": closed(Close.BROKEN),
 }
-"""Why the node closes connections of those attacks for which it does."""
+"""What the node counts of those attacks that have it close something."""
 
 NEIGHBOURS = """
 [access.neighbours]
@@ -115,7 +120,7 @@ publish = ["*"]
 subscribe = ["*"]
 """
 
-assert ENDS.keys() <= {*ALONE, *BESIDE_OTHERS, *FASTER, *OF_STRANGERS, *AT_TLS}
+assert COUNTS.keys() <= {*ALONE, *BESIDE_OTHERS, *FASTER, *OF_STRANGERS, *AT_TLS}
 
 
 class Sieges:
@@ -142,7 +147,7 @@ class Sieges:
             self._open[kind] = stack, stack.enter_context(besieged(workers, authority, max_rate=max_rate, **config))
         stack, siege = self._open[kind]
         try:
-            siege.hold(attack, ENDS.get(name))
+            siege.hold(attack, COUNTS.get(name))
         except BaseException:
             del self._open[kind]
             stack.__exit__(*sys.exc_info())

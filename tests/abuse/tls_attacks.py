@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from skywalker.tls.records import Records
@@ -58,7 +59,8 @@ def damaged_records(target: Target) -> Iterator[float]:
     foe = Foe(target.junction)
     while True:
         foe.socket.setblocking(True)
-        foe.socket.sendall(b"\x17\x03\x03\x40\x00" + bytes(1 << 14))
+        with contextlib.suppress(ConnectionError):  # if it took too long to shake hands
+            foe.socket.sendall(b"\x17\x03\x03\x40\x00" + bytes(1 << 14))
         foe.again()
         yield 0.01
 

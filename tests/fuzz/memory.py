@@ -202,7 +202,7 @@ class Worker:
     def is_busy(self) -> bool:
         """Read and write what there is now; return whether there was something."""
         turn = self.turn
-        busy = bool(turn.resting)
+        busy = turn.has_more()
         turn.begin(CLOCK.now)
         turn.go_on()
         for fd in [*self.loop.handlers]:

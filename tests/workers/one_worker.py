@@ -79,7 +79,7 @@ class OneWorker:
         turn = self.router.turn
         turn.begin(time.monotonic() + later)
         turn.end()
-        while self.loop.turn(turn, patient=False) or turn.resting:
+        while self.loop.turn(turn, patient=False) or turn.has_more():
             pass
 
     def counted(self, figure: Figure) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,71 +17,90 @@ from skywalker.tls.contexts import client_context
 from skywalker.tls.records import Records
 from tests.workers.outside import HOST, Outside, outside
 from tests.workers.wire_client import RST_ON_CLOSE
-from workers.figures import HANDSHAKES
-from workers.handshakes import Handshakes
+from workers.figures import HANDSHAKES, LIMITED
+from workers.handshakes import CROWD, MOST_S, Handshakes
+from workers.secure_socket import SecureSocket
 from workers.turn import Turn
 
 MANY = 60
 
-TURN_S = 0.001
-"""More than a turn takes before it is long."""
+STEP_S = 0.001
+"""What one takes: more than a turn does before it is long."""
+
+TURN_S = 0.005
+"""What others take of each turn."""
 
 SOME = 10
 """Handshakes that a fast machine may do before a turn is long."""
 
 
 class Slow:
-    """A handshake that takes a whole turn."""
+    """A handshake that takes a while."""
 
     def __init__(self, number: int, gone_on: list[int]) -> None:
         self.number = number
-        self.gone = False
-        self.paused = False
+        self.is_paused = False
         self._gone_on = gone_on
 
     def pause(self) -> None:
-        assert not self.paused
-        self.paused = True
+        assert not self.is_paused
+        self.is_paused = True
 
     def go_on(self) -> None:
-        assert not self.gone
         self._gone_on.append(self.number)
-        time.sleep(TURN_S)
+        time.sleep(STEP_S)
 
 
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.one_of(st.integers(1, 4), st.just("turn"), st.integers(-9, -1)), max_size=12))
-def test_one_a_turn_goes_on_in_the_order_in_which_they_came_but_for_those_who_are_gone(steps: list[int | str]) -> None:
+def test_they_go_on_in_the_order_in_which_they_came_and_who_is_gone_does_not(steps: list[int | str]) -> None:
     turn = Turn(time.monotonic())
     handshakes = Handshakes(turn)
     gone_on: list[int] = []
     waiting: list[Slow] = []
     came = 0
     for step in [*steps, *["turn"] * 50]:
-        before = len(gone_on)
-        expected = [each.number for each in waiting if not each.gone][:1]
         if step == "turn":
             turn.begin(time.monotonic())
+            expected = [each.number for each in waiting]
+            before = len(gone_on)
             turn.go_on()
-            assert gone_on[before:] == expected
-            waiting = [each for each in waiting if each.number not in gone_on]
+            now = gone_on[before:]
+            assert now == expected[: len(now)]
+            assert now or not expected
+            waiting = waiting[len(now) :]
         elif isinstance(step, int) and step > 0:
             for _ in range(step):
                 handshakes.come(each := Slow(came, gone_on))
                 came += 1
-                if each.number not in gone_on:
-                    assert each.paused
+                if each.is_paused:
                     waiting.append(each)
         elif waiting:
-            waiting[int(step) % len(waiting)].gone = True
-    assert not [each for each in waiting if not each.gone]
+            handshakes.go(waiting.pop(int(step) % len(waiting)))
+    assert not waiting
     assert gone_on == sorted(gone_on)
-    assert not turn.resting
+    assert not turn.has_more()
+
+
+@pytest.mark.parametrize("others_s", [0.0, 0.004, 0.05])
+def test_they_take_as_long_as_all_others_together_and_never_much(others_s: float) -> None:
+    turn = Turn(time.monotonic())
+    handshakes = Handshakes(turn)
+    gone_on: list[int] = []
+    for number in range(100):
+        handshakes.come(Slow(number, gone_on))
+    for _ in range(5):
+        time.sleep(others_s)
+        turn.begin(time.monotonic())
+        before = len(gone_on)
+        turn.go_on()
+        assert 1 <= len(gone_on) - before <= min(others_s * 1.5, MOST_S) / STEP_S + 1
+        assert not turn.is_long()
 
 
 @pytest.fixture
 def around(tmp_path: Path) -> Iterator[Outside]:
-    with outside(tmp_path, Limits(max_strangers=MANY)) as around:
+    with outside(tmp_path, Limits(max_strangers=MANY, greeting_s=60.0)) as around:
         yield around
 
 
@@ -89,6 +108,18 @@ def first_words() -> bytes:
     records = Records(client_context(), server_hostname=HOST)
     records.shake_hands()
     return records.output()
+
+
+def a_turn(around: Outside) -> None:
+    around.worker.loop.turn(around.router.turn, patient=False)
+
+
+def turns_until(around: Outside, is_so: Callable[[], object]) -> None:
+    for _ in range(100 * MANY):
+        if is_so():
+            return
+        a_turn(around)
+    raise AssertionError("it was not so in time")
 
 
 def test_whoever_calls_meanwhile_is_answered_in_the_same_turn(around: Outside) -> None:
@@ -101,7 +132,7 @@ def test_whoever_calls_meanwhile_is_answered_in_the_same_turn(around: Outside) -
         turns = 0
         while answered < MANY:
             client.call(":ping", turns)
-            around.worker.loop.turn(around.router.turn, patient=False)
+            a_turn(around)
             assert client.reply(0.1)[1] == turns
             now = len(select.select(foes, [], [], 0)[0])
             assert now - answered <= SOME
@@ -113,19 +144,63 @@ def test_whoever_calls_meanwhile_is_answered_in_the_same_turn(around: Outside) -
         around.turn()
 
 
-def test_who_is_gone_while_it_waits_for_its_turn_has_none(around: Outside) -> None:
+def test_a_crowd_gets_in_beside_others_who_leave_little_time(tmp_path: Path) -> None:
+    # Were all let in at once, most of them had to go again.
+    with outside(tmp_path, Limits(max_strangers=5 * CROWD, greeting_s=60.0)) as around, around.inside() as client:
+        foes = [around.raw(around.for_nodes) for _ in range(MANY)]
+        context = client_context(*(str(tmp_path / file) for file in ("ca.pem", f"{HOST}.pem", f"{HOST}-key.pem")))
+        crowd = [Records(context, server_hostname=HOST) for _ in foes]
+        for foe, records in zip(foes, crowd, strict=True):
+            records.shake_hands()
+            foe.sendall(records.output())
+        for number in range(100 * MANY):
+            client.call(":ping", number)
+            a_turn(around)
+            assert client.reply(0.1)[1] == number
+            time.sleep(TURN_S)
+            for foe in select.select(foes, [], [], 0)[0]:
+                records = crowd[foes.index(foe)]
+                records.feed(foe.recv(1 << 16))
+                assert records.shake_hands()
+                foe.sendall(records.output())
+            if len(around.router.connections) == MANY + 1:
+                break
+        assert len(around.router.connections) == MANY + 1
+        assert around.worker.counted(LIMITED) == {}
+        for foe in foes:
+            foe.close()
+
+
+@pytest.mark.parametrize("how", ["reset", "closed"])
+def test_who_is_gone_while_it_waits_for_its_turn_has_none(
+    around: Outside, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = first_words()
-    foes = [around.raw(around.for_nodes) for _ in range(MANY)]
+    strangers = around.router.admission.strangers
+    foes = [around.raw(around.for_nodes) for _ in range(CROWD)]
+    turns_until(around, lambda: len(strangers) == CROWD)
     for foe in foes:
         foe.sendall(words)
-    loop, turn, strangers = around.worker.loop, around.router.turn, around.router.admission.strangers
-    while len(strangers) < MANY:
-        loop.turn(turn, patient=False)
-    loop.turn(turn, patient=False)
-    assert turn.resting
-    for foe in foes:
-        foe.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RST_ON_CLOSE)
+    a_turn(around)
+    waiting = [foe for foe in foes if not select.select([foe], [], [], 0)[0]]
+    assert len(waiting) >= CROWD // 2
+    for foe in waiting:
+        if how == "reset":
+            foe.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RST_ON_CLOSE)
         foe.close()
-    loop.turn(turn, patient=False)
-    assert len(strangers) == 0
-    assert around.worker.counted(HANDSHAKES) == {"": MANY}
+    signed: set[SecureSocket] = set()
+
+    def shake_hands(self: SecureSocket) -> bool:
+        signed.add(self)
+        time.sleep(MOST_S)
+        return False
+
+    monkeypatch.setattr(SecureSocket, "shake_hands", shake_hands)
+    turns_until(around, lambda: len(strangers) == CROWD - len(waiting) + len(signed))
+    monkeypatch.undo()
+    assert len(signed) <= 1  # had its turn before this was seen
+    turns_until(around, lambda: len(strangers) == CROWD - len(waiting))
+    assert around.worker.counted(HANDSHAKES) == {"": len(waiting)}
+    for foe in foes:
+        foe.close()
+    around.turn()
