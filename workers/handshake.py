@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 HANDSHAKE: Final = b"\x16"
 """The first byte of TLS."""
 
+MOST_PIECES: Final = 64
+"""In how many pieces its share of one may come: whoever says it byte by byte would have all others wait."""
+
 
 class Handshake:
     """One of them; `done` is called with the socket once hands are shaken, and its place among strangers."""
@@ -44,6 +47,7 @@ class Handshake:
         self._done = done
         self._has_begun = False
         self._is_paused = False
+        self._pieces = 0
         router.loop.add(sock.fileno(), self)
         self._stranger = router.admission.strangers.come(self)
 
@@ -69,6 +73,9 @@ class Handshake:
             if self._speaks_plainly():
                 return
             if not self._socket.shake_hands():
+                self._pieces += 1
+                if self._pieces == MOST_PIECES:
+                    self._fail("no TLS: it shakes hands in too small pieces")
                 return
         except BlockingIOError:
             return

@@ -226,7 +226,8 @@ class Worker:
             # An :ack may still tell that a value has arrived, or another would get it too; who shakes hands came here
             # before the successor was there.
             return bool(router.connections or len(router.admission.strangers)) or not router.is_decided()
-        return bool(router.calls_held or router.turn.resting)
+        # One that goes on accepting is not held up by those who shake hands.
+        return bool(router.calls_held or (router.turn.resting if self._alone else router.turn.has_more()))
 
     def _idle(self) -> None:
         self._said_idle = True

@@ -81,6 +81,7 @@ AT_TLS: dict[str, Attack] = {
     "half a handshake": tls_attacks.half_a_handshake,
     "handshakes begun": tls_attacks.handshakes_begun,
     "handshakes": tls_attacks.handshakes,
+    "handshakes of a byte": tls_attacks.handshakes_of_a_byte,
     "no TLS": tls_attacks.no_tls,
     "damaged records": tls_attacks.damaged_records,
     "records of a byte": tls_attacks.records_of_a_byte,
@@ -104,7 +105,7 @@ COUNTS: dict[str, Series] = {
     "subscribers of pub/sub that never read": closed(Close.SLOW_SUBSCRIBER),
     "unknown codes": closed(Close.UNREADABLE),
     **dict.fromkeys(OF_STRANGERS, closed(Close.UNAUTHORIZED)),
-    **dict.fromkeys(("half a handshake", "handshakes begun", "no TLS"), NO_HANDSHAKE),
+    **dict.fromkeys(("half a handshake", "handshakes begun", "handshakes of a byte", "no TLS"), NO_HANDSHAKE),
     "handshakes": closed(Close.PEER),
     "damaged records": closed(Close.BROKEN),
 }

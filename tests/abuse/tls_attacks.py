@@ -9,6 +9,9 @@ from skywalker.tls.records import Records
 from tests.abuse.foe import Foe, Target
 from tests.workers.wire_client import SECURE, call
 
+LONG_RECORD = bytes.fromhex("1603013fff01003ffb")
+"""The beginning of a record with the beginning of a client's first words, which are some 16,000 bytes long."""
+
 
 def _first_words(target: Target) -> bytes:
     """Return what a client says first: to say it again and again costs nothing, and to answer it a signature."""
@@ -20,12 +23,12 @@ def _first_words(target: Target) -> bytes:
 def half_a_handshake(target: Target) -> Iterator[float]:
     """Begin to shake hands on many connections at both doors, and say no more."""
     words = _first_words(target)
-    foes = [Foe(target.junction, words, raw=True) for _ in range(75)]
-    foes += [Foe(target.pubsub, words[:-1], raw=True) for _ in range(75)]
+    foes = [Foe(target.junction, words, raw=True) for _ in range(60)]
+    foes += [Foe(target.pubsub, words[:-1], raw=True) for _ in range(60)]
     while True:
         for foe in foes:
             foe.hear()
-        yield 0.05
+        yield 0.1
 
 
 def handshakes_begun(target: Target) -> Iterator[float]:
@@ -42,6 +45,16 @@ def handshakes(target: Target) -> Iterator[float]:
     while True:
         Foe(target.junction).socket.close()
         yield 0.01
+
+
+def handshakes_of_a_byte(target: Target) -> Iterator[float]:
+    """Say the beginning of a long handshake byte by byte, so that somebody always wants to go on."""
+    foes = [Foe(target.junction, LONG_RECORD, raw=True) for _ in range(40)]
+    while True:
+        for foe in foes:
+            foe.say(b"\0")
+            foe.hear()
+        yield 0.001
 
 
 def no_tls(target: Target) -> Iterator[float]:

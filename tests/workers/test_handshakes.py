@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import time
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from skywalker.limits import Limits
 from skywalker.tls.contexts import client_context
 from skywalker.tls.records import Records
+from tests.abuse.tls_attacks import LONG_RECORD
 from tests.workers.outside import HOST, Outside, outside
 from tests.workers.wire_client import RST_ON_CLOSE
 from workers.figures import HANDSHAKES, LIMITED
@@ -89,12 +91,15 @@ def test_they_take_as_long_as_all_others_together_and_never_much(others_s: float
     gone_on: list[int] = []
     for number in range(100):
         handshakes.come(Slow(number, gone_on))
+    left_off = turn.now
     for _ in range(5):
         time.sleep(others_s)
         turn.begin(time.monotonic())
         before = len(gone_on)
+        took = time.monotonic() - left_off + STEP_S  # or more, where the machine has other work
         turn.go_on()
-        assert 1 <= len(gone_on) - before <= min(others_s * 1.5, MOST_S) / STEP_S + 1
+        left_off = turn.now
+        assert 1 <= len(gone_on) - before <= min(took, MOST_S) / STEP_S + 1
         assert not turn.is_long()
 
 
@@ -181,26 +186,47 @@ def test_who_is_gone_while_it_waits_for_its_turn_has_none(
     turns_until(around, lambda: len(strangers) == CROWD)
     for foe in foes:
         foe.sendall(words)
+    shaken = SecureSocket.shake_hands
+    signed: set[SecureSocket] = set()
+
+    def slowly(self: SecureSocket) -> bool:
+        signed.add(self)
+        time.sleep(MOST_S)
+        return shaken(self)
+
+    monkeypatch.setattr(SecureSocket, "shake_hands", slowly)
     a_turn(around)
+    assert len(signed) == 1
     waiting = [foe for foe in foes if not select.select([foe], [], [], 0)[0]]
-    assert len(waiting) >= CROWD // 2
+    assert len(waiting) == CROWD - 1
     for foe in waiting:
         if how == "reset":
             foe.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RST_ON_CLOSE)
         foe.close()
-    signed: set[SecureSocket] = set()
-
-    def shake_hands(self: SecureSocket) -> bool:
-        signed.add(self)
-        time.sleep(MOST_S)
-        return False
-
-    monkeypatch.setattr(SecureSocket, "shake_hands", shake_hands)
-    turns_until(around, lambda: len(strangers) == CROWD - len(waiting) + len(signed))
-    monkeypatch.undo()
-    assert len(signed) <= 1  # had its turn before this was seen
-    turns_until(around, lambda: len(strangers) == CROWD - len(waiting))
+    turns_until(around, lambda: len(strangers) == 1)
+    assert len(signed) <= 2  # one had its turn before it was seen that it is gone
     assert around.worker.counted(HANDSHAKES) == {"": len(waiting)}
     for foe in foes:
+        foe.close()
+    around.turn()
+
+
+def test_who_shakes_hands_byte_by_byte_keeps_nobody_out(around: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.handshakes.MOST_S", 0.0)  # as if everybody else took next to no time
+    foes = [around.raw(around.for_nodes) for _ in range(3 * CROWD)]
+    for foe in foes:
+        foe.sendall(LONG_RECORD)
+    turns_until(around, lambda: len(around.router.admission.strangers) >= CROWD)
+    newcomer = around.raw(around.for_nodes)
+    newcomer.sendall(first_words())
+
+    def is_answered() -> bool:
+        for foe in foes:
+            with contextlib.suppress(ConnectionError):
+                foe.send(b"\0")
+        return bool(select.select([newcomer], [], [], 0)[0])
+
+    turns_until(around, is_answered)
+    for foe in (newcomer, *foes):
         foe.close()
     around.turn()
