@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from skywalker.tls.contexts import GROUP, client_context
 from skywalker.tls.records import Records
 from tests.abuse.foe import Foe, Target
-from tests.workers.wire_client import SECURE, call
+from tests.workers.wire_client import call
 
 LONG_RECORD = bytes.fromhex("1603013fff01003ffb")
 """The beginning of a record with the beginning of a client's first words, which are some 16,000 bytes long."""
@@ -15,7 +16,9 @@ LONG_RECORD = bytes.fromhex("1603013fff01003ffb")
 
 def _first_words(target: Target) -> bytes:
     """Return what a client says first: to say it again and again costs nothing, and to answer it a signature."""
-    records = Records(SECURE[target.junction], server_hostname=target.junction[0])
+    context = client_context()
+    context.set_ecdh_curve(GROUP)
+    records = Records(context, server_hostname=target.junction[0])
     records.shake_hands()
     return records.output()
 
