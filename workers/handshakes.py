@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from workers.turn import Turn
 
-MOST_S: Final = 0.002
+MOST_S: Final = 0.001
 """Seconds of a turn that they take at most, however long others took."""
 
 CROWD: Final = 8
