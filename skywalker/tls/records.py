@@ -51,8 +51,8 @@ class Records:
         self._fed = b""  # what OpenSSL is yet to be given
         self._is_over = False  # and whether it is yet to be told that this is all
         self._rest = 0  # bytes that are missing of the record that it was given last
-        self._given = 0  # bytes, while hands are shaken
-        self._records = 0  # since then
+        self._given = 0  # bytes of all that it was given
+        self._records = 0  # since hands are shaken
         self._told = 0  # of those said something
         self._is_server = server_side
         self._certificate: Mapping[str, Any] | None = None

@@ -14,18 +14,18 @@ LONG_RECORD = bytes.fromhex("1603013fff01003ffb")
 """The beginning of a record with the beginning of a client's first words, which are some 16,000 bytes long."""
 
 
-def _first_words(target: Target) -> bytes:
+def first_words(host: str) -> bytes:
     """Return what a client says first: to say it again and again costs nothing, and to answer it a signature."""
     context = client_context()
     context.set_ecdh_curve(GROUP)
-    records = Records(context, server_hostname=target.junction[0])
+    records = Records(context, server_hostname=host)
     records.shake_hands()
     return records.output()
 
 
 def half_a_handshake(target: Target) -> Iterator[float]:
     """Begin to shake hands on many connections at both doors, and say no more."""
-    words = _first_words(target)
+    words = first_words(target.junction[0])
     foes = [Foe(target.junction, words, raw=True) for _ in range(60)]
     foes += [Foe(target.pubsub, words[:-1], raw=True) for _ in range(60)]
     while True:
@@ -36,7 +36,7 @@ def half_a_handshake(target: Target) -> Iterator[float]:
 
 def handshakes_begun(target: Target) -> Iterator[float]:
     """Have the node sign again and again, for nothing."""
-    words = _first_words(target)
+    words = first_words(target.junction[0])
     while True:
         for foe in [Foe(target.junction, words, raw=True) for _ in range(5)]:
             foe.socket.close()

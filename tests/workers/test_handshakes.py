@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
-import ssl
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from skywalker.limits import Limits
 from skywalker.tls.contexts import GROUP, client_context
 from skywalker.tls.records import Records
-from tests.abuse.tls_attacks import LONG_RECORD
+from tests.abuse.tls_attacks import LONG_RECORD, first_words
 from tests.workers.outside import HOST, Outside, outside
 from tests.workers.wire_client import RST_ON_CLOSE
 from workers.figures import HANDSHAKES, LIMITED
@@ -110,18 +109,6 @@ def around(tmp_path: Path) -> Iterator[Outside]:
         yield around
 
 
-def costly(context: ssl.SSLContext) -> ssl.SSLContext:
-    """Have a client begin with what is signed at once."""
-    context.set_ecdh_curve(GROUP)
-    return context
-
-
-def first_words() -> bytes:
-    records = Records(costly(client_context()), server_hostname=HOST)
-    records.shake_hands()
-    return records.output()
-
-
 def a_turn(around: Outside) -> None:
     around.worker.loop.turn(around.router.turn, patient=False)
 
@@ -135,7 +122,7 @@ def turns_until(around: Outside, is_so: Callable[[], object]) -> None:
 
 
 def test_whoever_calls_meanwhile_is_answered_in_the_same_turn(around: Outside) -> None:
-    words = first_words()
+    words = first_words(HOST)
     with around.inside() as client:
         foes = [around.raw(around.for_nodes) for _ in range(MANY)]
         for foe in foes:
@@ -161,7 +148,8 @@ def test_a_crowd_gets_in_beside_others_who_leave_little_time(tmp_path: Path) -> 
     with outside(tmp_path, Limits(max_strangers=MANY, greeting_s=60.0)) as around, around.inside() as client:
         foes = [around.raw(around.for_nodes) for _ in range(2 * MANY)]
         files = (str(tmp_path / file) for file in ("ca.pem", f"{HOST}.pem", f"{HOST}-key.pem"))
-        context = costly(client_context(*files))
+        context = client_context(*files)
+        context.set_ecdh_curve(GROUP)  # so that each begins with what is signed at once
         crowd = [Records(context, server_hostname=HOST) for _ in foes]
         for foe, records in zip(foes, crowd, strict=True):
             records.shake_hands()
@@ -188,7 +176,7 @@ def test_a_crowd_gets_in_beside_others_who_leave_little_time(tmp_path: Path) -> 
 def test_who_is_gone_while_it_waits_for_its_turn_has_none(
     around: Outside, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = first_words()
+    words = first_words(HOST)
     strangers = around.router.admission.strangers
     foes = [around.raw(around.for_nodes) for _ in range(CROWD)]
     turns_until(around, lambda: len(strangers) == CROWD)
@@ -226,7 +214,7 @@ def test_who_shakes_hands_byte_by_byte_keeps_nobody_out(around: Outside, monkeyp
         foe.sendall(LONG_RECORD)
     turns_until(around, lambda: len(around.router.admission.strangers) >= CROWD)
     newcomer = around.raw(around.for_nodes)
-    newcomer.sendall(first_words())
+    newcomer.sendall(first_words(HOST))
 
     def is_answered() -> bool:
         for foe in foes:
