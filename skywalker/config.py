@@ -48,7 +48,10 @@ class Cluster:
     health_bind: str = setting(DEFAULT_HOST, "address of the health check's HTTP server")
     health_port: int = setting(0, "HTTP port of the health check; 0 means none, or with --register any free one")
     secret: str = setting(
-        "", "token by which the other nodes, where access is limited, know this one as a node", secret=True
+        "", "word by which nodes prove to each other that they are some; the new and the old with a space", secret=True
+    )
+    secret_in_clear: bool = setting(
+        False, "also send the secret itself to nodes of the version before, as long as there are some"
     )
 
 
@@ -99,7 +102,7 @@ class Config:
         if self.tls_cert or all(is_loopback(host) for host in doors):
             return False
         principals = self.access.principals if self.access is not None else ()
-        return bool(self.cluster.secret) or any(principal.hashes for principal in principals)
+        return self.cluster.secret_in_clear or any(each.hashes and not each.node for each in principals)
 
     @property
     def pubsub_address(self) -> tuple[str, int]:

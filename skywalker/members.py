@@ -94,10 +94,15 @@ def _is_numeric(host: str) -> bool:
 class Snapshot:
     """The members of a cluster, and the ring of their tokens. Iterates over members, in the order of their ids."""
 
-    __slots__ = ("by_id", "ring", "version")
+    __slots__ = ("by_id", "ring", "unproven", "version")
 
-    def __init__(self, members: Iterable[Member]) -> None:
-        """Take members of different ids, at least one."""
+    def __init__(self, members: Iterable[Member], unproven: Mapping[Address, str] | None = None) -> None:
+        """Take members of different ids, at least one.
+
+        `unproven` says where somebody else was found, who is in no ring, and why that is no node of this cluster: of
+        this the version says nothing, since it is one node's view.
+        """
+        self.unproven: Mapping[Address, str] = dict(unproven or {})
         self.by_id: Mapping[str, Member] = {each.id: each for each in sorted(members, key=lambda each: each.id)}
         owned: dict[int, Place] = {}
         for member in self:
@@ -114,6 +119,10 @@ class Snapshot:
 
     def __len__(self) -> int:
         return len(self.by_id)
+
+    def says_the_same(self, other: Snapshot) -> bool:
+        """Whether both are of one version, and name the same of those who are no nodes of the cluster."""
+        return self.version == other.version and self.unproven == other.unproven
 
     def shares(self) -> dict[str, float]:
         """Return which part of all topics each member owns, by id; together they are 1."""

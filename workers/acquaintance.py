@@ -1,4 +1,4 @@
-"""One connection of the agent to a node: dials, greets, pings, and reports what comes of it to Membership.
+"""One connection of the agent to a node: dials, has both prove themselves, greets, pings, and reports to Membership.
 
 Whatever the other side sends, it costs no more than this connection.
 """
@@ -11,13 +11,16 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
+from skywalker.access.proof import Elsewhere, NotProven
+from skywalker.access.trust import Introduction, Trust, farewell
 from skywalker.address import Address
 from skywalker.dialling import cause_of, server_name
 from skywalker.discovery.greeting import Greeting
-from skywalker.discovery.membership import MAX_CONTACTS, NOBODY, Membership
+from skywalker.discovery.membership import MAX_CONTACTS, NOBODY, NOT_LET_IN, NOT_PROVEN, Membership
 from skywalker.errors import BadArity, BadFrame, ConfigError, Forbidden, RequestError, Unauthorized, UnknownMethod
 from skywalker.limits import KIB
 from skywalker.members import Member
+from skywalker.tls.records import names_in
 from skywalker.tls.words import CLOSED, SILENT
 from skywalker.wire import frames, values
 from skywalker.wire import junction as wire
@@ -30,6 +33,7 @@ _PING_ID: Final = values.pack(2)
 _NODES_ID: Final = values.pack(3)
 _JOIN_ID: Final = values.pack(4)
 _PEER_ID: Final = values.pack(5)
+_PROOF_ID: Final = values.pack(6)
 
 LISTED_WITHIN_S: Final = 5.0
 """Seconds for a node to say who is in its ring, page by page."""
@@ -37,7 +41,7 @@ LISTED_WITHIN_S: Final = 5.0
 MAX_UNREAD: Final = 64 * KIB
 """Bytes of ours that a node may leave unread: we say little, and a node that lives reads it."""
 
-MAX_REASON: Final = 200
+MAX_REASON: Final = 400
 """Characters of a reason, which may be the other side's words."""
 
 EYEBALLS_S: Final = 0.1
@@ -48,8 +52,6 @@ HANDSHAKE_S: Final = 0.7
 
 NO_TLS: Final = "no TLS with what is there"
 
-NOT_LET_IN: Final = "what is there does not let this node in"
-
 NO_JOINING: Final = "the node there lets nobody join"
 
 _MUTE: Final[Mapping[type[OSError], str]] = {ConnectionResetError: CLOSED, ConnectionAbortedError: SILENT}
@@ -57,12 +59,16 @@ _MUTE: Final[Mapping[type[OSError], str]] = {ConnectionResetError: CLOSED, Conne
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Introduction:
-    """What we tell every node of ourselves, and how: `tls` returns the context, or raises ConfigError."""
+class Ours:
+    """What is ours in every acquaintance: which node this is, and how it speaks with others.
 
-    name: str
-    joins_at: Address | None  # where others find us, if they learn it from us and from no other source
-    token: str = dataclasses.field(default="", repr=False)
+    Others learn where it is from a :join, unless a source tells them (`joins` is false). `tls` returns the context, or
+    raises ConfigError.
+    """
+
+    node: Member
+    joins: bool
+    trust: Trust = dataclasses.field(default_factory=Trust)
     tls: Callable[[], ssl.SSLContext] | None = None
 
 
@@ -72,9 +78,7 @@ class Acquaintance(asyncio.Protocol):
     Each report to `membership` is followed by a call of `act`. After hang_up() there is none.
     """
 
-    def __init__(
-        self, address: Address, ours: Introduction, membership: Membership, act: Callable[[], None], log: Log
-    ) -> None:
+    def __init__(self, address: Address, ours: Ours, membership: Membership, act: Callable[[], None], log: Log) -> None:
         self._address = address
         self._ours = ours
         self._membership = membership
@@ -84,6 +88,8 @@ class Acquaintance(asyncio.Protocol):
         self._dialling: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
         self._tail = b""
+        self._introduction: Introduction | None = None
+        self._is_introduced = False
         self._is_greeted = False
         self._over = False
         self._pages: list[Member] = []
@@ -174,16 +180,39 @@ class Acquaintance(asyncio.Protocol):
             # A free port that the system hands out can be connected to itself.
             self._end("connection refused")
         else:
-            # Before the greeting, so that one who does not let us in is never counted in. Nobody is who is asked for
-            # here, so the connection goes on as that of a client.
-            token = {"token": self._ours.token} if self._ours.token else {}
-            question = {"from": self._ours.name, "by": 0, "node": "", "worker": 0, "version": VERSION, **token}
-            said = wire.frame(wire.PEER, _PEER_ID, values.pack(question))
-            if self._ours.joins_at is not None:
-                said += wire.frame(wire.JOIN, _JOIN_ID, values.pack(str(self._ours.joins_at)))
-            said += wire.frame(wire.HELLO, _HELLO_ID, values.pack({"name": self._ours.name, "ring": True}))
-            # At once: to one that does not take our certificate a later write would fail before it is heard why.
-            transport.write(said)
+            self._introduce(transport)
+
+    def _introduce(self, transport: asyncio.Transport) -> None:
+        ours, reached = self._ours, Address(*transport.get_extra_info("peername")[:2])
+        names = names_in(transport.get_extra_info("peercert") or {})
+        self._introduction = Introduction(ours.trust, ours.node.id, ours.node.address, reached, names)
+        try:
+            challenge = self._introduction.begin(_PROOF_ID)
+        except NotProven as error:
+            self._is_no_node(error)
+            return
+        # At once: to one that does not take our certificate a later write would fail before it is heard why.
+        transport.write(challenge or self._greeting())
+
+    def _greeting(self) -> bytes:
+        """Return all that is said to one that has proved itself, if it has to."""
+        assert self._introduction is not None, "there is a connection"
+        self._is_introduced = True
+        node, token = self._ours.node, self._introduction.token
+        # Before the greeting, so that one who does not let us in is never counted in. Nobody is who is asked for
+        # here, so the connection goes on as that of a client.
+        question = {"from": node.name, "by": 0, "node": "", "worker": 0, "version": VERSION}
+        said = wire.frame(wire.PEER, _PEER_ID, values.pack(question | ({"token": token} if token else {})))
+        if self._ours.joins:
+            said += wire.frame(wire.JOIN, _JOIN_ID, values.pack(str(node.address)))
+        return said + wire.frame(wire.HELLO, _HELLO_ID, values.pack({"name": node.name, "ring": True}))
+
+    def _is_no_node(self, error: NotProven) -> None:
+        assert self._transport is not None
+        self._transport.write(farewell(_PROOF_ID, error))
+        if isinstance(error, Elsewhere):
+            self._membership.hinted(error.address, self._loop.time())
+        self._end(str(error), NOT_PROVEN)
 
     def data_received(self, data: bytes) -> None:
         found, self._tail = frames.split(self._tail + data)
@@ -211,11 +240,24 @@ class Acquaintance(asyncio.Protocol):
         method = frame[0]
         if frame == [wire.PING, wire.NIL]:
             self._write(wire.PING, wire.NIL, wire.TRUE)
+        elif not self._is_introduced and method != wire.ERROR:
+            if len(frame) == 3:
+                self._challenged(values.unpack(frame[2]))
         elif method == wire.PING:
             self._membership.answered(self._address, self._loop.time())
             self._act()
         elif len(frame) == 3 and method in self._HEARS:
             self._HEARS[method](self, values.unpack(frame[2]))
+
+    def _challenged(self, answer: Any) -> None:
+        assert self._transport is not None
+        assert self._introduction is not None, "it was asked for a proof"
+        try:
+            proof = self._introduction.heard(_PROOF_ID, answer)
+        except NotProven as error:
+            self._is_no_node(error)
+        else:
+            self._transport.write(proof + self._greeting())
 
     def _greeted(self, answer: Any) -> None:
         assert self._transport is not None
@@ -233,6 +275,9 @@ class Acquaintance(asyncio.Protocol):
         greeting = Greeting.parse(answer, Address(host, port))
         if greeting is None:
             self._is_foreign("its answer to :hello is none of a node's")
+            return
+        if self._introduction is not None and self._introduction.proved not in ("", greeting.member.id):
+            self._is_no_node(NotProven(f"it has proved to be {self._introduction.proved}, and says that it is another"))
             return
         self._membership.greeted(self._address, greeting, self._loop.time())
         self._act()
@@ -297,6 +342,7 @@ class Acquaintance(asyncio.Protocol):
         wire.NODES: _page,
         wire.JOIN: _joined,
         wire.PEER: _asked,
+        wire.PROOF: _asked,
         wire.ERROR: _failed,
     }
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from skywalker.access.access import Access
 from skywalker.access.principal import Principal
-from skywalker.errors import Busy, Unauthorized
+from skywalker.access.trust import ADVICE, Trust
+from skywalker.errors import Busy, Forbidden, Unauthorized
 from workers.account import Account
 from workers.handshakes import Handshakes
 from workers.log import Log
@@ -24,8 +25,8 @@ _CREDENTIALS: Final = struct.Struct("@iII")
 """What the kernel tells of the process at the other end of a Unix socket: pid, uid, gid."""
 
 
-class WrongToken(Unauthorized):
-    """A token that is nobody's; whoever says it is not listened to any more."""
+class Impostor(Unauthorized):
+    """A token that is nobody's, or a proof that is none; whoever says it is not listened to any more."""
 
 
 def unknown() -> Unauthorized:
@@ -39,11 +40,16 @@ def speaks_tls() -> Unauthorized:
 
 
 class Admission:
-    """Of one worker. Without `access` everybody is let in, and may do everything."""
+    """Of one worker. Without `access` everybody is let in, and may do everything.
 
-    def __init__(self, access: Access | None, limits: Limits, turn: Turn, log: Log) -> None:
+    `trust` says who is a node; unless it demands a proof, that is whoever says so.
+    """
+
+    def __init__(self, access: Access | None, limits: Limits, turn: Turn, log: Log, trust: Trust | None = None) -> None:
         self.access = access
+        self.trust = Trust() if trust is None else trust
         self.refusals = Refusals(log.warning, "refused")
+        self.mistrusted = Refusals(log.warning, "taken-for-no-node")
         self.turned_away = Refusals(log.info, "connection-refused")
         self.failed_handshakes = Refusals(log.info, "handshake-failed")
         self.strangers = Strangers(limits, turn)
@@ -60,6 +66,7 @@ class Admission:
         if access is None:
             self.known(connection)
             return
+        connection.proved = self.trust.knows(names)
         principal, _ = access.of(names, uid, host)
         try:
             if principal is not None:
@@ -73,7 +80,7 @@ class Admission:
             connection.stranger = self.strangers.come(connection)
 
     def present(self, connection: Connection, token: str | bytes | None) -> None:
-        """Take a connection for whose token it says. Raises WrongToken, Unauthorized, or Busy as greet() does.
+        """Take a connection for whose token it says. Raises Impostor, Unauthorized, or Busy as greet() does.
 
         One that says none stays who it is.
         """
@@ -85,7 +92,35 @@ class Admission:
             return
         principal = self.access.by_token(token if isinstance(token, str) else token.decode(errors="replace"))
         if principal is None:
-            raise WrongToken("this node knows no such token")
+            raise Impostor("this node knows no such token")
+        self._become(connection, principal)
+
+    def prove(self, connection: Connection, secret: str) -> None:
+        """A connection has proved that it knows a secret of the cluster. Raises as present() does."""
+        if self.access is not None:
+            principal = self.access.by_token(secret)
+            if principal is None or not principal.node:
+                raise Impostor(f"no principal with node = true has the hash of this cluster.secret: {ADVICE}")
+            self._become(connection, principal)
+        connection.proved = True
+
+    def check_node(self, connection: Connection, token: str | bytes | None = None) -> None:
+        """Raise Unauthorized or Forbidden unless a connection is known to be a node's.
+
+        One of the version before says the secret itself, as a `token`, which is enough while that is allowed.
+        """
+        if not self.trust.is_demanded or connection.proved:
+            return
+        if token is not None and self.trust.in_clear and (secret := self.trust.keys.find(token)):
+            self.prove(connection, secret)
+            return
+        sent = "it sent the secret itself, as nodes of the version before do: upgrade it, or allow secret_in_clear"
+        lack = ADVICE if token is None else sent
+        text = f"whoever calls has not proved to be a node: {lack}"
+        missing = {"missing": "node"}
+        raise (Unauthorized if connection.stranger is not None else Forbidden)(text, missing)
+
+    def _become(self, connection: Connection, principal: Principal) -> None:
         before = connection.account
         if before is None or before.principal is not principal:
             self._enter(connection, principal)

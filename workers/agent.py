@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.discovery.membership import Membership
 from skywalker.discovery.registration import Registration
@@ -25,7 +26,7 @@ from skywalker.discovery.watch import watch
 from skywalker.errors import LocalProtocolError
 from skywalker.members import Member, Snapshot
 from workers import exits, snapshots
-from workers.acquaintance import Introduction
+from workers.acquaintance import Ours
 from workers.circle import Circle
 from workers.control import Channel, Drain, Heard, Inspect, Left, Message, Ring
 from workers.health import Health
@@ -51,9 +52,9 @@ class Agent:
     """The agent of the node `me`, all of whose workers serve, from its fork to its end.
 
     `source` lists addresses of the cluster. With `learning` others are learned from the nodes there, and they learn
-    ours. To them `token` says that this is a node, and `tls` returns how that is spoken with them. `health` answers for
-    the node; once it is known where, `registration` is made. `admin` shows what it does. `last` is the snapshot that an
-    agent before this one made last. `alive` is called as long as its loop turns.
+    ours. By `trust` this node and they know each other, and `tls` returns how that is spoken with them. `health`
+    answers for the node; once it is known where, `registration` is made. `admin` shows what it does. `last` is the
+    snapshot that an agent before this one made last. `alive` is called as long as its loop turns.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Agent:
         source: Source | None,
         *,
         learning: bool,
-        token: str = "",
+        trust: Trust | None = None,
         tls: Callable[[], ssl.SSLContext] | None = None,
         registration: Callable[[Address], Registration] | None,
         health: Health | None,
@@ -75,7 +76,7 @@ class Agent:
         self._me = me
         self._source = source
         self._learning = learning
-        self._token = token
+        self._trust = trust or Trust()
         self._tls = tls
         self._registration = registration
         self._health = health
@@ -109,7 +110,7 @@ class Agent:
         loop = self._loop
         self._over = loop.create_future()
         membership = Membership(self._me, learning=self._learning, luck=random.random, now=loop.time(), last=self._last)
-        ours = Introduction(self._me.name, self._me.address if self._learning else None, self._token, self._tls)
+        ours = Ours(self._me, self._learning, self._trust, self._tls)
         self._circle = Circle(membership, ours, self._publish, self._log)
         loop.add_reader(self._channel.fileno(), self._hear)
         self._beat()

@@ -10,7 +10,7 @@ from skywalker.address import Address
 from skywalker.discovery.actions import Action, Ask, Dial, HangUp, Notice, Ping, Publish
 from skywalker.discovery.membership import Membership
 from skywalker.members import Snapshot
-from workers.acquaintance import Acquaintance, Introduction
+from workers.acquaintance import Acquaintance, Ours
 from workers.log import Log
 
 MAX_CHANGES_LOGGED: Final = 5
@@ -20,9 +20,7 @@ MAX_CHANGES_LOGGED: Final = 5
 class Circle:
     """Lives in a running event loop, which is all that may call it. `publish` is called with each new snapshot."""
 
-    def __init__(
-        self, membership: Membership, ours: Introduction, publish: Callable[[Snapshot], None], log: Log
-    ) -> None:
+    def __init__(self, membership: Membership, ours: Ours, publish: Callable[[Snapshot], None], log: Log) -> None:
         self._membership = membership
         self._ours = ours
         self._publish = publish
@@ -81,7 +79,8 @@ class Circle:
                 if left := self._acquaintances.pop(address, None):
                     left.hang_up()
             case Publish(snapshot):
-                self._log_change(snapshot)
+                if self._snapshot is None or self._snapshot.version != snapshot.version:
+                    self._log_change(snapshot)
                 self._snapshot = snapshot
                 self._publish(snapshot)
             case Notice(address, text):

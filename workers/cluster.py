@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skywalker import extras
+from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.config import Cluster, Config
 from skywalker.errors import ConfigError, SkywalkerError
@@ -31,8 +32,12 @@ if TYPE_CHECKING:
 def needs_agent(config: Config) -> bool:
     """Whether the node is to find others, be found, answer health checks, or show its figures."""
     cluster = config.cluster
-    finds = cluster.silk or cluster.join or cluster.dns or cluster.consul
-    return bool(finds or cluster.register or cluster.health_port or config.admin)
+    return bool(finds_others(cluster) or cluster.register or cluster.health_port or config.admin)
+
+
+def finds_others(config: Cluster) -> bool:
+    """Whether the node is to be one of several."""
+    return bool(config.silk or config.join or config.dns or config.consul)
 
 
 def hears_of_nodes(config: Cluster) -> bool:
@@ -114,7 +119,7 @@ def be_agent(
         ground.member,
         _silk(cluster, ground.member, last) if cluster.silk else _source(cluster),
         learning=bool(cluster.join),
-        token=cluster.secret,
+        trust=trust(config),
         tls=credentials and credentials.client,
         registration=(lambda health: _registration(cluster, ground.member, health)) if cluster.register else None,
         health=Health(Address(cluster.health_bind, cluster.health_port), ping) if answers else None,
@@ -124,6 +129,12 @@ def be_agent(
         last=last,
         alive=board.agent_lives,
     ).run()
+
+
+def trust(config: Config) -> Trust:
+    """Return by what this node and the others of its cluster know each other."""
+    cluster = config.cluster
+    return Trust(config.access, cluster.secret, in_clear=cluster.secret_in_clear)
 
 
 def _admin(

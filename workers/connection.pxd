@@ -19,6 +19,7 @@ cdef class Connection(Outlet):
     cdef public Account account
     cdef public object stranger
     cdef public bint paced
+    cdef public bint proved
 
     cpdef ready(self, int events)
     @cython.locals(data=bytes)

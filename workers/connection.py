@@ -6,6 +6,7 @@ import socket
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from skywalker.address import Address
 from skywalker.errors import RequestError
 from skywalker.journal.record import CANCELLED, GONE
 from workers import figures
@@ -41,7 +42,7 @@ class Connection(Outlet):
 
     __slots__ = (
         "_bucket", "_ending", "_is_put_off", "_is_resting", "_recv", "_tail", "_todo", "_unfinished", "account",
-        "paced", "stranger",
+        "paced", "proved", "stranger",
     )  # fmt: skip
 
     knows_tokens = False
@@ -53,6 +54,7 @@ class Connection(Outlet):
         Outlet.__init__(self, sock, peer, router)
         self.account: Account | None = None  # whose it is, where that matters
         self.stranger: Stranger | None = None  # its place among those of whom that is not known
+        self.proved = False  # that it is a node's
         rate = router.limits.max_rate
         self._bucket = Bucket(rate, self.turn.now) if rate else None
         self.paced = self._bucket is not None  # what it asks is counted by the second
@@ -123,6 +125,11 @@ class Connection(Outlet):
     def is_owed(self) -> bool:
         """Return whether another worker is still to say so, or the peer that it has what it was given."""
         raise NotImplementedError
+
+    def reached(self) -> Address | None:
+        """Return to which address of this machine it was made, None by a Unix socket."""
+        name = self._socket.getsockname()
+        return Address(*name[:2]) if isinstance(name, tuple) else None
 
     def hung_up(self) -> None:
         """The peer sends nothing more."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from skywalker.access.access import Access
+from skywalker.access.proof import Keys
 from skywalker.config import Config, is_loopback
 from skywalker.errors import ConfigError
 from workers import cluster
@@ -16,12 +18,15 @@ KEYS: Final = {JUNCTION: "bind", PUBSUB: "pubsub_bind", ADMIN: "admin_bind"}
 def check(config: Config, addresses: Mapping[str, tuple[str, int]] | None = None) -> None:
     """Raise ConfigError if they could, or if it names files or people that are of no use as the settings are.
 
-    `addresses` say where the node listens, by door, if that is not what the settings say.
+    `addresses` say where the node listens, by door, if that is not what the settings say. They are given for a node
+    that is to run, whose settings these are, all of them.
     """
     for key in ("tls_key", "tls_ca"):
         if getattr(config, key) and not config.tls_cert:
             raise ConfigError(f"{key}: this node speaks no TLS: give tls_cert too, the file with its certificate")
     _check_principals(config)
+    if config.access is not None:
+        _check_nodes(config, config.access, runs=addresses is not None)
     if config.open:
         return
     if config.unix and config.certifies:
@@ -57,6 +62,33 @@ def _check_principals(config: Config) -> None:
         if (each.certificates and config.tls_cert and config.tls_ca) or (each.users and config.unix) or not lacks:
             continue
         raise ConfigError(f"access.{each.name}: nobody can show that they are that: give {', or '.join(lacks)}")
+
+
+def _check_nodes(config: Config, access: Access, *, runs: bool) -> None:
+    """Raise ConfigError if nodes of the cluster cannot prove to each other that they are, or whoever comes names them.
+
+    Where access is limited, that is: elsewhere whoever gets to a node may be one. The secret is told apart from a file
+    of settings, so only of a node that `runs` is it known whether it has one.
+    """
+    known = config.cluster
+    for secret in Keys(known.secret).secrets:
+        principal = access.by_token(secret)
+        if principal is None or not principal.node:
+            raise ConfigError(
+                "cluster.secret: whoever proves to know it is nobody here: give its hash, by skywalker token hash, as "
+                "token of a principal with node = true in [access]"
+            )
+    by_certificate = config.tls_cert and config.tls_ca and any(e.node and e.certificates for e in access.principals)
+    if runs and cluster.finds_others(known) and not (known.secret or by_certificate):
+        raise ConfigError(
+            "access: no other node of the cluster could prove that it is one: give all of them the same "
+            "cluster.secret, or certificates with a name, and in [access] a principal with node = true, known by that"
+        )
+    if not known.silk_keys and cluster.silk_hosts(known):
+        raise ConfigError(
+            "silk: whoever gets to that port could name nodes there, and read what the others say of themselves, while "
+            "[access] keeps them out elsewhere: give --silk-keys, or an ipc:// endpoint"
+        )
 
 
 def _hosts(config: Config) -> dict[str, str]:

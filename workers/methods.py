@@ -5,11 +5,13 @@ A method raises the RequestError that its caller is to be answered with.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker import errors
 from skywalker.access import principal as access
+from skywalker.access.proof import NONCE, NotProven, Response
 from skywalker.address import Address
 from skywalker.journal import record
 from skywalker.limits import MAX_ID
@@ -19,7 +21,9 @@ from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame
 from skywalker.wire.junction import TIMED_OUT
 from skywalker.wire.values import timeout_seconds, topic_bytes
+from workers.admission import Impostor
 from workers.calls import client_call
+from workers.closes import Close
 from workers.control import Heard
 from workers.messages import VERSION
 
@@ -31,6 +35,9 @@ Arguments = list[bytes]
 
 MAX_ADDRESS: Final = 300
 """Characters of the address of a node that joins: the longest host name, and a port."""
+
+MAX_PROOF: Final = 1024
+"""Bytes of a proof, or of why there is none: the longest reason that a node says."""
 
 MAX_ECHOED_METHOD: Final = 64
 """Bytes of an unknown method that its error reply repeats."""
@@ -184,7 +191,7 @@ def join(session: Session, frame: Arguments) -> None:
     _, id, packed = _arguments(frame, 3)
     address = _text(packed, "the address of a node that joins")
     node = session.router.node
-    _check_node(session, "may not name nodes of this cluster")
+    session.router.admission.check_node(session)
     if node.agent is None:
         raise errors.Forbidden("this node is in no cluster that others may join: start it with --join")
     try:
@@ -196,6 +203,43 @@ def join(session: Session, frame: Arguments) -> None:
     if all(member.address != known for member in node.snapshot) and not node.agent.send(Heard(address)):
         raise errors.Busy("too many nodes join at a time")
     session.reply(wire.JOIN, id, wire.TRUE)
+
+
+def challenge(session: Session, frame: Arguments) -> None:
+    """`[":challenge", id, {...}]`: the proof that this node is one of its cluster, and what the other end has to prove.
+
+    It is said at the beginning of a connection, by the node that has made it.
+    """
+    _, id, packed = _arguments(frame, 3)
+    keys, node, reached = session.router.admission.trust.keys, session.router.node, session.reached()
+    missing = {"missing": "node"}
+    if not keys:
+        raise errors.Forbidden("this node has no cluster.secret to prove itself by: give both the same", missing)
+    if reached is None or session.response is not None:
+        raise errors.BadFrame("a node proves itself once on each connection, and on none by a Unix socket")
+    try:
+        question = _options(packed)
+        session.response = Response(keys, node.id, node.address, reached, question, secrets.token_bytes(NONCE))
+    except NotProven as error:
+        raise errors.Unauthorized(str(error), missing) from error
+    except ValueError as error:
+        raise errors.BadFrame(str(error)) from error
+    session.reply(wire.CHALLENGE, id, values.pack(session.response.answer))
+
+
+def proof(session: Session, frame: Arguments) -> None:
+    """`[":proof", id, mac]`: the other end proves in turn that it is a node. A text says why it takes us for none."""
+    _, id, packed = _arguments(frame, 3)
+    told = _decoded(packed) if len(packed) <= MAX_PROOF else None
+    admission, response = session.router.admission, session.response
+    if isinstance(told, str):
+        admission.mistrusted.note(session.peer, told)
+        session.finish(b"", Close.PEER, "it takes this node for none of its cluster")
+        return
+    if response is None or not isinstance(told, bytes) or not response.accepts(told):
+        raise Impostor("this is no proof of a node")
+    admission.prove(session, response.secret)
+    session.reply(wire.PROOF, id, wire.TRUE)
 
 
 def peer(session: Session, frame: Arguments) -> None:
@@ -210,20 +254,13 @@ def peer(session: Session, frame: Arguments) -> None:
             pass
         case _:
             raise errors.BadFrame("the options of :peer are from, by, node, worker and version")
-    session.router.admission.present(session, _token(options))
-    _check_node(session, "is no node of this cluster")
+    session.router.admission.check_node(session, _token(options))
     if not session.is_idle():
         raise errors.BadFrame("a connection with calls is no node's")
     session.reply(wire.PEER, id, values.pack({"node": node.id, "worker": node.slot, "life": node.life}))
     if (wanted, worker) == (node.id, node.slot):
         flags = (options.get("waits") is True, options.get("replaced") is True)
         session.router.peers.welcome(session, Place(whose, by), str(options.get("life", "")), *flags)
-
-
-def _check_node(session: Session, text: str) -> None:
-    """Raise Forbidden unless who is calling may be a node."""
-    if session.account is not None and not session.account.principal.node:
-        raise session.account.forbidden("node", text)
 
 
 METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {
@@ -240,6 +277,8 @@ METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {
     wire.HELLO: hello,
     wire.NODES: nodes,
     wire.JOIN: join,
+    wire.CHALLENGE: challenge,
+    wire.PROOF: proof,
     wire.PEER: peer,
 }
 
@@ -298,11 +337,16 @@ def _bad_id(id: bytes) -> errors.BadId:
     return errors.BadId(f"id of {len(id)} bytes, limit is {MAX_ID}", {"size": len(id), "limit": MAX_ID})
 
 
-def _options(packed: bytes) -> Mapping[Any, Any]:
+def _decoded(packed: bytes) -> Any:
+    """Return a value, None also for one that Python has no form for."""
     try:
-        options = values.unpack(packed, text_keys=True)
+        return values.unpack(packed, text_keys=True)
     except ValueError:
-        options = None
+        return None
+
+
+def _options(packed: bytes) -> Mapping[Any, Any]:
+    options = _decoded(packed)
     if not isinstance(options, dict):
         raise errors.BadFrame("the options are a map")
     return options
@@ -316,10 +360,7 @@ def _token(options: Mapping[Any, Any]) -> str | bytes | None:
 
 
 def _text(packed: bytes, what: str) -> str:
-    try:
-        text = values.unpack(packed, text_keys=True)
-    except ValueError:
-        text = None
+    text = _decoded(packed)
     if not isinstance(text, str):
         raise errors.BadFrame(f"{what} is a string")
     return text

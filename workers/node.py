@@ -26,6 +26,7 @@ class Node:
         """Over `agent`, addresses of nodes that want to join are passed on; None if nobody here wants to know."""
         self.id = member.id
         self.name = member.name
+        self.address = member.address  # where others reach it
         self.slot = slot
         self.life = secrets.token_hex(8)  # of this worker, as others tell it from those before and after it
         self.workers = member.workers
@@ -55,7 +56,9 @@ class Node:
     def follow(self, snapshot: Snapshot) -> None:
         """Answer by this snapshot from now on."""
         self.snapshot = snapshot
-        self.packed_greeting = values.pack({**self._greeting, "ring": snapshot.version})
+        unproven = {str(address): reason for address, reason in snapshot.unproven.items()}
+        greeting = {**self._greeting, "ring": snapshot.version, **({"unproven": unproven} if unproven else {})}
+        self.packed_greeting = values.pack(greeting)
 
     def packed_ring(self, leaving: bool) -> bytes:
         """Return what those who follow the ring are told when it has changed, or when this node is `leaving` it."""

@@ -1,40 +1,24 @@
 """One worker of another node: the connection that we make to it, once one of us has something to say, and keep.
 
-    dial, from a source port that steers to the worker; shake hands by TLS, if our node speaks it
-      -> [":peer", id, {"from": our node, "by": our worker, "life": its text, "node": its node,
-                       "worker": its worker, "version": 2, "token": ours, if we have one,
-                       "waits": whether we are new and wait for it to make a link to us,
-                       "replaced": whether we have a successor}]
-      <- [":peer", id, {"node": its node, "worker": the one that was met, "life": its text}]
-
-If that is who was wanted, both go on with messages.py on this connection. If the dial met
-another worker, it is made again.
+How that is made, attempt.py has; from then on both go on with messages.py.
 """
 
 from __future__ import annotations
 
 import random
-import socket
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from skywalker.backoff import delay
-from skywalker.dialling import begin, bind_to_steer, cause_of, is_connected, server_name
-from skywalker.errors import Forbidden, Unauthorized
 from skywalker.members import Member, Place
-from skywalker.tls.records import Records
-from skywalker.tls.words import CLOSED, SILENT
-from skywalker.wire import junction as wire
-from skywalker.wire import values
-from skywalker.wire.frames import BadFrame, split
-from workers import sockets
+from skywalker.tls.words import SILENT
 from workers.alarm import Alarm
+from workers.attempt import Attempt
 from workers.calls import GRACE_S
 from workers.doubt import Doubt
 from workers.link import Link
-from workers.loop import READ, WRITE
-from workers.messages import VERSION
+from workers.loop import READ
 from workers.owner import Owner
-from workers.secure_socket import SecureSocket, Transport
+from workers.secure_socket import Transport
 from workers.stream import Stream
 
 if TYPE_CHECKING:
@@ -61,15 +45,13 @@ PATIENCE: Final = 8
 MAX_GRACE_S: Final = 0.3
 """Seconds for a last word from far away, at most."""
 
-MAX_ANSWER: Final = 4096
-
 
 class Peer(Owner):
     """A worker of another node as an owner of topics."""
 
     __slots__ = (
-        "_alarm", "_answer", "_asked_at", "_doubt", "_failures", "_left", "_life", "_link", "_member", "_opened_at",
-        "_router", "_socket", "_sought", "_strays", "_was_idle", "owns",
+        "_alarm", "_attempt", "_doubt", "_failures", "_left", "_life", "_link", "_member", "_opened_at", "_router",
+        "_sought", "_strays", "_was_idle", "owns",
     )  # fmt: skip
 
     def __init__(self, place: Place, member: Member, router: Router) -> None:
@@ -80,9 +62,7 @@ class Peer(Owner):
         self._link: Link | None = None
         self._doubt: Doubt | None = None  # about that link, once it owns nothing any more
         self._was_idle = False
-        self._socket: Transport | None = None  # while it is being made
-        self._answer: bytes | None = None  # to :peer, as far as it is here; None before it is asked
-        self._asked_at = 0.0
+        self._attempt: Attempt | None = None  # while it is being made
         self._failures = 0  # in a row, of attempts and of connections that did not last
         self._opened_at = 0.0
         self._strays = 0  # dials in a row that met another worker
@@ -98,13 +78,13 @@ class Peer(Owner):
         return (ours.address, ours.workers, ours.steering) == (member.address, member.workers, member.steering)
 
     def wanted(self) -> None:
-        if self._socket is None and self._alarm.at is None and self.owns:
+        if self._attempt is None and self._alarm.at is None and self.owns:
             self._dial()
 
     def visit(self, life: str = "") -> None:
         """Go there, and say what is subscribed to here, to one of that `life`: now, whatever happened before."""
         self._sought = life
-        if self._socket is None and self._link is None and self.owns:
+        if self._attempt is None and self._link is None and self.owns:
             self._alarm.off(self._router.turn)
             self._failures = 0
             self._dial()
@@ -145,9 +125,8 @@ class Peer(Owner):
                 link.close("this node ends")
 
     def _ring(self) -> None:
-        if self._socket is not None:
-            is_mute = isinstance(self._socket, SecureSocket) and not self._socket.established
-            self._failed(SILENT if is_mute else f"no answer within {ATTEMPT_S:g} s")
+        if self._attempt is not None:
+            self.failed(SILENT if self._attempt.is_mute else f"no answer within {ATTEMPT_S:g} s")
         elif self._link is not None:
             self._leave(self._link)
         elif len(self.absent) or self._sought is not None:
@@ -169,117 +148,39 @@ class Peer(Owner):
     # Making the connection.
 
     def _dial(self) -> None:
-        address, turn = self._member.address, self._router.turn
-        self._answer = None
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        try:
-            self._socket = sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-            self._router.loop.add(sock.fileno(), self, WRITE)
-            sockets.tune(sock)
-            if self._member.steering:
-                bind_to_steer(sock, self.place.worker, self._member.workers)
-            begin(sock, (address.host, address.port))
-        except OSError as error:
-            self._failed(cause_of(error))
-            return
+        turn = self._router.turn
+        self._attempt = Attempt(self.place, self._member, self._router, self)
         self._alarm.set(turn, turn.now + ATTEMPT_S, self._ring)
+        self._attempt.begin()
 
-    def ready(self, events: int) -> None:
-        """Go on with the attempt."""
-        sock = self._socket
-        assert sock is not None
-        try:
-            if self._answer is not None:
-                self._hear(sock)
-            elif isinstance(sock, SecureSocket):
-                self._shake_hands(sock)
-            elif is_connected(sock):
-                self._begin(sock)
-        except BlockingIOError:
-            pass  # nothing has come yet
-        except OSError as error:
-            self._failed(cause_of(error))
-        except ValueError as error:
-            self._failed(str(error))
+    def failed(self, reason: str) -> None:
+        router = self._router
+        self._drop()
+        if self._failures == 0:
+            router.log.warning("peer-unreachable", peer=str(self._member), its_worker=self.place.worker, reason=reason)
+        self._failures += 1
+        pause_s = delay(self._failures, random.random(), cap_s=MAX_PAUSE_S)
+        self._alarm.set(router.turn, router.turn.now + pause_s, self._ring)
 
-    def _begin(self, sock: socket.socket) -> None:
-        self._router.loop.change(sock.fileno(), READ)
-        credentials = self._router.credentials
-        if credentials is None:
-            self._ask(sock)
-            return
-        name = server_name(self._member.address.host)
-        self._socket = secure = SecureSocket(sock, Records(credentials.client(), server_hostname=name))
-        secure.hello()
-
-    def _shake_hands(self, sock: SecureSocket) -> None:
-        try:
-            is_done = sock.shake_hands()
-        except ConnectionError as error:
-            raise ValueError(CLOSED) from error
-        if is_done:
-            self._ask(sock)
-
-    def _ask(self, sock: Transport) -> None:
-        node, token = self._router.node, self._router.peers.token
-        question = {
-            "from": node.id,
-            "node": self.place.node,
-            "worker": self.place.worker,
-            "by": node.slot,
-            "life": node.life,
-            "version": VERSION,
-            "waits": self._router.opening is not None,
-            "replaced": self._router.replaced,
-            **({"token": token} if token else {}),
-        }
-        sock.send(wire.frame(wire.PEER, values.pack(0), values.pack(question)))
-        self._answer = b""
-        self._asked_at = self._router.turn.now
-
-    def _hear(self, sock: Transport) -> None:
-        assert self._answer is not None
-        data = sock.recv(MAX_ANSWER)
-        if not data:
-            raise ValueError("it closed the connection")
-        heard = self._answer + data
-        end = 2 + int.from_bytes(heard[:2], "big")
-        frames, self._answer = split(heard[:end])
-        if not frames:
-            return
-        if len(frames[0]) != 3 or isinstance(frames[0], BadFrame):
-            raise ValueError("it does not speak as a node does")
-        answer = values.unpack(frames[0][2], text_keys=True)
-        match answer:
-            case {"node": str(node), "worker": int(worker)}:
-                if node != self.place.node:
-                    raise ValueError(f"node {node} answers there")
-                if worker == self.place.worker:
-                    self._life = str(answer.get("life", ""))
-                    self._open(sock, heard[end:])
-                else:
-                    self._stray()
-            case _:
-                raise ValueError(_refusal(answer))
-
-    def _stray(self) -> None:
+    def strayed(self) -> None:
         self._strays += 1
         if self._strays % (PATIENCE * self._member.workers) == 0:
-            raise ValueError("its other workers answer, this one does not")
+            self.failed("its other workers answer, this one does not")
+            return
         self._drop()
         self._dial()
 
-    def _open(self, sock: Transport, heard: bytes) -> None:
-        """Go on as a link; `heard` is what the other end has said over it already."""
+    def opened(self, sock: Transport, life: str, round_trip_s: float, heard: bytes) -> None:
+        """Go on as a link."""
         router = self._router
-        router.loop.remove(sock.fileno())
         self._alarm.off(router.turn)
-        self._socket = None
+        self._attempt = None
         self._strays = 0
+        self._life = life
         self._opened_at = router.turn.now
         messages = Stream(sock, router.limits.mesh_bytes, router.turn, heard=heard)
         self._link = link = Link(messages, router, self, self._ended)
-        link.forwarded.grace_s = min(MAX_GRACE_S, GRACE_S + router.turn.now - self._asked_at)
+        link.forwarded.grace_s = min(MAX_GRACE_S, GRACE_S + round_trip_s)
         self._doubt = Doubt(link, router, self._is_needed)
         link.open()
         self.met(link.forwarded)
@@ -298,19 +199,9 @@ class Peer(Owner):
 
     def _drop(self) -> None:
         self._alarm.off(self._router.turn)
-        if self._socket is not None:
-            self._router.loop.remove(self._socket.fileno())
-            self._socket.close()
-            self._socket = None
-
-    def _failed(self, reason: str) -> None:
-        router = self._router
-        self._drop()
-        if self._failures == 0:
-            router.log.warning("peer-unreachable", peer=str(self._member), its_worker=self.place.worker, reason=reason)
-        self._failures += 1
-        pause_s = delay(self._failures, random.random(), cap_s=MAX_PAUSE_S)
-        self._alarm.set(router.turn, router.turn.now + pause_s, self._ring)
+        if self._attempt is not None:
+            self._attempt.end()
+            self._attempt = None
 
     # The end.
 
@@ -334,12 +225,4 @@ class Peer(Owner):
         elif router.turn.now - self._opened_at >= LASTING_S:
             self._failures = 0
         else:
-            self._failed(reason)
-
-
-def _refusal(answer: Any) -> str:
-    """Return in words why the other end does not go on."""
-    refused = wire.refusal(answer)
-    if isinstance(refused, Unauthorized | Forbidden):
-        return f"it does not let this node in: it said: {refused}"
-    return f"it does not speak as a node does: {refused or answer!r:.100}"
+            self.failed(reason)

@@ -23,7 +23,6 @@ class Peers:
 
     def __init__(self, router: Router) -> None:
         self._router = router
-        self.token = ""  # by which other nodes know this one, if they want to
         self._peers: dict[Place, Peer] = {}
         self._retired: list[Peer] = []  # own nothing any more, but may hold calls of ours
         # Workers that have made links to ask us. In one place there may be several: those that are being replaced.

@@ -45,6 +45,9 @@ class SecureSocket:
         """Return the names in the certificate of the other end."""
         return self._records.names()
 
+    def getsockname(self) -> tuple[str, int] | tuple[str, int, int, int]:
+        return self._socket.getsockname()  # type: ignore[no-any-return]  # of a TCP socket
+
     def fileno(self) -> int:
         return self._socket.fileno()
 

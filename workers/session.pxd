@@ -31,6 +31,7 @@ cdef class Session(Connection):
     cdef object _subscriptions
     cdef public bint acks
     cdef public bint follows_ring
+    cdef public object response
     cdef public str name
 
     @cython.locals(frames=list)

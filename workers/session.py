@@ -29,6 +29,7 @@ from workers.vetting import refuse, vet, vet_tail
 from workers.waiting import Waiting
 
 if TYPE_CHECKING:
+    from skywalker.access.proof import Response
     from workers.router import Router
 
 
@@ -47,7 +48,7 @@ class Session(Connection):
 
     __slots__ = (
         "_max_calls", "_silence", "_subscriptions", "_unacked", "_waiting", "acks", "follows_ring", "heard_at", "name",
-        "too_fast", "unreadable",
+        "response", "too_fast", "unreadable",
     )  # fmt: skip
 
     knows_tokens = True
@@ -59,6 +60,7 @@ class Session(Connection):
         self.name = ""
         self.acks = False
         self.follows_ring = False
+        self.response: Response | None = None  # to the challenge of another node
         self.unreadable = 0
         self.too_fast = 0  # calls in a row that were refused for being so
         self._max_calls = router.limits.max_calls
@@ -82,7 +84,7 @@ class Session(Connection):
             self.watch_tail(fresh=fresh)
 
     def may_be_early(self, item: Any) -> bool:
-        return item[0] in (wire.PEER, wire.HELLO)
+        return item[0] in (wire.CHALLENGE, wire.PROOF, wire.PEER, wire.HELLO)
 
     def obey(self, todo: list[Frame]) -> None:
         frame: Any  # the name of a BadFrame is no method's

@@ -6,13 +6,18 @@ import json
 import os
 from typing import BinaryIO
 
+from skywalker.address import Address
 from skywalker.members import Member, Snapshot
 
 
 def write(snapshot: Snapshot) -> BinaryIO:
     """Return a file that holds a snapshot; whoever has a copy of its descriptor can read() it."""
     file = open(os.memfd_create("skywalker-ring"), "wb", buffering=0)  # noqa: SIM115  # the caller closes it
-    file.write(json.dumps([member.as_map() for member in snapshot]).encode())
+    content = {
+        "members": [member.as_map() for member in snapshot],
+        "unproven": {str(address): reason for address, reason in snapshot.unproven.items()},
+    }
+    file.write(json.dumps(content).encode())
     return file
 
 
@@ -22,5 +27,7 @@ def read(fd: int) -> Snapshot:
         data = os.pread(fd, os.fstat(fd).st_size, 0)  # the position is everybody's
     finally:
         os.close(fd)
-    members = [Member.parse(each) for each in json.loads(data)]
-    return Snapshot(member for member in members if member is not None)
+    content = json.loads(data)
+    members = [Member.parse(each) for each in content["members"]]
+    unproven = {Address.parse(address): reason for address, reason in content["unproven"].items()}
+    return Snapshot([member for member in members if member is not None], unproven)

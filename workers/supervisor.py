@@ -208,6 +208,12 @@ class Supervisor:
             steering=self._ground.member.steering,
             compiled=not str(frames.__file__).endswith(".py"),
         )
+        if self._config.cluster.secret_in_clear:
+            self._log.warning(
+                "secret-in-clear",
+                reason="whoever poses as a node of the version before gets cluster.secret: take secret_in_clear away "
+                "once no node is of that version, and then give all nodes another secret",
+            )
         if self._config.bares_tokens:
             self._log.warning("tokens-in-plain", reason="without tls_cert they can be read on their way here")
         self._notifier.ready()

@@ -12,9 +12,9 @@ from skywalker.errors import BadFrame, Busy, Forbidden, RequestError, Unauthoriz
 from skywalker.limits import MAX_UNREADABLE
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame
-from workers.admission import WrongToken, unknown
+from workers.admission import Impostor, unknown
 from workers.closes import Close
-from workers.methods import METHODS, echo, hello, peer, unusual
+from workers.methods import METHODS, challenge, echo, hello, peer, proof, unusual
 
 if TYPE_CHECKING:
     from workers.session import Session
@@ -25,7 +25,7 @@ MAX_GREETING: Final = 4096
 CLIENT_HELLO: Final = (b"\x16\x03\x01", b"\x16\x03\x03")
 """What TLS begins with: of frames, none that is good."""
 
-GREETINGS: Final = (hello, peer)
+GREETINGS: Final = (hello, challenge, proof, peer)
 """What such a one may say: who they are."""
 
 
@@ -77,8 +77,8 @@ def refuse(session: Session, frame: Frame, error: RequestError) -> None:
     words = session.refusal(*echo(frame), error)
     if isinstance(error, Unauthorized | Forbidden):
         _note(session, frame, error)
-    if isinstance(error, WrongToken):
-        session.last_words(words, Close.UNAUTHORIZED, "a token that is nobody's")
+    if isinstance(error, Impostor):
+        session.last_words(words, Close.UNAUTHORIZED, str(error))
         return
     if isinstance(error, BadFrame) or session.stranger is not None:
         session.unreadable += 1
@@ -93,5 +93,5 @@ def refuse(session: Session, frame: Frame, error: RequestError) -> None:
 
 def _note(session: Session, frame: Frame, error: Unauthorized | Forbidden) -> None:
     """Tell of a refusal in the log, but for that of a greeting which says nothing: some only see whether we live."""
-    if isinstance(error, WrongToken | Forbidden) or frame[0] != wire.HELLO:
+    if isinstance(error, Impostor | Forbidden) or frame[0] != wire.HELLO:
         session.router.admission.refusals.note(session.peer, error)

@@ -18,6 +18,7 @@ from skywalker.members import Place
 from workers import exits, snapshots
 from workers.admission import Admission
 from workers.alarm import Alarm
+from workers.cluster import trust
 from workers.connection import Connection
 from workers.control import ASKS_ONLY, Begin, Channel, Drain, Idle, Inspect, Link, Message, Ready, Replaced, Ring, Stop
 from workers.credentials import Credentials
@@ -98,10 +99,9 @@ class Worker:
             turn,
             self._log,
             self._begin_journal(turn),
-            Admission(config.access, config.limits, turn, self._log),
+            Admission(config.access, config.limits, turn, self._log, trust(config)),
             self._credentials,
         )
-        router.peers.token = config.cluster.secret
         self._alone = False  # drains by itself, while its node goes on
         self._replaced = False  # and its successor is there already
         self._stops = False  # once what is just being handed over is decided
@@ -182,7 +182,11 @@ class Worker:
             case Replaced():
                 self._be_replaced()
             case Ring() if passed is not None:
-                self._router.follow(snapshots.read(passed))
+                snapshot = snapshots.read(passed)
+                if snapshot.version == self._node.snapshot.version:
+                    self._node.follow(snapshot)  # it only names others who are no nodes of the cluster
+                else:
+                    self._router.follow(snapshot)
             case Drain(outlived=outlived):
                 self._router.drain()
                 self._alone = self._replaced = self._said_idle = False

@@ -95,6 +95,11 @@ class Access:
                 raise ConfigError(
                     f"{where}.{principal.name}: nothing shows who that is: give a token, certificate, user or network"
                 )
+            if principal.node and (principal.users or principal.networks):
+                raise ConfigError(
+                    f"{where}.{principal.name}: where somebody comes from is no proof that they are a node: give "
+                    "certificate, or as token the hash of cluster.secret, and name who comes from there apart"
+                )
             for hashed in principal.hashes:
                 if hashed in known:
                     raise ConfigError(f"{where}.{principal.name}: its token is that of {known[hashed]}, too")

@@ -23,7 +23,20 @@ from skywalker.members import Member, Snapshot
 MAX_CONTACTS: Final = 4096
 """Addresses of a cluster; what others tell beyond that is not believed."""
 
+MAX_DIALLING: Final = 256
+"""Attempts that are under way at a time, each of which is a descriptor."""
+
 NOBODY: Final = "no node answers there"
+
+NOT_LET_IN: Final = "what is there does not let this node in"
+
+NOT_PROVEN: Final = "what is there does not prove to be a node of this cluster"
+
+MAX_UNPROVEN: Final = 16
+"""Addresses that are named where one of both ends has not proved that it is a node."""
+
+MAX_REASON: Final = 300
+"""Characters of why it has not."""
 
 TWIN: Final = "each node needs a state directory of its own"
 
@@ -49,6 +62,8 @@ class Membership:
         self._homes: dict[str, Contact] = {}  # by id, where each node was greeted last
         self._deadlines = Deadlines()
         self._rumours = Rumours()
+        self._dialling = 0  # contacts in that state
+        self._unproven: dict[Address, str] = {}  # where somebody is who is no node of this cluster, and why not
         self._actions: list[Action] = []
         self._publish_at: float | None = now + pace.TOGETHER_S
         for member in last:
@@ -101,6 +116,7 @@ class Membership:
         if contact is not None and contact.state is State.DIALLING:
             contact.failures = 0
             contact.alive_at = now
+            self._clear(contact, now)
             if greeting.member.id == self._me.id:
                 self._is_ourselves(contact, greeting, now)
             else:
@@ -220,8 +236,8 @@ class Membership:
         if greeting.version:
             self._rumours.told(contact.address, greeting.version)
         self._ping_later(contact, now)
-        if member != before and self._publish_at is None:
-            self._publish_at = now + pace.TOGETHER_S
+        if member != before:
+            self._publish_soon(now + pace.TOGETHER_S)
 
     def _learn(self, address: Address, now: float) -> None:
         known = (home.greeting for home in self._homes.values() if home.connected and home.greeting is not None)
@@ -243,6 +259,7 @@ class Membership:
 
     def _drop(self, contact: Contact, now: float) -> None:
         self._hang_up(contact)
+        self._clear(contact, now)
         self._leaves(contact, now)
         self._enter(contact, State.RESTING, None)
         del self._contacts[contact.address]
@@ -251,11 +268,14 @@ class Membership:
 
     def _dial(self, contact: Contact, now: float) -> None:
         contact.shadowed = ""
+        if self._dialling >= MAX_DIALLING:
+            self._enter(contact, State.RESTING, now + pace.redial_s(self._luck(), 0))
+            return
         self._actions.append(Dial(contact.address))
         self._enter(contact, State.DIALLING, now + pace.GREETED_WITHIN_S)
 
     def _ping_later(self, contact: Contact, now: float) -> None:
-        self._enter(contact, State.UP, now + pace.ping_s(len(self._contacts)))
+        self._enter(contact, State.UP, now + pace.ping_s(len(self._homes)))
 
     def _failed(self, contact: Contact, what: str, reason: str, now: float) -> None:
         contact.failures += 1
@@ -267,10 +287,25 @@ class Membership:
             return
         self._leaves(contact, now)
         self._notice(contact, what, reason)
-        self._rest(contact, now)
+        if what in (NOT_LET_IN, NOT_PROVEN):
+            self._is_unproven(contact, f"{what}: {reason}"[:MAX_REASON], now)
+            self._enter(contact, State.RESTING, now + pace.STRANGER_S)
+        else:
+            self._clear(contact, now)
+            self._rest(contact, now)
 
     def _rest(self, contact: Contact, now: float) -> None:
-        self._enter(contact, State.RESTING, now + pace.redial_s(self._luck()))
+        self._enter(contact, State.RESTING, now + pace.redial_s(self._luck(), len(self._contacts) - len(self._homes)))
+
+    def _is_unproven(self, contact: Contact, reason: str, now: float) -> None:
+        if contact.address not in self._unproven and len(self._unproven) < MAX_UNPROVEN:
+            self._unproven[contact.address] = reason
+            self._publish_soon(now + pace.NAMED_WITHIN_S)
+
+    def _clear(self, contact: Contact, now: float) -> None:
+        """Nobody is there who is no node of the cluster, or nobody is looked for there any more."""
+        if self._unproven.pop(contact.address, None) is not None:
+            self._publish_soon(now + pace.NAMED_WITHIN_S)
 
     def _lost(self, contact: Contact, now: float, *, at_once: bool) -> None:
         assert contact.greeting is not None
@@ -316,6 +351,7 @@ class Membership:
             self._deadlines.discard(contact, contact.at)
         if contact.connected and state not in CONNECTED:
             self._rumours.gone(contact.address)
+        self._dialling += (state is State.DIALLING) - (contact.state is State.DIALLING)
         contact.state, contact.at = state, at
         if at is not None:
             self._deadlines.add(contact, at)
@@ -334,10 +370,13 @@ class Membership:
         if self._learning and (address := self._rumours.next()):
             self._actions.append(Ask(address))
 
+    def _publish_soon(self, at: float) -> None:
+        self._publish_at = at if self._publish_at is None else min(self._publish_at, at)
+
     def _publish(self) -> None:
         # One that drains alone has nobody to leave its topics to.
-        snapshot = Snapshot([*self._members()] or [self._me])
-        if self.snapshot is None or self.snapshot.version != snapshot.version:
+        snapshot = Snapshot([*self._members()] or [self._me], self._unproven)
+        if self.snapshot is None or not self.snapshot.says_the_same(snapshot):
             self.snapshot = snapshot
             self._rumours.read(snapshot.version)
             self._actions.append(Publish(snapshot))

@@ -17,6 +17,7 @@ FAILURES: Final = 2
 """Failed attempts in a row that make a node dead: one may be a worker that just died, or a lost packet."""
 
 _REDIAL_S: Final = 1.0
+_DIALS_PER_S: Final = 100
 
 LASTING_S: Final = 1.0
 """Seconds that a connection must have lasted to be made anew at once when it is lost."""
@@ -29,6 +30,12 @@ ANSWER_S: Final = 2.0
 
 LOOK_AGAIN_S: Final = 30.0
 """Seconds until an address where no node of use was found is looked at again: another one may live there by then."""
+
+STRANGER_S: Final = 5.0
+"""Seconds until whoever did not prove to be a node, or did not take us for one, is asked again."""
+
+NAMED_WITHIN_S: Final = 1.0
+"""Seconds within which those are named who did not: whoever names addresses could have that change all the time."""
 
 DROPPED_S: Final = 30.0
 """Seconds that a node counts on which its source lists no more, while it answers: a Consul that was restarted lists
@@ -44,11 +51,14 @@ TOGETHER_S: Final = 0.05
 """Seconds within which several that come make one snapshot. One that goes is worth a snapshot at once."""
 
 
-def redial_s(luck: float) -> float:
-    """Return the seconds between attempts at a dead node: up to a second, and never in step with the whole cluster."""
-    return _REDIAL_S * (1 + luck) / 2
+def redial_s(luck: float, dead: int) -> float:
+    """Return the seconds between attempts at a dead node: up to a second, and never in step with the whole cluster.
+
+    It is longer if very many are `dead`: then somebody names addresses at which we are not wanted.
+    """
+    return max(_REDIAL_S, dead / _DIALS_PER_S) * (1 + luck) / 2
 
 
-def ping_s(contacts: int) -> float:
+def ping_s(nodes: int) -> float:
     """Return the seconds from an answer to the next ping: in a big cluster longer, or all would be busy with it."""
-    return max(_PING_S, contacts / _PINGS_PER_S)
+    return max(_PING_S, nodes / _PINGS_PER_S)

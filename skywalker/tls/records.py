@@ -165,10 +165,12 @@ class Records:
 
     def names(self) -> tuple[str, ...]:
         """Return the names in the certificate of the other end: its DNS names, or else its common name."""
-        found = self.certificate()
-        if not found:
-            return ()
-        names = tuple(value for kind, value in found.get("subjectAltName", ()) if kind == "DNS")
-        if names:
-            return names
-        return tuple(value for part in found.get("subject", ()) for kind, value in part if kind == "commonName")
+        return names_in(self.certificate())
+
+
+def names_in(certificate: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names in a certificate as ssl tells what it says: its DNS names, or else its common name."""
+    names = tuple(value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS")
+    if names:
+        return names
+    return tuple(value for part in certificate.get("subject", ()) for kind, value in part if kind == "commonName")

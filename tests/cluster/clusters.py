@@ -131,6 +131,12 @@ class ClusterNode:
         assert self._node is not None, f"{self.name} does not live"
         return self._node.pid
 
+    @property
+    def admin_address(self) -> str:
+        """Where it shows what it does, if it was started so."""
+        assert self._node is not None, f"{self.name} does not live"
+        return self._node.admin_address
+
     def worker_pids(self) -> list[int]:
         """Return its workers."""
         assert self._node is not None

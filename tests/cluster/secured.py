@@ -57,11 +57,17 @@ class Secured:
             SECURE[node.machine.address, node.port] = self.context
 
     def settings(self, node: ClusterNode) -> Mapping[str, object]:
-        told = {
+        told: dict[str, object] = {
             "join": self.where, "config_file": self._access, **self._secret,
             "tls_cert": self.cert, "tls_key": self.key, "tls_ca": self.authority.ca,
         }  # fmt: skip
-        flawed = {**told, **self.flaws.get(node.name, {})}
+        flaws = self.flaws.get(node.name, {})
+        if secret := flaws.get("secret"):
+            # By it others prove to this one that they are nodes, too.
+            own = self._access.with_name(f"{node.name}.toml")
+            own.write_text(ACCESS.format(shows=f'token = "{token.hash_of(str(secret))}"'))
+            told["config_file"] = own
+        flawed = {**told, **flaws}
         return {key: value for key, value in flawed.items() if value is not None}
 
 

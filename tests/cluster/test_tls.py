@@ -123,7 +123,10 @@ def test_one_that_does_not_belong_is_kept_out_and_its_operator_is_told_why(tmp_p
             for node in cluster.nodes:
                 cluster.revive(node)
             kept_out = "what is there does not let this node in: it said: "
-            trouble(wrong, f"{kept_out}this node knows no such token")
+            proves_nothing = "what is there does not prove to be a node of this cluster: it proves nothing, and says: "
+            trouble(wrong, f"{proves_nothing}node ")
+            for node in (first, wrong):
+                assert "knows no secret of this one's: give both the same cluster.secret" in node.log
             trouble(plain, f"{kept_out}this node speaks TLS here, and nothing else")
             trouble(hopeful, "no TLS with what is there: it speaks no TLS")
             assert "it speaks no TLS" in first.log

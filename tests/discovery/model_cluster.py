@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from skywalker.address import Address
 from skywalker.discovery.actions import Action, Ask, Dial, HangUp, Notice, Ping, Publish
 from skywalker.discovery.greeting import Greeting
-from skywalker.discovery.membership import Membership
+from skywalker.discovery.membership import NOT_PROVEN, Membership
 from skywalker.members import Member, Snapshot
 
 LATENCY_S = 0.001
@@ -36,6 +36,7 @@ class Host:
     """What is at an address: a node that serves or leaves, one that hangs, a stranger."""
 
     greeting: Greeting | None  # None for a stranger
+    unproven: str = ""  # what it lacks to be taken for a node of the cluster
     hangs: bool = False
     leaves: bool = False
     ring: tuple[Member, ...] = ()  # what it tells when it is asked
@@ -80,6 +81,11 @@ class World:
     def stranger(self, at: Address) -> None:
         """Have something that is no node at an address."""
         self.hosts[at] = Host(None)
+
+    def pretend(self, at: Address) -> None:
+        """Have somebody at an address who says to be a node, and proves nothing; our connection to it is lost."""
+        self.hosts[at] = Host(None, "it proves nothing")
+        self.cut(at)
 
     def kill(self, at: Address) -> None:
         """Kill the node at an address; its machine says so."""
@@ -178,6 +184,9 @@ class World:
             self.membership.ended(at, "connection refused", self.now)
         elif host.hangs:
             pass
+        elif host.unproven:
+            del self.connections[at]
+            self.membership.ended(at, host.unproven, self.now, NOT_PROVEN)
         elif host.greeting is None:
             del self.connections[at]
             self.membership.foreign(at, "it speaks something else", self.now)

@@ -8,7 +8,7 @@ import pytest
 
 from skywalker.address import Address
 from skywalker.discovery import pace
-from skywalker.discovery.membership import MAX_CONTACTS
+from skywalker.discovery.membership import MAX_CONTACTS, MAX_DIALLING, MAX_UNPROVEN
 from tests.discovery.model_cluster import ME, World, address_of, member_of
 
 
@@ -500,6 +500,94 @@ def test_a_liar_cannot_make_us_remember_addresses_without_end() -> None:
         world.hosts[address_of(1)].ring = tuple(member_of(number) for number in range(start + 2, start + 1002))
         world.push(address_of(1), f"lie {start}")
         world.pass_time(0.1)
+    world.pass_time(60.0)  # until each has had its turn
     assert len({at for _, at in world.dials}) == MAX_CONTACTS
     assert len([text for _, text in world.notices if "beyond" in text]) == 1
     assert world.ids == ids(0, 1)
+
+
+def unproven(world: World) -> list[Address]:
+    """Return where somebody was found who is no node of the cluster, as was last published."""
+    return [*world.published[-1][1].unproven]
+
+
+def test_whoever_proves_nothing_is_in_no_ring_is_named_and_is_asked_again_every_few_seconds() -> None:
+    world = settled(1)
+    version = world.published[-1][1].version
+    world.pretend(address_of(2))
+    world.find(1, 2)
+    world.pass_time(3.0)
+    assert world.ids == ids(0, 1)
+    assert unproven(world) == [address_of(2)]
+    assert world.published[-1][1].version == version, "it is one node's view, and no part of the ring"
+    [(at, text)] = world.notices
+    assert (at, text) == (address_of(2), "what is there does not prove to be a node of this cluster: it proves nothing")
+    before = len(world.dials)
+    world.pass_time(60.0)
+    assert 10 <= len(world.dials) - before <= 12
+    world.serve(member_of(2))
+    world.pass_time(pace.STRANGER_S + 2.0)
+    assert world.ids == ids(0, 1, 2)
+    assert not unproven(world)
+
+
+def test_whoever_takes_the_address_of_a_node_that_died_owns_nothing_of_it() -> None:
+    world = settled(1, 2)
+    start = world.now
+    world.pretend(address_of(1))
+    world.pass_time(5.0)
+    assert world.since(start)[0] == (pytest.approx(0.2, abs=0.1), ids(0, 2))
+    assert unproven(world) == [address_of(1)]
+
+
+@pytest.mark.parametrize("gone", ["dead", "not listed"])
+def test_a_stranger_that_is_gone_is_named_no_more(gone: str) -> None:
+    world = settled(1)
+    world.pretend(address_of(2))
+    world.find(1, 2)
+    world.pass_time(3.0)
+    assert unproven(world)
+    if gone == "dead":
+        world.kill(address_of(2))
+    else:
+        world.find(1)
+    world.pass_time(pace.STRANGER_S + 2.0)
+    assert not unproven(world)
+
+
+def test_whoever_names_strangers_without_end_has_few_of_them_named_and_rarely() -> None:
+    world = settled(1)
+    start = world.now
+    for number in range(2, 200):
+        world.pretend(address_of(number))
+        world.find(1, *range(max(2, number - 20), number + 1))
+        world.pass_time(0.1)
+    published = world.since(start)
+    assert len(published) <= 22
+    assert max(len(snapshot.unproven) for _, snapshot in world.published) == MAX_UNPROVEN
+    assert {tuple(each) for _, each in published} == {tuple(ids(0, 1))}
+
+
+def test_whoever_names_very_many_addresses_has_us_dial_some_at_a_time_and_no_storm() -> None:
+    world = settled(1)
+    start, named = world.now, [Address(f"10.{number >> 8}.{number & 255}.9", 3443) for number in range(3000)]
+    world.find(address_of(1), *named)
+    assert sum(1 for host in world.connections.values() if host is None) <= MAX_DIALLING
+    world.pass_time(60.0)
+    assert len({at for _, at in world.dials}) == len(named) + 1, "each has its turn"
+    world.pass_time(60.0)
+    late = [at for at, _ in world.dials if at > start + 60.0]
+    assert len(late) / 60 < 220
+    assert world.ids == ids(0, 1)
+    assert len(world.pings) > 100, "those who are there are looked after meanwhile"
+
+
+def test_many_that_hang_keep_none_from_being_dialled() -> None:
+    world = settled(1)
+    hang = [Address(f"10.9.{number >> 8}.{number & 255}", 3443) for number in range(600)]
+    for address in hang:
+        world.serve(member_of(3), address).hangs = True
+    world.serve(member_of(2))
+    world.find(address_of(1), address_of(2), *hang)
+    world.pass_time(20.0)
+    assert world.ids == ids(0, 1, 2)

@@ -15,6 +15,7 @@ import msgpack
 
 from skywalker.access import token
 from skywalker.access.access import Access
+from skywalker.access.trust import Trust
 from skywalker.limits import Limits
 from skywalker.wire import junction as wire
 from skywalker.wire import values
@@ -27,6 +28,7 @@ from workers.session import REST_S, Session
 
 TOKEN = "skw_" + 43 * "t"
 ANOTHER = "skw_" + 43 * "Q"
+NODES = "skw_" + 43 * "N"
 ACCESS = Access.parse(
     {
         "web": {
@@ -38,12 +40,15 @@ ACCESS = Access.parse(
             "in_flight": 5,
             "connections": 1,
         },
+        "nodes": {"token": token.hash_of(NODES), "node": True},
         "all": {"token": token.hash_of(ANOTHER)} | {action: ["*"] for action in ("send", "recv", "subscribe")},
     },
     "access",
 )
+TRUST = Trust(ACCESS, NODES)
 SECRET = values.pack("Qz7secretX")
 WHERE, INBOX = values.pack("safe"), values.pack("inbox")
+WHO = (wire.HELLO, wire.CHALLENGE, wire.PROOF, wire.PEER)
 REFUSALS = ("unauthorized", "bad-frame", "bad-id", "busy", "unknown-method")
 
 
@@ -88,7 +93,7 @@ class Guarded(Talk):
     """One worker, which lets in only whom it knows."""
 
     def make(self, limits: Limits) -> list[Worker]:
-        return [Worker(limits, access=ACCESS)]
+        return [Worker(limits, access=ACCESS, trust=TRUST)]
 
     def go_on_after_rests(self) -> None:
         """Have those answered, too, who ask more than they may, and are not read for a while again and again."""
@@ -102,13 +107,16 @@ def check_heard(client: Client) -> None:
     """See that a client has heard no more than it may."""
     heard = bytes(client.socket.heard)
     assert SECRET[1:] not in heard
-    if TOKEN.encode() in bytes(client.sent):
+    assert NODES.encode() not in heard
+    if any(known.encode() in bytes(client.sent) for known in (TOKEN, NODES)):
         return
     assert client.socket.closed or client.socket.shut, "it has had its time"
     for frame in split(heard)[0]:
         result: Any = values.unpack(frame[2])
+        if frame[0] == wire.CHALLENGE and isinstance(result, dict):
+            continue  # which is for everybody who knows by what name the secret goes, and tells nothing
         assert isinstance(result, msgpack.ExtType)
         refusal = wire.refusal(result)
         assert refusal is not None
-        # By these a token is said, so they are read as they are from anybody.
-        assert frame[0] in (wire.HELLO, wire.PEER) or refusal.code in REFUSALS, refusal.code
+        # By these somebody says who they are, so they are read as they are from anybody.
+        assert frame[0] in WHO or refusal.code in REFUSALS, refusal.code

@@ -4,8 +4,9 @@ Whatever comes over it, the worker lives: it closes the link, or goes on. Its ow
 their calls, and only one, as if nothing were; and two that meet afterwards do. Once all are gone, nothing is held. The
 worker finds no mistake of its own.
 
-The lowest bits of an input's first byte say who the other end is, whether it says first who it is, as it should, and
-whether our worker is new and waits to hear what others subscribe to.
+The lowest bits of an input's first byte say who the other end is, whether it says first who it is, as it should,
+whether our worker is new and waits to hear what others subscribe to, and whether nodes have to prove who they are: then
+the other end, which cannot, hears nothing of any call.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import socket
 from types import SimpleNamespace
 from typing import Any
 
+from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.limits import Limits
 from skywalker.members import Member, Snapshot
@@ -25,8 +27,9 @@ from tests.fuzz.answers import check_answers
 from tests.fuzz.memory import Worker
 from tests.fuzz.talks import Client, Talk
 from tests.wire.streams import framed
-from workers import peer
+from workers import attempt, peer
 from workers.messages import VERSION
+from workers.methods import METHODS
 from workers.opening import Opening
 from workers.session import Session
 
@@ -34,7 +37,8 @@ OURS = Member("id", "name", Address("127.0.0.1", 3443), 1, False, (2**62,))
 OTHER = Member("other", "other", Address("127.0.0.1", 3444), 1, False, (-(2**62), 0, 2**61))
 
 CLIENTS = 2
-ASKED, SILENT, NEW = 1, 2, 4
+ASKED, SILENT, NEW, PROVES = 1, 2, 4, 8
+TRUST = Trust(secret="skw_" + 43 * "M")
 RING = Snapshot([OURS, OTHER])
 CALM = next(topic for n in range(99) if RING.ring.owner(token_of(topic := values.pack(f"calm {n}"))).node == OURS.id)
 """A topic of our own, where chance brings nobody."""
@@ -63,6 +67,10 @@ def play(mode: int, data: bytes, *, cut: bool) -> object:
     for client in clients:
         check_answers(client, wire.SUBSCRIBE, wire.UNSUBSCRIBE)
     check_that_two_meet(talk)
+    if mode & PROVES:
+        heard = {frame[0] for frame in split(bytes(talk.node.socket.heard))[0]}
+        assert heard <= ({wire.CHALLENGE, wire.PROOF} if mode & ASKED else {*METHODS, wire.ERROR, wire.RING}), heard
+        assert not talk.worker.router.peers.guests
     talk.leave()
     return [bytes(client.socket.heard) for client in clients]
 
@@ -75,7 +83,7 @@ class Mesh(Talk):
         super().__init__(data, cut=cut)
 
     def make(self, limits: Limits) -> list[Worker]:
-        worker = Worker(limits, OURS)
+        worker = Worker(limits, OURS, trust=TRUST if self.mode & PROVES else None)
         if self.mode & (ASKED | NEW):
             net.socket = Net(self)
             worker.router.follow(RING)
@@ -116,10 +124,11 @@ class Net:
         self.socket = lambda *_: talk.dialled()
 
 
-net: Any = peer
+net: Any = attempt
 net.sockets = SimpleNamespace(tune=lambda _: None)
 net.begin = lambda *_: None
-net.random = SimpleNamespace(random=lambda: 0.5)
+luck: Any = peer
+luck.random = SimpleNamespace(random=lambda: 0.5)
 
 
 def check_that_two_meet(talk: Mesh) -> None:

@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import workers.connection
+import workers.methods
 import workers.outlet
+from skywalker.access import trust
 from skywalker.access.access import Access
+from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.limits import Limits
 from skywalker.members import Member
@@ -157,19 +160,34 @@ class Loop:
         del self.handlers[fd], self.wanted[fd]
 
 
+class Nonces:
+    """What stands for the module secrets: the same run has the same."""
+
+    token_bytes = staticmethod(bytes)
+
+
+trust.secrets = workers.methods.secrets = Nonces  # type: ignore[attr-defined]
+
 ALONE: Final = Member("id", "name", Address("127.0.0.1", 3443), 1, False, (-7, 0, 99))
 
 
 class Worker:
     """The parts of a worker. It owns all topics until it is told of others."""
 
-    def __init__(self, limits: Limits, member: Member = ALONE, slot: int = 0, access: Access | None = None) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        member: Member = ALONE,
+        slot: int = 0,
+        access: Access | None = None,
+        trust: Trust | None = None,
+    ) -> None:
         self.loop = Loop()
         self.sockets: dict[int, Socket] = {}
         self.turn = Turn(CLOCK.now)
         notes: Any = Notes()
         loop: Any = self.loop
-        admission = None if access is None else Admission(access, limits, self.turn, notes)
+        admission = Admission(access, limits, self.turn, notes, trust)
         node = Node(member, "0", slot)
         node.life = "life"  # no other one each time
         self.router = Router(node, limits, loop, self.turn, notes, admission=admission)

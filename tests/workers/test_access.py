@@ -253,7 +253,7 @@ class TestRights:
             lines = node.log.splitlines()
             for event in ("refused", "connection-refused"):
                 assert 1 <= sum(f"event={event} " in line for line in lines) <= took / SAY_EVERY_S + 1
-            assert "a token that is nobody's" in node.log
+            assert "this node knows no such token" in node.log
             assert "skw_" not in node.log
             assert token.hash_of(WEB) not in node.log
 

@@ -16,7 +16,7 @@ from skywalker.ring import random_tokens
 from tests.helpers import time_factor
 from tests.workers.told_node import HOST, ToldNode, framed
 from workers import acquaintance
-from workers.acquaintance import Acquaintance, Introduction
+from workers.acquaintance import Acquaintance, Ours
 from workers.log import Log
 
 ME = Member("id-me", "me", Address(HOST, 1), 1, False, tuple(random_tokens(4)))
@@ -67,7 +67,7 @@ async def until(check: Callable[[], object]) -> None:
 
 @contextlib.contextmanager
 def dialled(address: Address, reports: Reports) -> Iterator[Acquaintance]:
-    found = Acquaintance(address, Introduction("me", None), reports, lambda: None, Log())
+    found = Acquaintance(address, Ours(ME, joins=False), reports, lambda: None, Log())
     found.dial()
     try:
         yield found

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from skywalker.config import load
+from skywalker.access.token import hash_of
+from skywalker.config import Config, load
 from skywalker.errors import ConfigError
 from tests.helpers import eventually
 from tests.workers.reloads import begin_reload
@@ -77,3 +78,47 @@ def test_a_reload_opens_no_node_whose_address_stays_what_it_was(tmp_path: Path) 
         eventually(lambda: running.events("reload-refused"))
         (told,) = running.events("reload-refused")
         assert "whoever gets to 0.0.0.0 could do everything" in told["reason"]
+
+
+ACCESS = """
+[access.nodes]
+token = "{hash}"
+node = true
+[access.web]
+network = "10.0.0.0/8"
+send = ["*"]
+"""
+
+
+def guarded(directory: Path, **settings: str) -> Config:
+    """Return the settings of a node that limits access, and knows other nodes by a secret."""
+    file = directory / "node.toml"
+    file.write_text(ACCESS.format(hash=hash_of("the-secret")))
+    return load(settings, environ={"SKYWALKER_SECRET": settings.pop("secret", "")}, file=file)
+
+
+@pytest.mark.parametrize("opened", ["true", "false"])
+@pytest.mark.parametrize("key", ["silk", "silk_pub"])
+def test_where_access_is_limited_nobody_is_named_by_silk_without_keys(tmp_path: Path, key: str, opened: str) -> None:
+    told = {"silk": "ipc:///tmp/silk", key: "127.0.0.1:3444", "open": opened, "secret": "the-secret"}
+    with pytest.raises(ConfigError, match="silk: whoever gets to that port could name nodes there"):
+        check(guarded(tmp_path, **told))
+    check(guarded(tmp_path, **told, silk_keys="keys"))
+    check(guarded(tmp_path, **{**told, key: "ipc:///tmp/other"}))
+
+
+@pytest.mark.parametrize("way", [{"join": "127.0.0.1:3443"}, {"dns": "x.test"}, {"consul": "true"}])
+def test_a_node_among_others_has_something_to_prove_itself_by(tmp_path: Path, way: dict[str, str]) -> None:
+    runs = {"junction": ("127.0.0.1", 1)}
+    with pytest.raises(ConfigError, match="access: no other node of the cluster could prove that it is one"):
+        check(guarded(tmp_path, **way), runs)
+    check(guarded(tmp_path, **way, secret="the-secret"), runs)
+    check(guarded(tmp_path, **way))  # of a file alone it is not known: a secret is told apart
+    check(guarded(tmp_path), runs)
+
+
+def test_the_secret_is_that_of_a_principal_who_is_a_node(tmp_path: Path) -> None:
+    for secret in ("another", "the-secret another"):
+        with pytest.raises(ConfigError, match=r"cluster\.secret: whoever proves to know it is nobody here"):
+            check(guarded(tmp_path, secret=secret))
+    check(guarded(tmp_path, secret="the-secret"))

@@ -108,6 +108,9 @@ def test_a_node_says_none_of_the_secrets_that_it_knows(tmp_path: Path) -> None:
             admin = true
             send = ["*"]
             recv = ["*"]
+            [access.nodes]
+            token = "{hash_of(secrets.cluster)}"
+            node = true
             [cluster]
             consul_token = "{secrets.consul}"
             consul_url = "http://127.0.0.1:{port}"

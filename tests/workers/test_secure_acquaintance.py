@@ -12,7 +12,7 @@ import pytest
 
 from skywalker.address import Address
 from skywalker.discovery.greeting import Greeting
-from skywalker.discovery.membership import NOBODY, Membership
+from skywalker.discovery.membership import NOBODY, NOT_LET_IN, Membership
 from skywalker.errors import Busy, ConfigError, Forbidden, RequestError, Unauthorized
 from skywalker.members import Member
 from skywalker.tls.contexts import client_context, server_context
@@ -24,10 +24,9 @@ from tests.workers.dialled import HOST, Dialled, closes, says_nothing, speaks_pl
 from tests.workers.told_node import ToldNode
 from workers import acquaintance
 from workers.acquaintance import NO_TLS as NO_TLS_THERE
-from workers.acquaintance import NOT_LET_IN, Acquaintance, Introduction
+from workers.acquaintance import Acquaintance, Ours
 from workers.log import Log
 
-TOKEN = "skw_a-secret-of-this-test"
 ME = Member("id-me", "me", Address(HOST, 1), 1, False, (1,))
 
 
@@ -58,7 +57,7 @@ class Reports(Membership):
 async def _report(address: Address, tls: Callable[[], ssl.SSLContext] | None) -> Reports:
     reports = Reports()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reports.ends.append(("bug", str(context))))
-    found = Acquaintance(address, Introduction("me", ME.address, TOKEN, tls), reports, lambda: None, Log())
+    found = Acquaintance(address, Ours(ME, joins=True, tls=tls), reports, lambda: None, Log())
     found.dial()
     try:
         async with asyncio.timeout(10 * time_factor()):
@@ -148,7 +147,7 @@ def test_hanging_up_in_the_midst_of_a_handshake_is_nobodys_trouble(
         troubles: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: troubles.append(context))
         reports = Reports()
-        found = Acquaintance(address, Introduction("me", None, TOKEN, ours), reports, lambda: None, Log())
+        found = Acquaintance(address, Ours(ME, joins=False, tls=ours), reports, lambda: None, Log())
         found.dial()
         await asyncio.sleep(after)
         found.hang_up()

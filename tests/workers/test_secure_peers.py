@@ -15,6 +15,8 @@ import msgpack
 import pytest
 
 from skywalker import errors
+from skywalker.access.proof import Keys, Response
+from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.limits import Limits
@@ -29,6 +31,7 @@ from tests.workers.dialled import HOST, Behave, Dialled, closes, says_nothing, s
 from tests.workers.nodes import Node as RunningNode
 from tests.workers.nodes import running_in_tls
 from tests.workers.wire_client import SECURE, WireClient, decoded, framed, packed
+from workers.admission import Admission
 from workers.credentials import Credentials
 from workers.log import Log
 from workers.loop import Loop
@@ -38,7 +41,7 @@ from workers.router import Router
 from workers.session import Session
 from workers.turn import Turn
 
-TOKEN: Final = "skw_a-secret-of-this-test"
+SECRET: Final = "skw_a-secret-of-this-test"
 WHO: Final = errors.Unauthorized("this node wants to know who is calling")
 
 
@@ -48,7 +51,7 @@ WHO: Final = errors.Unauthorized("this node wants to know who is calling")
 class Dialler:
     """The parts of a worker, whose calls all belong to the one that it dials; with an authority, it speaks TLS."""
 
-    def __init__(self, dialled: Member, authority: Authority | None) -> None:
+    def __init__(self, dialled: Member, authority: Authority | None, trust: Trust | None = None) -> None:
         self.loop = Loop()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close()
         log = Log(self._log.fileno())
@@ -58,8 +61,10 @@ class Dialler:
             cert, key = authority.sign(HOST)
             credentials = Credentials(Config(tls_cert=cert, tls_key=key, tls_ca=authority.ca), log)
         member = Member("us", "us", Address(HOST, 1), 1, False, (1,))
-        self.router = Router(Node(member, "0", 0), Limits(), self.loop, turn, log, credentials=credentials)
-        self.router.peers.token = TOKEN
+        admission = Admission(None, Limits(), turn, log, trust)
+        self.router = Router(
+            Node(member, "0", 0), Limits(), self.loop, turn, log, admission=admission, credentials=credentials
+        )
         self.router.follow(Snapshot([dialled]))
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
@@ -93,10 +98,13 @@ class Dialler:
 
 @contextlib.contextmanager
 def dialling(
-    behave: Behave, authority: Authority | None, context: ssl.SSLContext | None = None
+    behave: Behave,
+    authority: Authority | None,
+    context: ssl.SSLContext | None = None,
+    trust: Trust | None = None,
 ) -> Iterator[tuple[Dialler, Dialled]]:
     with Dialled(behave, context) as dialled:
-        dialler = Dialler(dialled.member, authority)
+        dialler = Dialler(dialled.member, authority, trust)
         try:
             yield dialler, dialled
         finally:
@@ -199,8 +207,100 @@ def test_what_comes_with_the_answer_is_heard(authority: Authority, speaks: str, 
         dialler.client.call(":send!", 1, 60_000, "topic", "value")
         dialler.until(lambda: len(heard) == 3)
         assert {message[0] for message in heard} == {SETTLED, SEND, COUNTED}
-        assert asked[0][2]["token"] == TOKEN
-        assert TOKEN not in dialler.log
+        assert "token" not in asked[0][2]
+
+
+# A node that is dialled, and does not prove that it is one.
+
+
+def is_open(question: list[Any]) -> list[bytes]:
+    """Be a node that lets everybody do everything."""
+    return [wire.error_frame(wire.CHALLENGE, b"\0", errors.Forbidden("this node has no cluster.secret"))]
+
+
+def is_original(question: list[Any]) -> list[bytes]:
+    """Be one that knows no challenge."""
+    return [wire.error_frame(wire.CHALLENGE, b"\0", errors.UnknownMethod("there is no such method"))]
+
+
+def makes_it_up(question: list[Any]) -> list[bytes]:
+    answer = {"node": "dialled", "address": question[2]["at"], "nonce": b"n" * 32, "proof": b"p" * 32}
+    return [framed(packed([":challenge", 0, answer | {"key": question[2]["keys"][0]}]))]
+
+
+def is_of_another_cluster(question: list[Any]) -> list[bytes]:
+    at = Address.parse(question[2]["at"])
+    lied = {**question[2], "keys": [*Keys("another").ids]}
+    answer = {**Response(Keys("another"), "dialled", at, at, lied, b"n" * 32).answer}
+    return [framed(packed([":challenge", 0, answer | {"key": question[2]["keys"][0]}]))]
+
+
+def is_another_node(question: list[Any]) -> list[bytes]:
+    at = Address.parse(question[2]["at"])
+    return [framed(packed([":challenge", 0, Response(Keys(SECRET), "other", at, at, question[2], b"n" * 32).answer]))]
+
+
+def is_reached_elsewhere(question: list[Any]) -> list[bytes]:
+    at = Address("10.0.0.9", 3443)
+    return [framed(packed([":challenge", 0, Response(Keys(SECRET), "dialled", at, at, question[2], b"n" * 32).answer]))]
+
+
+def does_not_ask(question: list[Any]) -> list[bytes]:
+    """Answer as if it had been asked by :peer."""
+    return [framed(packed([":peer", 0, {"node": "dialled", "worker": 0, "life": "x"}]))]
+
+
+@pytest.mark.parametrize(
+    ("pretends", "words"),
+    [
+        (is_open, "it proves nothing, and says: this node has no cluster.secret"),
+        (is_original, "it proves nothing, and says: there is no such method: if it is of the version before, upgrade"),
+        (makes_it_up, "its proof is wrong"),
+        (is_of_another_cluster, "its proof is wrong"),
+        (is_another_node, "node other answers there"),
+        (is_reached_elsewhere, "the node that answers there says that it is reached at 10.0.0.9:3443"),
+        (does_not_ask, "its answer to a challenge makes no sense"),
+    ],
+)
+@pytest.mark.parametrize("speaks", ["tls", "nothing but TCP"])
+def test_whoever_proves_nothing_gets_no_call_no_value_and_no_secret(
+    authority: Authority, pretends: Callable[[list[Any]], list[bytes]], words: str, speaks: str
+) -> None:
+    heard: list[bytes] = []
+
+    def answers(sock: socket.socket) -> None:
+        heard.append(sock.recv(4096))
+        for frame in pretends(decoded(heard[-1])):
+            sock.sendall(frame)
+        while data := sock.recv(4096):
+            heard.append(data)
+
+    context = server_context(*authority.sign(HOST)) if speaks == "tls" else None
+    with dialling(answers, authority if context else None, context, Trust(secret=SECRET)) as (dialler, _):
+        told = reason(dialler)
+        assert told.startswith(f"what answers there does not prove to be a node of this cluster: {words}")
+        eventually(lambda: len(heard) >= 2)
+        for data in heard:
+            assert decoded(data)[0] in (":challenge", ":proof")
+            assert SECRET.encode() not in data
+        assert isinstance(decoded(heard[1])[2], str), "it hears why it is taken for no node"
+
+
+def test_one_of_the_version_before_gets_the_secret_only_while_that_is_allowed(authority: Authority) -> None:
+    heard: list[Any] = []
+
+    def answers(sock: socket.socket) -> None:
+        heard.append(decoded(sock.recv(4096)))
+        sock.sendall(is_original(heard[-1])[0])
+        heard.append(decoded(sock.recv(4096)))
+        sock.sendall(framed(packed([":peer", 0, {"node": "dialled", "worker": 0, "life": "x"}])))
+        says_nothing(sock)
+
+    with dialling(answers, None, None, Trust(secret=SECRET, in_clear=True)) as (dialler, _):
+        dialler.client.call(":send!", 1, 60_000, "topic", "value")
+        dialler.until(lambda: len(heard) == 2)
+        assert heard[1][2]["token"] == SECRET
+        assert SECRET not in dialler.log
 
 
 # A node that is dialled by one without manners.

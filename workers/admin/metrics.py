@@ -97,6 +97,14 @@ class Metrics(Collector):
         yield InfoMetricFamily("skywalker", "What this node is", about)
         yield InfoMetricFamily("skywalker_ring", "The ring that this node follows", {"version": view.snapshot.version})
         yield GaugeMetricFamily("skywalker_ring_nodes", "Nodes on that ring", len(view.snapshot))
+        unproven = GaugeMetricFamily(
+            "skywalker_ring_unproven",
+            "Addresses where nobody has proved to be a node of this cluster",
+            labels=("address",),
+        )
+        for address in view.snapshot.unproven:
+            unproven.add_metric((str(address),), 1)
+        yield unproven
         yield GaugeMetricFamily("skywalker_ring_share", "Part of the ring that is this node's, 1 is all", view.share)
         yield GaugeMetricFamily("skywalker_draining", "Whether the node drains", int(view.draining))
         yield GaugeMetricFamily(

@@ -47,7 +47,14 @@ def _body(snapshot: Snapshot, here: str) -> bytes:
         }
         for member in snapshot
     ]
-    content = {"version": snapshot.version, "here": here, "members": members, "arcs": drawn(snapshot)}
+    unproven = [{"address": str(address), "reason": reason} for address, reason in snapshot.unproven.items()]
+    content = {
+        "version": snapshot.version,
+        "here": here,
+        "members": members,
+        "arcs": drawn(snapshot),
+        "unproven": unproven,
+    }
     return json.dumps(content, separators=(",", ":")).encode()
 
 

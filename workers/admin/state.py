@@ -52,7 +52,11 @@ class State:
                 "ready": view.is_ready(latest.live),
                 "workers": view.me.workers,
             },
-            "ring": {"version": view.snapshot.version, "nodes": len(view.snapshot)},
+            "ring": {
+                "version": view.snapshot.version,
+                "nodes": len(view.snapshot),
+                "unproven": [*map(str, view.snapshot.unproven)],
+            },
             "rates": {
                 "calls": samples.rate(figures.CALLS),
                 "met": samples.met_rate(),

@@ -61,7 +61,7 @@ def doctor(config_file: Path | None, as_json: bool) -> int:
 
 
 def _checks() -> Sequence[Check]:
-    from skywalker.cli.doctor import ports, room, software, surroundings
+    from skywalker.cli.doctor import cluster, ports, room, software, surroundings
 
     return (
         software.versions,
@@ -79,6 +79,8 @@ def _checks() -> Sequence[Check]:
         surroundings.certificate,
         surroundings.clock,
         surroundings.consul,
+        cluster.secret,
+        cluster.cluster,
     )
 
 

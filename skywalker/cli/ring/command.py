@@ -80,6 +80,7 @@ def _document(snapshot: Snapshot, seen: Sequence[View]) -> dict[str, Any]:
                 ],
                 "ring": view.ring,
                 "problem": view.problem or None,
+                "unproven": dict(view.unproven),
             }
             for view in seen
         ],

@@ -113,6 +113,16 @@ class Screen:
             yield terminal.painted(f"{agree:,} of {counted(count, 'node')} use this ring", RED)
         for view in others:
             yield f"{named(view.member)} {shown(view.problem, LONGEST_PROBLEM)}"
+        yield from self._strangers()
+
+    def _strangers(self) -> Iterator[str]:
+        """Say who was found where a node should be, and is none of this cluster; once, whoever has found it."""
+        found: dict[str, str] = {}
+        for view in self._views:
+            for address, reason in view.unproven.items():
+                found.setdefault(address, f"{shown(address, LONGEST_ADDRESS)}, as {named(view.member)} says: {reason}")
+        for text in found.values():
+            yield terminal.painted("not in the ring: ", RED) + shown(text, LONGEST_PROBLEM)
 
 
 def named(member: Member) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +26,8 @@ class View:
     member: Member
     ring: str | None  # the version that it uses; None if it did not say
     problem: str = ""  # in words; empty if it uses the ring that we were told of
+    unproven: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Where it has found somebody who is no node of the cluster, and why that is none."""
 
 
 def snapshot_of(junction: Client, timeout: float) -> Snapshot:
@@ -59,10 +61,12 @@ def _view(member: Member, snapshot: Snapshot, timeout: float, connect: Connect) 
                 return View(member, None, "is not who answers at its address")
             if not isinstance(ring, str):
                 return View(member, None, "does not say which ring it uses")
+            unproven = told.get("unproven")
+            unproven = {str(at): str(why) for at, why in unproven.items()} if isinstance(unproven, dict) else {}
             if ring == snapshot.version:
-                return View(member, ring)
+                return View(member, ring, unproven=unproven)
             different = "; ".join(_difference(junction, snapshot, timeout))
-            return View(member, ring, f"uses another ring, {ring}: {different}")
+            return View(member, ring, f"uses another ring, {ring}: {different}", unproven)
     except TimedOut:
         return View(member, None, f"did not answer within {timeout:g} s")
     except SkywalkerError as error:

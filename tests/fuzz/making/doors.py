@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgpack
 
+from skywalker.access.proof import Keys
 from skywalker.wire import pubsub
 from tests.data import golden_frames
 from tests.fuzz.making.steps import (
@@ -160,7 +161,7 @@ def pub_sub() -> Seeds:
 
 def mesh() -> Seeds:
     """The node is the third client; the first byte of an input says who it is."""
-    asks, is_asked, silent, new = 0, 1, 2, 4
+    asks, is_asked, silent, new, proves = 0, 1, 2, 4, 8
     no = b"\xcf" + bytes(7)
     node = 2
 
@@ -291,6 +292,19 @@ def mesh() -> Seeds:
         )
         for name, answer in answers.items()
     }
+    at = {"node": "other", "address": "127.0.0.1:3444", "nonce": 32 * b"n", "proof": 32 * b"p"}
+    proofs: dict[str, Any] = {
+        "wrong": at | {"key": Keys("skw_" + 43 * "M").ids[0]},
+        "keyless": at,
+        "peer": {"node": "other", "worker": 0},
+        "old": msgpack.ExtType(0x45, packed("unknown-method", "there is no such method", {})),
+    }
+    seeds |= {
+        f"proof-{name}": bytes((is_asked | silent | proves,))
+        + talk(calls(0, ":send!", 1, 900, "a", 1), says(node, frame(":challenge", 0, answer)), later(1.0))
+        for name, answer in proofs.items()
+    }
+    seeds["unproven"] = bytes((asks | proves,)) + guest["send"] if "send" in guest else bytes((asks | proves,))
     seeds["stranger"] = bytes((asks | silent,)) + talk(
         says(node, frame(":peer", 1, {"from": "x", "by": -1, "node": "id", "worker": 0, "version": 2}))
     )
@@ -338,8 +352,10 @@ def siblings() -> Seeds:
 
 
 def access() -> Seeds:
-    """Both clients are strangers; the token is that of fuzz_access.py."""
+    """Both clients are strangers; the token and the secret are those of fuzz_access.py."""
     token = "skw_" + 43 * "t"
+    keys = [*Keys("skw_" + 43 * "N").ids]
+    question = {"from": "x", "address": "10.0.0.9:1", "at": "127.0.0.1:3443", "nonce": 32 * b"n", "keys": keys}
     hello = calls(0, ":hello", 1, {"token": token})
     return {
         "silent": talk(later(1.0), later(5.0)),
@@ -367,6 +383,13 @@ def access() -> Seeds:
         "peer": talk(
             calls(0, ":peer", 1, {"from": "x", "by": 0, "node": "id", "worker": 0, "version": 2, "token": token})
         ),
+        "challenge": talk(
+            calls(0, ":challenge", 1, question),
+            calls(0, ":proof", 2, 32 * b"p"),
+            calls(1, ":challenge", 1, question | {"keys": []}),
+            calls(1, ":proof", 3, "no node"),
+        ),
+        "secret": talk(calls(0, ":hello", 1, {"token": "skw_" + 43 * "N"}), calls(0, ":join", 2, "127.0.0.1:3")),
         "both": talk(
             hello, calls(1, ":hello", 1, {"token": token}), leaves(0), calls(1, ":hello", 2, {"token": token})
         ),

@@ -236,14 +236,21 @@ const questions = {
 
 const askHistory = () => ask("history", (history) => series.remember(history));
 
-let ringVersion = null;
+let ringShown = null; // of which ring there is a drawing, and who was found who is in none
+
+const ringOf = (version, strangers) => [version, ...strangers].join(" ");
 
 const askRing = () => ask("ring", (ring) => {
-  ringVersion = ring.version;
+  ringShown = ringOf(ring.version, ring.unproven.map((stranger) => stranger.address));
   drawRing(ring, place("ring"), members);
   const here = ring.members.find((member) => member.id === ring.here);
   say(place("share"), percent(here?.share));
   remark(place("ring-version"), `${plural(ring.members.length, "node")}, version ${ring.version}`);
+  place("unproven").replaceChildren(...ring.unproven.map((stranger) => {
+    const line = document.createElement("li");
+    line.textContent = `${stranger.address}: ${stranger.reason}`;
+    return line;
+  }));
 });
 
 // The stream. While the page is hidden there is none.
@@ -269,7 +276,7 @@ function open() {
     heardAt = Date.now() / 1000;
     live("yes", "live");
     showState(state);
-    if (String(state.ring.version) !== String(ringVersion)) askRing();
+    if (ringOf(state.ring.version, state.ring.unproven) !== ringShown) askRing();
   });
   stream.onerror = () => {
     stream.close(); // A browser gives up at some answers, and takes its time after others.

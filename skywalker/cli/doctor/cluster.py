@@ -1,0 +1,65 @@
+"""Who is in the cluster of the node that runs on this machine, and who would like to be, as the node itself says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Final
+
+from skywalker.access.proof import Keys
+from skywalker.access.trust import ADVICE
+from skywalker.address import Address
+from skywalker.cli.admin_api import AdminAddress, AdminApi, NoAnswer, reading
+from skywalker.cli.credentials import TOKEN, Credentials
+from skywalker.cli.doctor.finding import Finding, weighed
+from skywalker.cli.doctor.machine import Machine
+from skywalker.config import Config
+from skywalker.errors import RequestError, SkywalkerError
+from skywalker.limits import DEFAULT_HOST
+
+ANSWER_S: Final = 1.0
+"""Seconds for the node to answer."""
+
+SHORTEST: Final = 20
+"""Characters of a secret that nobody guesses: whoever has heard a proof can try secrets for as long as they like."""
+
+WILDCARDS: Final = ("0.0.0.0", "::")
+
+
+def secret(config: Config, machine: Machine) -> Iterator[Finding]:
+    """What nodes prove themselves by must be hard to guess, and never sent."""
+    cluster = config.cluster
+    if cluster.secret_in_clear:
+        advice = "take secret_in_clear away once no node is of the version before, and give all nodes another secret"
+        yield Finding("secret", "warn", "whoever poses as an old node gets cluster.secret in clear", advice)
+    for each in Keys(cluster.secret).secrets:
+        advice = "have one made by skywalker token new, and give both to all nodes while it replaces the other"
+        long = len(each) >= SHORTEST
+        yield weighed("secret", long, f"of {len(each)} characters{'' if long else ', which can be guessed'}", advice)
+
+
+def cluster(config: Config, machine: Machine) -> Iterator[Finding]:
+    """All whom the node finds must have proved to be nodes of its cluster."""
+    known = config.cluster
+    if not (known.silk or known.join or known.dns or known.consul) or not (config.admin and config.admin_port):
+        return
+    host = DEFAULT_HOST if config.admin_bind in WILDCARDS else config.admin_bind
+    address = AdminAddress(Address(host, config.admin_port), bool(config.tls_cert))
+    shown = Credentials(os.environ.get(TOKEN) or None, config.tls_ca, config.tls_cert, config.tls_key)
+    try:
+        ring = AdminApi(address, shown, ANSWER_S).get("/api/ring")
+        with reading(address):
+            members, unproven = len(ring["members"]), {each["address"]: each["reason"] for each in ring["unproven"]}
+    except NoAnswer:
+        yield Finding("cluster", "ok", "not looked at: no node with these settings runs here")
+    except RequestError as error:
+        yield Finding("cluster", "warn", str(error), f"give by {TOKEN} the token of one who has admin = true")
+    except SkywalkerError as error:
+        yield Finding("cluster", "warn", str(error))
+    else:
+        for at, reason in unproven.items():
+            yield Finding("cluster", "fail", f"{at}: {reason}", ADVICE)
+        if not unproven:
+            yield Finding(
+                "cluster", "ok", f"{members} {'nodes' if members > 1 else 'node'} in the ring, and no stranger"
+            )

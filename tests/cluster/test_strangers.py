@@ -1,0 +1,189 @@
+"""Whoever is named where nodes of a cluster are looked for, and is none of them: they own nothing, and get nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skywalker.access import token
+from skywalker.silk import Keys
+from tests.admin.asking import Asker
+from tests.cli.running import run
+from tests.cluster.clusters import Cluster, ClusterNode, Discovery, Silk
+from tests.cluster.meeting import begin, meet
+from tests.cluster.secured import BY_CERTIFICATE, secured
+from tests.cluster.test_tls import trouble
+from tests.cluster.ways import WAYS, find_by
+from tests.helpers import eventually
+from tests.workers.told_node import ToldNode
+
+SECRET = token.new()
+TOPICS = 60
+
+ACCESS = f"""
+[access.nodes]
+token = "{token.hash_of(SECRET)}"
+node = true
+[access.clients]
+network = "127.0.0.0/8"
+send = ["*"]
+recv = ["*"]
+admin = true
+"""
+
+NOT_LET_IN = "what is there does not let this node in: it said: "
+NOT_PROVEN = "what is there does not prove to be a node of this cluster"
+
+
+class Guarded:
+    """A way to find each other, by which those are found, too, that have no part in the secret."""
+
+    def __init__(self, way: Discovery, directory: Path, strangers: frozenset[str], **more: object) -> None:
+        self.where = way.where
+        self._way = way
+        self._strangers = strangers
+        self._access = directory / "access.toml"
+        self._access.write_text(ACCESS)
+        self._more = more
+
+    def settings(self, node: ClusterNode) -> Mapping[str, object]:
+        told = {**self._way.settings(node), **self._more}
+        return told if node.name in self._strangers else {**told, "config_file": self._access, "secret": SECRET}
+
+
+def guard(way: str, cluster: Cluster, directory: Path, closing: contextlib.ExitStack, **more: object) -> None:
+    """Have all find each other, of whom the last is no node of the others' cluster."""
+    find_by(way, cluster, closing)
+    if way == "silk":
+        # They have to be there where access is limited; whoever has them is a member, and no node for that.
+        keys = directory / "silk.keys"
+        Keys.generate().save(keys)
+        cluster.discovery = Silk(cluster.nodes, keys=keys)
+    cluster.discovery = Guarded(cluster.discovery, directory, frozenset({cluster.nodes[-1].name}), **more)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_who_does_not_know_the_secret_owns_nothing_and_gets_nothing(
+    way: str, tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    with Cluster(3) as cluster:
+        guard(way, cluster, tmp_path, closing)
+        a, b, stranger = cluster.nodes
+        for node in cluster.nodes:
+            cluster.revive(node)
+        cluster.settle([a, b])
+        for node in (a, b):
+            eventually(lambda node=node: f'{stranger.address} reason="{NOT_PROVEN}' in node.log, 10.0)
+        eventually(lambda: NOT_LET_IN in stranger.log, 10.0)
+        eventually(lambda: "event=taken-for-no-node" in stranger.log, 10.0)
+        sends, receives, listens = (closing.enter_context(node.client()) for node in (a, b, stranger))
+        topics = [f"topic-{number}" for number in range(TOPICS)]
+        begin(listens, ":recv!", topics)
+        meet(sends, receives, topics)
+        assert not listens.has_input()
+        for node in (a, b):
+            assert node.sees() == {a.name, b.name}
+        for node in cluster.nodes:
+            assert SECRET not in node.log
+            assert "Traceback" not in node.log
+
+
+def test_a_stranger_is_named_by_the_ring_the_figures_the_console_and_the_doctor(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    with Cluster(2, workers=1) as cluster:
+        guard("list", cluster, tmp_path, closing)
+        a, stranger = cluster.nodes
+        cluster.revive(stranger)
+        settings = dict(cluster.discovery.settings(a))
+        a.start(**settings, admin=True)
+        asker = Asker(a.admin_address)
+        named = eventually(lambda: asker.json("/api/ring")["unproven"], 10.0)
+        assert [each["address"] for each in named] == [stranger.address]
+        assert named[0]["reason"].startswith(NOT_PROVEN)
+        assert asker.metric("skywalker_ring_unproven", address=stranger.address) == 1
+        eventually(lambda: asker.json("/api/state")["ring"]["unproven"] == [stranger.address])
+        ran = run("ring", "--node", a.address)
+        assert f"not in the ring: {stranger.address}, as {a.name}".encode() in ran.stdout
+        told = json.loads(run("ring", "--json", "--node", a.address).stdout)["value"]["nodes"]
+        assert [*told[0]["unproven"]] == [stranger.address]
+        config = tmp_path / "doctor.toml"
+        config.write_text(
+            f"admin_port = {a.admin_address.rpartition(':')[2]}\n"
+            f'{ACCESS}\n[cluster]\njoin = "{settings["join"]}"\nsecret = "{SECRET}"\n'
+        )
+        ran = run("doctor", "--config", str(config), "--json")
+        checks = json.loads(ran.stdout)["checks"]
+        [found] = [check for check in checks if check["name"] == "cluster"]
+        assert found["level"] == "fail"
+        assert found["found"].startswith(f"{stranger.address}: {NOT_PROVEN}")
+        assert "cluster.secret" in found["advice"]
+        stranger.kill()
+        eventually(lambda: asker.json("/api/ring")["unproven"] == [], 15.0)
+
+
+def test_who_only_listens_where_a_node_should_be_hears_no_secret_no_token_and_no_value(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    class Spy(ToldNode):
+        heard: list[Any]
+
+        def _answer(self, message: list[Any]) -> bytes:
+            self.heard.append(message)
+            return super()._answer(message)
+
+    with Spy() as spy, Cluster(2, workers=1) as cluster:
+        spy.heard = []
+        a, b = cluster.nodes
+        cluster.discovery = Guarded(
+            cluster.discovery, tmp_path, frozenset(), join=f"{a.address},{b.address},{spy.address}"
+        )
+        cluster.start()
+        eventually(lambda: len(spy.heard) > 2)
+        sends, receives = (closing.enter_context(node.client()) for node in (a, b))
+        meet(sends, receives, [f"topic-{number}" for number in range(TOPICS)])
+        methods = {message[0] for message in spy.heard}
+        assert methods == {":challenge"}, "nothing is said but what has to be proved first"
+        assert not any(SECRET.encode() in repr(message).encode() for message in spy.heard)
+
+
+def test_a_certificate_of_the_same_authority_that_is_no_nodes_is_not_enough(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    with Cluster(3, workers=1) as cluster, secured(tmp_path, cluster, BY_CERTIFICATE) as secure:
+        a, b, stranger = cluster.nodes
+        cert, key = secure.authority.sign("web.test", "127.0.0.1")
+        secure.flaws = {stranger.name: {"tls_cert": cert, "tls_key": key}}
+        for node in cluster.nodes:
+            cluster.revive(node)
+        cluster.settle([a, b], within=15.0)
+        for node in (a, b):
+            trouble(node, f"{NOT_PROVEN}: it shows no certificate of a node")
+        eventually(lambda: NOT_LET_IN in stranger.log, 10.0)
+        eventually(lambda: "event=taken-for-no-node" in stranger.log, 10.0)
+        sends, receives, listens = (closing.enter_context(node.client()) for node in (a, b, stranger))
+        topics = [f"topic-{number}" for number in range(TOPICS)]
+        begin(listens, ":recv!", topics)
+        meet(sends, receives, topics)
+        assert not listens.has_input()
+        assert stranger.sees() == {stranger.name}
+
+
+def test_a_node_that_was_no_member_is_one_soon_after_it_is_told_the_secret(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    with Cluster(2, workers=1) as cluster:
+        guard("list", cluster, tmp_path, closing)
+        a, late = cluster.nodes
+        cluster.revive(a)
+        cluster.revive(late)
+        eventually(lambda: NOT_PROVEN in a.log, 10.0)
+        late.end()
+        cluster.discovery = Guarded(cluster.discovery, tmp_path, frozenset())
+        cluster.revive(late)
+        cluster.settle(within=15.0)
