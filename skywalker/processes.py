@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pwd
 import re
 from collections.abc import Collection, Iterator
@@ -59,6 +60,14 @@ def name(pid: int, proc: Path = PROC) -> str:
     except OSError:
         return "?"
     return "".join(char if char.isprintable() else "?" for char in told)
+
+
+def is_in_our_network(pid: int, proc: Path = PROC) -> bool:
+    """Whether a process is in the network namespace that this one is in. Of other users' only root is told."""
+    try:
+        return os.readlink(proc / str(pid) / "ns" / "net") == os.readlink(proc / "self" / "ns" / "net")
+    except OSError:
+        return False
 
 
 def user(pid: int, proc: Path = PROC) -> int | None:

@@ -31,10 +31,11 @@ def nodes(proc: Path = PROC) -> dict[Address, int]:
 
 
 def draining(port: int, proc: Path = PROC) -> set[int]:
-    """Return the first processes, of whatever user, of nodes that had a port where nobody listens any more."""
+    """Return the first processes of nodes that had a port where nobody listens any more: ours, or for root all."""
     if any(each.port == port for each in listeners(proc)):
         return set()
-    return {pid for pid, its_port in _ports(proc).items() if its_port == port}
+    named = (pid for pid, its_port in _ports(proc).items() if its_port == port)
+    return {pid for pid in named if processes.is_in_our_network(pid, proc)}
 
 
 def likely(listener: Listener, port: int, proc: Path = PROC) -> int | None:

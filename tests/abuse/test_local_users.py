@@ -141,6 +141,17 @@ def test_a_listener_that_was_passed_to_a_process_does_not_have_root_end_it(port:
         Path(door).unlink(missing_ok=True)
 
 
+def test_a_node_of_another_network_namespace_is_not_waited_for(port: int, admin: str) -> None:
+    name = f"import ctypes; ctypes.CDLL(None).prctl(15, b'skywalker:{port}'); print('called', flush=True); input()"
+    with subprocess.Popen(
+        ["unshare", "--net", sys.executable, "-S", "-c", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert line(other) == "called"
+        assert run("drain", "--port", str(port), "--admin", admin).returncode == 4
+        assert other.poll() is None
+        other.communicate("\n")
+
+
 def test_what_listens_and_is_no_node_is_not_ended(port: int, admin: str) -> None:
     with socket.create_server(("127.0.0.1", port)):
         ran = run("drain", "--port", str(port), "--admin", admin)

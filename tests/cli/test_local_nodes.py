@@ -16,6 +16,7 @@ HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrn
 HERE = Address("127.0.0.1", 3443)
 NODE = "skywalker:3443"
 US, THEM = 1000, 1001
+OURS = "net:[4026531840]"
 
 
 @pytest.fixture
@@ -23,12 +24,18 @@ def proc(tmp_path: Path) -> Path:
     (tmp_path / "net").mkdir()
     for table in ("tcp", "tcp6"):
         (tmp_path / "net" / table).write_text(HEAD)
+    within(tmp_path, "self", OURS)
     return tmp_path
 
 
 def listen(proc: Path, inode: int, user: int, address: str = "0100007F:0D73") -> None:
     with (proc / "net" / ("tcp" if len(address) == 13 else "tcp6")).open("a") as table:
         table.write(f"   0: {address} 00000000:0000 0A 00000000:00000000 00:00000000 00000000 {user} 0 {inode} 1 0\n")
+
+
+def within(proc: Path, process: str, network: str) -> None:
+    (proc / process / "ns").mkdir(parents=True)
+    (proc / process / "ns" / "net").symlink_to(network)
 
 
 def process(
@@ -88,8 +95,13 @@ def test_of_a_node_and_a_child_that_was_just_forked_the_node_is_meant(proc: Path
 
 def test_a_node_drains_once_nobody_listens_at_its_port(proc: Path) -> None:
     process(proc, 500, NODE, parent=0)
+    within(proc, "500", OURS)
+    process(proc, 501, NODE)  # a container's, or another user's
+    within(proc, "501", "net:[4026532000]")
+    process(proc, 502, NODE)
     process(proc, 600, "skywalker:3444")
     process(proc, 700, NODE)
+    within(proc, "700", OURS)
     (proc / "700" / "stat").write_text("700 (a) b) Z 1 1 1\n")  # it has ended
     assert local_nodes.draining(3443, proc) == {500}
     listen(proc, 70, THEM, "0200007F:0D73")
@@ -104,6 +116,17 @@ def test_listeners_are_read_from_both_tables_and_nothing_else_is(proc: Path) -> 
     assert listeners(proc) == [Listener("127.0.0.1", 3443, US, 70), Listener("::1", 3444, 0, 71)]
     assert in_the_way("0.0.0.0", 3443, proc) == [Listener("127.0.0.1", 3443, US, 70)]
     assert in_the_way("::", 3443, proc) == []
+
+
+def test_a_user_that_has_no_number_here_is_not_taken_for_who_has_the_number_of_all_those(
+    proc: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a service with PrivateUsers= sees of others is 65534."""
+    monkeypatch.setattr(processes, "PROC", proc)
+    (proc / "self" / "uid_map").write_text("         0          0          1\n       998        998          1\n")
+    assert processes.described_user(0) == "user root"
+    assert processes.described_user(998).startswith("user ")
+    assert processes.described_user(65534) == "another user"
 
 
 def test_words_for_a_process_are_one_line_whatever_it_calls_itself(proc: Path) -> None:
