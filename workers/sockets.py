@@ -65,8 +65,8 @@ def listeners(host: str, port: int, count: int, backlog: int) -> tuple[list[sock
     """Return `count` listeners on one address, port 0 being any free one, and whether source ports choose among them.
 
     SO_REUSEPORT would let a second node of the same user join in silence. So the first of them begins without that
-    option, which the kernel refuses as long as anybody listens there, and gets it once it listens. A node needs no
-    other claim to its address, and so none that another user of the machine could have taken before it.
+    option, which the kernel refuses as long as anybody listens there, and gets it once it listens, unless it is the
+    only one. A node needs no other claim to its address, and so none that another user could have taken before it.
 
     Raises AddressError if the address cannot be listened on.
     """
@@ -75,6 +75,8 @@ def listeners(host: str, port: int, count: int, backlog: int) -> tuple[list[sock
     try:
         made.append(_sole_listener(family, address, backlog))
         address = made[0].getsockname()[:2]
+        if count > 1:
+            made[0].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         for _ in range(count - 1):
             made.append(_unbound(family))
             made[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -88,7 +90,7 @@ def listeners(host: str, port: int, count: int, backlog: int) -> tuple[list[sock
 
 
 def _sole_listener(family: socket.AddressFamily, address: tuple[str, int], backlog: int) -> socket.socket:
-    """Return a listener where nobody else listens, which others of this user may join from now on. Raises OSError."""
+    """Return a listener where nobody else listens, and nobody can join it. Raises OSError."""
     for tries_left in reversed(range(TRIES)):
         listener = _unbound(family)
         try:
@@ -105,7 +107,6 @@ def _sole_listener(family: socket.AddressFamily, address: tuple[str, int], backl
                 raise
             continue
         break
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     return listener
 
 

@@ -17,13 +17,13 @@ from skywalker.address import Address
 from skywalker.cli import exits, terminal
 from skywalker.cli.admin_api import DEFAULT_ADMIN_ADDRESS, FAILURES, AdminAddress, AdminApi, reading
 from skywalker.cli.credentials import Credentials, credential_options
-from skywalker.cli.local_nodes import draining, nodes
+from skywalker.cli.local_nodes import draining, may_have, nodes
 from skywalker.cli.node import facts
 from skywalker.cli.node.options import admin_address
 from skywalker.cli.status import Status
 from skywalker.errors import ConfigError, SkywalkerError, Unreachable
 from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT
-from skywalker.listeners import listeners, taken_by
+from skywalker.listeners import in_the_way, listeners, taken_by
 from skywalker.processes import described_user, holders
 
 LOOK_S: Final = 0.5
@@ -150,7 +150,13 @@ def _wait(process: int, pid: int, address: Address, api: AdminApi) -> None:
 
 
 def _told(api: AdminApi, pid: int) -> tuple[bool, str]:
-    """Return whether a node drains and who waits there, as its admin server tells; False and "" if it does not."""
+    """Return whether a node drains and who waits there, as its admin server tells; False and "" if it does not.
+
+    One of this machine that another user runs is not asked: it might keep the node from being told, and gets no token.
+    """
+    at = api.address.at
+    if not all(may_have(pid, each) for each in in_the_way(at.host, at.port)):
+        return False, ""
     with contextlib.suppress(*FAILURES):
         state = api.get("/api/state")
         with reading(api.address):

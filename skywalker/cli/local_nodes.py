@@ -25,7 +25,7 @@ def nodes(proc: Path = PROC) -> dict[Address, int]:
     for inode, pids in processes.holders(there, proc).items():
         listener = there[inode]
         for pid in pids:
-            if ports.get(pid) == listener.port and _may_have(pid, listener, proc):
+            if ports.get(pid) == listener.port and may_have(pid, listener, proc):
                 found[Address(listener.host, listener.port)] = pid
     return found
 
@@ -44,10 +44,11 @@ def likely(listener: Listener, port: int, proc: Path = PROC) -> int | None:
     It is more than a guess, and less than known: only root can see what another user's process has open.
     """
     named = (pid for pid, its_port in _ports(proc).items() if its_port == port)
-    return next((pid for pid in named if _may_have(pid, listener, proc)), None)
+    return next((pid for pid in named if may_have(pid, listener, proc)), None)
 
 
-def _may_have(pid: int, listener: Listener, proc: Path) -> bool:
+def may_have(pid: int, listener: Listener, proc: Path = PROC) -> bool:
+    """Whether a listener may be a process's own: its user made it, or root, for --user or as systemd."""
     user = processes.user(pid, proc)
     return user is not None and listener.user in (ROOT, user)
 

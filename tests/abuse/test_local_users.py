@@ -6,6 +6,7 @@ They may do at their own expense what they like: listen at a port that is free, 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pwd
 import socket
@@ -18,6 +19,7 @@ import pytest
 
 from skywalker.embedding import embedded
 from tests.cli.running import SKYWALKER, run
+from tests.cli.told_admin import documents
 from tests.helpers import time_factor
 from tests.workers.processes import is_gone, node
 from tests.workers.test_privileges import SERVE, reachable
@@ -69,6 +71,18 @@ door = socket.socket(socket.AF_UNIX)
 door.connect(sys.argv[1])
 socket.send_fds(door, [b"x"], [name.fileno(), listener.fileno()])
 print("passed", flush=True)
+"""
+
+
+ANSWER = """
+answer = sys.argv[1].encode()
+door = socket.create_server(("127.0.0.1", int(sys.argv[2])))
+print("answers", flush=True)
+while True:
+    with door.accept()[0] as asking:
+        asking.recv(65536)
+        head = b"HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(answer)
+        asking.sendall(head + answer)
 """
 
 
@@ -139,6 +153,19 @@ def test_a_listener_that_was_passed_to_a_process_does_not_have_root_end_it(port:
             assert f"process {victim.pid} of user daemon, does" in ran.stderr.decode()
     finally:
         Path(door).unlink(missing_ok=True)
+
+
+def test_an_admin_server_of_somebody_elses_does_not_keep_root_from_ending_a_node(port: int) -> None:
+    """It says that the node drains already, and so should not be told."""
+    state = documents("127.0.0.1:1")["/api/state"]
+    with embedded() as found:
+        state["node"] |= {"pid": found.pid, "draining": True}
+        with running(FOE, ANSWER, json.dumps(state), str(port)) as foe:
+            assert line(foe) == "answers"
+            ran = run("drain", "--port", str(found.port), "--admin", f"127.0.0.1:{port}")
+        assert ran.returncode == 0
+        assert found.stop() == 0
+        assert "SIGTERM" in found.log
 
 
 def test_a_node_of_another_network_namespace_is_not_waited_for(port: int, admin: str) -> None:

@@ -195,6 +195,12 @@ class TestAddress:
             ended = serve(f"--port={other.getsockname()[1]}", f"--state-dir={tmp_path}")
         assert "by a program that has bound it, and does not listen there" in one_line(ended)
 
+    def test_nobody_joins_a_port_that_one_worker_has_for_itself(self) -> None:
+        with running(workers=1) as node, socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            with pytest.raises(OSError, match="Address already in use"):
+                other.bind(node.address)
+
     def test_of_two_that_want_a_port_at_the_same_moment_one_gets_it(self) -> None:
         """Each round, two threads at one port: for both at once to be refused is as wrong as for both to have it."""
         both = threading.Barrier(2)
