@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable
 from typing import Final, NoReturn
 
+from skywalker.processes import node_name
 from workers import exits
 from workers.control import Channel
 from workers.signals import Signals
@@ -43,12 +44,20 @@ def fork(signals: Signals, name: str, live: Callable[[Channel], int]) -> tuple[i
     return pid, ours
 
 
+def be_node(port: int) -> None:
+    """Have this process be seen as the first one of the node with that port: by `ps -o comm`, and `skywalker drain`."""
+    _rename(node_name(port))
+
+
+def _rename(name: str) -> None:
+    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode())
+
+
 def _live(name: str, live: Callable[[Channel], int], channel: Channel, parent: int) -> NoReturn:
     status = exits.BUG
     try:
-        libc = ctypes.CDLL(None)
-        libc.prctl(PR_SET_NAME, name.encode())
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        _rename(name)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(exits.OK)  # it died before the kernel was told
         status = live(channel)

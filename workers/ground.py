@@ -1,4 +1,4 @@
-"""What a node has before it has processes: its addresses for itself alone, listeners on them, and who it is."""
+"""What a node has before it has processes: listeners, at addresses that it has for itself, and who it is."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ class Ground:
         inherited = inherited or {}
         self.outlived = list(inherited)  # by the listeners of these doors: who wants in just waits for the next node
         self._state: StateDirectory | None = None
-        self._locks: list[socket.socket] = []
         self._admin: socket.socket | None = None
         self._unix = "", 0, 0  # what is to be removed at the end, by which process, and that it is still ours
         self.listeners: list[dict[str, socket.socket]] = []  # for each worker, by door
@@ -57,8 +56,7 @@ class Ground:
                 wanted[PUBSUB] = config.pubsub_address
             for door, listeners in inherited.items():
                 wanted[door] = _inherited_at(listeners[0], door, *wanted.get(door, config.pubsub_address))
-            for door, (host, port) in wanted.items():
-                self._locks.append(sockets.claim(host, port, is_ours=door in inherited))
+                sockets.keep_to_ourselves(listeners)
             count = _workers(config, inherited)
             self.listeners = [{} for _ in range(count)]
             self.addresses: dict[str, tuple[str, int]] = {}  # by door
@@ -121,9 +119,7 @@ class Ground:
         return self._state.open(config.tokens)
 
     def close(self) -> None:
-        """Give up this process's copies of the claims to the addresses and to the state directory."""
-        for lock in self._locks:
-            lock.close()
+        """Give up this process's copies of the listener for ADMIN, of the Unix socket and of the state directory."""
         if self._admin is not None:
             self._admin.close()
         path, maker, inode = self._unix

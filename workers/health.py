@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Final
 
 from skywalker.address import Address
+from skywalker.listeners import reason
 from workers.ping import Ping
 
 REQUEST_S: Final = 5.0
@@ -69,7 +70,11 @@ class _Server(socketserver.ThreadingMixIn, HTTPServer):
 
     def server_bind(self) -> None:
         # HTTPServer's own asks a name server for a name that nobody needs, for as long as that takes.
-        socketserver.TCPServer.server_bind(self)
+        try:
+            socketserver.TCPServer.server_bind(self)
+        except OSError as error:
+            host, port = self.server_address[:2]
+            raise OSError(error.errno, reason(error, str(host), port)) from error
         self.server_name, self.server_port = "", 0
 
     def process_request(self, request: _Connection, client_address: object) -> None:

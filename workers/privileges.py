@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import pwd
 import re
@@ -22,9 +23,10 @@ ROOT: Final = "root"
 PR_SET_NO_NEW_PRIVS: Final = 38
 
 _PR_SET_DUMPABLE: Final = 4
+_PR_CAPBSET_DROP: Final = 24
 
-_CAPABILITIES: Final = re.compile(r"^Cap(?:Prm|Eff):\s*(\w+)$", re.MULTILINE)
-"""Those that a process has, and those that it could use again, in /proc/PID/status."""
+_CAPABILITIES: Final = re.compile(r"^Cap(?:Prm|Eff|Bnd):\s*(\w+)$", re.MULTILINE)
+"""Those that a process has, those that it could use again, and those that it could ever get, in /proc/PID/status."""
 
 
 def heir(user: str) -> pwd.struct_passwd | None:
@@ -59,6 +61,7 @@ def become(user: pwd.struct_passwd) -> None:
     Raises ConfigError if that cannot be, or if that user may not read what a node is made of.
     """
     uid, gid = user.pw_uid, user.pw_gid
+    _empty_bounding_set()
     try:
         os.initgroups(user.pw_name, gid)
         os.setresgid(gid, gid, gid)
@@ -78,6 +81,20 @@ def become(user: pwd.struct_passwd) -> None:
                 f"user: {user.pw_name} may not read {file}, which the node is made of: install skywalker and its "
                 "Python where every user may read them"
             )
+
+
+def _empty_bounding_set() -> None:
+    """Have no program that comes of this process ever get a capability, be it set-uid. Raises ConfigError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    capability = 0
+    while libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) == 0:
+        capability += 1
+    # The first number that stands for none is refused, too, and as wrong.
+    if ctypes.get_errno() != errno.EINVAL:
+        raise ConfigError(
+            "user: root may not give up capabilities for good here, which takes CAP_SETPCAP: add that, or start the "
+            "node as the user"
+        )
 
 
 def _is_for_good(uid: int, gid: int) -> bool:

@@ -1,7 +1,6 @@
 """The sockets that processes share, and who has which end.
 
     what                made by      kept open by                       closed by
-    address lock        supervisor   supervisor                         its end
     listener, 1/worker  supervisor   supervisor and the slot's worker   both, when the node drains
     Unix listener       supervisor   supervisor and every worker        all, when the node drains
     admin listener      supervisor   supervisor and agent               their ends
@@ -16,15 +15,17 @@ of a link: the worker at one end must read an end as soon as the other is dead.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 import socket
 import stat
+from collections.abc import Sequence
 from typing import Final
 
 from skywalker.address import Address
-from skywalker.claim import claim_name
 from skywalker.errors import LocalProtocolError
+from skywalker.listeners import listeners_at, reason, taken_by
 from workers.steering import steer
 
 KEEPALIVE_IDLE_S: Final = 60
@@ -38,6 +39,9 @@ UNSENT_BYTES: Final = 128 * 1024
 megabytes, and each of a hundred such connections have us make as many answers."""
 
 WILDCARDS: Final = frozenset(("0.0.0.0", "::"))
+
+TRIES: Final = 10
+"""Times to try for an address that nobody listens on, and that others try for at the same moment."""
 
 LINK_BUFFER: Final = 1024 * 1024
 """Bytes asked for in a link's send buffer. The kernel grants about 416 KiB to an ordinary user."""
@@ -57,55 +61,87 @@ def resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]
     return family, (str(address[0]), int(address[1]))
 
 
-def claim(host: str, port: int, *, is_ours: bool = False) -> socket.socket:
-    """Make this process the only skywalker on the address and return the socket that holds the claim.
-
-    SO_REUSEPORT lets a second server of the same user join a port in silence. An abstract
-    Unix socket has one owner in a network namespace, and goes with it. Whether some other
-    server is there is looked at unless the port `is_ours` already.
-    """
-    lock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        if port:  # one that the kernel chooses is nobody's yet
-            lock.bind(claim_name(host, port))
-        if port and not is_ours:
-            family, address = resolve(host, port)
-            with socket.socket(family, socket.SOCK_STREAM) as probe:
-                # Not the option under which others may join: any server there makes this fail.
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                probe.bind(address)
-                probe.listen(1)
-    except OSError as error:
-        lock.close()
-        raise AddressError(f"cannot listen on {host}:{port}: {error.strerror}") from error
-    return lock
-
-
 def listeners(host: str, port: int, count: int, backlog: int) -> tuple[list[socket.socket], bool]:
     """Return `count` listeners on one address, port 0 being any free one, and whether source ports choose among them.
 
+    SO_REUSEPORT would let a second node of the same user join in silence. So the first of them begins without that
+    option, which the kernel refuses as long as anybody listens there, and gets it once it listens, unless it is the
+    only one. A node needs no other claim to its address, and so none that another user could have taken before it.
+
     Raises AddressError if the address cannot be listened on.
     """
+    family, address = resolve(host, port)
     made: list[socket.socket] = []
     try:
-        for _ in range(count):
-            family, address = resolve(host, port)
-            listener = socket.socket(family, socket.SOCK_STREAM)
-            made.append(listener)
-            tune(listener)  # what is set there, each accepted connection inherits
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            if family == socket.AF_INET6:
-                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            listener.setblocking(False)
-            listener.bind(address)
-            listener.listen(backlog)
-            port = listener.getsockname()[1]
+        made.append(_sole_listener(family, address, backlog))
+        address = made[0].getsockname()[:2]
+        if count > 1:
+            made[0].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        for _ in range(count - 1):
+            made.append(_unbound(family))
+            made[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            made[-1].bind(address)
+            made[-1].listen(backlog)
     except OSError as error:
         for listener in made:
             listener.close()
-        raise AddressError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+        raise unavailable(error, host, address[1]) from error
     return made, steer(made)
+
+
+def _sole_listener(family: socket.AddressFamily, address: tuple[str, int], backlog: int) -> socket.socket:
+    """Return a listener where nobody else listens, and nobody can join it. Raises OSError."""
+    for tries_left in reversed(range(TRIES)):
+        listener = _unbound(family)
+        try:
+            listener.bind(address)  # refused if somebody listens there
+        except OSError:
+            listener.close()
+            raise
+        try:
+            listener.listen(backlog)
+        except OSError:
+            listener.close()
+            # Of two that have bound it at the same moment the kernel lets one listen, or none.
+            if not tries_left:
+                raise
+            continue
+        break
+    return listener
+
+
+def _unbound(family: socket.AddressFamily) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    tune(listener)  # what is set there, each accepted connection inherits
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family == socket.AF_INET6:
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    listener.setblocking(False)
+    return listener
+
+
+def keep_to_ourselves(inherited: Sequence[socket.socket]) -> None:
+    """See that nobody else has, or has joined, the listeners that a manager has opened.
+
+    Raises AddressError if another node has got them as well, or somebody else listens there.
+    """
+    host, port = inherited[0].getsockname()[:2]
+    try:
+        # The lock is this process's, be the listeners many's: they are files, with no name that others could open.
+        fcntl.lockf(inherited[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError) as error:
+        raise AddressError(
+            f"cannot listen on {host}:{port}: the manager passed its listeners to another node as well, "
+            f"{taken_by(host, port)}: end that one"
+        ) from error
+    ours = {os.fstat(each.fileno()).st_ino for each in inherited}
+    if any(each.inode not in ours for each in listeners_at(host, port)):
+        raise AddressError(f"cannot listen on {host}:{port}: others listen there beside the manager: end them")
+
+
+def unavailable(error: OSError, host: str, port: int) -> AddressError:
+    """Return the error that tells why that address cannot be listened on."""
+    return AddressError(f"cannot listen on {host}:{port}: {reason(error, resolve(host, port)[1][0], port)}")
 
 
 def unix_listener(path: str, backlog: int) -> socket.socket:

@@ -47,6 +47,8 @@ def steer(listeners: Sequence[socket.socket]) -> bool:
 
     Returns False where the system cannot: then its hash goes on choosing.
     """
+    if len(listeners) == 1:
+        return True  # whatever the source port: and the kernel takes no program for one alone
     try:
         attach(listeners[0], _program(len(listeners)))
     except OSError:

@@ -1,8 +1,7 @@
 """The first process of a node: has its workers and its agent live, and its signals and its manager heard.
 
-It carries no traffic and does nothing that can block. Sockets that processes share are
-described in sockets.py, what is said over the channels in control.py, what may happen to a
-worker in lifecycle.py, and what is done about that in crew.py.
+It carries no traffic and does nothing that can block. Sockets that processes share are described in sockets.py, what
+is said over the channels in control.py, what may happen to a worker in lifecycle.py, what is done then in crew.py.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.errors import ConfigError, SkywalkerError
 from skywalker.wire import frames
-from workers import cluster, control, exits, exposure, figures, privileges, reload, snapshots, sockets
+from workers import birth, cluster, control, exits, exposure, figures, privileges, reload, snapshots, sockets
 from workers.activation import inherited
 from workers.board import Board
 from workers.credentials import Credentials
@@ -84,6 +83,7 @@ class Supervisor:
             print(f"skywalker: {error}", file=sys.stderr)
             return exits.ADDRESS if isinstance(error, sockets.AddressError) else exits.STATE
         with contextlib.closing(ground):
+            birth.be_node(ground.addresses[JUNCTION][1])
             sockets.allow_many_files()
             self._board = Board(len(ground.listeners))
             self._board.node[figures.STARTED.at] = time.time_ns() // 1000

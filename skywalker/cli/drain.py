@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import select
 import signal
+import socket
 import time
-from collections.abc import Collection
 from typing import Final
 
 import click
@@ -16,12 +17,14 @@ from skywalker.address import Address
 from skywalker.cli import exits, terminal
 from skywalker.cli.admin_api import DEFAULT_ADMIN_ADDRESS, FAILURES, AdminAddress, AdminApi, reading
 from skywalker.cli.credentials import Credentials, credential_options
-from skywalker.cli.holders import claims, holder
+from skywalker.cli.local_nodes import draining, may_have, nodes
 from skywalker.cli.node import facts
 from skywalker.cli.node.options import admin_address
 from skywalker.cli.status import Status
 from skywalker.errors import ConfigError, SkywalkerError, Unreachable
-from skywalker.limits import DEFAULT_PORT
+from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT
+from skywalker.listeners import in_the_way, listeners, taken_by
+from skywalker.processes import described_user, holders
 
 LOOK_S: Final = 0.5
 """Seconds from one look at what the node waits for to the next."""
@@ -59,15 +62,11 @@ ADMIN_S: Final = 0.5
 def drain(port: int, bind: str | None, admin: AdminAddress, wait: bool, credentials: Credentials) -> int:
     """Have the node of this machine that listens on a port leave its cluster, answer what waits, and end.
 
-    It is told by SIGTERM, and calls that wait get its --drain-timeout. A node that drains already, as its admin
-    server tells, is waited for and not told again, since that would end it at once. Under systemd it stays down.
+    It is told by SIGTERM, and calls that wait get its --drain-timeout. A node that drains already, since it does not
+    listen any more or its admin server says so, is waited for and not told again: that would end it at once. Under
+    systemd it stays down.
     """
-    found = claims()
-    host = _host(found, port, bind)
-    address, inode = Address(host, port), found[host, port]
-    pid = holder(inode)
-    if pid is None:
-        raise SkywalkerError(f"the node at {address} is another user's: drain it as that user, or as root")
+    address, pid = _node(port, bind)
     try:
         process = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -75,13 +74,11 @@ def drain(port: int, bind: str | None, admin: AdminAddress, wait: bool, credenti
     try:
         api = AdminApi(admin, credentials, ADMIN_S)
         # From here on the number is this process's, whoever had it before.
-        if holder(inode) == pid and not _told(api, pid)[0]:
-            try:
-                signal.pidfd_send_signal(process, signal.SIGTERM)
-            except PermissionError as error:
-                raise SkywalkerError(
-                    f"process {pid} is the node at {address}, but you may not end it: drain it as its user, or as root"
-                ) from error
+        if nodes().get(address) == pid:
+            if not _told(api, pid)[0]:
+                _tell(process, pid, address)
+        elif pid not in draining(port):
+            return exits.OK
         if wait:
             _wait(process, pid, address, api)
     finally:
@@ -89,18 +86,53 @@ def drain(port: int, bind: str | None, admin: AdminAddress, wait: bool, credenti
     return exits.OK
 
 
-def _host(found: Collection[tuple[str, int]], port: int, bind: str | None) -> str:
-    """Return the host that a node listens on, of those found with that port. Raises Unreachable, or ConfigError."""
-    hosts = sorted(host for host, its_port in found if its_port == port)
-    if bind is not None and bind in hosts:
-        return bind
-    if not hosts or bind is not None:
-        others = ", ".join(str(Address(*each)) for each in sorted(found))
-        there = f"nodes here listen on {others}" if others else "none runs here"
-        raise Unreachable(f"no node of this machine listens on {f'{bind} port' if bind else 'port'} {port}: {there}")
-    if len(hosts) > 1:
-        raise ConfigError(f"several nodes listen on port {port}: choose by --bind {' or --bind '.join(hosts)}")
-    return hosts[0]
+def _node(port: int, bind: str | None) -> tuple[Address, int]:
+    """Return where a node listens, or did before it began to drain, and its first process.
+
+    Raises Unreachable, ConfigError, or a SkywalkerError that says who may see it.
+    """
+    host = _number(bind, port) if bind else None
+    found = nodes()
+    chosen = {at: pid for at, pid in found.items() if at.port == port and host in (None, at.host)}
+    if len(chosen) > 1:
+        hosts = " or ".join(f"--bind {at.host}" for at in sorted(chosen))
+        raise ConfigError(f"several nodes listen on port {port}: choose by {hosts}")
+    for address, pid in chosen.items():
+        return address, pid
+    for pid in draining(port):
+        return Address(bind or DEFAULT_HOST, port), pid
+    at = f"{bind} port {port}" if bind else f"port {port}"
+    for each in listeners():
+        if each.port == port and host in (None, each.host):
+            if not holders({each.inode}):
+                raise SkywalkerError(
+                    f"what listens on {at} is of {described_user(each.user)}: if it is a node, drain it as that user, "
+                    "or as root"
+                )
+            raise Unreachable(f"no node of this machine listens on {at}: {taken_by(each.host, port)}, does")
+    others = ", ".join(str(each) for each in sorted(found))
+    there = f"nodes here listen on {others}" if others else "none runs here"
+    raise Unreachable(f"no node of this machine listens on {at}: {there}")
+
+
+def _number(bind: str, port: int) -> str:
+    """Return the number of the address that a node binds, which is told that. Raises ConfigError if it is none."""
+    try:
+        found = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise ConfigError(f"--bind: {bind} is no address of this machine: {error.strerror}") from error
+    return str(ipaddress.ip_address(str(found[0][4][0]).partition("%")[0]))
+
+
+def _tell(process: int, pid: int, address: Address) -> None:
+    try:
+        signal.pidfd_send_signal(process, signal.SIGTERM)
+    except ProcessLookupError:
+        pass  # it has ended since
+    except PermissionError as error:
+        raise SkywalkerError(
+            f"process {pid} is the node at {address}, but you may not end it: drain it as its user, or as root"
+        ) from error
 
 
 def _wait(process: int, pid: int, address: Address, api: AdminApi) -> None:
@@ -118,7 +150,13 @@ def _wait(process: int, pid: int, address: Address, api: AdminApi) -> None:
 
 
 def _told(api: AdminApi, pid: int) -> tuple[bool, str]:
-    """Return whether a node drains and who waits there, as its admin server tells; False and "" if it does not."""
+    """Return whether a node drains and who waits there, as its admin server tells; False and "" if it does not.
+
+    One of this machine that another user runs is not asked: it might keep the node from being told, and gets no token.
+    """
+    at = api.address.at
+    if not all(may_have(pid, each) for each in in_the_way(at.host, at.port)):
+        return False, ""
     with contextlib.suppress(*FAILURES):
         state = api.get("/api/state")
         with reading(api.address):

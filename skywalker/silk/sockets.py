@@ -15,7 +15,8 @@ import zmq.asyncio
 from zmq.auth.asyncio import AsyncioAuthenticator
 
 from skywalker.errors import ConfigError
-from skywalker.silk.endpoints import is_ipv6
+from skywalker.listeners import reason
+from skywalker.silk.endpoints import address_of, is_ipv6
 from skywalker.silk.keys import Keys
 from skywalker.wire.silk import INTERNAL, MAX_MESSAGE
 
@@ -177,7 +178,9 @@ def _bound(sock: zmq.Socket[Any], endpoint: str) -> str:
         sock.set(zmq.IPV6, is_ipv6(endpoint))  # or an IPv4 address would come out as one of IPv6
         sock.bind(endpoint.removesuffix(":0") + (":*" if endpoint.endswith(":0") else ""))
     except zmq.ZMQError as error:
-        raise ConfigError(f"cannot listen at {endpoint}: {zmq.strerror(error.errno or 0)}") from error
+        known, at = OSError(error.errno, zmq.strerror(error.errno or 0)), address_of(endpoint)
+        why = reason(known, at.host, at.port) if at else known.strerror
+        raise ConfigError(f"cannot listen at {endpoint}: {why}") from error
     found = sock.getsockopt_string(zmq.LAST_ENDPOINT)
     return found.rstrip("\0")
 

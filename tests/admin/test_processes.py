@@ -40,7 +40,7 @@ def test_a_worker_that_is_killed_is_replaced_and_its_successor_is_asked() -> Non
 
 
 def test_a_second_node_says_once_that_it_waits_for_the_port_and_takes_it_when_it_is_free() -> None:
-    with node() as (_, first):
+    with node() as (owner, first):
         second = skywalker.embedding.start(admin=True, admin_port=first.address.port)
         try:
             eventually(lambda: "cannot-serve-admin" in second.log)
@@ -55,7 +55,7 @@ def test_a_second_node_says_once_that_it_waits_for_the_port_and_takes_it_when_it
         pid = eventually(lambda: asker.json("/api/state")["node"]["pid"], within=10)
         assert pid == second.pid
         assert second.log.count("cannot-serve-admin") == 1
-        assert "Address already in use" in second.log
+        assert f"Address already in use by skywalker:{owner.port}, process {owner.pid} of" in second.log
         assert second.log.count("serving-admin") == 1
     finally:
         second.stop()

@@ -29,8 +29,9 @@ def settings(**flags: object) -> Config:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A machine with 4 cores on which all is well, and nothing runs."""
+    monkeypatch.setattr(Machine, "is_bound", lambda *_: False)  # what is here is another machine
     files = {
         "sys/net/core/somaxconn": "4096\n",
         "sys/net/ipv4/tcp_max_syn_backlog": "4096\n",
@@ -39,7 +40,6 @@ def machine(tmp_path: Path) -> Machine:
         "self/limits": limits(1024, 524_288),
         "net/tcp": TCP_HEAD,
         "net/tcp6": TCP_HEAD,
-        "net/unix": UNIX_HEAD,
     }
     for name, text in files.items():
         write(tmp_path, name, text)
@@ -47,7 +47,6 @@ def machine(tmp_path: Path) -> Machine:
 
 
 TCP_HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
-UNIX_HEAD = "Num       RefCount Protocol Flags    Type St Inode Path\n"
 
 
 def write(proc: Path, name: str, text: str) -> None:
@@ -71,19 +70,13 @@ def listen(machine: Machine, address: str, inode: int, user: int = 0, state: str
     file.write_text(file.read_text() + row)
 
 
-def process(machine: Machine, pid: int, name: str, *inodes: int, parent: int = 1) -> None:
+def process(machine: Machine, pid: int, name: str, *inodes: int, parent: int = 1, user: int = 0) -> None:
     write(machine.proc, f"{pid}/comm", f"{name}\n")
+    write(machine.proc, f"{pid}/status", f"Name:\t{name}\nUid:\t{user}\t{user}\t{user}\t{user}\n")
     write(machine.proc, f"{pid}/stat", f"{pid} ({name}) S {parent} 0\n")
     (machine.proc / str(pid) / "fd").mkdir()
     for fd, inode in enumerate(inodes):
         (machine.proc / str(pid) / "fd" / str(fd)).symlink_to(f"socket:[{inode}]")
-
-
-def claim(machine: Machine, host: str, port: int, inode: int) -> None:
-    file = machine.proc / "net" / "unix"
-    file.write_text(
-        f"{file.read_text()}0000000000000000: 00000002 00000000 00000000 0001 01 {inode} @skywalker/{host}/{port}\n"
-    )
 
 
 def one(found: Iterator[Finding]) -> Finding:
@@ -113,8 +106,8 @@ def test_too_few_open_files_are_told_with_the_number_that_is_needed(machine: Mac
 
 
 def test_the_limit_of_a_node_that_runs_counts_and_not_that_of_the_shell(machine: Machine) -> None:
-    claim(machine, "127.0.0.1", 3443, 70)
-    process(machine, 500, "skywalker", 70)
+    listen(machine, "0100007F:0D73", 70)
+    process(machine, 500, "skywalker:3443", 70)
     write(machine.proc, "500/limits", limits(100, 200))
     finding = one(room.open_files(Config(), machine))
     assert finding.level == "fail"
@@ -165,12 +158,15 @@ def by_name(config: Config, machine: Machine) -> dict[str, Finding]:
     return {finding.name: finding for finding in ports.ports(config, machine)}
 
 
+TAKEN = "127.0.0.1 port 3443 is taken by nginx, process 812 of user root"
+
+
 def test_a_port_that_another_program_has_fails_and_names_the_program(machine: Machine) -> None:
     listen(machine, "0100007F:0D73", 91)  # 127.0.0.1:3443
     process(machine, 812, "nginx", 90, 91)
     process(machine, 813, "nginx", 91, parent=812)
     found = by_name(Config(), machine)
-    assert (found["port"].level, found["port"].found) == ("fail", "127.0.0.1 port 3443 is taken by nginx, process 812")
+    assert (found["port"].level, found["port"].found) == ("fail", TAKEN)
     assert found["admin_port"].level == "ok"
 
 
@@ -197,26 +193,36 @@ def test_who_listens_elsewhere_is_not_in_the_way(machine: Machine, address: str,
 
 
 def test_of_a_process_that_may_not_be_seen_the_user_is_named(machine: Machine) -> None:
-    listen(machine, "0100007F:0D73", 91, user=33)
+    listen(machine, "0100007F:0D73", 91, user=4321)
     finding = by_name(Config(), machine)["port"]
     assert finding.level == "fail"
-    assert "a process of user 33, and only root can tell which" in finding.found
-    claim(machine, "127.0.0.1", 3443, 70)
+    assert "a process of user 4321, and only root can tell which" in finding.found
+    process(machine, 499, "skywalker:3443", user=4322)
+    process(machine, 498, "skywalker:3444", user=4321)
+    assert by_name(Config(), machine)["port"].level == "fail", "those are other nodes"
+    process(machine, 500, "skywalker:3443", user=4321)
     finding = by_name(Config(), machine)["port"]
     assert finding.level == "ok"
-    assert "a skywalker node's" in finding.found
+    assert "it may well be this node, skywalker:3443, process 500 of user 4321" in finding.found
 
 
 def test_a_port_of_the_node_itself_is_well_whoever_else_has_it_open(machine: Machine) -> None:
-    claim(machine, "127.0.0.1", 3443, 70)
     listen(machine, "0100007F:0D73", 91)
     listen(machine, "0100007F:0D98", 92)  # its admin server's
     process(machine, 1, "systemd", 91, parent=0)
-    process(machine, 500, "skywalker", 70, 91, 92)
-    process(machine, 501, "skywalker-0", 91, parent=500)
+    process(machine, 500, "skywalker:3443", 91, 92, user=1000)
+    process(machine, 501, "skywalker-0", 91, parent=500, user=1000)
     assert {finding.level for finding in by_name(Config(), machine).values()} == {"ok"}
     other = by_name(settings(port=3480, admin_port=3999), machine)["port"]
     assert other.level == "fail", "another node's port is taken"
+
+
+def test_a_port_that_somebody_has_bound_without_listening_is_taken() -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        finding = by_name(settings(port=bound.getsockname()[1]), Machine())["port"]
+    assert finding.level == "fail"
+    assert "taken by a program that has bound it, and does not listen there" in finding.found
 
 
 def test_a_port_that_systemd_holds_for_a_unit_is_well(machine: Machine) -> None:
@@ -236,7 +242,7 @@ def test_a_real_listener_is_found_and_its_process_named() -> None:
         port = listener.getsockname()[1]
         finding = by_name(settings(port=port), Machine())["port"]
     assert finding.level == "fail"
-    assert finding.found.endswith(f", process {os.getpid()}")
+    assert f", process {os.getpid()} of user " in finding.found
 
 
 # What is installed.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -15,11 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from skywalker.claim import claim_name, claimed
-from skywalker.cli import holders
 from skywalker.cli.drain import drain
 from skywalker.embedding import Node, embedded
 from skywalker.errors import SkywalkerError
+from skywalker.listeners import listeners_at
 from tests.cli.running import end, run, started
 from tests.cli.terminal import on_terminal
 from tests.cli.told_admin import documents, told_admin
@@ -106,12 +104,13 @@ def test_an_admin_server_of_another_node_is_not_believed(tmp_path: Path) -> None
 
 
 def test_a_hundred_drains_in_a_row_are_all_told_to_a_node_that_does_not_react() -> None:
-    # It holds the claim as a node does, and counts what it is told.
+    # It listens, and calls itself what a node does, and counts what it is told.
     port = free_port()
     program = f"""
 import signal, socket
-lock = socket.socket(socket.AF_UNIX)
-lock.bind({claim_name("127.0.0.1", port)!r})
+from workers import birth
+listener = socket.create_server(("127.0.0.1", {port}))
+birth.be_node({port})
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 print("here", flush=True)
 while True:
@@ -192,40 +191,22 @@ def test_ctrl_c_leaves_the_node_draining(tmp_path: Path) -> None:
         assert (Path("/proc") / str(node.pid)).exists()
 
 
-def unix_table(*names: str) -> str:
-    head = "Num       RefCount Protocol Flags    Type St Inode Path\n"
-    rows = [f"00000000b34eba15: 00000002 00000000 00000000 0001 01 {70 + at} {name}\n" for at, name in enumerate(names)]
-    return head + "".join(rows)
-
-
-def fake_process(proc: Path, pid: int, parent: int, sockets: list[int], name: str = "skywalker") -> None:
-    (proc / str(pid) / "fd").mkdir(parents=True)
-    (proc / str(pid) / "comm").write_text(f"{name}\n")
-    (proc / str(pid) / "stat").write_text(f"{pid} (a) b) S {parent} 1 1\n")
-    for fd, inode in enumerate(sockets, 3):
-        (proc / str(pid) / "fd" / str(fd)).symlink_to(f"socket:[{inode}]")
-
-
-def test_claims_are_read_among_all_else_that_unix_sockets_are_named(tmp_path: Path) -> None:
-    (tmp_path / "net").mkdir()
-    names = ["", "/run/dbus", "@skywalker/", "@skywalker/x", "@skywalker/a b/1", "@skywalker/::/3443", "@skywalker/h/q"]
-    (tmp_path / "net" / "unix").write_text(unix_table(*names) + "cut off")
-    assert holders.claims(tmp_path) == {("a b", 1): 74, ("::", 3443): 75}
-
-
-@pytest.mark.parametrize("address", [("127.0.0.1", 3443), ("::", 1), ("a/b", 65535)])
-def test_a_claim_is_read_back_as_it_is_listed(address: tuple[str, int]) -> None:
-    name = claim_name(*address)
-    assert claimed(re.sub("^\0", "@", name)) == address
-
-
-def test_of_a_node_and_children_that_were_just_forked_the_node_is_the_holder(tmp_path: Path) -> None:
-    fake_process(tmp_path, 500, 1, [5, 70])
-    fake_process(tmp_path, 90, 500, [70])  # numbers begin anew some day
-    fake_process(tmp_path, 501, 500, [70, 71])
-    assert holders.holder(70, tmp_path) == 500
-    assert holders.holder(71, tmp_path) == 501
-    assert holders.holder(72, tmp_path) is None
+def test_a_node_that_does_not_listen_any_more_is_waited_for_and_not_told_again(tmp_path: Path) -> None:
+    """It drains, which no admin server tells here."""
+    port = free_port()
+    with node_at(port, tmp_path, drain_timeout_s=60.0) as node, node.connect() as client:
+        client.begin("recv", "jobs", timeout=60)
+        eventually(lambda: client.topic("jobs")["receivers"] == 1)
+        arguments = ["drain", "--port", str(port), "--admin", no_admin()]
+        assert run(*arguments, "--no-wait").returncode == 0
+        eventually(lambda: not listeners_at("127.0.0.1", port))
+        with started(*arguments) as waiting:
+            assert run(*arguments, "--no-wait").returncode == 0
+            assert client.ping() is not None
+            assert waiting.poll() is None
+            client.close()
+            assert end(waiting) == 0
+        assert node.stop() == 0
 
 
 def test_the_admin_server_of_a_real_node_says_who_waits_and_that_it_drains(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import signal
 import socket
@@ -599,7 +600,8 @@ def test_who_finds_its_place_taken_is_told_what_else_it_may_do(node: Node) -> No
     taken = node.info.router
     ran = run("silk", "listen", "--type", "t", "--router", taken)
     assert (ran.returncode, ran.stdout) == (2, b"")
-    assert ran.stderr.decode().startswith(f"skywalker: cannot listen at {taken}: Address already in use")
+    assert ran.stderr.decode().startswith(f"skywalker: cannot listen at {taken}: Address already in use by ")
+    assert f", process {os.getpid()} of " in ran.stderr.decode()
     assert ": --join the cluster of who is there, or say by --router where else to listen\n" in ran.stderr.decode()
     ran = run("silk", "listen", "--type", "t", "--router", taken, "--join", taken)
     assert ran.stderr.decode().startswith(f"skywalker: cannot listen at {taken}: Address already in use")

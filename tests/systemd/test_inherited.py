@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 
 import psutil
 import pytest
@@ -91,3 +92,36 @@ def test_who_waits_at_a_listener_that_stays_is_left_to_the_next_node_and_at_any_
                 assert left.result(ping) is True
         manager.until(READY="1")
         assert "Traceback" not in manager.log()
+
+
+def test_listeners_that_another_node_has_as_well_are_refused_until_that_one_has_ended() -> None:
+    command = [SKYWALKER, "serve", "--no-admin", "--drain-timeout=0"]
+    with Manager(command, listeners={"junction": 1}) as manager, Manager(command) as other:
+        manager.start()
+        manager.until(READY="1")
+        other.listeners = manager.listeners
+        other.start()
+        assert other.wait() == exits.ADDRESS
+        port = manager.address("junction")[1]
+        assert manager.process is not None
+        assert "the manager passed its listeners to another node as well" in other.log()
+        assert f"skywalker:{port}, process {manager.process.pid} of " in other.log()
+        assert manager.stop() == exits.OK
+        other.start()
+        other.until(READY="1")
+        with Client(port) as client:
+            assert client.call(":ping") is True
+
+
+def test_listeners_that_others_have_joined_are_refused() -> None:
+    """SO_REUSEPORT lets any program of the user who opened them do so, in silence."""
+    with (
+        Manager([SKYWALKER, "serve", "--no-admin"], listeners={"junction": 1}) as manager,
+        socket.socket() as stranger,
+    ):
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        stranger.bind(manager.address("junction"))
+        stranger.listen()
+        manager.start()
+        assert manager.wait() == exits.ADDRESS
+        assert "others listen there beside the manager: end them" in manager.log()

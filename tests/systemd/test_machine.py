@@ -51,7 +51,8 @@ def machine() -> Iterator[Machine]:
         machine.run("systemctl", "daemon-reload")
         # What is below /tmp a service does not see, and these tests may be.
         seen = "".join(f"BindReadOnlyPaths={path}\n" for path in NEEDED if str(path).startswith(("/tmp/", "/var/tmp/")))
-        machine.add(SERVICE, f"[Service]\nStandardError=append:{LOG}\n{seen}")
+        for unit in (SERVICE, "skywalker@.service"):
+            machine.add(unit, f"[Service]\nStandardError=append:{LOG}\n{seen}")
         yield machine
 
 
@@ -159,6 +160,44 @@ def test_a_wrong_setting_keeps_a_service_from_starting_and_is_not_tried_again(se
     assert ping()
 
 
+def drain(machine: Machine, port: int, status: int = 0) -> str:
+    """Have root of the machine drain a node; its admin server, if it has one, is the one of SETTINGS."""
+    return machine.run(SKYWALKER, "drain", f"--port={port}", f"--admin=127.0.0.1:{ADMIN_PORT}", status=status)
+
+
+def test_root_drains_a_service_which_stays_down(serving: Machine) -> None:
+    """It is another user's, and what is told of it is told across the walls of its unit."""
+    assert serving.path(f"/proc/{serving.property(SERVICE, 'MainPID')}/comm").read_text() == f"skywalker:{PORT}\n"
+    assert drain(serving, PORT) == f"127.0.0.1:{PORT} has ended\n"
+    eventually(lambda: serving.property(SERVICE, "ActiveState") == "inactive", within=10.0)
+    assert serving.property(SERVICE, "Result") == "success"
+    assert "no node of this machine listens on" in drain(serving, PORT, status=4)
+
+
+def test_of_two_nodes_of_a_machine_each_is_drained_alone_and_neither_takes_the_others_port(machine: Machine) -> None:
+    one, other = (f"skywalker@{name}.service" for name in ("one", "other"))
+    alone = "admin = false\nworkers = 1\ndrain_timeout_s = 1\n"
+    for name, port in (("one", PORT + 1), ("other", PORT + 2)):
+        machine.path(f"/etc/skywalker/{name}.toml").write_text(f"port = {port}\n{alone}")
+    machine.run("systemd-tmpfiles", "--create", "skywalker.conf")
+    try:
+        machine.run("systemctl", "start", one, other)
+        drain(machine, PORT + 1)
+        eventually(lambda: machine.property(one, "ActiveState") == "inactive", within=10.0)
+        assert machine.property(other, "ActiveState") == "active"
+        machine.path("/etc/skywalker/one.toml").write_text(f"port = {PORT + 2}\n{alone}")
+        machine.run("systemctl", "start", "--no-block", one)
+        said = f"cannot listen on 127.0.0.1:{PORT + 2}: Address already in use by a process of user skywalker"
+        eventually(lambda: said in machine.path(LOG).read_text(), within=10.0)
+        machine.run("systemctl", "stop", one)
+        machine.run("systemctl", "reload", other)
+        assert machine.property(other, "ActiveState") == "active"
+        with skywalker.connect(f"127.0.0.1:{PORT + 2}") as junction:
+            junction.ping()
+    finally:
+        machine.run("systemctl", "stop", one, other)
+
+
 @pytest.fixture
 def activated(machine: Machine) -> Iterator[Machine]:
     """With listeners that systemd holds, and no node yet."""
@@ -178,6 +217,17 @@ def test_a_node_is_started_by_who_wants_in_at_a_door_and_gets_a_listener_for_eac
     assert activated.property(SERVICE, "ActiveState") == "active"
     with skywalker.pubsub.connect(f":{PUBSUB_PORT}") as broker:
         broker.publish("sys.alert", "It is up.")
+
+
+def test_a_drained_service_is_started_again_by_who_wants_in(activated: Machine) -> None:
+    """systemd has its listeners, too, and is not what is drained."""
+    assert ping()
+    main = activated.property(SERVICE, "MainPID")
+    assert drain(activated, PORT) == f"127.0.0.1:{PORT} has ended\n"
+    eventually(lambda: activated.property(SERVICE, "ActiveState") == "inactive", within=10.0)
+    assert f"no node of this machine listens on port {PORT}: systemd, process " in drain(activated, PORT, status=4)
+    assert ping()
+    assert activated.property(SERVICE, "MainPID") not in ("0", main)
 
 
 def test_a_restart_refuses_nobody_and_resets_nobody(activated: Machine) -> None:

@@ -146,6 +146,7 @@ def test_an_agent_serves_health_however_blocked_its_source_is_and_is_ready_while
         bind = Address(*taken.getsockname())
         with agent(told.member, "blocked", health=bind) as found:
             eventually(lambda: found.events("cannot-serve-health"))
+            assert f", process {os.getpid()} of " in found.log()
             found.wait_for(told.member)
             taken.close()
             eventually(lambda: get(bind, "/ready") == OK, within=10.0)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import socket
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,7 +20,7 @@ from skywalker.state_path import usual_state_path
 from tests.helpers import time_factor
 from tests.workers.nodes import Node, running
 from tests.workers.wire_client import WireClient
-from workers import exits
+from workers import exits, sockets
 from workers.identity import Identity, StateDirectory, StateError
 
 
@@ -164,7 +168,9 @@ class TestAddress:
     def test_a_port_that_is_taken_is_said_in_one_line(self, port: int, tmp_path: Path) -> None:
         ended = serve(f"--port={port}", f"--state-dir={tmp_path}")
         assert ended.returncode == exits.ADDRESS == 6
-        assert one_line(ended) == f"skywalker: cannot listen on 127.0.0.1:{port}: Address already in use"
+        said = one_line(ended)
+        assert said.startswith(f"skywalker: cannot listen on 127.0.0.1:{port}: Address already in use by ")
+        assert f", process {os.getpid()} of user {pwd.getpwuid(os.getuid()).pw_name}" in said
         assert not list(tmp_path.iterdir())
 
     @pytest.mark.parametrize("bind", ["127.0.0.1", "0.0.0.0", "localhost"])
@@ -172,7 +178,7 @@ class TestAddress:
         with running(workers=2, state_dir=str(tmp_path / "first")) as node:
             ended = serve(f"--bind={bind}", f"--port={node.address[1]}", f"--state-dir={tmp_path / 'second'}")
             assert ended.returncode == exits.ADDRESS
-            assert "Address already in use" in one_line(ended)
+            assert f"Address already in use by skywalker:{node.address[1]}, process {node.pid} of" in one_line(ended)
             assert greeting(node)["workers"] == 2
 
     def test_a_second_node_does_not_join_a_port_whose_owner_let_others_in(self, tmp_path: Path) -> None:
@@ -182,6 +188,38 @@ class TestAddress:
             server.listen()
             ended = serve(f"--port={server.getsockname()[1]}", f"--state-dir={tmp_path}")
         assert ended.returncode == exits.ADDRESS
+
+    def test_of_a_program_that_only_binds_a_port_as_much_is_said(self, tmp_path: Path) -> None:
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", 0))
+            ended = serve(f"--port={other.getsockname()[1]}", f"--state-dir={tmp_path}")
+        assert "by a program that has bound it, and does not listen there" in one_line(ended)
+
+    def test_nobody_joins_a_port_that_one_worker_has_for_itself(self) -> None:
+        with running(workers=1) as node, socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            with pytest.raises(OSError, match="Address already in use"):
+                other.bind(node.address)
+
+    def test_of_two_that_want_a_port_at_the_same_moment_one_gets_it(self) -> None:
+        """Each round, two threads at one port: for both at once to be refused is as wrong as for both to have it."""
+        both = threading.Barrier(2)
+
+        def want(port: int) -> list[socket.socket]:
+            both.wait()
+            try:
+                return sockets.listeners("127.0.0.1", port, 2, 1)[0]
+            except sockets.AddressError:
+                return []
+
+        with ThreadPoolExecutor(2) as threads:
+            for _ in range(300):
+                with socket.create_server(("127.0.0.1", 0)) as probe:
+                    port = probe.getsockname()[1]
+                had = [*threads.map(want, [port, port])]
+                for listener in (each for of_one in had for each in of_one):
+                    listener.close()
+                assert sorted(map(len, had)) == [0, 2]
 
     def test_the_port_is_free_again_as_soon_as_the_node_has_ended(self, tmp_path: Path) -> None:
         with running(state_dir=str(tmp_path)) as node, WireClient.open(node.address) as client:

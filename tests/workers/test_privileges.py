@@ -166,7 +166,7 @@ def test_every_process_is_the_users_and_none_has_anything_left_of_root(place: Pa
             assert status(pid, "Uid").split() == [str(NOBODY.pw_uid)] * 4
             assert status(pid, "Gid").split() == [str(NOBODY.pw_gid)] * 4
             assert "0" not in status(pid, "Groups").split()
-            for kind in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+            for kind in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
                 assert int(status(pid, kind), 16) == 0, kind
             assert status(pid, "NoNewPrivs") == "1"
         made = [place / "state", *place.glob("state/*"), place / "journal", *place.glob("journal/*")]
@@ -250,6 +250,22 @@ except ConfigError as error:
 
 
 @is_roots
+def test_root_that_may_not_empty_its_bounding_set_is_told() -> None:
+    program = """
+import pwd
+from skywalker.errors import ConfigError
+from workers import privileges
+try:
+    privileges.become(pwd.getpwnam("nobody"))
+except ConfigError as error:
+    print(error)
+"""
+    said = as_root(program, "setpriv", "--bounding-set=-setpcap", "--inh-caps=-setpcap")
+    assert "may not give up capabilities for good here" in said
+    assert "CAP_SETPCAP" in said
+
+
+@is_roots
 def test_code_that_the_user_may_not_read_is_told_before_it_is_missed(tmp_path: Path) -> None:
     hidden = tmp_path / "hidden.py"
     hidden.write_text("")
@@ -267,10 +283,10 @@ except ConfigError as error:
     assert f"nobody may not read {hidden}" in as_root(program)
 
 
-def as_root(program: str) -> str:
-    """Run a program, and return what it prints."""
+def as_root(program: str, *command: str) -> str:
+    """Run a program, by a command perhaps, and return what it prints."""
     ran = subprocess.run(
-        [*reachable(), sys.executable, "-c", program],
+        [*reachable(), *command, sys.executable, "-c", program],
         capture_output=True,
         text=True,
         timeout=20 * time_factor(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -93,6 +94,8 @@ def test_a_worker_that_is_replaced_is_met_by_the_same_ports() -> None:
 
 
 def test_where_the_system_cannot_steer_the_hash_goes_on_choosing(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with contextlib.ExitStack() as stack:
+        pair = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
         monkeypatch.setattr(reuseport, "SO_ATTACH_REUSEPORT_CBPF", 9999)
-        assert steering.steer([listener]) is False
+        assert steering.steer(pair) is False
+        assert steering.steer(pair[:1]) is True, "there is nothing to choose"

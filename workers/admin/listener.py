@@ -22,5 +22,5 @@ def listen(host: str, port: int) -> socket.socket:
         made.listen(BACKLOG)
     except OSError as error:
         made.close()
-        raise sockets.AddressError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+        raise sockets.unavailable(error, host, port) from error
     return made

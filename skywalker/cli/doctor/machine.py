@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import errno
 import os
 import re
+import socket
 from pathlib import Path
 from typing import Final
 
-from skywalker.cli import holders
+from skywalker import processes
+from skywalker.address import Address
+from skywalker.cli import local_nodes
 from skywalker.config import Config
+from skywalker.listeners import in_the_way
 
 STA_UNSYNC: Final = 0x40
 _FILES: Final = re.compile(r"^Max open files +(\S+) +(\S+)", re.MULTILINE)
@@ -32,7 +37,7 @@ class _Timex(ctypes.Structure):
 class Machine:
     """One machine. `proc` is its /proc."""
 
-    proc: Path = holders.PROC
+    proc: Path = processes.PROC
     cores: int = dataclasses.field(default_factory=lambda: os.cpu_count() or 1)
     kernel: str = dataclasses.field(default_factory=lambda: os.uname().release)
 
@@ -64,18 +69,20 @@ class Machine:
 
     def node(self, config: Config) -> int | None:
         """Return the process of the node that runs here with that address; None if none does, or we may not see it."""
-        inode = self._claims().get((config.bind, config.port))
-        return None if inode is None else holders.holder(inode, self.proc)
+        nodes = local_nodes.nodes(self.proc)
+        there = in_the_way(config.bind, config.port, self.proc)
+        return next((pid for each in there if (pid := nodes.get(Address(each.host, each.port)))), None)
 
-    def is_claimed(self, host: str, port: int) -> bool:
-        """Whether a node has that address, be it another user's."""
-        return (host, port) in self._claims()
-
-    def _claims(self) -> dict[tuple[str, int], int]:
+    def is_bound(self, host: str, port: int) -> bool:
+        """Whether an address is in use by a program that need not listen there: such are in no table."""
         try:
-            return holders.claims(self.proc)
-        except OSError:
-            return {}
+            family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+            with socket.socket(family, kind) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+        return False
 
     def clock_is_synchronised(self) -> bool | None:
         """Return what the kernel says of its clock; None if it may not be asked."""

@@ -2,67 +2,54 @@
 
 from __future__ import annotations
 
-import ipaddress
-import sys
 from collections.abc import Iterator
-from typing import Final, NamedTuple
 
-from skywalker.cli import holders, terminal
-from skywalker.cli.doctor.finding import Finding
+from skywalker import processes
+from skywalker.cli import local_nodes
+from skywalker.cli.doctor.finding import Finding, Level
 from skywalker.cli.doctor.machine import Machine
 from skywalker.config import Config
+from skywalker.listeners import Listener, in_the_way
 from skywalker.silk import endpoints
-
-LISTENS: Final = "0A"
-"""The state of a listener in /proc/net/tcp."""
-
-LONGEST_PROGRAM: Final = 32
-
-
-class Listener(NamedTuple):
-    """A listening socket of this network namespace."""
-
-    host: str
-    port: int
-    user: int
-    inode: int
 
 
 def ports(config: Config, machine: Machine) -> Iterator[Finding]:
     """Each port must be free, or this node's."""
-    there = [*_listeners(machine)]
     wanted = [*_wanted(config)]
-    if not there and not (machine.proc / "net" / "tcp").exists():
+    if not (machine.proc / "net" / "tcp").exists():
         yield Finding("ports", "warn", "who listens is not told", "is /proc mounted?")
         return
-    taken = {(host, port): [each for each in there if _meet(each, host, port)] for _, host, port in wanted}
-    owners = holders.holders({each.inode for found in taken.values() for each in found}, machine.proc)
+    taken = {(host, port): in_the_way(host, port, machine.proc) for _, host, port in wanted}
+    owners = processes.holders({each.inode for found in taken.values() for each in found}, machine.proc)
     node = machine.node(config)
     for name, host, port in wanted:
         found = taken[host, port]
+        at = f"{host} port {port}"
         pids = set().union(*(owners.get(each.inode, set()) for each in found))
-        yield _finding(name, host, port, found, pids, node, machine)
+        if found:
+            level, whose = _judged(found[0], pids, node, config.port, machine)
+        elif machine.is_bound(host, port):
+            level, whose = "fail", "taken by a program that has bound it, and does not listen there"
+        else:
+            level, whose = "ok", "free"
+        advice = "" if level == "ok" else f"end what has it, or choose another port for {name}"
+        yield Finding(name, level, f"{at} is {whose}", advice)
 
 
-def _finding(
-    name: str, host: str, port: int, found: list[Listener], pids: set[int], node: int | None, machine: Machine
-) -> Finding:
-    at = f"{host} port {port}"
-    if not found:
-        return Finding(name, "ok", f"{at} is free")
+def _judged(listener: Listener, pids: set[int], node: int | None, port: int, machine: Machine) -> tuple[Level, str]:
+    """Return whether the node may have a port where there is a listener, which processes have, and who has it."""
     if node in pids:
-        return Finding(name, "ok", f"{at} is this node's, which runs: process {node}")
-    advice = f"end what listens there, or choose another port for {name}"
+        return "ok", f"this node's, which runs: process {node}"
     if not pids:
-        whose = f"a process of user {found[0].user}, and only root can tell which"
-        if machine.is_claimed(host, port):
-            return Finding(name, "ok", f"{at} is a skywalker node's: {whose}")
-        return Finding(name, "fail", f"{at} is taken by {whose}", advice)
+        whose = f"a process of {processes.described_user(listener.user)}, and only root can tell which"
+        likely = local_nodes.likely(listener, port, machine.proc)
+        if likely is not None:
+            return "ok", f"taken by {whose}: it may well be this node, {processes.described(likely, machine.proc)}"
+        return "fail", f"taken by {whose}"
     pid = min(pids)
-    program = terminal.shown(holders.program(pid, machine.proc), LONGEST_PROGRAM)
-    if program == "systemd":
-        return Finding(name, "ok", f"{at} is held by systemd, as for a socket unit")
-    return Finding(name, "fail", f"{at} is taken by {program}, process {pid}", advice)
+    if processes.name(pid, machine.proc) == "systemd":
+        return "ok", "held by systemd, as for a socket unit"
+    return "fail", f"taken by {processes.described(pid, machine.proc)}"
 
 
 def _wanted(config: Config) -> Iterator[tuple[str, str, int]]:
@@ -78,37 +65,3 @@ def _wanted(config: Config) -> Iterator[tuple[str, str, int]]:
     if silk is not None:
         doors.append(("silk", silk.host, silk.port))
     yield from (each for each in doors if each[2])
-
-
-def _listeners(machine: Machine) -> Iterator[Listener]:
-    for name in ("tcp", "tcp6"):
-        try:
-            lines = (machine.proc / "net" / name).read_text().splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            # sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode ...
-            fields = line.split()
-            if len(fields) > 9 and fields[3] == LISTENS:
-                host, _, port = fields[1].partition(":")
-                yield Listener(_host(host), int(port, 16), int(fields[7]), int(fields[9]))
-
-
-def _host(written: str) -> str:
-    """Return the address that is written as words of 32 bits in hexadecimal, each in the order of this machine."""
-    words = (int(written[at : at + 8], 16) for at in range(0, len(written), 8))
-    return str(ipaddress.ip_address(b"".join(word.to_bytes(4, sys.byteorder) for word in words)))
-
-
-def _meet(listener: Listener, host: str, port: int) -> bool:
-    """Whether a listener there would be in the way."""
-    if listener.port != port:
-        return False
-    try:
-        wanted = ipaddress.ip_address(host)
-    except ValueError:
-        return True  # a name may stand for any
-    there = ipaddress.ip_address(listener.host)
-    if there.version != wanted.version:
-        return there.version == 6 and there.is_unspecified  # as a rule IPv4 as well
-    return there == wanted or there.is_unspecified or wanted.is_unspecified
