@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from tests.cluster.test_tls import trouble
 from tests.cluster.ways import WAYS, find_by
 from tests.helpers import eventually
 from tests.workers.told_node import ToldNode
+from tests.workers.wire_client import ConnectionEnded, refusal
 
 SECRET = token.new()
 TOPICS = 60
@@ -187,3 +190,89 @@ def test_a_node_that_was_no_member_is_one_soon_after_it_is_told_the_secret(
         cluster.discovery = Guarded(cluster.discovery, tmp_path, frozenset())
         cluster.revive(late)
         cluster.settle(within=15.0)
+
+
+class Tap:
+    """Somebody on the way to an address, who hands on all that is said there, and back, and keeps a copy."""
+
+    def __init__(self, to: tuple[str, int]) -> None:
+        self._to = to
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "{}:{}".format(*self._listener.getsockname())
+        self.said: list[bytearray] = []  # by those who connect
+        self.answered: list[bytearray] = []
+        self._open: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+
+    def __enter__(self) -> Tap:
+        self._threads[0].start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._threads[0].join()
+        for sock in self._open:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        for sock in (*self._open, self._listener):
+            sock.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                self._open.append(near)
+                with contextlib.suppress(OSError):
+                    far = socket.create_connection(self._to, 10)
+                    far.settimeout(None)
+                    self._open.append(far)
+                    for copies, ends in ((self.said, (near, far)), (self.answered, (far, near))):
+                        copies.append(bytearray())
+                        self._threads.append(threading.Thread(target=_hand_on, args=[*ends, copies[-1]]))
+                        self._threads[-1].start()
+
+    def heard(self) -> bytes:
+        """Return all of it."""
+        return b"".join(map(bytes, (*self.said, *self.answered)))
+
+
+def _hand_on(source: socket.socket, to: socket.socket, copy: bytearray) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            copy += data
+            to.sendall(data)
+        to.shutdown(socket.SHUT_WR)
+
+
+def test_whoever_is_on_the_way_between_two_nodes_hears_no_secret_and_poses_as_neither_later(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    with Cluster(2, workers=1) as cluster:
+        a, b = cluster.nodes
+        tap = closing.enter_context(Tap((b.machine.address, b.port)))
+        way = Guarded(cluster.discovery, tmp_path, frozenset(), join=tap.address)
+        cluster.discovery = way
+        b.start(**way.settings(b), advertise=tap.address)
+        a.start(**way.settings(a))
+        cluster.settle()
+        sends, receives = (closing.enter_context(node.client()) for node in (a, b))
+        meet(sends, receives, [f"topic-{number}" for number in range(TOPICS)])
+        heard = tap.heard()
+        assert b":challenge" in heard
+        assert b":proof" in heard
+        assert b"value of topic-" in heard, "without TLS it is as on any connection"
+        assert SECRET.encode() not in heard
+        assert SECRET[4:].encode() not in heard
+        links = [bytes(said) for said in tap.said if b":peer" in said]
+        assert len(links) >= 2, "of the agent and of the worker"
+        for said in links:
+            with b.client() as thief:
+                thief.write(said)
+                with contextlib.suppress(ConnectionEnded, ConnectionError):
+                    first = thief.reply()
+                    assert first[0] == ":challenge"
+                    assert refusal(thief.reply()).code == "unauthorized"
+                    thief.wait_for_end()
+        assert "event=guest-left" not in b.log, "none of them has become a link, or ended one"
