@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import msgpack
 import psutil
@@ -299,3 +300,31 @@ def test_a_node_that_drains_goes_on_telling_and_is_not_ready() -> None:
             for _ in events:
                 pass  # it ends with the node
         waits.join()
+
+
+def test_nothing_that_is_told_or_logged_or_kept_holds_a_value(tmp_path: Path) -> None:
+    """Values are for their receivers: neither who may see the figures, nor who reads the files, gets them."""
+    value = "the-value-that-nobody-else-gets"
+    file = tmp_path / "node.toml"
+    file.write_text('[access.somebody-of-note]\nnetwork = "127.0.0.0/8"\nadmin = true\nsend = ["*"]\nrecv = ["*"]\n')
+    journal = tmp_path / "journal"
+    with (
+        node(workers=1, config_file=file, journal=str(journal)) as (found, asker),
+        found.connect(name="the-client") as client,
+        WireClient.open((found.host, found.port)) as waits,
+    ):
+        waits.call(":send!", 1, 60_000, "waits", value)
+        receiving = threading.Thread(target=lambda: client.recv("met"))
+        receiving.start()
+        client.send("met", value)
+        receiving.join()
+        waits.wait_until("waits", senders=1)
+        told = {path: asker.ask(path)[2] for path in (*PATHS, "/api/history")}
+    assert b"the-client" in told["/api/connections"]
+    told["the log"] = found.log.encode()
+    kept = {str(path): path.read_bytes() for path in journal.rglob("*") if path.is_file()}
+    assert any(b"met" in content for content in kept.values())
+    for where, content in (told | kept).items():
+        assert value.encode() not in content, where
+    for where, content in kept.items():
+        assert not any(each in content for each in (b"somebody-of-note", b"the-client", b"127.0.0.1")), where

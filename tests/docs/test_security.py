@@ -1,0 +1,82 @@
+"""Who is trusted with what: each row of the table in SECURITY.md names tests that hold it, and they are there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).parent.parent.parent
+
+HELD_BY: Final = {
+    "a node of the cluster": (
+        "tests/workers/test_proof.py::test_both_prove_themselves_and_go_on_as_nodes",
+        "tests/workers/test_peer_bytes.py::test_nonsense_ends_the_link_or_nothing",
+    ),
+    "the processes of one node": ("tests/workers/test_secrets.py::test_a_node_says_none_of_the_secrets_that_it_knows",),
+    "a principal": (
+        "tests/workers/test_access.py::test_what_is_not_is_forbidden_and_said_what_was_missing",
+        "tests/workers/test_access.py::test_a_forbidden_call_meets_nobody",
+    ),
+    "a principal with `admin`": (
+        "tests/admin/test_gate.py::test_a_path_that_shows_something_is_for_those_with_a_token_that_may",
+        "tests/admin/test_endpoints.py::test_what_is_not_there_is_a_404_and_what_would_change_something_a_405",
+        "tests/admin/test_endpoints.py::test_nothing_that_is_told_or_logged_or_kept_holds_a_value",
+    ),
+    "who has the keys of Silk": (
+        "tests/cluster/test_strangers.py::test_who_does_not_know_the_secret_owns_nothing_and_gets_nothing",
+        "tests/cluster/test_silk.py::test_nodes_with_keys_meet_and_one_without_stays_alone_and_says_so",
+    ),
+    "Consul, the name server, whoever writes the list": (
+        "tests/cluster/test_strangers.py::test_who_does_not_know_the_secret_owns_nothing_and_gets_nothing",
+        "tests/cluster/test_strangers.py::"
+        "test_who_only_listens_where_a_node_should_be_hears_no_secret_no_token_and_no_value",
+        "tests/discovery/test_membership.py::"
+        "test_whoever_names_very_many_addresses_has_us_dial_some_at_a_time_and_no_storm",
+    ),
+    "who knows `cluster.secret`, or has the key of a node's certificate": (
+        "tests/workers/test_proof.py::test_both_prove_themselves_and_go_on_as_nodes",
+        "tests/cluster/test_tls.py::test_nodes_that_know_each_other_by_their_certificates_are_one_cluster",
+    ),
+    "whoever is on the network between nodes": (
+        "tests/cluster/test_strangers.py::"
+        "test_whoever_is_on_the_way_between_two_nodes_hears_no_secret_and_poses_as_neither_later",
+        "tests/cluster/test_tls.py::test_large_values_cross_links_whole_and_survive_the_death_of_one_end",
+    ),
+    "the user that the node runs as, and root": (
+        "tests/abuse/test_local_users.py::test_root_drains_a_node_that_is_another_users",
+        "tests/workers/test_privileges.py::test_every_process_is_the_users_and_none_has_anything_left_of_root",
+    ),
+    "another user of the machine": (
+        "tests/abuse/test_local_users.py::"
+        "test_a_name_with_a_line_in_it_does_not_have_root_end_a_process_of_ones_choice",
+        "tests/abuse/test_local_users.py::test_a_name_that_somebody_binds_beforehand_keeps_no_node_from_starting",
+        "tests/workers/test_access.py::test_a_unix_socket_tells_who_is_calling",
+    ),
+    "who reads the journal's files": (
+        "tests/admin/test_endpoints.py::test_nothing_that_is_told_or_logged_or_kept_holds_a_value",
+        "tests/workers/test_journal.py::test_topics_have_their_names",
+    ),
+    "who reads the log": (
+        "tests/workers/test_secrets.py::test_a_node_says_none_of_the_secrets_that_it_knows",
+        "tests/workers/test_access.py::test_refusals_are_all_counted_and_logged_once_in_a_while_without_secrets",
+    ),
+    "the health port": ("tests/workers/test_health.py::test_other_paths_and_methods_are_refused",),
+}
+"""By the first cell of each row."""
+
+
+def test_each_row_of_the_table_is_held_by_tests_that_there_are() -> None:
+    text = (ROOT / "SECURITY.md").read_text().partition("## Who is trusted with what")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (.+?) \|", text, re.MULTILINE)
+    assert rows[0] == "who"
+    assert rows[1:] == [*HELD_BY]
+    missing = [name for names in HELD_BY.values() for name in names if not _is_there(name)]
+    assert not missing
+
+
+def _is_there(name: str) -> bool:
+    path, _, test = name.partition("::")
+    tree = ast.parse((ROOT / path).read_text())
+    return any(isinstance(node, ast.FunctionDef) and node.name == test for node in ast.walk(tree))
