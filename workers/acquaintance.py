@@ -16,7 +16,15 @@ from skywalker.access.trust import Introduction, Trust, farewell
 from skywalker.address import Address
 from skywalker.dialling import cause_of, server_name
 from skywalker.discovery.greeting import Greeting
-from skywalker.discovery.membership import MAX_CONTACTS, NOBODY, NOT_LET_IN, NOT_PROVEN, Membership
+from skywalker.discovery.membership import (
+    ELSEWHERE,
+    FOREIGN,
+    MAX_CONTACTS,
+    NOBODY,
+    NOT_LET_IN,
+    NOT_PROVEN,
+    Membership,
+)
 from skywalker.errors import BadArity, BadFrame, ConfigError, Forbidden, RequestError, Unauthorized, UnknownMethod
 from skywalker.limits import KIB
 from skywalker.members import Member
@@ -88,6 +96,7 @@ class Acquaintance(asyncio.Protocol):
         self._dialling: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
         self._tail = b""
+        self._reached = address  # by its number, once it is connected
         self._introduction: Introduction | None = None
         self._is_introduced = False
         self._is_greeted = False
@@ -164,9 +173,9 @@ class Acquaintance(asyncio.Protocol):
             self._membership.ended(self._address, reason[:MAX_REASON], self._loop.time(), what)
             self._act()
 
-    def _is_foreign(self, reason: str) -> None:
+    def _is_foreign(self, reason: str, what: str = FOREIGN) -> None:
         self.hang_up()
-        self._membership.foreign(self._address, reason[:MAX_REASON], self._loop.time())
+        self._membership.foreign(self._address, reason[:MAX_REASON], self._loop.time(), what)
         self._act()
 
     # What asyncio tells us.
@@ -176,16 +185,21 @@ class Acquaintance(asyncio.Protocol):
         self._transport = transport
         if self._over:
             transport.abort()
-        elif transport.get_extra_info("sockname") == transport.get_extra_info("peername"):
+            return
+        peername = transport.get_extra_info("peername")
+        if peername is None:
+            self._end("connection reset by peer")  # before asyncio could ask who that was
+        elif peername == transport.get_extra_info("sockname"):
             # A free port that the system hands out can be connected to itself.
             self._end("connection refused")
         else:
+            self._reached = Address(*peername[:2])
             self._introduce(transport)
 
     def _introduce(self, transport: asyncio.Transport) -> None:
-        ours, reached = self._ours, Address(*transport.get_extra_info("peername")[:2])
+        ours = self._ours
         names = names_in(transport.get_extra_info("peercert") or {})
-        self._introduction = Introduction(ours.trust, ours.node.id, ours.node.address, reached, names)
+        self._introduction = Introduction(ours.trust, ours.node.id, ours.node.address, self._reached, names)
         try:
             challenge = self._introduction.begin(_PROOF_ID)
         except NotProven as error:
@@ -212,7 +226,9 @@ class Acquaintance(asyncio.Protocol):
         self._transport.write(farewell(_PROOF_ID, error))
         if isinstance(error, Elsewhere):
             self._membership.hinted(error.address, self._loop.time())
-        self._end(str(error), NOT_PROVEN)
+            self._is_foreign(str(error), ELSEWHERE)
+        else:
+            self._end(str(error), NOT_PROVEN)
 
     def data_received(self, data: bytes) -> None:
         found, self._tail = frames.split(self._tail + data)
@@ -260,7 +276,6 @@ class Acquaintance(asyncio.Protocol):
             self._transport.write(proof + self._greeting())
 
     def _greeted(self, answer: Any) -> None:
-        assert self._transport is not None
         if self._is_greeted:
             raise ValueError("an answer to a second :hello")
         self._is_greeted = True
@@ -271,8 +286,7 @@ class Acquaintance(asyncio.Protocol):
             elif not self._is_shut_out(refused):
                 self._end(f"the node said {refused}")
             return
-        host, port = self._transport.get_extra_info("peername")[:2]
-        greeting = Greeting.parse(answer, Address(host, port))
+        greeting = Greeting.parse(answer, self._reached)
         if greeting is None:
             self._is_foreign("its answer to :hello is none of a node's")
             return

@@ -28,6 +28,10 @@ MAX_DIALLING: Final = 256
 
 NOBODY: Final = "no node answers there"
 
+FOREIGN: Final = "no node of a cluster is there"
+
+ELSEWHERE: Final = "a node is there that is reached elsewhere"
+
 NOT_LET_IN: Final = "what is there does not let this node in"
 
 NOT_PROVEN: Final = "what is there does not prove to be a node of this cluster"
@@ -123,12 +127,13 @@ class Membership:
                 self._is_member(contact, greeting, now)
         self._settle(now)
 
-    def foreign(self, address: Address, reason: str, now: float) -> None:
-        """What was dialled is no node of a cluster; the shell has closed the connection."""
+    def foreign(self, address: Address, reason: str, now: float, what: str = FOREIGN) -> None:
+        """What was dialled is of no use there; `what` is the kind of trouble. The shell has closed the connection."""
         contact = self._contacts.get(address)
         if contact is not None and contact.state is State.DIALLING:
             self._leaves(contact, now)
-            self._notice(contact, "no node of a cluster is there", reason)
+            self._clear(contact, now)
+            self._notice(contact, what, reason)
             self._enter(contact, State.RESTING, now + pace.LOOK_AGAIN_S)
         self._settle(now)
 
@@ -298,7 +303,8 @@ class Membership:
         self._enter(contact, State.RESTING, now + pace.redial_s(self._luck(), len(self._contacts) - len(self._homes)))
 
     def _is_unproven(self, contact: Contact, reason: str, now: float) -> None:
-        if contact.address not in self._unproven and len(self._unproven) < MAX_UNPROVEN:
+        known = self._unproven.get(contact.address)
+        if reason != known and (known is not None or len(self._unproven) < MAX_UNPROVEN):
             self._unproven[contact.address] = reason
             self._publish_soon(now + pace.NAMED_WITHIN_S)
 

@@ -246,6 +246,27 @@ def _hand_on(source: socket.socket, to: socket.socket, copy: bytearray) -> None:
         to.shutdown(socket.SHUT_WR)
 
 
+def test_a_list_that_leads_to_a_node_by_another_address_makes_it_known_at_its_own(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    with Cluster(2, workers=1) as cluster:
+        a, b = cluster.nodes
+        balancer = closing.enter_context(Tap((b.machine.address, b.port)))
+        way = Guarded(cluster.discovery, tmp_path, frozenset(), join=balancer.address)
+        for node in (b, a):
+            node.start(**way.settings(node), admin=True)
+        cluster.settle()
+        asker = Asker(a.admin_address)
+        assert {each["address"] for each in asker.json("/api/ring")["members"]} == {a.address, b.address}
+        told = f"the node that answers there says that it is reached at {b.address}"
+        trouble(a, f"a node is there that is reached elsewhere: {told}")
+        assert not asker.json("/api/ring")["unproven"]
+        sends, receives = (closing.enter_context(node.client()) for node in (a, b))
+        balancer.said.clear()
+        meet(sends, receives, [f"topic-{number}" for number in range(TOPICS)])
+        assert b"topic-" not in balancer.heard(), "calls go to the node itself"
+
+
 def test_whoever_is_on_the_way_between_two_nodes_hears_no_secret_and_poses_as_neither_later(
     tmp_path: Path, closing: contextlib.ExitStack
 ) -> None:

@@ -127,3 +127,22 @@ def test_who_pings_one_that_does_not_read_is_told_so_later_and_not_meanwhile(
         assert reports.ends == ["it does not read what we say"]
 
     asyncio.run(ping())
+
+
+class Nameless(asyncio.Transport):
+    """A connection that was reset before asyncio could ask whose it is."""
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return ("127.0.0.1", 7) if name == "sockname" else None
+
+    def abort(self) -> None:
+        """It is gone already."""
+
+
+def test_one_that_is_gone_as_soon_as_it_is_there_is_no_bug(reports: Reports) -> None:
+    async def meet() -> None:
+        found = Acquaintance(Address(HOST, 1), Ours(ME, joins=False), reports, lambda: None, Log())
+        found.connection_made(Nameless())
+
+    asyncio.run(meet())
+    assert reports.ends == ["connection reset by peer"]
