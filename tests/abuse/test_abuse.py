@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from skywalker.access import token
 from tests.abuse import access_attacks, junction_attacks, pubsub_attacks, tls_attacks
 from tests.abuse.foe import Attack
 from tests.abuse.siege import Series, Siege, besieged, closed
@@ -57,6 +58,7 @@ OF_STRANGERS: dict[str, Attack] = {
     "unknown": access_attacks.unknown,
     "almost a greeting": access_attacks.almost_a_greeting,
     "guesses": access_attacks.guesses,
+    "false proofs": access_attacks.false_proofs,
     "calls of strangers": access_attacks.calls_of_strangers,
 }
 
@@ -111,7 +113,10 @@ COUNTS: dict[str, Series] = {
 }
 """What the node counts of those attacks that have it close something."""
 
-NEIGHBOURS = """
+NEIGHBOURS = f"""
+[access.nodes]
+token = "{token.hash_of(access_attacks.SECRET)}"
+node = true
 [access.neighbours]
 network = "127.0.0.1/32"
 admin = true
@@ -119,6 +124,8 @@ send = ["*"]
 recv = ["*"]
 publish = ["*"]
 subscribe = ["*"]
+[cluster]
+secret = "{access_attacks.SECRET}"
 """
 
 assert COUNTS.keys() <= {*ALONE, *BESIDE_OTHERS, *FASTER, *OF_STRANGERS, *AT_TLS}
