@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import skywalker
 from skywalker.access import token
 from skywalker.silk import Keys
 from tests.admin.asking import Asker
@@ -25,13 +26,17 @@ from tests.helpers import eventually
 from tests.workers.told_node import ToldNode
 from tests.workers.wire_client import ConnectionEnded, refusal
 
-SECRET = token.new()
+SECRET, TOKEN = token.new(), token.new()
 TOPICS = 60
 
 ACCESS = f"""
 [access.nodes]
 token = "{token.hash_of(SECRET)}"
 node = true
+[access.web]
+token = "{token.hash_of(TOKEN)}"
+send = ["*"]
+recv = ["*"]
 [access.clients]
 network = "127.0.0.0/8"
 send = ["*"]
@@ -148,11 +153,15 @@ def test_who_only_listens_where_a_node_should_be_hears_no_secret_no_token_and_no
         )
         cluster.start()
         eventually(lambda: len(spy.heard) > 2)
-        sends, receives = (closing.enter_context(node.client()) for node in (a, b))
-        meet(sends, receives, [f"topic-{number}" for number in range(TOPICS)])
+        where = f"{a.address},{b.address}"
+        with skywalker.connect(where, token=TOKEN) as sends, skywalker.connect(where, token=TOKEN) as receives:
+            for number in range(TOPICS):
+                waits = receives.begin("recv", f"topic-{number}", timeout=30)
+                sends.send(f"topic-{number}", number, timeout=30)
+                assert waits.result() == number
         methods = {message[0] for message in spy.heard}
         assert methods == {":challenge"}, "nothing is said but what has to be proved first"
-        assert not any(SECRET.encode() in repr(message).encode() for message in spy.heard)
+        assert not any(secret in repr(message) for message in spy.heard for secret in (SECRET, TOKEN))
 
 
 def test_a_certificate_of_the_same_authority_that_is_no_nodes_is_not_enough(
