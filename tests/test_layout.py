@@ -32,6 +32,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "journal",
             "json_form",
             "junction",
+            "own_directory",
             "reuseport",
             "ring",
             "state_path",

@@ -14,8 +14,7 @@ from workers.admin.tls import Secured
 
 MAX_CONNECTIONS: Final = 64
 """At a time. For one more, another is closed: one that asks for nothing, or if there is none, one that gets an answer,
-which then nearly always is a listener to events. Of those it is from the address that has most, and has been so longest.
-"""
+which then nearly always listens to events. Of those it is from the address that has most, and has been so longest."""
 
 IDLE_S: Final = 5.0
 """Seconds for hands to be shaken and a request to arrive whole, and until the next one begins."""

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from skywalker import own_directory
 from skywalker.errors import ConfigError, JournalError
 from skywalker.journal import reading
 from skywalker.journal.header import CALLS, NAMES
@@ -158,7 +159,8 @@ def _beside(file: Path) -> Iterator[Path]:
 def _alone(directory: Path) -> Iterator[None]:
     """See that no other ingest brings a directory up to date meanwhile. Raises ConfigError."""
     try:
-        (directory / DONE).mkdir(parents=True, exist_ok=True)
+        own_directory.make(directory, own_directory.PUBLIC)
+        (directory / DONE).mkdir(exist_ok=True)
         (directory / CALLS).mkdir(exist_ok=True)
         lock = (directory / DONE / ".lock").open("w")
     except OSError as error:

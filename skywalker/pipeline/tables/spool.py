@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from skywalker import own_directory
 from skywalker.errors import ConfigError
 from skywalker.limits import MIB
 from skywalker.pipeline.tables.blocks import SEALED, STATE_AT, Block, is_torn, pack, runs
@@ -231,7 +232,9 @@ def open_spool(directory: Path | None, *, patience_s: float = LOCK_S) -> Spool:
         directory = Path(tempfile.mkdtemp(prefix=TEMPORARY))
         return Spool(directory, _locked(directory, 0.0), durable=False)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        if directory.is_symlink():
+            raise ConfigError(f"option 'spool': {directory} is a link: name the directory that it leads to")
+        own_directory.make(directory)
         lock = _locked(directory, patience_s)
     except OSError as error:
         raise ConfigError(f"option 'spool': {directory} cannot be written to: {error.strerror}") from error
@@ -246,7 +249,7 @@ def open_spool(directory: Path | None, *, patience_s: float = LOCK_S) -> Spool:
 
 def _locked(directory: Path, patience_s: float) -> int:
     """Return a descriptor that holds the lock of a directory for as long as it is open."""
-    lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + patience_s
     while True:
         try:
@@ -266,6 +269,7 @@ def _sweep() -> None:
     """Remove the temporary spools of processes that were killed."""
     for path in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*/{_LOCK}"):
         with contextlib.suppress(ConfigError, OSError):
+            own_directory.check(path.parent)  # of others there may be a link in it, or it may be one
             lock = _locked(path.parent, 0.0)
             shutil.rmtree(path.parent, ignore_errors=True)
             os.close(lock)
