@@ -42,6 +42,9 @@ _NEW: Final = {RECORDS: 0, BYTES: 0}
 
 _DAY_NS: Final = 86_400 * 10**9
 
+MOST_DAYS: Final = 366
+"""Of one segment: each has an open file, and one that is damaged, or forged, may say any number of days."""
+
 ROW_GROUP: Final = 1 << 20
 """Records of a row group: what one task reads, and holds in memory while it writes."""
 
@@ -109,6 +112,8 @@ def write_calls(path: Path, directory: Path) -> int:
                 part = columns.batch(chunk[days == day])
                 date = str(np.datetime64(day, "D"))
                 if date not in writers:
+                    if len(writers) >= MOST_DAYS:
+                        raise JournalError(f"{path}: it is damaged: its calls are of more than {MOST_DAYS} days")
                     file = directory / CALLS / f"date={date}" / f"{segment.key}.parquet"
                     writers[date] = stack.enter_context(_writer(file, part.schema))
                 writers[date].write_batch(part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from skywalker.errors import ConfigError
 from skywalker.journal.header import CALLS, HEADER_BYTES
+from skywalker.journal.reading import MOST_BYTES
 from skywalker.journal.record import RECORD_BYTES
 from skywalker.journal.segments import File, files
 from skywalker.pipeline.journals.parts import Part, batches, divided
@@ -67,15 +69,19 @@ class CallsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found = files(self._reading.directory)
         except OSError as error:
             raise ConfigError(f"cannot read the journal {str(self._reading.directory)!r}: {error.strerror}") from error
-        return [seen for file in found if file.kind == CALLS and (seen := _seen(file))]
+        return [seen for file in found if file.kind == CALLS and (seen := self._seen_of(file))]
 
-
-def _seen(file: File) -> Seen | None:
-    """Return what is known of a file without reading it; None if it has been deleted."""
-    for path in (file.path, file.path.with_name(file.key)):
-        try:
-            size = path.stat().st_size
-        except FileNotFoundError:
-            continue
-        return Seen(file.key, file.writer, file.opened, max(0, size - HEADER_BYTES) // RECORD_BYTES, not file.is_open)
-    return None
+    def _seen_of(self, file: File) -> Seen | None:
+        """Return what is known of a file without reading it; None if it has been deleted, or cannot be one."""
+        for path in (file.path, file.path.with_name(file.key)):
+            try:
+                status = path.stat()
+            except FileNotFoundError:
+                continue
+            size = status.st_size
+            if not stat.S_ISREG(status.st_mode) or size > MOST_BYTES:
+                self._reading.losses.report(f"{path}: it is no regular file, or has more than {MOST_BYTES} bytes")
+                return None
+            records = max(0, size - HEADER_BYTES) // RECORD_BYTES
+            return Seen(file.key, file.writer, file.opened, records, not file.is_open)
+        return None
