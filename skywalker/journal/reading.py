@@ -23,9 +23,8 @@ from skywalker.errors import ConfigError, JournalError
 from skywalker.journal.header import CALLS, HEADER_BYTES, MAGIC, NAMES, Header
 from skywalker.journal.names import entries
 from skywalker.journal.record import FIELDS, RECORD_BYTES, UNKNOWN, WORDS
-from skywalker.journal.recorder import PAGE_BYTES
 from skywalker.journal.segments import OPEN, files, key_of
-from skywalker.journal.settings import LARGEST_SEGMENT
+from skywalker.limits import MIB
 
 RECORD: Final = np.dtype(
     {
@@ -41,8 +40,8 @@ Records: TypeAlias = npt.NDArray[np.void]
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 
-MOST_BYTES: Final = HEADER_BYTES + LARGEST_SEGMENT + PAGE_BYTES
-"""Of a file: one that says that it has more, with a hole in it, would have a reader at work for ever."""
+MOST_MISSING: Final = 64 * MIB
+"""Bytes that a file may have more than the disk has for it before one looks for a hole. Some disks compress."""
 
 CHUNK_RECORDS: Final = 1 << 18
 """Records that are read at a time, 8 MiB: they are cheap by then, and stay in the cache of a processor."""
@@ -138,9 +137,8 @@ def header_of(path: Path) -> tuple[Header | None, int]:
     Raises JournalError, which names the file, and OSError.
     """
     with open_file(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > MOST_BYTES:
-            raise JournalError(f"{path}: it has {size} bytes, and no file of a journal has more than {MOST_BYTES}")
+        size = size_of(file)
+        file.seek(0)
         data = file.read(HEADER_BYTES)
         if (
             len(data) < HEADER_BYTES
@@ -152,6 +150,17 @@ def header_of(path: Path) -> tuple[Header | None, int]:
         return Header.parse(data), max(0, size - HEADER_BYTES)
     except JournalError as error:
         raise JournalError(f"{path}: {error}") from error
+
+
+def size_of(file: FileIO) -> int:
+    """Return how many bytes a file has, without a large hole and what follows it.
+
+    No writer leaves one, and a file that is made up could have a reader at work for ever.
+    """
+    status = os.fstat(file.fileno())
+    if status.st_size - 512 * status.st_blocks > MOST_MISSING:
+        return os.lseek(file.fileno(), 0, os.SEEK_HOLE)
+    return status.st_size
 
 
 def read(path: Path, first: int, count: int) -> Records:

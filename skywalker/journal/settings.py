@@ -15,7 +15,6 @@ from skywalker.units import duration, size
 _SAMPLE: Final = re.compile(r"(?:1/)?([1-9]\d{0,8})", re.ASCII)
 
 LEAST_SEGMENT: Final = MIB
-LARGEST_SEGMENT: Final = 4096 * MIB
 SHORTEST_SEGMENT_S: Final = 0.1
 
 
@@ -48,13 +47,13 @@ def sampling(text: str) -> int:
     return int(every[1])
 
 
-ROTATION: Final = f"a size and a time such as 64MiB/60s, of 1MiB and {SHORTEST_SEGMENT_S:g}s at least and 4GiB at most"
+ROTATION: Final = f"a size and a time such as 64MiB/60s, of 1MiB and {SHORTEST_SEGMENT_S:g}s at least"
 
 
 def rotation(text: str) -> tuple[int, float]:
     """Return the bytes and seconds of `64MiB/60s`, or raise ValueError."""
     most, _, longest = text.partition("/")
     found = size(most), duration(longest)
-    if not LEAST_SEGMENT <= found[0] <= LARGEST_SEGMENT or found[1] < SHORTEST_SEGMENT_S:
+    if found[0] < LEAST_SEGMENT or found[1] < SHORTEST_SEGMENT_S:
         raise ValueError(f"{text!r} is not {ROTATION}")
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +9,9 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from skywalker.errors import ConfigError
+from skywalker.errors import ConfigError, JournalError
 from skywalker.journal.header import CALLS, HEADER_BYTES
-from skywalker.journal.reading import MOST_BYTES
+from skywalker.journal.reading import open_file, size_of
 from skywalker.journal.record import RECORD_BYTES
 from skywalker.journal.segments import File, files
 from skywalker.pipeline.journals.parts import Part, batches, divided
@@ -73,15 +72,13 @@ class CallsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _seen_of(self, file: File) -> Seen | None:
         """Return what is known of a file without reading it; None if it has been deleted, or cannot be one."""
-        for path in (file.path, file.path.with_name(file.key)):
-            try:
-                status = path.stat()
-            except FileNotFoundError:
-                continue
-            size = status.st_size
-            if not stat.S_ISREG(status.st_mode) or size > MOST_BYTES:
-                self._reading.losses.report(f"{path}: it is no regular file, or has more than {MOST_BYTES} bytes")
-                return None
-            records = max(0, size - HEADER_BYTES) // RECORD_BYTES
-            return Seen(file.key, file.writer, file.opened, records, not file.is_open)
-        return None
+        try:
+            with open_file(file.path) as opened:
+                size = size_of(opened)
+        except FileNotFoundError:
+            return None
+        except JournalError as error:
+            self._reading.losses.report(error)
+            return None
+        records = max(0, size - HEADER_BYTES) // RECORD_BYTES
+        return Seen(file.key, file.writer, file.opened, records, not file.is_open)
