@@ -13,6 +13,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP_STAMP := $(VENV)/.setup-done
 FUZZ_STAMP := $(VENV)/.fuzz-done
+# Takes nothing that is not in the lock, also not to build with: what is built uses the setuptools that is there.
+LOCKED := $(BIN)/python -m pip install --quiet --require-hashes --no-build-isolation
 SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
 
 # What has a .pxd beside it is compiled, where there is a compiler, and must be again when it changes.
@@ -84,15 +86,20 @@ fuzz-asan: setup ## The same for the compiled modules, under AddressSanitizer (T
 audit: setup ## Look for known holes in what skywalker loads, or list it with reasons
 	@$(BIN)/python .ci/audit
 
-# A fresh environment takes the newest versions that pyproject.toml allows; what it then holds is the lock.
-lock: ## Renew the exact versions in requirements/
+# A fresh environment takes the newest versions that pyproject.toml allows; what it then holds is the lock. pip knows the
+# hashes of the files that it took, uv those of every file of a version, also for other machines and other Pythons.
+lock: ## Renew the exact versions in requirements/, and the hashes of their files
 	@set -eu; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
+	$(PYTHON) -m venv "$$scratch/uv"; \
+	"$$scratch/uv/bin/python" -m pip install --quiet uv; \
 	for extra in dev fuzz; do \
 		$(PYTHON) -m venv "$$scratch/$$extra"; \
 		"$$scratch/$$extra/bin/python" -m pip install --quiet --upgrade setuptools; \
 		"$$scratch/$$extra/bin/python" -m pip install --quiet --editable ".[$$extra]"; \
+		"$$scratch/$$extra/bin/python" -m pip freeze --all --exclude pip --exclude skywalker > "$$scratch/$$extra.in"; \
 		{ echo "# Made by 'make lock' from the '$$extra' extra in pyproject.toml; do not edit."; \
-		  "$$scratch/$$extra/bin/python" -m pip freeze --all --exclude pip --exclude skywalker; } > "$$scratch/$$extra.txt"; \
+		  "$$scratch/uv/bin/uv" pip compile --quiet --python "$$scratch/$$extra" --generate-hashes --no-deps --no-header \
+			--no-annotate "$$scratch/$$extra.in"; } > "$$scratch/$$extra.txt"; \
 	done; \
 	cp "$$scratch"/*.txt requirements/
 
@@ -112,7 +119,8 @@ $(SETUP_STAMP): pyproject.toml setup.py requirements/dev.txt $(HEADERS) $(COMPIL
 			echo "'$(PYTHON)' cannot make virtual environments; install its venv module, on Debian: apt-get install python3-venv" >&2; exit 1; \
 		fi; }
 	@$(BIN)/python -c 'import pip; $(SUPPORTED)' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --requirement requirements/dev.txt
+	sed -n '/^setuptools==/,/[^\\]$$/p' requirements/dev.txt | $(LOCKED) --requirement /dev/stdin
+	$(LOCKED) --requirement requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -127,5 +135,5 @@ redis-server:
 		fi; }
 
 $(FUZZ_STAMP): requirements/fuzz.txt $(SETUP_STAMP)
-	$(BIN)/python -m pip install --quiet --requirement requirements/fuzz.txt
+	$(LOCKED) --requirement requirements/fuzz.txt
 	@touch $@

@@ -137,3 +137,24 @@ def test_a_package_that_is_not_locked_is_told(
     audit.LOCK.write_text("# nothing\n")
     assert audit.main() == 2
     assert "msgpack" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("lock", sorted(path.name for path in (ROOT / "requirements").glob("*.txt")))
+def test_every_package_of_a_lock_is_one_version_and_has_hashes_of_its_files(lock: str) -> None:
+    text = (ROOT / "requirements" / lock).read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    assert len(lines) >= 5
+    for line in lines:
+        assert re.fullmatch(r"[\w.-]+==[\w.]+(\s+--hash=sha256:[0-9a-f]{64})+", line), line[:80]
+
+
+def test_what_is_installed_from_a_lock_must_have_a_hash_that_is_in_it() -> None:
+    recipe = (ROOT / "Makefile").read_text()
+    locked = re.search(r"^LOCKED := (.*)$", recipe, re.MULTILINE)
+    assert locked is not None
+    assert "--require-hashes" in locked[1]
+    installs = [line for line in recipe.splitlines() if "--requirement" in line]
+    assert installs
+    assert all("$(LOCKED)" in line for line in installs)
+    # The project itself is what is here, and takes nothing that it needs from anywhere.
+    assert "install --quiet --no-deps --no-build-isolation --editable ." in recipe

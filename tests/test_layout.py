@@ -33,6 +33,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "junction",
             "listeners",
             "processes",
+            "own_directory",
             "reuseport",
             "ring",
             "state_path",

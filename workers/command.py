@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from skywalker import config
+from skywalker import config, own_directory
 from skywalker.config import SETTINGS, TABLES, Config
 from skywalker.errors import ConfigError
 from skywalker.setting import Setting
@@ -68,7 +68,7 @@ def _serve(config_file: Path | None, parent_fd: int, **flags: Any) -> int:
 def _check_writable(journal: Path) -> None:
     """Make the directory of the journal, if it is not there. Raises ConfigError if it cannot be written."""
     try:
-        journal.mkdir(parents=True, exist_ok=True)
+        own_directory.make(journal, own_directory.SHARED)
         reason = None if os.access(journal, os.W_OK | os.X_OK) else "the node may not write, or the disk is read-only"
     except FileExistsError:
         reason = "it is no directory"

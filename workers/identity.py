@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
+from skywalker import own_directory
 from skywalker.ring import TOKENS_PER_NODE, random_tokens
 
 
@@ -51,7 +52,7 @@ class StateDirectory:
 
     def _claim(self) -> None:
         try:
-            self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            own_directory.make(self._path)
             # Not closed: the lock lasts as long as the process. Workers close their copies.
             self._lock = open(self._path / "lock", "w")  # noqa: SIM115  # held for life, as said
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from skywalker import extras
+from skywalker import extras, own_directory
 from skywalker.cli import exits, terminal
 from skywalker.cli.new_file import PUBLIC, SECRET, write_new
 from skywalker.cli.token import table
@@ -108,7 +108,7 @@ def _usual_names() -> Sequence[str]:
 
 def _make(directory: Path) -> None:
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        own_directory.make(directory)
     except OSError as error:
         raise ConfigError(f"{directory}: cannot be made: {error.strerror}") from error
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from skywalker.cli import moment, terminal
 from skywalker.cli.aligned import aligned
+from skywalker.cli.json_text import json_text
 from skywalker.journal.header import Header
 from skywalker.journal.merging import Run
 from skywalker.journal.reading import KINDS, kinds, waits_us
@@ -45,13 +45,12 @@ def json_lines(run: Run, names: Names) -> Iterator[str]:
     for record in _rows(run):
         time_ns = record.pop("time_ns")
         name = names.get(record["token"])
-        yield json.dumps(
+        yield json_text(
             {
                 "time": f"{moment.shown(time_ns).replace(' ', 'T')}Z",
                 **record,
                 "topic": None if name is None else topic_text(name),
-            },
-            ensure_ascii=False,
+            }
         )
 
 
@@ -177,7 +176,9 @@ def _ends(summary: Summary) -> Iterator[str]:
 def _places(summary: Summary) -> Iterator[Iterator[str]]:
     workers: Counter[str] = Counter()
     for (source, node, name, worker), calls in summary.workers.items():
-        workers[f"{'' if source == 'node' else f'{source} '}{name_of(node, name)}/{worker}"] += calls
+        workers[
+            f"{'' if source == 'node' else f'{terminal.shown(source, LONGEST_NAME)} '}{name_of(node, name)}/{worker}"
+        ] += calls
     for head, counts in (("route", summary.routes), ("door", summary.doors), ("worker", workers)):
         rows = [(name, f"{calls:,}", f"{calls / summary.calls:.1%}") for name, calls in counts.items()]
         yield _table((head, "calls", "share"), rows, left=1)

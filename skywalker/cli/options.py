@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from skywalker.address import UNIX
 from skywalker.cli import exits, terminal
 from skywalker.cli.credentials import Credentials, credential_options, hinted
 from skywalker.cli.forms import Form, Json, MessagePack, Raw
+from skywalker.cli.json_text import json_text
 from skywalker.errors import SkywalkerError
 from skywalker.json_form import FormError
 from skywalker.limits import DEFAULT_ADDRESS, KIB, MAX_TIMEOUT_MS
@@ -117,8 +117,7 @@ class Asked(Told):
 def result(status: str, started: float, **fields: Any) -> bytes:
     """Return the line for scripts; `started` is when the call began, on the monotonic clock."""
     line = {"status": status, **fields, "ms": round((time.monotonic() - started) * 1000, 3)}
-    # Half a surrogate pair, which is no UTF-8, is escaped as JSON does it.
-    return json.dumps(line, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+    return json_text(line).encode() + b"\n"
 
 
 def failed(error: SkywalkerError, started: float, **fields: Any) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ import click
 
 from skywalker.cli import exits, terminal
 from skywalker.cli.forms import Form
+from skywalker.cli.json_text import json_text
 from skywalker.cli.options import Asked, argument, form_options, node_options, result
 from skywalker.json_form import to_json
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
@@ -70,7 +70,7 @@ def _ask(asked: Asked, question: Callable[[Client, float], Any], printed: Callab
 
 def _document(answer: Any) -> bytes:
     indent: Final = 2 if os.isatty(terminal.STDOUT) else None
-    return json.dumps(to_json(answer), ensure_ascii=False, indent=indent).encode() + b"\n"
+    return json_text(to_json(answer), indent).encode() + b"\n"
 
 
 def _numbers(answer: list[int]) -> bytes:

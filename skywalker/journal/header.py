@@ -28,6 +28,8 @@ _MAX_TEXT: Final = 255
 """Bytes of a name that go into a header."""
 _MAX_NUMBER: Final = 2**63
 """Times of records have so many bits, and what is added to them may have no more."""
+_MAX_COUNT: Final = 2**31
+"""What a worker is numbered and a record stands for are 32 bits in tables, and sums of all records must fit in 64."""
 
 
 class Origin(NamedTuple):
@@ -98,9 +100,10 @@ class Header:
                 "dropped": int(dropped),
                 "fields": fields,
             } if (
-                sample > 0
-                and dropped >= 0
-                and max(abs(clock), abs(opened), sample) < _MAX_NUMBER
+                0 < sample < _MAX_COUNT
+                and 0 <= worker <= _MAX_COUNT
+                and 0 <= dropped < _MAX_NUMBER
+                and max(abs(clock), abs(opened)) < _MAX_NUMBER
                 and fields == [[*field] for field in (FIELDS if kind == CALLS else ())]
                 and record_bytes == (RECORD_BYTES if kind == CALLS else 0)
             ):

@@ -10,7 +10,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
+
+from skywalker.limits import MAX_TOPIC
 
 _HEAD: Final = struct.Struct("<qH")
 
@@ -23,16 +25,19 @@ def pack(token: int, topic: bytes) -> bytes:
     return _HEAD.pack(token, len(topic)) + topic
 
 
-def entries(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield token and topic of each whole entry of a file, without its header; the last may be torn."""
-    at = 0
-    while at + _HEAD.size <= len(data):
-        token, length = _HEAD.unpack_from(data, at)
-        at += _HEAD.size
-        if at + length > len(data):
+def entries(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield token and topic of each whole entry from here on; the last may be torn, and what is none ends them."""
+    for _ in range(MAX_NAMES):
+        head = file.read(_HEAD.size)
+        if len(head) < _HEAD.size:
             return
-        yield token, data[at : at + length]
-        at += length
+        token, length = _HEAD.unpack(head)
+        if not 0 < length <= MAX_TOPIC:
+            return
+        topic = file.read(length)
+        if len(topic) < length:
+            return
+        yield token, topic
 
 
 def size_of(path: Path) -> int:

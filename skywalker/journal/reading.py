@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import io
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -23,6 +24,7 @@ from skywalker.journal.header import CALLS, HEADER_BYTES, MAGIC, NAMES, Header
 from skywalker.journal.names import entries
 from skywalker.journal.record import FIELDS, RECORD_BYTES, UNKNOWN, WORDS
 from skywalker.journal.segments import OPEN, files, key_of
+from skywalker.limits import MIB
 
 RECORD: Final = np.dtype(
     {
@@ -37,6 +39,9 @@ Records: TypeAlias = npt.NDArray[np.void]
 """Of the type RECORD, one for each call."""
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
+
+MOST_MISSING: Final = 64 * MIB
+"""Bytes that a file may have more than the disk has for it before one looks for a hole. Some disks compress."""
 
 CHUNK_RECORDS: Final = 1 << 18
 """Records that are read at a time, 8 MiB: they are cheap by then, and stay in the cache of a processor."""
@@ -132,10 +137,8 @@ def header_of(path: Path) -> tuple[Header | None, int]:
     Raises JournalError, which names the file, and OSError.
     """
     with open_file(path) as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise JournalError(f"{path}: it is no regular file")
-        size = status.st_size
+        size = size_of(file)
+        file.seek(0)
         data = file.read(HEADER_BYTES)
         if (
             len(data) < HEADER_BYTES
@@ -149,15 +152,29 @@ def header_of(path: Path) -> tuple[Header | None, int]:
         raise JournalError(f"{path}: {error}") from error
 
 
+def size_of(file: FileIO) -> int:
+    """Return how many bytes a file has, without a large hole and what follows it.
+
+    No writer leaves one, and a file that is made up could have a reader at work for ever.
+    """
+    status = os.fstat(file.fileno())
+    if status.st_size - 512 * status.st_blocks > MOST_MISSING:
+        return os.lseek(file.fileno(), 0, os.SEEK_HOLE)
+    return status.st_size
+
+
 def read(path: Path, first: int, count: int) -> Records:
-    """Return up to `count` records of a file from number `first` on. Raises OSError."""
+    """Return up to `count` records of a file from number `first` on. Raises as open_file()."""
     with open_file(path) as file:
         found: Records = np.fromfile(file, RECORD, count, offset=HEADER_BYTES + first * RECORD_BYTES)
     return found
 
 
 def open_file(path: Path) -> FileIO:
-    """Open a file by the name it has by now: that of one that is complete has lost its end. Raises OSError."""
+    """Open a file by the name it has by now: that of one that is complete has lost its end.
+
+    Raises OSError, and JournalError if it is no regular file.
+    """
     complete = path.with_name(key_of(path))
     # It may be renamed between two tries.
     for name in (complete, complete.with_name(complete.name + OPEN)):
@@ -168,7 +185,11 @@ def open_file(path: Path) -> FileIO:
 
 def _open(name: str, flags: int) -> int:
     # To open a pipe would wait for who writes it.
-    return os.open(name, flags | os.O_NONBLOCK)
+    fd = os.open(name, flags | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise JournalError(f"{name}: it is no regular file")
+    return fd
 
 
 def names_in(path: Path) -> tuple[Header | None, list[tuple[int, bytes]]]:
@@ -179,9 +200,9 @@ def names_in(path: Path) -> tuple[Header | None, list[tuple[int, bytes]]]:
     header, _ = header_of(path)
     if header is None:
         return None, []
-    with open_file(path) as file:
+    with io.BufferedReader(open_file(path)) as file:
         file.seek(HEADER_BYTES)
-        return header, [*entries(file.read())]
+        return header, [*entries(file)]
 
 
 def topics(paths: Iterable[Path]) -> dict[int, bytes]:

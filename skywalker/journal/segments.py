@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from skywalker import own_directory
 from skywalker.journal.header import CALLS, HEADER_BYTES, NAMES, Header
 
 OPEN: Final = ".open"
@@ -42,7 +43,8 @@ class Segment:
     """One file while it is written. What is in it is whole, whenever the machine or the disk gives out."""
 
     def __init__(self, directory: Path, header: Header) -> None:
-        """Begin it. Raises OSError."""
+        """Begin it. Raises OSError, also where others may tamper with what is in the directory."""
+        own_directory.check(directory, own_directory.SHARED)
         self._header = header
         writer = writer_of(header.node, header.worker)
         suffix = f".{header.kind}{OPEN if header.kind == CALLS else ''}"
@@ -53,7 +55,8 @@ class Segment:
         self.size = 0
         # Under its name only once it is locked, or somebody might think that its writer has died.
         beside = directory / f".{self.path.name}"
-        self._fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+        beside.unlink(missing_ok=True)  # of one that died; a link would be written through
+        self._fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.write(header.pack())
@@ -141,7 +144,8 @@ def prune(directory: Path, keep_bytes: int) -> None:
     sizes: dict[File, int] = {}
     for file in files(directory):
         with contextlib.suppress(FileNotFoundError):
-            sizes[file] = file.path.stat().st_size if file.kind == CALLS else 0
+            # Not of what a link leads to, which is not in here.
+            sizes[file] = file.path.lstat().st_size if file.kind == CALLS else 0
     surplus = sum(sizes.values()) - keep_bytes
     for file in [*sizes]:
         if surplus <= 0:
@@ -159,7 +163,8 @@ def prune(directory: Path, keep_bytes: int) -> None:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[bool]:
     """Tell whether nobody writes a file, and see that nobody does meanwhile."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    # To open a pipe would wait for who writes it.
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -21,7 +21,9 @@ _FINE_BITS: Final = 10
 """Bits of a float's mantissa that are kept: neighbours differ by a thousandth."""
 
 _DROPPED_BITS: Final = 23 - _FINE_BITS
-_BUCKETS: Final = int(np.array(np.inf, dtype=np.float32).view(np.uint32)) >> _DROPPED_BITS
+_BUCKETS: Final = int(np.array(1e9, dtype=np.float32).view(np.uint32)) >> _DROPPED_BITS
+"""The bucket of all waits of 30 years and more, and of what is no number."""
+
 _LEAST: Final = int(np.array(1e-9, dtype=np.float32).view(np.uint32)) >> _DROPPED_BITS
 """The bucket of all waits of a nanosecond and less."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import os
 import queue
 import signal
 import threading
@@ -16,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from skywalker import own_directory
 from skywalker.journal import names
 from skywalker.journal.header import CALLS, NAMES, Header, Origin
 from skywalker.journal.record import RECORD_BYTES
@@ -115,7 +115,7 @@ class Writer:
         # They are for who has the work, and looks for them.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
-            self._settings.directory.mkdir(parents=True, exist_ok=True)
+            own_directory.make(self._settings.directory, own_directory.SHARED)
             complete(self._settings.directory)
         except OSError as error:
             self._failed(error)
@@ -207,7 +207,7 @@ class Writer:
             self._warn(
                 "journal-stopped",
                 directory=self._settings.directory,
-                reason=os.strerror(error.errno or 0),
+                reason=error.strerror or error,
                 hint=f"records are dropped until it can be written again: {hint}",
             )
 

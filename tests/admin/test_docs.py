@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.admin.asking import Asker
-from workers.admin import lists, ring, stream, transport
+from workers.admin import lists, ring, transport
 from workers.inspection import MAX_LOOKED_AT
 
 PAGE = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text()
@@ -59,7 +59,6 @@ def test_the_bounds_are_those_of_the_code() -> None:
     assert f"{transport.MAX_CONNECTIONS} connections" in PAGE
     assert f"| {transport.IDLE_S:g} s | for a request" in PAGE
     assert f"| {transport.UNREAD_S:g} s | for a client to read" in PAGE
-    assert f"{stream.MAX_LISTENERS} listeners" in PAGE
     assert f"limit is 1 to {lists.MAX_LIMIT}" in PAGE
     assert f"no more than {MAX_LOOKED_AT:,} of them" in PAGE
     assert f"There are {ring.MAX_ARCS} at most" in PAGE

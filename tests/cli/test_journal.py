@@ -140,6 +140,29 @@ def test_an_escape_in_a_topic_does_not_reach_the_terminal(tmp_path: Path) -> Non
         assert b"\x1b" not in out
 
 
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_nothing_in_a_journal_steers_the_terminal(tmp_path: Path, form: list[str]) -> None:
+    steering = "\x1b[2J\x9b2J\u202e\u2028\x7f"
+    topic = values.pack(steering)
+    named = header(source=steering, node=steering, name=steering, ring=steering)
+    put(tmp_path, named, records(1, token=token_of(topic)))
+    put_names(tmp_path, named, {token_of(topic): topic})
+    for command in ("cat", "stat"):
+        out = run("journal", command, *form, str(tmp_path)).stdout.decode()
+        assert all(char.isprintable() for line in out.split("\n") for char in line)
+    said = json.loads(run("journal", "cat", "--json", str(tmp_path)).stdout)
+    assert said["topic"] == said["ring"] == steering
+
+
+def test_records_that_are_made_up_are_told(tmp_path: Path) -> None:
+    numbers = {"ended": np.inf, "wait": np.nan, "size": 2**32 - 1}
+    put(tmp_path, header(sample=2**31 - 1), records(10, **numbers))
+    for command in ("cat", "stat"):
+        for form in ([], ["--json"]):
+            ran = run("journal", command, *form, str(tmp_path))
+            assert (ran.returncode, ran.stderr) == (0, b"")
+
+
 def test_what_cannot_be_read_is_named_and_the_rest_is_read(journal: Path) -> None:
     foreign = journal / "red-w9-0000000000000001.calls"
     foreign.write_bytes(b"#!/bin/sh\n" * 200)

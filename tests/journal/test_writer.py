@@ -332,3 +332,34 @@ def test_a_full_disk_drops_and_counts_records_and_says_so_once(tmp_path: Path) -
         timeout=60,
     )
     assert ran.returncode == 0, ran.stderr
+
+
+def test_what_others_put_among_the_files_holds_up_nobody_and_is_not_written_through(
+    tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "now", lambda: (5_000, 1))
+    directory, victim = tmp_path / "journal", tmp_path / "victim"
+    directory.mkdir()
+    victim.write_bytes(b"x" * 4 * MIB)
+    (directory / ".id-w0-0000000000000005.calls.open").symlink_to(victim)
+    (directory / "id-w9-0000000000000001.calls.open").symlink_to("id-w9-0000000000000001.calls.open")
+    (directory / "id-w9-0000000000000002.calls").symlink_to(victim)
+    os.mkfifo(directory / "id-w9-0000000000000003.calls.open")
+    os.mkfifo(directory / "id-w9-0000000000000003.names")
+    writer = make(events, directory, keep=MIB)
+    for start in (0, 10):
+        writer.write(*page_of(range(start, start + 10)))
+        writer.follow("another")  # ends a segment
+    eventually(lambda: writer._taken == 2)
+    writer.close()
+    assert not writer.dropped
+    assert victim.read_bytes() == b"x" * 4 * MIB
+    assert [record.token for record in records_of(*sorted(directory.glob("id-w0-*.calls")))] == [*range(20)]
+
+
+def test_a_link_in_a_circle_keeps_no_journal_from_being_kept_short(tmp_path: Path, events: Events) -> None:
+    (tmp_path / "id-w9-0000000000000001.calls").symlink_to("id-w9-0000000000000001.calls")
+    writer = make(events, tmp_path)
+    writer.write(*page_of(range(10)))
+    writer.close()
+    assert events.names() == []

@@ -11,12 +11,12 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from skywalker.access.access import Access
-from workers.admin import history, lists
+from workers.admin import history, lists, stream
 from workers.admin.console import page
 from workers.admin.gate import Gate
 from workers.admin.guard import Guard
@@ -25,13 +25,13 @@ from workers.admin.questions import Questions
 from workers.admin.ring import Ring
 from workers.admin.samples import Samples
 from workers.admin.state import State
-from workers.admin.stream import MAX_LISTENERS, Listening, Stream
 from workers.admin.view import View
 from workers.admin.wellness import Wellness
 from workers.board import Board
 from workers.refusals import Refusals
 
 JSON = "application/json"
+EVENTS = "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,6 @@ def make(sources: Sources, name: str | None, access: Access | None = None) -> AS
     """
     view, samples, questions = sources.view, sources.samples, sources.questions
     state = State(view, samples)
-    stream = Stream(state, samples)
     ring = Ring(view)
     refused = Counter[str]()
     metrics = Metrics(sources.board, view, samples, refused)
@@ -79,10 +78,8 @@ def make(sources: Sources, name: str | None, access: Access | None = None) -> AS
 
     async def events(request: Request) -> Response:
         if request.method == "HEAD":
-            return Response(media_type="text/event-stream")
-        if stream.is_full:
-            raise HTTPException(503, f"{MAX_LISTENERS} listen already")
-        return Listening(stream)
+            return Response(media_type=EVENTS)
+        return StreamingResponse(stream.events(state, samples), media_type=EVENTS)
 
     async def shown(request: Request) -> Response:
         return Response(console, media_type="text/html", headers={"content-security-policy": policy})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -12,7 +13,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from workers.admin.tls import Secured
 
 MAX_CONNECTIONS: Final = 64
-"""At a time. For one more, the one that has asked for nothing longest is closed; if all get answers, the new one is."""
+"""At a time. For one more, another is closed: one that asks for nothing, or if there is none, one that gets an answer,
+which then nearly always listens to events. Of those it is from the address that has most, and has been so longest."""
 
 IDLE_S: Final = 5.0
 """Seconds for hands to be shaken and a request to arrive whole, and until the next one begins."""
@@ -31,11 +33,16 @@ class Bounded(H11Protocol):
     _timer: asyncio.TimerHandle | None = None  # until its request must be there
     _unread: asyncio.TimerHandle | None = None  # until what is written must be read
     _secured: Secured | None = None
-    idle_since = 0.0
+    idle_since = 0.0  # when it last became so
 
     def __init__(self, *arguments: Any, tls: Callable[[], ssl.SSLContext] | None = None, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._tls = tls
+
+    @property
+    def host(self) -> str:
+        """Where it comes from."""
+        return self.client[0] if self.client else ""
 
     @property
     def is_idle(self) -> bool:
@@ -48,10 +55,15 @@ class Bounded(H11Protocol):
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # to be told whenever something is not read at once
         self._expect()
-        if len(self.connections) > MAX_CONNECTIONS:
-            others: list[Any] = [each for each in self.connections if each is not self]
-            idle = [each for each in others if each.is_idle]
-            least = min(idle, key=lambda each: each.idle_since, default=self)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        # One that was closed in this turn of the loop is still among them.
+        there: list[Any] = [each for each in self.connections if not each.transport.is_closing()]
+        if len(there) > MAX_CONNECTIONS:
+            crowds = Counter(each.host for each in there)
+            others = (each for each in there if each is not self)
+            least = min(others, key=lambda each: (not each.is_idle, -crowds[each.host], each.idle_since))
             least.transport.abort()
 
     def data_received(self, data: bytes) -> None:

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from skywalker import own_directory
 from skywalker.errors import ConfigError, JournalError
 from skywalker.journal import reading
 from skywalker.journal.header import CALLS, NAMES
@@ -40,6 +41,9 @@ BYTES: Final = "bytes"
 _NEW: Final = {RECORDS: 0, BYTES: 0}
 
 _DAY_NS: Final = 86_400 * 10**9
+
+MOST_DAYS: Final = 366
+"""Of one segment: each has an open file, and one that is damaged, or forged, may say any number of days."""
 
 ROW_GROUP: Final = 1 << 20
 """Records of a row group: what one task reads, and holds in memory while it writes."""
@@ -108,6 +112,8 @@ def write_calls(path: Path, directory: Path) -> int:
                 part = columns.batch(chunk[days == day])
                 date = str(np.datetime64(day, "D"))
                 if date not in writers:
+                    if len(writers) >= MOST_DAYS:
+                        raise JournalError(f"{path}: it is damaged: its calls are of more than {MOST_DAYS} days")
                     file = directory / CALLS / f"date={date}" / f"{segment.key}.parquet"
                     writers[date] = stack.enter_context(_writer(file, part.schema))
                 writers[date].write_batch(part)
@@ -158,7 +164,8 @@ def _beside(file: Path) -> Iterator[Path]:
 def _alone(directory: Path) -> Iterator[None]:
     """See that no other ingest brings a directory up to date meanwhile. Raises ConfigError."""
     try:
-        (directory / DONE).mkdir(parents=True, exist_ok=True)
+        own_directory.make(directory, own_directory.PUBLIC)
+        (directory / DONE).mkdir(exist_ok=True)
         (directory / CALLS).mkdir(exist_ok=True)
         lock = (directory / DONE / ".lock").open("w")
     except OSError as error:

@@ -12,6 +12,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
+from skywalker.errors import ConfigError
+
 Lost = Callable[[str], None]
 """Is told of records that are not there any more; raises, unless that is all right."""
 
@@ -59,9 +61,18 @@ class Position:
 
     @classmethod
     def parse(cls, offset: Mapping[str, Any]) -> Self:
-        """Read what to_offset() wrote."""
-        writers = {name: Reach(**reach) for name, reach in offset.get("writers", {}).items()}
-        return cls(offset.get("newest", 0), writers)
+        """Read what to_offset() wrote. Raises ConfigError for anything else."""
+        writers = offset.get("writers", {})
+        try:
+            found = cls(offset.get("newest", 0), {name: Reach(**reach) for name, reach in writers.items()})
+            numbers = [found.newest]
+            for reach in found.writers.values():
+                numbers += [reach.done, reach.records, *reach.files.values()]
+        except (AttributeError, TypeError) as error:
+            raise ConfigError(f"the checkpoint holds no offset of a journal: {offset}") from error
+        if not all(type(number) is int and number >= 0 for number in numbers):
+            raise ConfigError(f"the checkpoint holds no offset of a journal: {offset}")
+        return found
 
     def to_offset(self) -> dict[str, Any]:
         """Return it as JSON holds it, always in one order."""

@@ -9,8 +9,9 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from skywalker.errors import ConfigError
+from skywalker.errors import ConfigError, JournalError
 from skywalker.journal.header import CALLS, HEADER_BYTES
+from skywalker.journal.reading import open_file, size_of
 from skywalker.journal.record import RECORD_BYTES
 from skywalker.journal.segments import File, files
 from skywalker.pipeline.journals.parts import Part, batches, divided
@@ -67,15 +68,17 @@ class CallsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found = files(self._reading.directory)
         except OSError as error:
             raise ConfigError(f"cannot read the journal {str(self._reading.directory)!r}: {error.strerror}") from error
-        return [seen for file in found if file.kind == CALLS and (seen := _seen(file))]
+        return [seen for file in found if file.kind == CALLS and (seen := self._seen_of(file))]
 
-
-def _seen(file: File) -> Seen | None:
-    """Return what is known of a file without reading it; None if it has been deleted."""
-    for path in (file.path, file.path.with_name(file.key)):
+    def _seen_of(self, file: File) -> Seen | None:
+        """Return what is known of a file without reading it; None if it has been deleted, or cannot be one."""
         try:
-            size = path.stat().st_size
+            with open_file(file.path) as opened:
+                size = size_of(opened)
         except FileNotFoundError:
-            continue
-        return Seen(file.key, file.writer, file.opened, max(0, size - HEADER_BYTES) // RECORD_BYTES, not file.is_open)
-    return None
+            return None
+        except JournalError as error:
+            self._reading.losses.report(error)
+            return None
+        records = max(0, size - HEADER_BYTES) // RECORD_BYTES
+        return Seen(file.key, file.writer, file.opened, records, not file.is_open)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skywalker import own_directory
 from skywalker.errors import ConfigError
 from skywalker.pipeline.jobs.defaults import PER_CORE
 from skywalker.pipeline.report import over_time, shares, style
@@ -38,7 +39,7 @@ def make(
     if importlib.util.find_spec("matplotlib") is None:
         raise ConfigError("a report needs matplotlib: pip install 'skywalker[spark]'")
     try:
-        output.mkdir(parents=True, exist_ok=True)
+        own_directory.make(output, own_directory.PUBLIC)
         tables = gather(found, output / "tables", step, owners, per_core)
         with step("pictures"):
             pictures = [_drawn(*each, output) for each in _plan(tables)]

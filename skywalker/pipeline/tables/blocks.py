@@ -24,6 +24,12 @@ STATE_AT: Final = 3
 OPEN: Final = 0
 SEALED: Final = 1
 
+MOST_ROWS: Final = 2**62
+"""What numbers of rows are below: they must fit in what others take for a number."""
+
+MOST_IN_VAIN: Final = 16
+"""How often as many bytes as a file has are checked for blocks that turn out to be none."""
+
 _MAGIC: Final = b"SWb"
 
 
@@ -58,23 +64,41 @@ def _checksum(body: bytes | memoryview, rows: int, first: int) -> int:
 
 
 def scan(data: bytes | memoryview, begin: int = 0) -> Iterator[Block]:
-    """Find the whole blocks from `begin` on; what follows them was torn, or damaged, or never written."""
-    while len(data) - begin >= HEADER_BYTES:
-        magic, state, size, checksum, rows, first = _HEADER.unpack_from(data, begin)
+    """Find the whole blocks from `begin` on; what follows them was torn, or damaged, or never written.
+
+    Their numbers go up. A row has a byte at least.
+    """
+    row = 0
+    while size := _claimed(data, begin):
+        _, state, _, checksum, rows, first = _HEADER.unpack_from(data, begin)
         end = begin + HEADER_BYTES + size
-        if magic != _MAGIC or end > len(data) or _checksum(data[begin + HEADER_BYTES : end], rows, first) != checksum:
+        if not (row <= first < first + rows <= MOST_ROWS and rows < size):
+            return
+        if _checksum(data[begin + HEADER_BYTES : end], rows, first) != checksum:
             return
         yield Block(first, rows, begin, end, state != OPEN)
-        begin = end
+        begin, row = end, first + rows
+
+
+def _claimed(data: bytes | memoryview, at: int) -> int:
+    """Return how many bytes a block there says that its body has; 0 if there is none, or they are not all there."""
+    if len(data) - at < HEADER_BYTES:
+        return 0
+    magic, _, size, *_ = _HEADER.unpack_from(data, at)
+    return size if magic == _MAGIC and at + HEADER_BYTES + size <= len(data) else 0
 
 
 def runs(data: bytes) -> Iterator[list[Block]]:
-    """Find all whole blocks of a file, also those behind what is damaged: each run is without a gap."""
-    begin = 0
-    while begin != -1:
+    """Find all whole blocks of a file, also those behind what is damaged: each run is without a gap.
+
+    Of a file that is forged to have much checked in vain, some may not be found.
+    """
+    begin, in_vain = 0, 0
+    while begin != -1 and in_vain <= MOST_IN_VAIN * len(data):
         run = list(scan(data, begin))
         if run:
             yield run
+        in_vain += _claimed(data, run[-1].end if run else begin)
         begin = data.find(_MAGIC, run[-1].end if run else begin + 1)
 
 

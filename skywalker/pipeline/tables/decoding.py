@@ -20,6 +20,7 @@ from pyspark.sql import types
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from skywalker.errors import ConfigError, RemoteProtocolError
+from skywalker.pipeline.losses import DataLossError
 from skywalker.pipeline.tables.cells import Convert, MisfitError, converter, exact_types
 from skywalker.pipeline.tables.reading import Mode
 
@@ -120,6 +121,8 @@ class Decoder:
             take -= end - begin
             if begin < end:
                 yield topic, end - begin, values[begin:end], encoded[begin:end]
+        if take:
+            raise _damaged()
 
     def _batch(self, topics: list[tuple[str, int]], found: list[Any], raw: list[bytes]) -> pa.RecordBatch:
         misfits: set[int] = set()
@@ -178,8 +181,11 @@ def _decoded(body: bytes | memoryview) -> Iterator[tuple[str, int, list[Any], li
     parts: list[tuple[str, int, list[Any], list[bytes]]] = []
     try:
         while (begin := unpacker.tell()) < len(body):
-            topic, count = unpacker.unpack(), unpacker.unpack()
-            parts.append((topic, count, list(itertools.islice(unpacker, count)), []))
+            topic, count = _head(unpacker)
+            values = list(itertools.islice(unpacker, count))
+            if len(values) < count:
+                raise _damaged()
+            parts.append((topic, count, values, []))
     except (ValueError, TypeError):  # somewhere in it is what has no form in Python
         yield from parts
         yield from ((topic, count, values, []) for topic, count, values, _ in _cut(body[begin:], decode=True))
@@ -192,13 +198,31 @@ def _cut(body: bytes | memoryview, *, decode: bool) -> Iterator[tuple[str, int, 
     unpacker = _unpacker()
     unpacker.feed(body)
     while unpacker.tell() < len(body):
-        topic, count = unpacker.unpack(), unpacker.unpack()
+        topic, count = _head(unpacker)
         cuts = [unpacker.tell()]
-        for _ in range(count):
-            unpacker.skip()
-            cuts.append(unpacker.tell())
+        try:
+            for _ in range(count):
+                unpacker.skip()
+                cuts.append(unpacker.tell())
+        except msgpack.OutOfData:
+            raise _damaged() from None
         encoded = [bytes(body[low:high]) for low, high in itertools.pairwise(cuts)]
         yield topic, count, [_value(each) for each in encoded] if decode else [], encoded
+
+
+def _head(unpacker: msgpack.Unpacker) -> tuple[str, int]:
+    """Return a topic and how many values of it follow. Raises DataLossError."""
+    try:
+        topic, count = unpacker.unpack(), unpacker.unpack()
+    except msgpack.OutOfData:
+        raise _damaged() from None
+    if not isinstance(topic, str) or type(count) is not int or count < 0:
+        raise _damaged()
+    return topic, count
+
+
+def _damaged() -> DataLossError:
+    return DataLossError("rows are lost: a block of them holds fewer values than it says, so it is damaged")
 
 
 def _value(encoded: bytes) -> Any:

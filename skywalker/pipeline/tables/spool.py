@@ -15,15 +15,17 @@ import fcntl
 import itertools
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
+from skywalker import own_directory
 from skywalker.errors import ConfigError
 from skywalker.limits import MIB
-from skywalker.pipeline.tables.blocks import SEALED, STATE_AT, Block, is_torn, pack, runs
+from skywalker.pipeline.tables.blocks import MOST_ROWS, SEALED, STATE_AT, Block, is_torn, pack, runs
 
 SEGMENT_BYTES: Final = 64 * MIB
 """Bytes after which a file is followed by another: what is committed goes away a file at a time."""
@@ -36,6 +38,9 @@ TEMPORARY: Final = "skywalker-spool-"
 
 _LOCK: Final = "lock"
 _COMMITTED: Final = "committed"
+_DIGITS: Final = 20
+"""Of what is committed: more are no number of a row."""
+
 _SUFFIX: Final = ".rows"
 _DAMAGED: Final = ".damaged"
 
@@ -184,10 +189,13 @@ class Spool:
         A file that is not whole goes to `damaged`, and is never removed.
         """
         for path in sorted(self.directory.glob(f"*{_SUFFIX}")):
-            data = path.read_bytes()
-            found = list(runs(data))
+            data, whole = _content(path)
+            found: list[list[Block]] = []
+            for run in runs(data):
+                if run[0].first >= (found[-1][-1].last if found else self.end):
+                    found.append(run)
             end = found[-1][-1].end if found else 0
-            if sum(run[-1].end - run[0].begin for run in found) < end or not is_torn(data[end:]):
+            if not whole or sum(run[-1].end - run[0].begin for run in found) < end or not is_torn(data[end:]):
                 self.damaged.append(path)
             boot = path.stem.partition("-")[2]
             while found and not found[-1][-1].is_sealed and boot == _boot():
@@ -201,9 +209,10 @@ class Spool:
                 path.unlink()
         self.first = self._segments[0].blocks[0].first if self._segments else 0
         with contextlib.suppress(FileNotFoundError, ValueError):
-            committed = int((self.directory / _COMMITTED).read_text())
-            self.start_at(committed)
-            self.commit(committed)
+            committed = int(_content(self.directory / _COMMITTED)[0][:_DIGITS])
+            if committed <= MOST_ROWS:
+                self.start_at(committed)
+                self.commit(committed)
 
     def set_aside(self) -> None:
         """Give the damaged files another name: those with whole rows once these are committed, the others now."""
@@ -231,22 +240,26 @@ def open_spool(directory: Path | None, *, patience_s: float = LOCK_S) -> Spool:
         directory = Path(tempfile.mkdtemp(prefix=TEMPORARY))
         return Spool(directory, _locked(directory, 0.0), durable=False)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        if directory.is_symlink():
+            raise ConfigError(f"option 'spool': {directory} is a link: name the directory that it leads to")
+        own_directory.make(directory)
         lock = _locked(directory, patience_s)
     except OSError as error:
         raise ConfigError(f"option 'spool': {directory} cannot be written to: {error.strerror}") from error
     spool = Spool(directory.absolute(), lock, durable=True)
     try:
         spool.recover()
-    except BaseException:
+    except BaseException as error:
         spool.close()
+        if isinstance(error, OSError):
+            raise ConfigError(f"option 'spool': {error.filename} cannot be read: {error.strerror}") from error
         raise
     return spool
 
 
 def _locked(directory: Path, patience_s: float) -> int:
     """Return a descriptor that holds the lock of a directory for as long as it is open."""
-    lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + patience_s
     while True:
         try:
@@ -266,9 +279,34 @@ def _sweep() -> None:
     """Remove the temporary spools of processes that were killed."""
     for path in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*/{_LOCK}"):
         with contextlib.suppress(ConfigError, OSError):
+            own_directory.check(path.parent)  # of others there may be a link in it, or it may be one
             lock = _locked(path.parent, 0.0)
             shutil.rmtree(path.parent, ignore_errors=True)
             os.close(lock)
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file of a spool to read it. Raises OSError, also for one that is a link or no regular file."""
+    # To open a pipe would wait for who writes it.
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return open(fd, "rb")
+
+
+def _content(path: Path) -> tuple[bytes, bool]:
+    """Return what is in a file up to a hole, which none has that was written here, and whether that is all of it."""
+    try:
+        with open_file(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            end = os.lseek(file.fileno(), 0, os.SEEK_HOLE) if size else 0
+            file.seek(0)
+            return file.read(end), end >= size
+    except OSError as error:
+        if error.errno in (errno.EINVAL, errno.ELOOP):
+            return b"", False
+        raise
 
 
 def _unused(path: Path) -> Path:

@@ -5,7 +5,7 @@ An offset is {"row": n}: the number of the first row that is not of the batches 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,7 @@ from skywalker.pipeline.tables import blocks
 from skywalker.pipeline.tables.decoding import Decoder
 from skywalker.pipeline.tables.feeding import Feed
 from skywalker.pipeline.tables.reading import MAX_ROWS, Reading
-from skywalker.pipeline.tables.spool import Extent
+from skywalker.pipeline.tables.spool import Extent, open_file
 
 if TYPE_CHECKING:
     import pyarrow
@@ -66,7 +66,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._is_dry:
             return start
         feed = self._open()
-        begin = start[ROW]
+        begin = _row(start)
         feed.start_at(begin)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else MAX_ROWS
         end = feed.await_rows(begin, most, self._reading.wait_s)
@@ -81,7 +81,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return where the rows of a batch are. Raises DataLossError if they are gone, or logs it."""
-        begin, end_row = start[ROW], end[ROW]
+        begin, end_row = _row(start), _row(end)
         slices = self._open().spool.slices(begin, end_row, self._reading.partitions)
         found = sum(extent.rows for extents in slices for extent in extents)
         if found < end_row - begin:
@@ -96,7 +96,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, Any]) -> None:
         """Spark is done with all rows before this offset."""
-        self._open().commit(end[ROW])
+        self._open().commit(_row(end))
 
     def stop(self) -> None:
         """Leave. What is in a temporary spool and was not committed is lost."""
@@ -117,6 +117,14 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Decoder(self._schema, self._reading.mode).batches(_bodies(partition.extents))
 
 
+def _row(offset: Mapping[str, Any]) -> int:
+    """Return the row of an offset, as a checkpoint has it. Raises ConfigError if there is none."""
+    row = offset.get(ROW)
+    if type(row) is not int or not 0 <= row <= blocks.MOST_ROWS:
+        raise ConfigError(f"the checkpoint holds no offset of a topic: {offset}")
+    return row
+
+
 def _bodies(extents: list[Extent]) -> Iterator[tuple[memoryview, int, int]]:
     for extent in extents:
         data = memoryview(_content(extent))
@@ -131,7 +139,7 @@ def _bodies(extents: list[Extent]) -> Iterator[tuple[memoryview, int, int]]:
 
 def _content(extent: Extent) -> bytes:
     try:
-        with Path(extent.path).open("rb") as file:
+        with open_file(Path(extent.path)) as file:
             file.seek(extent.begin)
             return file.read(extent.end - extent.begin)
     except FileNotFoundError as error:

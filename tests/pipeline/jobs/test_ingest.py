@@ -6,14 +6,16 @@ import fcntl
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from skywalker.errors import ConfigError
+from skywalker.errors import ConfigError, JournalError
 from skywalker.pipeline.jobs import ingest as module
-from skywalker.pipeline.jobs.ingest import ingest, write_calls
+from skywalker.pipeline.jobs.ingest import MOST_DAYS, ingest, write_calls
 from skywalker.pipeline.jobs.inputs import read
 from skywalker.pipeline.jobs.topics import topics
+from tests.journal import making
 from tests.pipeline.jobs import segments
 
 if TYPE_CHECKING:
@@ -141,3 +143,10 @@ def test_what_holds_no_calls_is_named(spark: SparkSession, tmp_path: Path) -> No
         read(spark, tmp_path)
     with pytest.raises(ConfigError, match="there is no directory"):
         read(spark, tmp_path / "nowhere")
+
+
+def test_a_segment_of_any_number_of_days_is_named_and_leaves_nothing(tmp_path: Path) -> None:
+    path = making.put(tmp_path / "journal", making.header(), making.records(1000, ended=np.arange(1000) * 86_400.0))
+    with pytest.raises(JournalError, match=f"{path}: it is damaged: its calls are of more than {MOST_DAYS} days"):
+        write_calls(path, tmp_path / "parquet")
+    assert not [*(tmp_path / "parquet").rglob("*.parquet")]

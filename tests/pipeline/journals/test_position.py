@@ -6,9 +6,11 @@ import dataclasses
 import json
 import random
 from collections import Counter
+from typing import Any
 
 import pytest
 
+from skywalker.errors import ConfigError
 from skywalker.pipeline.journals.position import Position, Seen, advanced, between, bounded
 
 Losses = list[str]
@@ -180,3 +182,21 @@ def test_files_can_be_seen_as_they_were() -> None:
         seen(11, 4, complete=False),
         seen(12, 0, complete=False),
     ]
+
+
+@pytest.mark.parametrize(
+    "offset",
+    [
+        {"newest": -1},
+        {"newest": "1"},
+        {"writers": []},
+        {"writers": {"red-w0": {"done": 1, "evil": 2}}},
+        {"writers": {"red-w0": {"done": -1}}},
+        {"writers": {"red-w0": {"records": 1.5}}},
+        {"writers": {"red-w0": {"files": {"red-w0-1.calls": -5}}}},
+        {"writers": {"red-w0": {"files": ["red-w0-1.calls"]}}},
+    ],
+)
+def test_a_checkpoint_that_holds_something_else_is_named(offset: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="the checkpoint holds no offset of a journal"):
+        Position.parse(offset)
