@@ -109,7 +109,7 @@ def without_groups(info: bytes) -> bytes:
         for _ in range(unpacker.read_map_header()):
             unpacker.skip()  # any value may be a group, also one that Python has no key for
             takers += unpacker.unpack()
-    except (msgpack.UnpackException, TypeError) as error:
+    except (msgpack.UnpackException, TypeError, ValueError) as error:
         raise ValueError(f"it does not say who waits: {error!r}") from error
     told = b"\x81" + NIL + _number(takers) if takers else b"\x80"
     return info[:begin] + told + info[unpacker.tell() :]
