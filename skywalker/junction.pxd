@@ -1,44 +1,6 @@
 cimport cython
 
-cdef class Line
-
-
-cdef class Call:
-    cdef public bytes topic
-    cdef public double since
-    cdef public bytes value
-    cdef public bytes group
-    cdef public Py_ssize_t arrival
-    cdef public int offers
-    cdef public bint answered
-    cdef public Line line
-    cdef public Call previous
-    cdef public Call next
-
-    cpdef begin(self, bytes topic, double since, bytes value, bytes group)
-    cpdef bint precedes(self, Call other)
-    cpdef bint give(self, Call send) except -1
-    cpdef met(self)
-    cpdef missed(self)
-
-
-cdef class Line:
-    cdef public Call first
-    cdef public Call returned
-    cdef public Py_ssize_t size
-
-    @cython.locals(first=Call, before=Call, after=Call)
-    cpdef add(self, Call call)
-    @cython.locals(call=Call)
-    cpdef list calls(self)
-    @cython.locals(after=Call)
-    cdef Call _successor(self, Call call, Call first)
-    @cython.locals(before=Call, after=Call)
-    cpdef remove(self, Call call)
-
-
-cdef class Subscriber(Call):
-    cdef public Py_ssize_t audience
+from skywalker.line cimport Call, Groups, Line, Subscriber, Subscribers
 
 
 cdef class Junction:
@@ -53,22 +15,29 @@ cdef class Junction:
     cpdef publish(self, Call send)
     @cython.locals(subscriber=Subscriber)
     cpdef bint pass_on(self, Call send, list subscribers) except -1
-    @cython.locals(topic=bytes, receivers=Line, receiver=Call)
+    @cython.locals(topic=bytes, receivers=Line, receiver=Call, groups=Groups)
     cdef _offer(self, Call send)
-    @cython.locals(line=Line, taker=Call)
+    @cython.locals(groups=Groups, line=Line, taker=Call)
     cdef _send_to_group(self, Call send, bytes group)
     @cython.locals(line=Line, send=Call)
     cpdef bint listen(self, Call listener) except -1
-    @cython.locals(topic=bytes, line=Line, send=Call)
+    @cython.locals(topic=bytes, subscribers=Subscribers, line=Line, send=Call)
     cpdef subscribe(self, Subscriber subscriber)
+    @cython.locals(subscribers=Subscribers)
     cpdef unsubscribe(self, Subscriber subscriber)
+    @cython.locals(subscribers=Subscribers)
+    cpdef resize(self, Subscriber subscriber, Py_ssize_t audience)
+    @cython.locals(subscribers=Subscribers)
+    cpdef list subscribers(self, bytes topic)
     cdef _arrived(self, Call call)
-    @cython.locals(lines=dict, key=bytes, line=Line)
+    @cython.locals(lines=dict, key=bytes, line=Line, groups=Groups)
     cpdef wait(self, Call call)
-    @cython.locals(line=Line)
+    @cython.locals(line=Line, groups=Groups)
     cpdef bint withdraw(self, Call call) except -1
-    @cython.locals(lines=dict, key=bytes)
+    @cython.locals(lines=dict, key=bytes, groups=Groups)
     cdef _close(self, Line line, Call last)
+    @cython.locals(receivers=Line, senders=Line, groups=Groups, subscribers=Subscribers, line=Line, room=Py_ssize_t)
+    cpdef census(self, bytes topic)
     cpdef confirm(self, Call send)
     cpdef lost(self, Call send)
     cpdef resume(self, Call send)

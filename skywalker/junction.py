@@ -24,136 +24,12 @@ from itertools import chain, islice, zip_longest
 from typing import Final
 
 from skywalker.census import Census
+from skywalker.line import Call, Groups, Line, Subscriber, Subscribers
+from skywalker.wire.junction import NIL
 
-MAX_GROUPS: Final = 1000
-"""Groups that a census looks at: to count a hundred thousand would take longer than others can wait."""
-
-
-class Call:
-    """One call at the junction: a send if it has a value, else one that listens, for a group or for itself.
-
-    `since` is when it came, in seconds on any one clock.
-    """
-
-    __slots__ = ("answered", "arrival", "group", "line", "next", "offers", "previous", "since", "topic", "value")
-
-    def __init__(self, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
-        self.begin(topic, since, value, group)
-
-    def begin(self, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
-        """Set up a new call: what __init__ does, for those who derive from this and are made often."""
-        self.topic = topic
-        self.since = since
-        self.arrival = 0  # orders calls of one `since`, as those that were read at once have
-        self.value = value
-        self.group = group
-        self.offers = 0  # of a send: listeners that have the value and have neither confirmed nor lost it
-        self.answered = False  # of a send: its caller knows the outcome, nothing more is to be done for it
-        self.line: Line | None = None  # where it waits, with its neighbours there
-        self.previous: Call
-        self.next: Call
-        self.previous = self.next = None  # type: ignore[assignment]  # only a line reads them, while it stands there
-
-    @property
-    def waits(self) -> bool:
-        """Whether it stands in a line."""
-        return self.line is not None
-
-    def give(self, send: Call) -> bool:
-        """Take the value of `send` towards the caller, or refuse it. Either way this no longer listens.
-
-        After True, the junction must be told of exactly one outcome, confirm() or lost(). After False it is the
-        listener's own business to tell its caller, or to listen again, later.
-        """
-        raise NotImplementedError
-
-    def met(self) -> None:
-        """Tell the caller that a listener surely has the value. Called once, with `answered` set."""
-        raise NotImplementedError
-
-    def missed(self) -> None:
-        """Every listener that was offered the value is lost: resume, or tell the caller that nobody came."""
-        raise NotImplementedError
-
-    def precedes(self, other: Call) -> bool:
-        """Tell whether this came before `other`."""
-        return self.since < other.since or (self.since == other.since and self.arrival < other.arrival)
-
-
-class Line:
-    """Calls of one kind by the time they came: a ring linked through themselves, so that any can leave at once."""
-
-    __slots__ = ("first", "returned", "size")
-
-    def __init__(self) -> None:
-        self.first: Call | None = None  # before it in the ring stands the last
-        self.returned: Call | None = None  # who last came back to its place: those lost with it follow it here
-        self.size = 0
-
-    def add(self, call: Call) -> None:
-        """Put `call` behind all that came before it: nearly always last."""
-        call.line = self
-        self.size += 1
-        first = self.first
-        if first is None:
-            self.first = call.previous = call.next = call
-            return
-        after = first
-        if call.precedes(first.previous):
-            after = self._successor(call, first)
-            self.returned = call
-            if after is first:
-                self.first = call
-        before = after.previous
-        call.previous, call.next = before, after
-        before.next = after.previous = call
-
-    def calls(self) -> list[Call]:
-        """Return all, the first first."""
-        found = [] if self.first is None else [self.first]
-        while len(found) < self.size:
-            found.append(found[-1].next)
-        return found
-
-    def _successor(self, call: Call, first: Call) -> Call:
-        """Return who stands behind the place of `call`, which is not the last place."""
-        if call.precedes(first):
-            return first  # who came for it had no room, perhaps again and again
-        after = self.returned if self.returned is not None else first.previous
-        while call.precedes(after.previous):
-            after = after.previous
-        while not call.precedes(after):
-            after = after.next
-        return after
-
-    def remove(self, call: Call) -> None:
-        """Take out `call`, which must be in this line."""
-        before, after = call.previous, call.next
-        self.size -= 1
-        if not self.size:
-            self.first = self.returned = None
-        else:
-            before.next, after.previous = after, before
-            if call is self.first:
-                self.first = after
-            if call is self.returned:
-                self.returned = before
-        call.line = call.previous = call.next = None  # type: ignore[assignment]  # as begin() says
-
-
-class Subscriber(Call):
-    """A listener that stays, for an `audience` of so many. It is given every value, and each has its own outcome.
-
-    Its give() never answers True for what is answered already: that has no outcome.
-    """
-
-    __slots__ = ("audience",)
-
-    audience: int
-
-    def cut_off(self) -> None:
-        """Values were lost on their way here: see that whoever listens through this knows."""
-        raise NotImplementedError
+MAX_GROUPS: Final = 16
+MAX_NAMES: Final = 1024
+"""Groups that a census names, and bytes of their names: whoever asks pays for a few bytes, however many there are."""
 
 
 class Junction:
@@ -165,8 +41,8 @@ class Junction:
         self._arrivals = 0
         self._senders: dict[bytes, Line] = {}
         self._receivers: dict[bytes, Line] = {}
-        self._takers: dict[bytes, dict[bytes, Line]] = {}  # by topic, then by group
-        self._subscribers: dict[bytes, dict[Subscriber, None]] = {}
+        self._takers: dict[bytes, Groups] = {}
+        self._subscribers: dict[bytes, Subscribers] = {}
 
     def __len__(self) -> int:
         """Return the number of topics that somebody is at. It takes time where many have callers of several kinds."""
@@ -183,7 +59,7 @@ class Junction:
         send.offers += 1
         if topic in self._subscribers:
             # A copy, since one that is given a value may leave, or have others leave.
-            self.pass_on(send, list(self._subscribers[topic]))
+            self.pass_on(send, self.subscribers(topic))
         while topic in self._receivers or topic in self._takers:
             self._offer(send)
             if send.offers > 1 or send.answered:
@@ -214,12 +90,15 @@ class Junction:
             receivers.remove(receiver)
             if receiver.give(send):
                 send.offers += 1
-        if topic in self._takers:
-            for group in list(self._takers[topic]):
+        groups: Groups | None = self._takers.get(topic)
+        if groups is not None:
+            for group in list(groups.lines):
                 self._send_to_group(send, group)
 
     def _send_to_group(self, send: Call, group: bytes) -> None:
-        while (line := self._takers.get(send.topic, {}).get(group)) is not None:
+        groups: Groups | None
+        line: Line | None
+        while (groups := self._takers.get(send.topic)) is not None and (line := groups.lines.get(group)) is not None:
             taker = line.first
             assert taker is not None, "an empty line is not kept"
             self.withdraw(taker)
@@ -248,7 +127,12 @@ class Junction:
     def subscribe(self, subscriber: Subscriber) -> None:
         """Give all values that wait to `subscriber`, and every one that comes from now on."""
         topic = subscriber.topic
-        self._subscribers.setdefault(topic, {})[subscriber] = None
+        subscribers: Subscribers | None = self._subscribers.get(topic)
+        if subscribers is None:
+            subscribers = self._subscribers[topic] = Subscribers()
+        if subscriber not in subscribers.members:
+            subscribers.members[subscriber] = None
+            subscribers.audience += subscriber.audience
         line: Line | None = self._senders.get(topic)
         for send in line.calls() if line is not None else ():
             if not self.withdraw(send):
@@ -260,14 +144,24 @@ class Junction:
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
         """Give `subscriber` nothing more; without effect for one that does not subscribe."""
-        subscribers = self._subscribers.get(subscriber.topic, {})
-        subscribers.pop(subscriber, None)
-        if not subscribers:
-            self._subscribers.pop(subscriber.topic, None)
+        subscribers: Subscribers | None = self._subscribers.get(subscriber.topic)
+        if subscribers is not None and subscriber in subscribers.members:
+            del subscribers.members[subscriber]
+            subscribers.audience -= subscriber.audience
+            if not subscribers.members:
+                del self._subscribers[subscriber.topic]
+
+    def resize(self, subscriber: Subscriber, audience: int) -> None:
+        """Have `subscriber` be for so many, whether or not it subscribes now."""
+        subscribers: Subscribers | None = self._subscribers.get(subscriber.topic)
+        if subscribers is not None and subscriber in subscribers.members:
+            subscribers.audience += audience - subscriber.audience
+        subscriber.audience = audience
 
     def subscribers(self, topic: bytes) -> list[Subscriber]:
         """Return who subscribes to `topic`."""
-        return list(self._subscribers.get(topic, ()))
+        subscribers: Subscribers | None = self._subscribers.get(topic)
+        return [] if subscribers is None else list(subscribers.members)
 
     def _arrived(self, call: Call) -> None:
         if not call.arrival:
@@ -282,7 +176,11 @@ class Junction:
         elif call.group is None:
             lines, key = self._receivers, call.topic
         else:
-            lines, key = self._takers.setdefault(call.topic, {}), call.group
+            groups: Groups | None = self._takers.get(call.topic)
+            if groups is None:
+                groups = self._takers[call.topic] = Groups()
+            groups.size += 1
+            lines, key = groups.lines, call.group
         line: Line | None = lines.get(key)
         if line is None:
             line = lines[key] = Line()
@@ -294,6 +192,9 @@ class Junction:
         if line is None:
             return False
         line.remove(call)
+        if call.group is not None:
+            groups: Groups = self._takers[call.topic]
+            groups.size -= 1
         if not line.size:
             self._close(line, call)
         return True
@@ -306,7 +207,8 @@ class Junction:
         elif last.group is None:
             lines, key = self._receivers, last.topic
         else:
-            lines, key = self._takers[last.topic], last.group
+            groups: Groups = self._takers[last.topic]
+            lines, key = groups.lines, last.group
         if lines.get(key) is line:
             del lines[key]
             if last.group is not None and not lines:
@@ -331,20 +233,38 @@ class Junction:
             self.wait(send)
 
     def census(self, topic: bytes) -> Census:
-        """Count who is at `topic`; of its groups, the first MAX_GROUPS."""
-        receivers, senders = self._receivers.get(topic), self._senders.get(topic)
-        groups = dict(islice(self._takers.get(topic, {}).items(), MAX_GROUPS))
-        lines = filter(None, (receivers, senders, *groups.values()))
+        """Count who is at `topic`, its first groups each and the others together; `oldest` is of those."""
+        receivers: Line | None = self._receivers.get(topic)
+        senders: Line | None = self._senders.get(topic)
+        groups: Groups | None = self._takers.get(topic)
+        subscribers: Subscribers | None = self._subscribers.get(topic)
+        lines = [line for line in (receivers, senders) if line is not None]
+        takers: dict[bytes, int] = {}
+        if groups is not None:
+            others, room = groups.size, MAX_NAMES
+            for group, line in islice(groups.lines.items(), MAX_GROUPS):
+                room -= len(group)
+                if room < 0:
+                    break
+                lines.append(line)
+                takers[group] = line.size
+                others -= line.size
+            if others:
+                takers[NIL] = takers.get(NIL, 0) + others
+        oldest = None
+        for line in lines:
+            if line.first is not None and (oldest is None or line.first.since < oldest):
+                oldest = line.first.since
         return Census(
             receivers=receivers.size if receivers is not None else 0,
-            takers={group: line.size for group, line in groups.items()},
+            takers=takers,
             senders=senders.size if senders is not None else 0,
-            subscribers=sum(subscriber.audience for subscriber in self._subscribers.get(topic, ())),
-            oldest=min((line.first.since for line in lines if line.first is not None), default=None),
+            subscribers=subscribers.audience if subscribers is not None else 0,
+            oldest=oldest,
         )
 
     def oldest(self, limit: int) -> list[tuple[float, bytes]]:
         """Return since when the first waits in each of the `limit` lines that were begun first, and on which topic."""
-        takers = chain.from_iterable(map(dict.values, self._takers.values()))
+        takers = chain.from_iterable(groups.lines.values() for groups in self._takers.values())
         lines = chain.from_iterable(zip_longest(self._senders.values(), self._receivers.values(), takers))
         return [(line.first.since, line.first.topic) for line in islice(filter(None, lines), limit)]

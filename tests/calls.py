@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skywalker.junction import Call
+from skywalker.line import Call
 
 
 class Send(Call):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -18,7 +19,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from skywalker.junction import MAX_GROUPS, Call, Junction, Subscriber
+from skywalker.junction import MAX_GROUPS, MAX_NAMES, Junction
+from skywalker.line import Call, Subscriber
+from skywalker.wire.junction import NIL
 from tests.calls import Listener, Send
 
 T = TypeVar("T")
@@ -900,11 +903,59 @@ def test_few_lines_of_one_kind_leave_their_room_to_the_others() -> None:
     assert sum(since == 50.0 for since, _ in found) == 10
 
 
-def test_a_census_looks_at_so_many_groups_and_no_more() -> None:
+def test_a_census_names_so_many_groups_and_counts_all() -> None:
     junction = Junction()
     for number in range(MAX_GROUPS + 10):
         listen(junction, PlainListener(b"%d" % number))
-    assert len(junction.census(TOPICS[0]).takers) == MAX_GROUPS
+    named = {b"%d" % number: 1 for number in range(MAX_GROUPS)}
+    assert junction.census(TOPICS[0]).takers == {**named, NIL: 10}
+    listen(junction, PlainListener(NIL))
+    assert junction.census(TOPICS[0]).takers == {**named, NIL: 11}
+
+
+def test_a_census_names_no_more_groups_than_a_client_can_be_told() -> None:
+    junction = Junction()
+    for letter in (b"a", b"b", b"c"):
+        listen(junction, PlainListener(letter * (MAX_NAMES // 2)))
+    half = MAX_NAMES // 2
+    assert junction.census(TOPICS[0]).takers == {b"a" * half: 1, b"b" * half: 1, NIL: 1}
+
+
+def test_a_census_takes_no_longer_for_a_crowd() -> None:
+    few, many = Junction(), Junction()
+    for junction, count in ((few, 20), (many, 20_000)):
+        for number in range(count):
+            listen(junction, PlainListener(b"%d" % number))
+            subscribe(junction, PlainSubscriber())
+    assert many.census(TOPICS[0]).subscribers == 20_000
+    assert least_s(lambda: many.census(TOPICS[0])) < 20 * least_s(lambda: few.census(TOPICS[0]))
+
+
+def least_s(call: Callable[[], object]) -> float:
+    """Return the seconds of the processor's time that a call takes, if nothing disturbs it."""
+    times = []
+    for _ in range(20):
+        began = time.thread_time()
+        call()
+        times.append(time.thread_time() - began)
+    return min(times)
+
+
+def test_a_subscriber_counts_for_as_many_as_it_is_for_at_any_time() -> None:
+    junction = Junction()
+    first, second = PlainSubscriber(), PlainSubscriber()
+    junction.resize(first, 3)
+    assert junction.census(TOPICS[0]).subscribers == 0
+    subscribe(junction, first)
+    subscribe(junction, second)
+    assert junction.census(TOPICS[0]).subscribers == 4
+    junction.resize(first, 2)
+    assert junction.census(TOPICS[0]).subscribers == 3
+    junction.unsubscribe(first)
+    junction.resize(first, 10)
+    assert junction.census(TOPICS[0]).subscribers == 1
+    junction.unsubscribe(second)
+    assert_nothing_is_left_of(junction)
 
 
 def test_each_group_of_a_topic_is_a_line() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from skywalker.junction import Call, Subscriber
+from skywalker.line import Call, Subscriber
 from skywalker.wire import values
 from skywalker.wire.junction import NIL
 from workers.alarm import Alarm
@@ -97,7 +97,7 @@ class Audiences:
         self._messages.tell(SUBSCRIBED, audience.topic)
         if self._by_topic.get(audience.topic) is not audience:
             return  # it was retired meanwhile
-        audience.audience = count
+        self._router.junction.resize(audience, count)
         audience.changes -= 1
         if not count:
             self._leave(audience)

@@ -1,6 +1,6 @@
 cimport cython
 
-from skywalker.junction cimport Call
+from skywalker.line cimport Call
 from skywalker.wire.junction cimport reply
 from workers.journal cimport Journal
 from workers.node_call cimport NodeCall

@@ -18,7 +18,7 @@ from skywalker.journal.record import BUSY, CANCELLED, DRAINING, ERROR, HERE, MET
 from skywalker.journal.record import RECV as RECORDED_RECV
 from skywalker.journal.record import SEND as RECORDED_SEND
 from skywalker.journal.record import TAKE as RECORDED_TAKE
-from skywalker.junction import Call
+from skywalker.line import Call
 from skywalker.wire import junction as wire
 from skywalker.wire.junction import RECV, SEND, TAKE, TRUE, reply
 from workers.node_call import NodeCall

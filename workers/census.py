@@ -25,10 +25,11 @@ class Question(Protocol):
 class CensusCall:
     """A :topic about a topic that another worker owns."""
 
-    __slots__ = ("_answered", "caller", "carrier", "due", "id", "number")
+    __slots__ = ("_answered", "_names_groups", "caller", "carrier", "due", "id", "number")
 
-    def __init__(self, caller: Caller, id: bytes, due: float) -> None:
+    def __init__(self, caller: Caller, id: bytes, due: float, names_groups: bool) -> None:
         self._answered = False
+        self._names_groups = names_groups
         self.caller = caller
         self.id = id
         self.due = due
@@ -36,7 +37,9 @@ class CensusCall:
         self.number = b""
 
     def answer(self, info: bytes) -> None:
-        """Pass on what the owner counted."""
+        """Pass on what the owner counted. Raises ValueError if that makes no sense."""
+        if not self._names_groups:
+            info = wire.without_groups(info)
         self._answered = True
         self.caller.router.turn.deadlines.discard(self, self.due)
         self.caller.reply(wire.TOPIC, self.id, info)

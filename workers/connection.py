@@ -20,19 +20,20 @@ from workers.node_call import NodeCall
 from workers.outlet import Outlet
 from workers.secure_socket import Transport
 from workers.strangers import Stranger
+from workers.turn import SHARE_S
 
 if TYPE_CHECKING:
     from workers.router import Router
     from workers.subscription import Subscription, Unsubscribing
 
 READ_BYTES: Final = 64 * 1024
-"""Bytes read from one connection in a turn: enough for many calls, not so much that others wait."""
+DEAR_BYTES: Final = 8 * 1024
+"""Bytes read from a connection in a turn: enough for many calls, not so much that others wait. Of a dear one fewer."""
 
 RECEIVED: Final = figures.RECEIVED.at
 
 LINGER_S: Final = 2.0
 """Seconds for a peer to read the last words to it. A close with unread input would destroy them."""
-
 
 GOODBYE: Final = (Close.DRAINING, "the worker ends")
 
@@ -41,8 +42,8 @@ class Connection(Outlet):
     """One accepted socket. A dialect derives from it and says what bytes from the peer mean."""
 
     __slots__ = (
-        "_bucket", "_ending", "_is_put_off", "_is_resting", "_recv", "_tail", "_todo", "_unfinished", "account",
-        "paced", "proved", "stranger",
+        "_bucket", "_ending", "_is_dear", "_is_put_off", "_is_resting", "_recv", "_tail", "_todo", "_unfinished",
+        "account", "paced", "proved", "stranger",
     )  # fmt: skip
 
     knows_tokens = False
@@ -62,6 +63,7 @@ class Connection(Outlet):
         self._tail = b""  # the beginning of what the peer still has to say
         self._unfinished: Alarm | None = None  # for the rest of it
         self._todo: list[Any] = []  # what is read and waits for its turn, the first of it last
+        self._is_dear = False  # what it said last took more than its share of a turn
         self._is_put_off = False  # and nothing more is read before
         self._is_resting = False  # for a while, or until the next turn
         self._ending: tuple[Close, str] | None = None  # why, of one that only has its last words written
@@ -152,7 +154,7 @@ class Connection(Outlet):
 
     def _read(self) -> None:
         try:
-            data = self._recv(READ_BYTES)
+            data = self._recv(DEAR_BYTES if self._is_dear else READ_BYTES)
         except BlockingIOError:
             return
         except OSError as error:
@@ -174,13 +176,11 @@ class Connection(Outlet):
             self.hung_up()
 
     def take(self, todo: list[Any], share: int) -> None:
-        """Do what was just read; what is more than a share of a turn that is long already waits for the next.
-
-        What comes before the worker has opened waits for that.
-        """
+        """Do what was just read; who says much, or was dear, waits for the next turn if this one is long."""
+        was_dear, self._is_dear = self._is_dear, False
         if self.router.opening is not None:
             self._take_early(todo)
-        elif len(todo) > share and self.turn.is_long():
+        elif (was_dear or len(todo) > share) and self.turn.is_long():
             self.rest(todo)
         else:
             self.obey(todo)
@@ -202,6 +202,15 @@ class Connection(Outlet):
         self._todo = todo
         self._is_put_off = True
         self.pause()
+
+    def has_had_its_share(self) -> bool:
+        """Whether what was done for it since it was read, or went on, is as much as one may have done in a turn."""
+        now = monotonic()
+        if now - self.turn.now < SHARE_S:
+            return False
+        self.turn.now = now
+        self._is_dear = True
+        return True
 
     def rest(self, todo: list[Any], seconds: float = 0.0) -> None:
         """Go on with this in the next turn, or in so many seconds."""

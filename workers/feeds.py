@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from skywalker.junction import Junction, Subscriber
+from skywalker.junction import Junction
+from skywalker.line import Subscriber
 
 if TYPE_CHECKING:
     from workers.calls import Carrier

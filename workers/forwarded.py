@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import Busy
 from skywalker.journal.record import NODE, SIBLING
-from skywalker.limits import MAX_FRAME
 from skywalker.wire import frames, values
 from skywalker.wire.junction import FALSE, NIL, TRUE
 from workers.calls import GRACE_S, Carrier, ClientCall
@@ -207,8 +206,7 @@ class Forwarded(Carrier):
         elif kind == COUNTED:
             info = values.unpack(message[2])
             census = self._censuses.pop(message[1], None)
-            # One that fits no reply is cut off, and refused as such.
-            if census is not None and isinstance(info, bytes) and (len(info) > MAX_FRAME or frames.is_value(info)):
+            if census is not None and isinstance(info, bytes) and frames.is_value(info):
                 census.answer(info)
             elif census is not None:
                 census.end()  # a client could not read it

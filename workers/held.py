@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import Busy
-from skywalker.junction import Call
 from skywalker.limits import MAX_FRAME, MAX_TIMEOUT_MS
+from skywalker.line import Call
 from skywalker.wire import values
 from skywalker.wire.junction import NIL, TRUE
 from skywalker.wire.pubsub import MAX_PAYLOAD, bus_value
@@ -148,8 +148,7 @@ class Held:
         elif kind == SUBSCRIBE:
             self.audiences.ask(message[1], count_of(message[2]))
         elif kind == CENSUS:
-            info = self.router.info(message[2])[: MAX_FRAME + 1]  # enough to refuse it: a packet takes no length
-            self.messages.tell(COUNTED, message[1], values.pack(info))
+            self.messages.tell(COUNTED, message[1], values.pack(self.router.info(message[2])))
 
     def _issue(self, number: bytes, since: bytes, topic: bytes, value: bytes | None, group: bytes | None) -> None:
         if since != self._since_bytes:

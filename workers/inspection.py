@@ -4,13 +4,15 @@
                {"what": "connections", "order": "unread", "waiting" or "age", "limit": n}
     answer     a packet that says nothing, with a file in memory that holds JSON; without one if there is no answer
 
-However much a worker holds, it looks at so little of it that its clients hardly notice. Topics are told as bytes,
-each a character of Latin-1: what they mean is for the agent to find out.
+However much a worker holds, it looks at so little of it, and so seldom, that its clients hardly notice. Topics are told
+as bytes, each a character of Latin-1: what they mean is for the agent to find out. Of a long one that is its beginning,
+and a digest of the whole, which is told again as `cut`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import heapq
 import json
 import os
@@ -18,10 +20,13 @@ import socket
 import traceback
 from collections.abc import Iterable
 from itertools import islice
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.journal import record
+from workers.alarm import Alarm
 from workers.log import MAX_NAME
+from workers.loop import BROKEN, READ
 from workers.session import Session
 
 if TYPE_CHECKING:
@@ -29,6 +34,15 @@ if TYPE_CHECKING:
 
 MAX_LOOKED_AT: Final = 20_000
 """Lines of those who wait on a topic, or connections, that are looked at for one answer: it takes some milliseconds."""
+
+TOPIC_BYTES: Final = 256
+"""Of one topic in an answer, of which there may be a thousand."""
+
+DIGEST_BYTES: Final = 16
+"""Of those, for what tells one that is cut from others of the same beginning."""
+
+SHARE: Final = 10
+"""Answers take one part in so many of the worker's time: what is asked sooner has to wait."""
 
 _PACKET: Final = 4096
 
@@ -41,6 +55,7 @@ class Inspection:
         self._socket = sock
         self._router = router
         self._has_warned = False
+        self._is_resting = False
 
     def open(self) -> None:
         """Answer from now on."""
@@ -48,19 +63,38 @@ class Inspection:
 
     def ready(self, events: int) -> None:
         """Answer one question."""
-        try:
-            data = self._socket.recv(_PACKET)
-        except BlockingIOError:
+        if self._is_resting and not events & BROKEN:
             return
-        except OSError:
-            data = b""
+        data = b""
+        if not events & BROKEN:  # else nobody is there any more to be answered
+            try:
+                data = self._socket.recv(_PACKET)
+            except BlockingIOError:
+                return
+            except OSError:
+                pass
         if not data:
             self._router.loop.remove(self._socket.fileno())
             self._socket.close()
             return
+        began = thread_time()
+        self._answer(data)
+        self._rest(SHARE * (thread_time() - began))
+
+    def _rest(self, seconds: float) -> None:
+        self._is_resting = True
+        self._router.loop.change(self._socket.fileno(), 0)
+        Alarm().set(self._router.turn, self._router.turn.now + seconds, self._go_on)
+
+    def _go_on(self) -> None:
+        self._is_resting = False
+        if self._socket.fileno() >= 0:
+            self._router.loop.change(self._socket.fileno(), READ)
+
+    def _answer(self, question: bytes) -> None:
         # What goes wrong here costs who asks an answer, not everybody on this worker.
         try:
-            self._answer(json.loads(data))
+            self._look(json.loads(question))
             return
         except ConnectionError:
             return  # the agent is dead, which is about to be read, too
@@ -73,7 +107,7 @@ class Inspection:
         with contextlib.suppress(OSError):
             self._socket.send(b"no answer")
 
-    def _answer(self, question: dict[str, Any]) -> None:
+    def _look(self, question: dict[str, Any]) -> None:
         look = _topics if question["what"] == "topics" else _connections
         answer = json.dumps(look(self._router, question["order"], question["limit"])).encode()
         with open(os.memfd_create("skywalker-inspection"), "wb", buffering=0) as file:
@@ -96,7 +130,9 @@ def _topics(router: Router, order: str, limit: int) -> dict[str, Any]:
         census = junction.census(topic)
         rows.append(
             {
-                "topic": topic.decode("latin-1"),
+                "topic": _told(topic),
+                "cut": _digest(topic).hex(),
+                "owned": router.owner(topic).carrier is None,
                 "senders": census.senders,
                 "receivers": census.receivers,
                 "takers": sum(census.takers.values()),
@@ -104,8 +140,18 @@ def _topics(router: Router, order: str, limit: int) -> dict[str, Any]:
                 "since": None if census.oldest is None else max(0.0, router.turn.now - census.oldest),
             }
         )
-    busiest = {topic.decode("latin-1"): rate for topic, rate in islice(rates.items(), limit)}
+    busiest = {_told(topic): rate for topic, rate in islice(rates.items(), limit)}
     return {"topics_in_all": len(junction), "looked_at": looked_at, "topics": rows, "rates": busiest}
+
+
+def _told(topic: bytes) -> str:
+    digest = _digest(topic)
+    return (topic[: TOPIC_BYTES - DIGEST_BYTES] + digest if digest else topic).decode("latin-1")
+
+
+def _digest(topic: bytes) -> bytes:
+    """Return that of a topic that is too long to be told in whole, else nothing."""
+    return hashlib.blake2b(topic, digest_size=DIGEST_BYTES).digest() if len(topic) > TOPIC_BYTES else b""
 
 
 def _connections(router: Router, order: str, limit: int) -> dict[str, Any]:

@@ -144,13 +144,14 @@ def tokens(session: Session, frame: Arguments) -> None:
 
 
 def topic(session: Session, frame: Arguments) -> None:
-    """`[":topic", id, topic]`: who waits there."""
+    """`[":topic", id, topic]`: who waits there; the names of groups are for those who may take from them."""
     _, id, name = _arguments(frame, 3)
     topic = topic_bytes(name)
     account = session.account
-    if account is not None and not any(account.principal.may(action, topic) for action in access.ACTIONS):
+    may = access.ACTIONS if account is None else [each for each in access.ACTIONS if account.principal.may(each, topic)]
+    if account is not None and not may:
         raise account.forbidden("recv", "may do nothing on this topic")
-    session.router.census(session, id, topic)
+    session.router.census(session, id, topic, access.RECV in may)
 
 
 def ping(session: Session, frame: Arguments) -> None:

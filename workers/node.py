@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from bisect import bisect_right
 from typing import Final
 
 from skywalker import limits
@@ -56,6 +57,9 @@ class Node:
     def follow(self, snapshot: Snapshot) -> None:
         """Answer by this snapshot from now on."""
         self.snapshot = snapshot
+        self._ids = [*snapshot.by_id]
+        self._members: list[bytes] | None = None  # packed, once somebody asks
+        self._first_page: bytes | None = None
         unproven = {str(address): reason for address, reason in snapshot.unproven.items()}
         greeting = {**self._greeting, "ring": snapshot.version, **({"unproven": unproven} if unproven else {})}
         self.packed_greeting = values.pack(greeting)
@@ -66,27 +70,30 @@ class Node:
 
     def packed_nodes(self, after: str = "") -> bytes:
         """Return the answer to a :nodes: the nodes with ids above `after`, as many as fit in a frame."""
-        packed = []
+        if after:
+            return self._page(after)
+        if self._first_page is None:
+            self._first_page = self._page("")
+        return self._first_page
+
+    def _page(self, after: str) -> bytes:
+        if self._members is None:
+            self._members = [values.pack(member.as_map()) for member in self.snapshot]
+        begin = end = bisect_right(self._ids, after)
         room = MAX_FRAME - _ENVELOPE
-        more = False
-        for member in self.snapshot:
-            if member.id > after:
-                one = values.pack(member.as_map())
-                room -= len(one)
-                if room < 0:
-                    more = True
-                    break
-                packed.append(one)
+        while end < len(self._members) and len(self._members[end]) <= room:
+            room -= len(self._members[end])
+            end += 1
         return b"".join(
             (
                 b"\x83",
                 values.pack("version"),
                 values.pack(self.snapshot.version),
                 values.pack("more"),
-                values.pack(more),
+                values.pack(end < len(self._members)),
                 values.pack("nodes"),
                 b"\xdd",
-                len(packed).to_bytes(4, "big"),
-                *packed,
+                (end - begin).to_bytes(4, "big"),
+                *self._members[begin:end],
             )
         )

@@ -1,6 +1,7 @@
 cimport cython
 
-from skywalker.junction cimport Call, Junction
+from skywalker.junction cimport Junction
+from skywalker.line cimport Call
 
 
 cdef Py_ssize_t WAITING_CALL_BYTES

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from skywalker.junction import Call, Junction
+from skywalker.junction import Junction
 from skywalker.limits import WAITING_CALL_BYTES
+from skywalker.line import Call
 
 
 class NodeCall(Call):

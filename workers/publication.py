@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from skywalker.errors import RequestError
 from skywalker.journal.record import PROMPT, PUBLISH
-from skywalker.junction import Call, Junction
+from skywalker.junction import Junction
+from skywalker.line import Call
 from workers.calls import ClientCall
 from workers.messages import Messages
 

@@ -1,6 +1,6 @@
 cimport cython
 
-from skywalker.junction cimport Subscriber
+from skywalker.line cimport Subscriber
 from skywalker.wire.pubsub cimport bus_value, split
 from workers.node_call cimport NodeCall
 from workers.connection cimport Connection
@@ -18,7 +18,6 @@ cdef int SUBSCRIBE_TYPED
 cdef int UNSUBSCRIBE
 cdef bytes ACKED
 cdef Py_ssize_t MAX_IN_FLIGHT
-cdef Py_ssize_t MAX_PUBLISHED
 cdef double NEVER
 
 
@@ -29,7 +28,6 @@ cdef class PubSub(Connection):
     cdef Py_ssize_t _acks
     cdef Py_ssize_t _in_flight
     cdef Py_ssize_t _changes
-    cdef Py_ssize_t _published
     cdef bint _gated
     cdef tuple _over
     cdef bytes _topic

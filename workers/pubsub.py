@@ -48,9 +48,6 @@ MAX_IN_FLIGHT: Final = 256 * 1024
 SHARE: Final = 64
 """Messages of one connection, of which more, read at once, wait for the next turn if one is long already."""
 
-MAX_PUBLISHED: Final = 1024 * 1024
-"""Bytes of payloads, decompressed, that one connection may publish in a turn."""
-
 HUNG_UP: Final = (Close.PEER, "the peer closed it")
 
 NEVER: Final = math.inf
@@ -61,8 +58,8 @@ class PubSub(Connection):
     """A client's connection, what it subscribes to, and what of its own is not acked yet."""
 
     __slots__ = (
-        "_acks", "_changes", "_gated", "_in_flight", "_name", "_over", "_published", "_subscriptions", "_topic",
-        "_unacked", "_wording",
+        "_acks", "_changes", "_gated", "_in_flight", "_name", "_over", "_subscriptions", "_topic", "_unacked",
+        "_wording",
     )  # fmt: skip
 
     # A fatal alert, protocol_version: there is no word for it in this dialect, but there is in what should be spoken.
@@ -78,7 +75,6 @@ class PubSub(Connection):
         self._in_flight = 0  # bytes of what is published and not acked
         self._changes = 0  # subscribes and unsubscribes that are not acked
         self._gated = False  # nothing is published until all is acked: the ring has changed, or the owner is behind
-        self._published = 0  # bytes, since it was last read or rested
         self._over: tuple[Close, str] | None = None  # why nothing more is read once all is acked
         self._topic = self._name = b""  # the last one, and what the bus calls it
 
@@ -104,13 +100,9 @@ class PubSub(Connection):
             self._end(Close.BUG, "a mistake in the node, see its log")
 
     def _obey_each(self, items: list[Item]) -> None:
-        self._published = 0
+        done = 0
         while items:
             item = items[-1]
-            if self._published > MAX_PUBLISHED:
-                # A few bytes may hold megabytes, and others wait.
-                self.rest(items)
-                return
             if self._must_wait(item[0]):
                 self.put_off(items)
                 return
@@ -132,6 +124,11 @@ class PubSub(Connection):
             if self.turn.later:
                 self.turn.attend()
             if self.gone:
+                return
+            done += 1
+            # A few bytes may hold much, or ask for much; a publish does not, and to look at the clock takes time, too.
+            if (not done & 7 or item[0] != PUBLISH) and self.has_had_its_share() and items:
+                self.rest(items)
                 return
 
     def _must_wait(self, code: int) -> bool:
@@ -175,7 +172,6 @@ class PubSub(Connection):
         publication.begin(self._name, self.turn.now, value, None)
         publication.begin_for(self, b"", b"", NEVER)
         publication.begin_as(len(value))
-        self._published += len(value)
         publication.form = form
         if form:
             self._wording.begin(publication, None, whole)

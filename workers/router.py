@@ -132,15 +132,16 @@ class Router:
             return call.value is None
         return self.junction.withdraw(call) or call.caller.unpark(call)
 
-    def census(self, caller: Caller, id: bytes, topic: bytes) -> None:
-        """Answer a :topic. Raises Busy if the owner does not keep up."""
+    def census(self, caller: Caller, id: bytes, topic: bytes, names_groups: bool) -> None:
+        """Answer a :topic, with the names of groups or without. Raises Busy if the owner does not keep up."""
         carrier = self.owner(topic).carrier
         if carrier is None:
-            caller.reply(wire.TOPIC, id, self.info(topic))
+            info = self.info(topic)
+            caller.reply(wire.TOPIC, id, info if names_groups else wire.without_groups(info))
             return
         if carrier.congested():
             raise Busy("the worker that owns the topic does not answer", {"limit": "mesh_bytes"})
-        call = CensusCall(caller, id, self.turn.now + CENSUS_S)
+        call = CensusCall(caller, id, self.turn.now + CENSUS_S, names_groups)
         self.turn.deadlines.add(call, call.due)
         carrier.ask_census(call, topic)
 

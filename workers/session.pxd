@@ -1,6 +1,6 @@
 cimport cython
 
-from skywalker.junction cimport Subscriber
+from skywalker.line cimport Subscriber
 from workers.calls cimport ClientCall
 from workers.node_call cimport NodeCall
 from skywalker.wire.frames cimport split
@@ -15,6 +15,7 @@ from workers.waiting cimport Waiting
 
 cdef Py_ssize_t FRAMES_PER_TURN
 cdef Py_ssize_t MAX_TOO_FAST
+cdef Py_ssize_t MAX_UNREADABLE
 cdef bytes RECV
 cdef bytes SEND
 cdef bytes MESSAGE

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from skywalker import errors
 from skywalker.journal import record
+from skywalker.limits import MAX_UNREADABLE
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame, split
 from skywalker.wire.junction import MESSAGE, RECV, SEND, reply
@@ -74,7 +75,7 @@ class Session(Connection):
 
     def received(self, data: bytes) -> None:
         had_tail = self._tail
-        frames, self._tail = split(had_tail + data if had_tail else data)
+        frames, self._tail = split(had_tail + data if had_tail else data, 2, MAX_UNREADABLE)
         fresh = bool(frames)
         frames.reverse()
         self.take(frames, FRAMES_PER_TURN)
@@ -111,6 +112,9 @@ class Session(Connection):
                 self.router.log.error("bug", peer=self.peer, trace=traceback.format_exc())
                 refuse(self, frame, errors.Internal("a mistake in the node, see its log"))
             left -= 1
+            # To look at the clock for each send or receive would make them slower.
+            if (not left & 7 or (name != SEND and name != RECV)) and self.has_had_its_share():
+                left = 0
             if self.turn.later:
                 self.turn.attend()
                 left = 0  # somebody was given much: that is a turn's work

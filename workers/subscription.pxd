@@ -1,6 +1,6 @@
 cimport cython
 
-from skywalker.junction cimport Call, Subscriber
+from skywalker.line cimport Call, Subscriber
 from workers.calls cimport ClientCall
 from workers.node_call cimport NodeCall
 from workers.connection cimport Connection

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from skywalker.errors import Busy
-from skywalker.junction import Call, Subscriber
 from skywalker.limits import WAITING_CALL_BYTES
+from skywalker.line import Call, Subscriber
 from workers import figures
 from workers.calls import ClientCall
 from workers.node_call import NodeCall

@@ -16,6 +16,9 @@ from workers.tally import Tally
 LONG_S: Final = 0.0005
 """Seconds after which a turn is long, and who wants more than its share waits for the next: there may be many such."""
 
+SHARE_S: Final = 0.00025
+"""Seconds of a turn that are one connection's share, whatever it says: 64 sends take about half of it."""
+
 
 class Output(Protocol):
     """Who has something to write at the end of the turn."""

@@ -68,8 +68,8 @@ def _is_unpaced(session: Session, frame: Any) -> bool:
         return session.account is not None and session.account.principal.name == ANYONE
     if name == wire.CANCEL:
         return len(frame) == 3 and session.find(frame[2]) is not None
-    # The answer to a ping of ours, and what confirms a value.
-    return name == wire.ACK or (name == wire.PING and len(frame) == 3)
+    # The answer to a ping of ours, what confirms a value, and what is no call: of that there are few in any case.
+    return not name or name == wire.ACK or (name == wire.PING and len(frame) == 3)
 
 
 def refuse(session: Session, frame: Frame, error: RequestError) -> None:

@@ -15,3 +15,10 @@ def topic_text(topic: bytes) -> str:
         return form if isinstance(form, str) else json.dumps(form, ensure_ascii=False, allow_nan=False)
     except (ValueError, Unprintable, RecursionError):
         return f"0x{topic.hex()}"
+
+
+def beginning_text(topic: bytes) -> str:
+    """Return as much as there is of a topic that is cut off: a string as it is, any other in hexadecimal."""
+    width = {0xD9: 1, 0xDA: 2}.get(topic[0])
+    text = f"0x{topic.hex()}" if width is None else topic[1 + width :].decode(errors="ignore")
+    return f"{text}…"

@@ -82,25 +82,46 @@ def error_frame(method: bytes, id: bytes, error: RequestError) -> bytes:
     return frame(method, id, msgpack.packb(msgpack.ExtType(ERROR_TYPE, payload)))
 
 
+_RECEIVERS: Final = b"\x85" + values.pack("receivers")
+_TAKERS: Final = values.pack("takers")
+_SENDERS: Final = values.pack("senders")
+_SUBSCRIBERS: Final = values.pack("subscribers")
+_AGE: Final = values.pack("age")
+
+
 def topic_info(receivers: int, takers: Mapping[bytes, int], senders: int, subscribers: int, age_ms: int) -> bytes:
     """Return the result of a :topic: who waits there, and for how many milliseconds the oldest of them."""
-    counts = {count: values.pack(count) for count in {*takers.values()}}  # few, of very many groups
-    groups = b"".join([group + counts[count] for group, count in takers.items()])
-    return b"".join(
-        (
-            b"\x85",
-            values.pack("receivers"),
-            values.pack(receivers),
-            values.pack("takers"),
-            msgpack.Packer().pack_map_header(len(takers)) + groups,
-            values.pack("senders"),
-            values.pack(senders),
-            values.pack("subscribers"),
-            values.pack(subscribers),
-            values.pack("age"),
-            values.pack(age_ms),
-        )
-    )
+    parts = [_RECEIVERS, _number(receivers), _TAKERS, b"\xde", len(takers).to_bytes(2, "big")]
+    for group, count in takers.items():
+        parts += (group, _number(count))
+    parts += (_SENDERS, _number(senders), _SUBSCRIBERS, _number(subscribers), _AGE, _number(age_ms))
+    return b"".join(parts)
+
+
+def without_groups(info: bytes) -> bytes:
+    """Return the result of a :topic with all takers under nil. Raises ValueError for what is none."""
+    unpacker = msgpack.Unpacker(max_buffer_size=len(info))
+    unpacker.feed(info)
+    takers = 0
+    try:
+        unpacker.read_map_header()
+        while unpacker.unpack() != "takers":
+            unpacker.skip()
+        begin = unpacker.tell()
+        for _ in range(unpacker.read_map_header()):
+            unpacker.skip()  # any value may be a group, also one that Python has no key for
+            takers += unpacker.unpack()
+    except (msgpack.UnpackException, TypeError, ValueError) as error:
+        raise ValueError(f"it does not say who waits: {error!r}") from error
+    told = b"\x81" + NIL + _number(takers) if takers else b"\x80"
+    return info[:begin] + told + info[unpacker.tell() :]
+
+
+_NUMBERS: Final = [bytes((number,)) for number in range(128)]
+
+
+def _number(number: int) -> bytes:
+    return _NUMBERS[number] if number < 128 else values.pack(number)
 
 
 def error_from(payload: bytes) -> RequestError:

@@ -7,8 +7,7 @@ and extension headers; `str` and `bin` distinct, floats and the order of maps ke
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgpack
 
@@ -19,36 +18,34 @@ from skywalker.limits import MAX_TIMEOUT_MS, MAX_TOPIC
 _CANONICAL_AS_IT_IS: Final = bytes(
     head < 0x80 or 0xA0 <= head <= 0xC0 or head in (0xC2, 0xC3) or head >= 0xE0 for head in range(256)
 )
-# Integers that follow their first byte: how many bytes they have.
-_UNSIGNED: Final = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
-_SIGNED: Final = {0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
+# By first byte, what a value takes that has no other form; of what holds others, and has it in that byte, the byte.
+_TAKEN: Final = bytes(
+    [1] * 0xA0  # fixint, fixmap, fixarray
+    + [1 + n for n in range(0x20)]  # fixstr
+    + [1] * 4  # nil, never used, false, true
+    + [0] * 6  # bin 8/16/32, ext 8/16/32
+    + [5, 9]  # float 32/64
+    + [0] * 8  # uint, int
+    + [3, 4, 6, 10, 18]  # fixext 1/2/4/8/16
+    + [0] * 7  # str 8/16/32, array 16/32, map 16/32
+    + [1] * 0x20  # negative fixint
+)
+# Of the others, bytes of the number that follows: the value of an integer, else a length or a count.
+_WIDTHS: Final = bytes(
+    [0] * 0xC4 + [1, 2, 4] * 2 + [0] * 2 + [1, 2, 4, 8] * 2 + [0] * 5 + [1, 2, 4] + [2, 4] * 2 + [0] * 0x20
+)
 
+_BINARY: Final = 0xC4
+_EXTENSION: Final = 0xC7
+_UNSIGNED: Final = 0xCC
+_SIGNED: Final = 0xD0
+_STRING: Final = 0xD9
+_ARRAY: Final = 0xDC
+_MAP: Final = 0xDE
 
-class _Family(NamedTuple):
-    """Values with a length or a count in their header, which has a short form for some and a long one for all."""
-
-    short: Mapping[int, bytes]  # by length, the whole header
-    long: Mapping[int, int]  # by first byte, the bytes of the length that follows
-    payload: int | None  # bytes that come after the header besides so many; None if so many values come, or pairs
-
-    def header(self, length: int) -> bytes:
-        """Return the shortest header for `length`, which fits in the longest."""
-        if length in self.short:
-            return self.short[length]
-        head, width = next((head, width) for head, width in self.long.items() if length < 1 << 8 * width)
-        return bytes((head,)) + length.to_bytes(width, "big")
-
-
-_STRINGS: Final = _Family({n: bytes((0xA0 | n,)) for n in range(32)}, {0xD9: 1, 0xDA: 2, 0xDB: 4}, 0)
-_BINARIES: Final = _Family({}, {0xC4: 1, 0xC5: 2, 0xC6: 4}, 0)
-_EXTENSIONS: Final = _Family({1 << n: bytes((0xD4 + n,)) for n in range(5)}, {0xC7: 1, 0xC8: 2, 0xC9: 4}, 1)
-_ARRAYS: Final = _Family({n: bytes((0x90 | n,)) for n in range(16)}, {0xDC: 2, 0xDD: 4}, None)
-_MAPS: Final = _Family({n: bytes((0x80 | n,)) for n in range(16)}, {0xDE: 2, 0xDF: 4}, None)
-_FAMILIES: Final = {
-    head: family for family in (_STRINGS, _BINARIES, _EXTENSIONS, _ARRAYS, _MAPS) for head in family.long
-}
-# The others have one form only; bytes that follow the first.
-_FLOATS_AND_FIXEXTS: Final = {0xCA: 4, 0xCB: 8, 0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17}
+_FIXEXTS: Final = {1 << n: 0xD4 + n for n in range(5)}
+_ONES: Final = {width: (1 << 8 * width) - 1 for width in (1, 2, 4, 8)}
+_BYTES: Final = [bytes((number,)) for number in range(256)]
 
 
 def pack(value: Any) -> bytes:
@@ -82,39 +79,70 @@ def canonical(data: bytes) -> bytes:
 
 def _canonical(data: bytes, most: int) -> bytes:
     """Return the same; where it has more than `most` bytes, more than those of its beginning."""
-    if _CANONICAL_AS_IT_IS[data[0]] or (data[0] == 0xD9 and data[1] >= 32):
+    view = data  # compiled, a pointer to its bytes
+    if _CANONICAL_AS_IT_IS[view[0]] or (view[0] == _STRING and view[1] >= 32):
         return data
+    size = len(data)
     out: list[bytes] = []
-    pos = 0
+    pos = begin = 0  # what is from `begin` on may stay as it is
     values = 0  # each has a byte at least
-    while pos < len(data) and values <= most:
+    while pos < size and values <= most:
         values += 1
-        head = data[pos]
-        begin = pos
-        pos += 1
-        if width := _UNSIGNED.get(head) or _SIGNED.get(head):
-            pos += width
-            out.append(_integer(int.from_bytes(data[begin + 1 : pos], "big", signed=head in _SIGNED)))
-        elif family := _FAMILIES.get(head):
-            begin = pos + family.long[head]
-            length = int.from_bytes(data[pos:begin], "big")
-            pos = begin if family.payload is None else begin + family.payload + length
-            out += (family.header(length), data[begin:pos])
-        else:
-            # fixmap and fixarray have nothing but their first byte; what they hold comes next.
-            pos += head - 0xA0 if 0xA0 <= head < 0xC0 else _FLOATS_AND_FIXEXTS.get(head, 0)
-            out.append(data[begin:pos])
+        head = view[pos]
+        if _TAKEN[head]:
+            pos += _TAKEN[head]
+            continue
+        end = min(pos + 1 + _WIDTHS[head], size)
+        number = 0
+        for at in range(pos + 1, end):
+            number = number << 8 | view[at]
+        header = _header(head, end - pos - 1, number)
+        if header[0] != head:
+            out += (view[begin:pos], header)
+            begin = end
+        pos = end
+        if head < _UNSIGNED or _STRING <= head < _ARRAY:
+            pos += number + (_EXTENSION <= head < _UNSIGNED)  # the type of an extension is one byte more
+    if not out:
+        return data
+    out.append(data[begin:pos])
     return b"".join(out)
 
 
-def _integer(number: int) -> bytes:
-    if -32 <= number < 128:
-        return bytes((number & 0xFF,))
-    widths = _SIGNED if number < 0 else _UNSIGNED
-    # A negative number and its complement have the same bits but for the sign, which takes one more.
-    bits = (~number).bit_length() + 1 if number < 0 else number.bit_length()
-    head, width = next((head, width) for head, width in widths.items() if bits <= 8 * width)
-    return bytes((head,)) + number.to_bytes(width, "big", signed=number < 0)
+def _header(head: int, width: int, number: int) -> bytes:
+    """Return the shortest header that says the same as first byte `head` and the number that follows it."""
+    if head >= _MAP:
+        first, short, widths = _MAP, 0x80 | number if number < 16 else -1, 2
+    elif head >= _ARRAY:
+        first, short, widths = _ARRAY, 0x90 | number if number < 16 else -1, 2
+    elif head >= _STRING:
+        first, short, widths = _STRING, 0xA0 | number if number < 32 else -1, 1
+    elif head >= _UNSIGNED:
+        if head >= _SIGNED and number >> (8 * width - 1):
+            return _negative(width, number)
+        first, short, widths = _UNSIGNED, number if number < 128 else -1, 1
+    elif head >= _EXTENSION:
+        first, short, widths = _EXTENSION, _FIXEXTS.get(number, -1) if number <= 16 else -1, 1
+    else:
+        first, short, widths = _BINARY, -1, 1
+    if short >= 0:
+        return _BYTES[short]
+    while widths < width and number >> (8 * widths):
+        widths *= 2
+        first += 1
+    return _BYTES[first] + number.to_bytes(widths, "big")
+
+
+def _negative(width: int, number: int) -> bytes:
+    """Return the shortest form of a negative integer, of which these are the bytes."""
+    number = number ^ _ONES[width]  # of which it is the complement
+    if number < 32:
+        return _BYTES[0xFF - number]
+    widths, first = 1, _SIGNED
+    while widths < width and number >> (8 * widths - 1):
+        widths *= 2
+        first += 1
+    return _BYTES[first] + (number ^ _ONES[widths]).to_bytes(widths, "big")
 
 
 def topic_bytes(data: bytes) -> bytes:
@@ -149,7 +177,7 @@ def _unusual_timeout(data: bytes) -> int:
     """Return the milliseconds of a timeout that is no short unsigned integer, rounded up."""
     # The first byte tells numbers from the rest, so that a huge value is not decoded to be refused.
     head = data[0]
-    if not (head >= 0xE0 or head in (0xCA, 0xCB) or head in _UNSIGNED or head in _SIGNED):
+    if not (head >= 0xE0 or 0xCA <= head <= 0xD3):
         raise BadTimeout("the timeout is no number of milliseconds")
     milliseconds: float = unpack(data)
     # Also refuses a NaN, which compares as neither.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import socket
 import time
 
 import psutil
@@ -10,12 +13,18 @@ import pytest
 
 from tests.admin.asking import node
 from tests.helpers import eventually, time_factor
+from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import WireClient, call, packed
-from workers.inspection import MAX_LOOKED_AT
+from workers.inspection import MAX_LOOKED_AT, Inspection
 
 MANY = 200_000
 
 LONG_TURN_S = 0.03
+
+PATIENCE_S = 0.5
+
+LONG_TOPIC = 4000
+"""Bytes of a topic, of which each takes six to be told as what it is."""
 
 
 def test_very_many_waiting_topics_are_looked_at_in_part_and_in_short_turns() -> None:
@@ -78,3 +87,59 @@ def test_what_is_no_topic_is_never_listed(topic: bytes) -> None:
         client.write(len(body).to_bytes(2, "big") + body)
         client.reply()
         assert asker.json("/api/topics")["topics"] == []
+
+
+def test_long_topics_are_told_in_part_in_short_turns_and_are_told_apart() -> None:
+    with node() as (found, asker), WireClient.open((found.host, found.port)) as client:
+        for number in range(1000):
+            client.call(":recv!", number, 600_000, LONG_TOPIC * b"\xff" + b"%03d" % number)
+        client.call(":recv!", 1000, 600_000, 400 * "é")
+        client.call(":recv!", 1001, 600_000, 200 * "é")
+        client.call(":recv!", 1002, 600_000, 100 * "é")
+        eventually(lambda: asker.metric("skywalker_waiting") == 1003, within=10)
+        worker = psutil.Process(found.worker_pids()[0])
+        before = sum(worker.cpu_times()[:2])
+        for limit in (1000, 101, 1000, 101):
+            status, _, body = asker.ask(f"/api/topics?limit={limit}")
+            assert status == 200
+            assert len(body) < limit * 1000
+            time.sleep(1.05)  # the same question is answered once a second
+        assert sum(worker.cpu_times()[:2]) - before < 4 * LONG_TURN_S * time_factor()
+        rows = asker.json("/api/topics?limit=1000")["topics"]
+        assert all(row["topic"].endswith("ff…") and len(row["topic"]) < 600 for row in rows)
+        assert len({row["cut"] for row in rows}) == len(rows) == 1000
+        client.write(b"".join(call(":cancel", "", number) for number in range(1000)))
+        client.replies(2000)
+        rows = asker.once("/api/topics?limit=100", lambda it: len(it["topics"]) == 3)["topics"]
+        whole, *others = sorted(rows, key=lambda row: len(row["topic"]))
+        assert (whole["topic"], whole["cut"]) == (100 * "é", "")
+        for row in others:
+            assert row["cut"]
+            assert row["topic"] == (len(row["topic"]) - 1) * "é" + "…"
+
+
+def test_answers_take_a_small_part_of_the_time_however_much_is_asked() -> None:
+    worker = OneWorker()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with contextlib.closing(worker), ours, worker.connect() as client:
+        for _ in range(10):
+            client.write(b"".join(call(":recv!", 1, 600_000, number) for number in range(1000)))
+            worker.turn()
+        Inspection(theirs, worker.router).open()
+        for number in range(100):
+            ours.send(json.dumps({"what": "topics", "order": "waiting", "limit": 1 + number}).encode())
+        taken_s = 0.0
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            began = time.thread_time()
+            while worker.loop.turn(worker.router.turn, patient=False):
+                pass
+            taken_s += time.thread_time() - began
+            time.sleep(0.002)
+        # One part in SHARE, what it began with, and the turns themselves.
+        assert taken_s < PATIENCE_S / 4
+        _, [answer], _, _ = socket.recv_fds(ours, 100, 1)
+        os.close(answer)
+        ours.close()
+        worker.turn()
+        assert theirs.fileno() == -1, "who asks is gone, and what is not answered yet with it"

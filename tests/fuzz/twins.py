@@ -6,16 +6,18 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable
+from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 
-def twins(name: str) -> tuple[ModuleType, ...]:
+@cache
+def twins(name: str, *known: str) -> tuple[ModuleType, ...]:
     """Return the module as everybody imports it, and its other form if there is one: where it is compiled, the plain.
 
-    Only for one that knows the C types of no other module.
+    Those of which it knows the C types are to be `known`: its other form meets theirs.
     """
     ours = importlib.import_module(name)
     stem = Path(__file__).parents[2].joinpath(*name.split("."))
@@ -29,8 +31,13 @@ def twins(name: str) -> tuple[ModuleType, ...]:
     loader = ExtensionFileLoader(name, path) if is_plain else SourceFileLoader(name, path)
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     assert spec is not None
-    other = importlib.util.module_from_spec(spec)
-    loader.exec_module(other)
+    usual = {each: twins(each)[0] for each in known}
+    sys.modules.update({each: twins(each)[-1] for each in known})
+    try:
+        other = importlib.util.module_from_spec(spec)
+        loader.exec_module(other)
+    finally:
+        sys.modules.update(usual)
     assert sys.modules[name] is ours, "nobody else meets the other form"
     return ours, other
 

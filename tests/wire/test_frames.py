@@ -103,6 +103,15 @@ def test_a_bad_frame_does_not_hide_the_good_ones_around_it() -> None:
     assert frames[0] == frames[2] == [b"\xa1a", b"\x01"]
 
 
+def test_after_so_many_bad_frames_nothing_more_is_cut() -> None:
+    good, bad = framed(b"\x92\xa1a\x01"), framed(b"")
+    stream = bad + good + bad + good + bad + good
+    frames, rest = split(stream, 2, 2)
+    assert [type(frame) for frame in frames] == [BadFrame, list, BadFrame]
+    assert rest == good + bad + good
+    assert split(stream, 2, 4) == split(stream)
+
+
 # Elements.
 
 

@@ -157,3 +157,18 @@ def test_who_waits_on_a_topic_is_a_map_with_groups_as_they_were_named(
         "subscribers": subscribers,
         "age": age_ms,
     }
+
+
+@given(st.dictionaries(encoded_values, st.integers(0, 2**32), max_size=20))
+def test_without_its_groups_a_census_counts_their_takers_and_names_none(takers: dict[bytes, int]) -> None:
+    told = wire.without_groups(wire.topic_info(1, takers, 0, 300, 5))
+    total = sum(takers.values())
+    assert told == wire.without_groups(wire.topic_info(1, {wire.NIL: total}, 0, 300, 5))
+    expected = {"receivers": 1, "takers": {None: total} if total else {}, "senders": 0, "subscribers": 300, "age": 5}
+    assert unpack(told) == expected
+
+
+@pytest.mark.parametrize("value", [1, "takers", {}, {"takers": 1}, {"takers": {"group": "many"}}, {"receivers": 1}, []])
+def test_what_is_no_census_has_no_groups_that_could_be_left_out(value: object) -> None:
+    with pytest.raises(ValueError, match="it does not say who waits"):
+        wire.without_groups(pack(value))

@@ -115,7 +115,7 @@ def test_the_canonical_form_reads_as_the_same_value(data: bytes) -> None:
     [
         ("05", ["05", "cc05", "cd0005", "ce00000005", "cf0000000000000005", "d005", "d10005", "d200000005"]),
         ("05", ["d30000000000000005"]),
-        ("cc80", ["cc80", "cd0080", "d10080", "d300000000000080"]),
+        ("cc80", ["cc80", "cd0080", "d10080", "d30000000000000080"]),
         ("cd0100", ["cd0100", "ce00000100", "d10100", "d30000000000000100"]),
         ("ff", ["ff", "d0ff", "d1ffff", "d2ffffffff", "d3ffffffffffffffff"]),
         ("d0df", ["d0df", "d1ffdf", "d3ffffffffffffffdf"]),

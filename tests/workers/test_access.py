@@ -87,6 +87,24 @@ def read_on(client: WireClient, say: Callable[[], None] = lambda: None) -> None:
         client.read_frame()
 
 
+def test_who_may_only_send_learns_how_many_wait_and_not_what_their_groups_are_called(
+    node: Any, connect: Connect
+) -> None:
+    # So many connections and topics that each worker is asked about its own, and about those of the other.
+    for number in range(4):
+        web, boss, topic = connect(WEB), connect(BOSS), f"jobs/told-{number}"
+        boss.call(":recv!", 1, 60_000, topic)
+        for id, group in enumerate(("secret plan", "secret plan", ["other"], 7)):
+            boss.call(":take!", f"take {id}", 60_000, topic, group)
+        web.wait_until(topic, receivers=1, takers={None: 4}, senders=0)
+        web.call(":topic", "raw", topic)
+        assert b"secret plan" not in web.read_frame()
+        assert connect(WEB).info(f"jobs/nobody-{number}")["takers"] == {}
+        done = f"done/told-{number}"
+        boss.call(":take!", "done", 60_000, done, "plan")
+        web.wait_until(done, takers={"plan": 1})
+
+
 class TestStrangers:
     @pytest.mark.parametrize(
         "elements",

@@ -70,7 +70,7 @@ def make(sources: Sources, name: str | None, access: Access | None = None) -> AS
 
     async def topics(request: Request) -> Response:
         order, limit = _asked(request, lists.TOPICS)
-        return Response(await lists.topics(questions, samples, view, order, limit), media_type=JSON)
+        return Response(await lists.topics(questions, samples, order, limit), media_type=JSON)
 
     async def connections(request: Request) -> Response:
         order, limit = _asked(request, lists.CONNECTIONS)

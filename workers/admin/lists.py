@@ -9,12 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from skywalker.journal.topic_text import topic_text
-from skywalker.members import Place
-from skywalker.ring import token_of
+from skywalker.journal.topic_text import beginning_text, topic_text
 from workers.admin.questions import Answers, Questions
 from workers.admin.samples import Samples
-from workers.admin.view import View
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
@@ -41,20 +38,17 @@ CONNECTIONS: Final[Mapping[str, Callable[[Row], float]]] = {
 """What connections can be ordered by: the biggest first."""
 
 
-async def topics(questions: Questions, samples: Samples, view: View, order: str, limit: int) -> bytes:
+async def topics(questions: Questions, samples: Samples, order: str, limit: int) -> bytes:
     """Return the first topics of all workers as JSON."""
     answers = await _ask(questions, "topics", order, limit)
-    rows = _first(_merged(answers, view).values(), TOPICS[order], limit)
-    for row in rows:
-        row["topic"] = topic_text(row["topic"].encode("latin-1"))
+    rows = [_shown(row) for row in _first(_merged(answers).values(), TOPICS[order], limit)]
     return _body(
         {"order": order, **_sums(answers, "topics_in_all"), "silent": _silent(answers, samples), "topics": rows}
     )
 
 
-def _merged(answers: Answers, view: View) -> dict[str, Row]:
+def _merged(answers: Answers) -> dict[str, Row]:
     """Return what the workers say of each topic: calls wait where it is owned, and are sampled where they came in."""
-    ring = view.snapshot.ring
     rates: Counter[str] = Counter()
     for _, answer in answers.given:
         rates.update(answer["rates"])
@@ -62,9 +56,17 @@ def _merged(answers: Answers, view: View) -> dict[str, Row]:
     for slot, answer in answers.given:
         for row in answer["topics"]:
             topic = row["topic"]
-            if topic not in merged or ring.owner(token_of(topic.encode("latin-1"))) == Place(view.me.id, slot):
+            if topic not in merged or row["owned"]:
                 merged[topic] = {**row, "worker": slot, "rate": float(rates[topic])}
     return merged
+
+
+def _shown(row: Row) -> Row:
+    """Return what is shown of a topic: of one that the worker has cut, its beginning."""
+    shown = {key: value for key, value in row.items() if key != "owned"}
+    topic, cut = row["topic"].encode("latin-1"), row["cut"]
+    text = beginning_text(topic.removesuffix(bytes.fromhex(cut))) if cut else topic_text(topic)
+    return {**shown, "topic": text}
 
 
 async def connections(questions: Questions, samples: Samples, order: str, limit: int) -> bytes:

@@ -50,10 +50,10 @@ const workers = new Table(place("workers"), {
 });
 
 const topics = new Table(place("topics"), {
-  key: (row) => `${row.worker} ${row.topic}`,
+  key: (row) => `${row.worker} ${row.topic} ${row.cut}`,
   empty: "nobody waits on any topic",
   columns: [
-    { head: "topic", kind: "words name", isHead: true, cell: (row) => row.topic, title: (row) => row.topic },
+    { head: "topic", kind: "words name", isHead: true, cell: (row) => row.topic, title: (row) => (row.cut ? `${row.topic} (too long to be shown in whole)` : row.topic) },
     { head: "since", cell: (row) => time(row.since), about: "how long the oldest of them waits" },
     { head: "senders", cell: (row) => count(row.senders) },
     { head: "receivers", cell: (row) => count(row.receivers) },

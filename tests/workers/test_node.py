@@ -1,0 +1,71 @@
+"""What a worker says of the cluster: the nodes that it knows of, page by page."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+import pytest
+
+from skywalker.address import Address
+from skywalker.limits import MAX_FRAME
+from skywalker.members import Member, Snapshot
+from skywalker.ring import TOKENS_PER_NODE, random_tokens
+from skywalker.wire import values
+from workers.node import Node
+
+
+def member(number: int) -> Member:
+    """Return a node of which there may be many."""
+    name = f"node-{number:04}"
+    return Member(name, name, Address("127.0.0.1", 1), 1, False, tuple(sorted(random_tokens())))
+
+
+def pages(node: Node) -> list[dict[str, Any]]:
+    """Return all that a client hears which asks on as long as there is more."""
+    found: list[dict[str, Any]] = []
+    after = ""
+    while not found or found[-1]["more"]:
+        packed = node.packed_nodes(after)
+        assert len(packed) < MAX_FRAME
+        found.append(values.unpack(packed))
+        after = found[-1]["nodes"][-1]["id"]
+    return found
+
+
+@pytest.mark.parametrize("count", [1, 3, 500])
+def test_every_node_is_told_once_in_the_order_of_their_ids(count: int) -> None:
+    members = [member(number) for number in range(count)]
+    node = Node(members[0], "0", 0)
+    snapshot = Snapshot(random.sample(members, count))
+    node.follow(snapshot)
+    found = pages(node)
+    told = [one for page in found for one in page["nodes"]]
+    assert told == [values.unpack(values.pack(each.as_map())) for each in members]
+    assert {page["version"] for page in found} == {snapshot.version}
+    assert [page["more"] for page in found] == [True] * (len(found) - 1) + [False]
+
+
+def test_what_is_told_is_of_the_snapshot_that_is_followed() -> None:
+    first, second = member(1), member(2)
+    node = Node(first, "0", 0)
+    assert [one["id"] for one in pages(node)[0]["nodes"]] == ["node-0001"]
+    node.follow(Snapshot([first, second]))
+    assert [one["id"] for one in pages(node)[0]["nodes"]] == ["node-0001", "node-0002"]
+    assert values.unpack(node.packed_nodes("node-0002"))["nodes"] == []
+
+
+def test_nodes_are_packed_once_however_often_they_are_asked_for() -> None:
+    members = [member(number) for number in range(100)]
+    assert len(members[0].tokens) == TOKENS_PER_NODE
+    node = Node(members[0], "0", 0)
+    node.follow(Snapshot(members))
+
+    def taken_s(after: str) -> float:
+        began = time.thread_time()
+        node.packed_nodes(after)
+        return time.thread_time() - began
+
+    first_s = taken_s("a")
+    assert min(taken_s("a") for _ in range(50)) < first_s / 5
