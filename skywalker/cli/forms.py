@@ -6,12 +6,12 @@ JSON is the default, and a bare word is a string. What `recv` prints in a form, 
 from __future__ import annotations
 
 import abc
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgpack
 
+from skywalker.cli import terminal
 from skywalker.json_form import FormError, NoJson, Unprintable, from_text, to_json
 from skywalker.limits import MIB
 from skywalker.wire import values
@@ -61,7 +61,7 @@ class Json(Form):
 
     def line(self, value: Any) -> bytes:
         try:
-            return json.dumps(to_json(value), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+            return terminal.json_line(to_json(value))
         except RecursionError:
             raise Unprintable("the value is nested too deeply to be printed as JSON; --msgpack can") from None
 

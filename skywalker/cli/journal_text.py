@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -45,14 +44,12 @@ def json_lines(run: Run, names: Names) -> Iterator[str]:
     for record in _rows(run):
         time_ns = record.pop("time_ns")
         name = names.get(record["token"])
-        yield json.dumps(
-            {
-                "time": f"{moment.shown(time_ns).replace(' ', 'T')}Z",
-                **record,
-                "topic": None if name is None else topic_text(name),
-            },
-            ensure_ascii=False,
-        )
+        line = {
+            "time": f"{moment.shown(time_ns).replace(' ', 'T')}Z",
+            **record,
+            "topic": None if name is None else topic_text(name),
+        }
+        yield terminal.json_line(line).decode().removesuffix("\n")
 
 
 def page(summary: Summary, names: Names, sampled: bool) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -118,7 +117,7 @@ def result(status: str, started: float, **fields: Any) -> bytes:
     """Return the line for scripts; `started` is when the call began, on the monotonic clock."""
     line = {"status": status, **fields, "ms": round((time.monotonic() - started) * 1000, 3)}
     # Half a surrogate pair, which is no UTF-8, is escaped as JSON does it.
-    return json.dumps(line, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+    return terminal.json_line(line)
 
 
 def failed(error: SkywalkerError, started: float, **fields: Any) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable
@@ -70,7 +69,7 @@ def _ask(asked: Asked, question: Callable[[Client, float], Any], printed: Callab
 
 def _document(answer: Any) -> bytes:
     indent: Final = 2 if os.isatty(terminal.STDOUT) else None
-    return json.dumps(to_json(answer), ensure_ascii=False, indent=indent).encode() + b"\n"
+    return terminal.json_line(to_json(answer), indent=indent)
 
 
 def _numbers(answer: list[int]) -> bytes:

@@ -167,7 +167,8 @@ class Watch(Screen[None]):
     def say(self, line: str, text: str | Text) -> None:
         """Show a text in one of the lines around the table, "#problem", "#tabs" or "#note"; no line if it is empty."""
         widget = self.query_one(line, Static)
-        widget.update(text)
+        # Text that comes as it is would be read for markup, and what nodes say may look like some.
+        widget.update(text if isinstance(text, Text) else Text(text))
         widget.set_class(bool(text), "-shown")
 
     # Keys.
