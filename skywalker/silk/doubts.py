@@ -39,7 +39,7 @@ class Doubts:
 
     def answered(self, peer: Peer, now: float) -> None:
         """A member has answered what was sent to it, which nobody else has read."""
-        peer.has_answered = True
+        self._peers.prove(peer)
         peer.must_answer = peer.says_farewell = False
         self.heard(peer, now)
 

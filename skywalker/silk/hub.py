@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from skywalker.errors import LocalProtocolError, RemoteProtocolError, SkywalkerError, TooLarge
+from skywalker.limits import KIB
 from skywalker.silk.actions import Action, Answer, Broadcast, Ignore, Listen, Part, Reached, Refused, Send
 from skywalker.silk.events import Event, Failed, Left
 from skywalker.silk.handlers import Handlers
@@ -26,6 +27,9 @@ from skywalker.wire.silk import Message
 
 AT_A_TIME: Final = 64
 """Messages that are taken in before others have their turn."""
+
+BYTES_AT_A_TIME: Final = 256 * KIB
+"""The same, of those that are long: a message of 1 MiB can take 50 ms to read."""
 
 
 class Hub:
@@ -225,6 +229,7 @@ class Hub:
 
     async def _read(self, receive: Callable[[], Awaitable[tuple[bytes | None, Origin, bytes | None]]]) -> None:
         while True:
+            size = 0
             for _ in range(AT_A_TIME):
                 sender, origin, frame = await receive()
                 try:
@@ -232,6 +237,9 @@ class Hub:
                 except Exception as error:
                     # A bug, which is to cost no more than this message.
                     self._loop.call_exception_handler({"message": "a message was not taken in", "exception": error})
+                size += len(frame or b"")
+                if size >= BYTES_AT_A_TIME:
+                    break
             await asyncio.sleep(0)  # a message that is there already lets nobody else have a turn
 
     def _take_in(self, sender: bytes | None, origin: Origin, frame: bytes | None) -> None:

@@ -69,6 +69,7 @@ class Peers:
         self._on: Counter[str] = Counter()  # how many of them each host has
         self._sizes: dict[str, int] = {}  # by id, of what they say of themselves
         self._size = 0
+        self.unproven = 0  # how many have never answered
         self._fingerprint = 0
         self.version = ""
         self._has_changed(me, now)
@@ -122,8 +123,14 @@ class Peers:
         self._peers[peer.id] = peer
         self._at[peer.info.router] = peer
         self._on[peer.host] += 1
+        self.unproven += not peer.has_answered
         self._has_size(peer.id, peer.info.size)
         self._has_changed(peer.id, now)
+
+    def prove(self, peer: Peer) -> None:
+        """One has answered a question, and so is where it says."""
+        self.unproven -= not peer.has_answered
+        peer.has_answered = True
 
     def change(self, peer: Peer, info: NodeInfo) -> None:
         """Have one say something else of itself; where it is stays."""
@@ -135,6 +142,7 @@ class Peers:
         del self._peers[peer.id]
         del self._at[peer.info.router]
         self._on[peer.host] -= 1
+        self.unproven -= not peer.has_answered
         if not self._on[peer.host]:
             del self._on[peer.host]
         self._has_size(peer.id, 0)

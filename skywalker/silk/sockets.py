@@ -48,7 +48,7 @@ LINGER_MS: Final = 300
 CONNECT_MS: Final = 1000
 """Milliseconds for a connection to be made. The kernel tries again ever more rarely, and a cut would outlast itself."""
 
-RECONNECT_MS: Final = 50
+RECONNECT_MS: Final = 250
 RECONNECT_CAP_MS: Final = 1000
 """Milliseconds between attempts to reach a peer, the first and the longest."""
 
