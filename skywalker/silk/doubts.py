@@ -45,10 +45,9 @@ class Doubts:
 
     def challenged(self, peer: Peer, now: float, *, says_farewell: bool = False) -> None:
         """Somebody says what cannot be if this member is where it was: it is asked, and only its answer counts."""
-        peer.says_farewell |= says_farewell and not peer.must_answer
-        if not peer.must_answer and now - peer.asked_at >= period_s(peer):
-            peer.must_answer = True
-            self._peers.look_at(peer, now)
+        if not peer.must_answer:
+            peer.must_answer, peer.says_farewell = True, says_farewell
+            self._peers.look_at(peer, max(now, peer.asked_at + period_s(peer)))
 
     def watch(self, peer: Peer) -> None:
         """Suspect a member once it has been silent for too long since it was heard."""
@@ -68,6 +67,8 @@ class Doubts:
                 self._outbox.broadcast(wire.FAIL, {"id": id})
         for peer in self._peers.due(now):
             silent_until = peer.heard_at + pace.SILENT * peer.info.keepalive_s
+            if peer.is_to_be_asked and now - peer.asked_at >= period_s(peer):
+                self.ask(peer, now)
             if not (peer.probes or peer.is_reported or peer.must_answer) and silent_until > now:
                 self._peers.look_at(peer, silent_until)
             elif peer.probes < pace.PROBES:
@@ -79,8 +80,17 @@ class Doubts:
                     self._deadlines.add(peer.id, at)
                 yield peer
 
+    def inquire(self, peer: Peer, now: float) -> None:
+        """Something else is said in the name of a member: ask it, at once or when it has been a moment since."""
+        if now - peer.asked_at >= period_s(peer):
+            self.ask(peer, now)
+        elif not peer.is_to_be_asked:
+            peer.is_to_be_asked = True
+            self._peers.look_at(peer, min(peer.at, peer.asked_at + period_s(peer)))
+
     def ask(self, peer: Peer, now: float) -> None:
         """Ask a member what it says of itself."""
+        peer.is_to_be_asked = False
         peer.asked = self._outbox.send(peer.info.router, peer.id, wire.CONNECT, self._outbox.me.as_map())
         peer.asked_at = now
 

@@ -16,7 +16,7 @@ from typing import Any
 from skywalker.silk import origins
 from skywalker.silk.actions import Action, Ignore, Listen, Part, Refused
 from skywalker.silk.claims import MAX_MEMBERS, Claims
-from skywalker.silk.doubts import Doubts, period_s
+from skywalker.silk.doubts import Doubts
 from skywalker.silk.endpoints import host
 from skywalker.silk.events import Changed, Failed, Joined, Left
 from skywalker.silk.gone import Gone
@@ -222,7 +222,7 @@ class Membership:
                     self._outbox.do(Part(info.router))
                 self._admit(info, now, origin)
                 self._replies.reply(message, answer)
-            elif self._ask(info, now) or self._peers.get(info.id) is not None:
+            elif self._ask(info, now):
                 self._outbox.reply(message, answer, info.router)
 
     def _answered(self, message: Message, now: float, origin: Origin) -> None:
@@ -296,15 +296,13 @@ class Membership:
     # Members.
 
     def _ask(self, info: NodeInfo, now: float) -> bool:
-        """Ask where a node says that it is whether that is so; return False if that was done just now."""
+        """Ask where a node says that it is whether that is so; return False of a stranger that has to wait for it."""
         peer = self._peers.get(info.id)
         if peer is None:
             # Whoever is where another member is tells its id itself.
             is_taken = self._peers.at(info.router) is not None
             return self._visits.told(info.router, "" if is_taken else info.id, now)
-        if now - peer.asked_at < period_s(peer):
-            return False
-        self._doubts.ask(peer, now)
+        self._doubts.inquire(peer, now)
         return True
 
     def _admit(self, info: NodeInfo, now: float, origin: Origin = None, others: Set[str] = frozenset()) -> None:

@@ -39,6 +39,7 @@ class Peer:
     origins: frozenset[str | None] = frozenset()  # the addresses that its messages have come from
     asked: str = ""  # the id of the question that was sent to it last
     asked_at: float = -math.inf
+    is_to_be_asked: bool = False  # again, once it has been a moment since
     has_answered: bool = False  # such a question, so that it is where it says
     must_answer: bool = False  # or it is given up, whatever else is heard in its name
     says_farewell: bool = False  # somebody does, in its name

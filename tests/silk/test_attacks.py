@@ -32,7 +32,7 @@ MIB = 1024 * 1024
 @pytest.fixture
 def friend(node: blocking.Node) -> Iterator[blocking.Node]:
     """Another node of ours, which knows the first."""
-    node.handle("echo", lambda data: data)
+    node.handle("echo", lambda data: data, attempts=20)
     with blocking.Node(name="friend", keepalive=keepalive()) as friend:
         friend.handle("echo", lambda data: data)
         friend.join(node.info.router)
