@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import socket
 from typing import Final
 
 from skywalker.address import Address
@@ -51,14 +50,25 @@ def canonical(host: str) -> str:
         number = ipaddress.ip_address(host)
     except ValueError:
         try:
-            # What the resolver takes for a number, it does not look up: 127.1, 0x7f000001.
-            number = ipaddress.IPv4Address(socket.inet_aton(host))
-        except (OSError, UnicodeError, ValueError):
+            number = _shortened(host)
+        except ValueError:
             name = host.lower().rstrip(".")
             return HERE if name == HERE or name.endswith(f".{HERE}") else name
     if isinstance(number, ipaddress.IPv6Address) and number.ipv4_mapped is not None:
         number = number.ipv4_mapped
     return HERE if number.is_loopback else str(number)
+
+
+def _shortened(host: str) -> ipaddress.IPv4Address:
+    """Return the address that the resolver reads in numbers without looking them up: 127.1, 0x7f000001, 0177.0.0.1.
+
+    Raises ValueError.
+    """
+    parts = host.split(".")
+    numbers = [int(part, 8 if part[:1] == "0" and part.isdigit() else 0) for part in parts]
+    if len(numbers) > 4 or not all(0 <= number < 256 for number in numbers[:-1]):
+        raise ValueError(host)
+    return ipaddress.IPv4Address(sum(number << 24 - 8 * at for at, number in enumerate(numbers[:-1])) + numbers[-1])
 
 
 def endpoint(text: str) -> str:

@@ -167,8 +167,7 @@ class Watch(Screen[None]):
     def say(self, line: str, text: str | Text) -> None:
         """Show a text in one of the lines around the table, "#problem", "#tabs" or "#note"; no line if it is empty."""
         widget = self.query_one(line, Static)
-        # Text that comes as it is would be read for markup, and what nodes say may look like some.
-        widget.update(text if isinstance(text, Text) else Text(text))
+        widget.update(text)
         widget.set_class(bool(text), "-shown")
 
     # Keys.
