@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgpack
 
-from skywalker.cli.json_text import json_text
+from skywalker.cli import terminal
 from skywalker.json_form import FormError, NoJson, Unprintable, from_text, to_json
 from skywalker.limits import MIB
 from skywalker.wire import values
@@ -61,7 +61,7 @@ class Json(Form):
 
     def line(self, value: Any) -> bytes:
         try:
-            return json_text(to_json(value)).encode() + b"\n"
+            return terminal.json_line(to_json(value))
         except RecursionError:
             raise Unprintable("the value is nested too deeply to be printed as JSON; --msgpack can") from None
 

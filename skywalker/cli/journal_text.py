@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from skywalker.cli import moment, terminal
 from skywalker.cli.aligned import aligned
-from skywalker.cli.json_text import json_text
 from skywalker.journal.header import Header
 from skywalker.journal.merging import Run
 from skywalker.journal.reading import KINDS, kinds, waits_us
@@ -45,13 +44,12 @@ def json_lines(run: Run, names: Names) -> Iterator[str]:
     for record in _rows(run):
         time_ns = record.pop("time_ns")
         name = names.get(record["token"])
-        yield json_text(
-            {
-                "time": f"{moment.shown(time_ns).replace(' ', 'T')}Z",
-                **record,
-                "topic": None if name is None else topic_text(name),
-            }
-        )
+        line = {
+            "time": f"{moment.shown(time_ns).replace(' ', 'T')}Z",
+            **record,
+            "topic": None if name is None else topic_text(name),
+        }
+        yield terminal.json_line(line).decode().removesuffix("\n")
 
 
 def page(summary: Summary, names: Names, sampled: bool) -> Iterator[str]:

@@ -17,7 +17,6 @@ from skywalker.address import UNIX
 from skywalker.cli import exits, terminal
 from skywalker.cli.credentials import Credentials, credential_options, hinted
 from skywalker.cli.forms import Form, Json, MessagePack, Raw
-from skywalker.cli.json_text import json_text
 from skywalker.errors import SkywalkerError
 from skywalker.json_form import FormError
 from skywalker.limits import DEFAULT_ADDRESS, KIB, MAX_TIMEOUT_MS
@@ -117,7 +116,8 @@ class Asked(Told):
 def result(status: str, started: float, **fields: Any) -> bytes:
     """Return the line for scripts; `started` is when the call began, on the monotonic clock."""
     line = {"status": status, **fields, "ms": round((time.monotonic() - started) * 1000, 3)}
-    return json_text(line).encode() + b"\n"
+    # Half a surrogate pair, which is no UTF-8, is escaped as JSON does it.
+    return terminal.json_line(line)
 
 
 def failed(error: SkywalkerError, started: float, **fields: Any) -> bytes:

@@ -11,7 +11,6 @@ import click
 
 from skywalker.cli import exits, terminal
 from skywalker.cli.forms import Form
-from skywalker.cli.json_text import json_text
 from skywalker.cli.options import Asked, argument, form_options, node_options, result
 from skywalker.json_form import to_json
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
@@ -70,7 +69,7 @@ def _ask(asked: Asked, question: Callable[[Client, float], Any], printed: Callab
 
 def _document(answer: Any) -> bytes:
     indent: Final = 2 if os.isatty(terminal.STDOUT) else None
-    return json_text(to_json(answer), indent).encode() + b"\n"
+    return terminal.json_line(to_json(answer), indent=indent)
 
 
 def _numbers(answer: list[int]) -> bytes:

@@ -7,17 +7,22 @@ Colour is for terminals, and NO_COLOR turns it off there too.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import select
 import shutil
 import signal
 import sys
-from typing import Final
+from typing import Any, Final
 
 from skywalker.errors import SkywalkerError
 
 STDOUT: Final = 1
 STDERR: Final = 2
+
+_UNPRINTABLE: Final = re.compile(r"[^\n -~]")
+"""Characters of JSON that may be unprintable; a line break is between values."""
 
 
 class OutputClosed(Exception):
@@ -71,6 +76,18 @@ def shown(text: str, longest: int | None = None) -> str:
     """Return what others say as a terminal may have it: in one line, with no escapes, and not endless."""
     clean = "".join(char if char.isprintable() else "?" for char in text)
     return clean if longest is None or len(clean) <= longest else f"{clean[: longest - 1]}~"
+
+
+def json_line(data: Any, *, indent: int | None = None) -> bytes:
+    """Return data as JSON, in which whatever a terminal could take for more than text is escaped.
+
+    JSON by itself leaves in place what erases a line (U+009B), turns it around (U+202E), or is not seen at all.
+    Raises what json.dumps() does.
+    """
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=indent)
+    if not text.isprintable():
+        text = _UNPRINTABLE.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
+    return text.encode() + b"\n"
 
 
 def colourful(fd: int) -> bool:

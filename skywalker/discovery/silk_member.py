@@ -19,8 +19,10 @@ from skywalker.discovery.silk_access import SilkAccess
 from skywalker.discovery.source import Finding, Source
 from skywalker.errors import DiscoveryError, SkywalkerError, Unreachable
 from skywalker.members import Member
+from skywalker.silk.endpoints import HERE, canonical, host
 
 if TYPE_CHECKING:
+    from skywalker.silk.info import NodeInfo
     from skywalker.silk.node import Node
 
 log: Final = logging.getLogger("skywalker.discovery")
@@ -30,6 +32,9 @@ PAUSE_S: Final = 0.02
 
 JOIN_S: Final = 5.0
 """Seconds for one of those that the node was told of to answer, before it is said that none does."""
+
+MAX_FAILED: Final = 256
+"""Addresses of those that failed; past that, those that failed first are forgotten."""
 
 LEAVE_S: Final = 1.0
 """Seconds for the last words to leave; they are said in far less, where nothing is in the way."""
@@ -141,6 +146,7 @@ class Company:
         self._tell = tell
         self._loop = asyncio.get_running_loop()
         self._failed: dict[Address, asyncio.TimerHandle] = {}  # until each is forgotten
+        self._is_telling = False
         for address in last:
             self._remember(address)
 
@@ -155,13 +161,20 @@ class Company:
             async for event in events:
                 match event:
                     case Joined(node) | Left(node):
-                        self._forget(node.serves)
+                        self._forget(_serves(node))
                     case Failed(node):
-                        self._remember(node.serves)
-                self._tell_all()
+                        self._remember(_serves(node))
+                self._tell_soon()
+
+    def _tell_soon(self) -> None:
+        """Tell once what several events in a row have changed."""
+        if not self._is_telling:
+            self._is_telling = True
+            self._loop.call_soon(self._tell_all)
 
     def _tell_all(self) -> None:
-        found = {node.serves for node in self._node.members.values()}
+        self._is_telling = False
+        found = {_serves(node) for node in self._node.members.values()}
         self._tell(frozenset(address for address in found | self._failed.keys() if address is not None))
 
     # Those that have failed.
@@ -169,6 +182,8 @@ class Company:
     def _remember(self, address: Address | None) -> None:
         self._forget(address)
         if address is not None:
+            if len(self._failed) >= MAX_FAILED:
+                self._forget(next(iter(self._failed)))
             self._failed[address] = self._loop.call_later(pace.FORGET_S, self._expire, address)
 
     def _forget(self, address: Address | None) -> None:
@@ -199,6 +214,15 @@ class Company:
             self._node.seek(seed)
             return seed
         return ""
+
+
+def _serves(node: NodeInfo) -> Address | None:
+    """Return where a member serves skywalker, if that is on its own host, as with nodes of skywalker.
+
+    Whoever names another host wants us to go there. Who is on this machine could go there without us.
+    """
+    where = node.serves
+    return where if where is not None and host(node.router) in (HERE, canonical(where.host)) else None
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import Final
 
@@ -16,7 +17,10 @@ WILDCARDS: Final = ("0.0.0.0", "*", "::")
 TCP: Final = "tcp://"
 IPC: Final = "ipc://"
 
-_TCP: Final = re.compile(r"tcp://(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^:\[\]]+)):(?P<port>[0-9]{1,5}|\*)", re.ASCII)
+HERE: Final = "localhost"
+"""What host() calls this machine, as far as only its own processes get there: loopback, and Unix sockets."""
+
+_TCP: Final = re.compile(r"tcp://(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^:;\[\]\s/]+)):(?P<port>[0-9]{1,5}|\*)", re.ASCII)
 
 
 def is_endpoint(text: str) -> bool:
@@ -24,6 +28,47 @@ def is_endpoint(text: str) -> bool:
     if len(text) > MAX_NAME or not text.isprintable():
         return False
     return address_of(text) is not None or (text.startswith(IPC) and text != IPC)
+
+
+def is_somewhere(text: str) -> bool:
+    """Whether others can connect to this endpoint: one that is all addresses, or any port, would be of their own."""
+    address = address_of(text)
+    if address is None:
+        return is_endpoint(text)
+    return is_endpoint(text) and address.port > 0 and canonical(address.host) not in WILDCARDS
+
+
+def host(endpoint: str) -> str:
+    """Return the host of an endpoint, the same one for all ways in which its number can be written."""
+    address = address_of(endpoint)
+    return HERE if address is None else canonical(address.host)
+
+
+def canonical(host: str) -> str:
+    """Return a host as host() calls it. A name stays what it is, as nobody is asked what it stands for."""
+    try:
+        number = ipaddress.ip_address(host)
+    except ValueError:
+        try:
+            number = _shortened(host)
+        except ValueError:
+            name = host.lower().rstrip(".")
+            return HERE if name == HERE or name.endswith(f".{HERE}") else name
+    if isinstance(number, ipaddress.IPv6Address) and number.ipv4_mapped is not None:
+        number = number.ipv4_mapped
+    return HERE if number.is_loopback else str(number)
+
+
+def _shortened(host: str) -> ipaddress.IPv4Address:
+    """Return the address that the resolver reads in numbers without looking them up: 127.1, 0x7f000001, 0177.0.0.1.
+
+    Raises ValueError.
+    """
+    parts = host.split(".")
+    numbers = [int(part, 8 if part[:1] == "0" and part.isdigit() else 0) for part in parts]
+    if len(numbers) > 4 or not all(0 <= number < 256 for number in numbers[:-1]):
+        raise ValueError(host)
+    return ipaddress.IPv4Address(sum(number << 24 - 8 * at for at, number in enumerate(numbers[:-1])) + numbers[-1])
 
 
 def endpoint(text: str) -> str:

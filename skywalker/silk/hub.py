@@ -11,11 +11,13 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from skywalker.errors import LocalProtocolError, RemoteProtocolError, SkywalkerError, TooLarge
+from skywalker.limits import KIB
 from skywalker.silk.actions import Action, Answer, Broadcast, Ignore, Listen, Part, Reached, Refused, Send
 from skywalker.silk.events import Event, Failed, Left
 from skywalker.silk.handlers import Handlers
 from skywalker.silk.info import NodeInfo
 from skywalker.silk.membership import Membership
+from skywalker.silk.origins import Origin
 from skywalker.silk.requests import Request, Requests
 from skywalker.silk.service import Service
 from skywalker.silk.sockets import Sockets
@@ -26,13 +28,18 @@ from skywalker.wire.silk import Message
 AT_A_TIME: Final = 64
 """Messages that are taken in before others have their turn."""
 
+BYTES_AT_A_TIME: Final = 256 * KIB
+"""The same, of those that are long: a message of 1 MiB can take 50 ms to read."""
+
 
 class Hub:
     """One node at work, in the running event loop, from its making to close()."""
 
     def __init__(self, me: NodeInfo, sockets: Sockets, handlers: Handlers) -> None:
         self._loop = asyncio.get_running_loop()
-        self.membership = Membership(me, luck=random.random, new_id=wire.new_id, now=self._loop.time())
+        self.membership = Membership(
+            me, luck=random.random, new_id=wire.new_id, now=self._loop.time(), most=sockets.room
+        )
         self.requests = Requests(random.random)
         self._streams: weakref.WeakSet[Events] = weakref.WeakSet()
         self._sockets = sockets
@@ -220,33 +227,41 @@ class Hub:
 
     # What comes in.
 
-    async def _read(self, receive: Callable[[], Awaitable[tuple[bytes | None, bytes | None]]]) -> None:
+    async def _read(self, receive: Callable[[], Awaitable[tuple[bytes | None, Origin, bytes | None]]]) -> None:
         while True:
+            size = 0
             for _ in range(AT_A_TIME):
-                sender, frame = await receive()
+                sender, origin, frame = await receive()
                 try:
-                    self._take_in(sender, frame)
+                    self._take_in(sender, origin, frame)
                 except Exception as error:
                     # A bug, which is to cost no more than this message.
                     self._loop.call_exception_handler({"message": "a message was not taken in", "exception": error})
+                size += len(frame or b"")
+                if size >= BYTES_AT_A_TIME:
+                    break
             await asyncio.sleep(0)  # a message that is there already lets nobody else have a turn
 
-    def _take_in(self, sender: bytes | None, frame: bytes | None) -> None:
+    def _take_in(self, sender: bytes | None, origin: Origin, frame: bytes | None) -> None:
         try:
             message = Message.decode(frame or b"")
         except RemoteProtocolError:
             self._dropped += 1
             return
+        is_broadcast = sender is None
+        if is_broadcast != (message.dest == wire.ALL):
+            self._dropped += 1  # who broadcasts in others' names has to be listened to for it
+            return
         now = self._loop.time()
         if message.type == wire.REPLY and self.requests.awaits(message):
-            self.membership.heard(message.src, now)
+            self.membership.heard(message.src, now, origin)
             if not self.requests.received(message):
                 self.membership.unknown_to(message.src)
         elif message.type.startswith(wire.INTERNAL):
-            self.membership.received(message, now)
+            self.membership.received(message, now, origin)
         elif self.membership.has_left:
             pass  # it hears nothing
-        elif self.membership.heard(message.src, now) is not None:
+        elif self.membership.heard(message.src, now, origin, is_broadcast=is_broadcast) is not None:
             self._service.received(message, now)
         elif (refusal := self._service.refusal(message)) is not None:
             self._sockets.answer(sender, refusal)

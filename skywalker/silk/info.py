@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
 from skywalker.address import Address
-from skywalker.silk.endpoints import is_endpoint
+from skywalker.limits import KIB
+from skywalker.silk.endpoints import is_somewhere
 from skywalker.wire.silk import INTERNAL, is_name
 
 MIN_PERIOD_S: Final = 0.01
@@ -17,6 +19,12 @@ MAX_PERIOD_S: Final = 3600.0
 MAX_ATTEMPTS: Final = 100
 MAX_TYPES: Final = 1000
 """Message types that one node handles."""
+
+MAX_JUNCTION: Final = 256 * KIB
+"""Bytes of memory that a node's junction takes with us: 4,096 tokens fit. Of a bigger one only its address is kept."""
+
+_TYPE_BYTES: Final = 256
+"""Bytes that a message type takes besides its name, about."""
 
 _DEFAULT_PERIOD_MS: Final = 1000
 
@@ -46,7 +54,7 @@ class NodeInfo:
         """Read a node object; None if it is nothing of the kind."""
         match data:
             case {"id": str(id), "endpoints": {"router": str(router), "pub": str(pub)}} if (
-                is_name(id) and not id.startswith(INTERNAL) and is_endpoint(router) and is_endpoint(pub)
+                is_name(id) and not id.startswith(INTERNAL) and is_somewhere(router) and is_somewhere(pub)
             ):
                 name = data.get("name") or ""
                 junction = data.get("junction")
@@ -55,8 +63,21 @@ class NodeInfo:
                 if (name == "" or (isinstance(name, str) and is_name(name))) and keepalive_s and messages is not None:
                     # What others tell of a node's junction is read by who uses it.
                     told = junction if isinstance(junction, dict) else None
+                    if told is not None and _size_of(told) > MAX_JUNCTION:
+                        told = {key: told.get(key) for key in ("address", "port")}
+                        told = told if _size_of(told) <= MAX_JUNCTION else None
                     return cls(id, name, router, pub, keepalive_s, messages, told)
         return None
+
+    def is_at_the_place_of(self, other: NodeInfo) -> bool:
+        """Whether it has the endpoints of another."""
+        return (self.router, self.pub) == (other.router, other.pub)
+
+    @property
+    def size(self) -> int:
+        """The bytes of memory that it takes, about."""
+        texts = sum(map(sys.getsizeof, (self.id, self.name, self.router, self.pub, *self.messages)))
+        return texts + _TYPE_BYTES * (1 + len(self.messages)) + (_size_of(self.junction) if self.junction else 0)
 
     @property
     def serves(self) -> Address | None:
@@ -91,6 +112,20 @@ class NodeInfo:
 
     def __str__(self) -> str:
         return f"{self.name or self.id} ({self.router})"
+
+
+def _size_of(data: Any) -> int:
+    """Return the bytes that data takes which JSON can say, or some number above MAX_JUNCTION."""
+    size, left = 0, [data]
+    while left and size <= MAX_JUNCTION:
+        value = left.pop()
+        size += sys.getsizeof(value)
+        if isinstance(value, Mapping):
+            left += value.keys()
+            left += value.values()
+        elif isinstance(value, list | tuple):
+            left += value
+    return size
 
 
 def _period_s(data: Any) -> float:

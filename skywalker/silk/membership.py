@@ -3,49 +3,62 @@
 Knows no socket and no clock. A shell hands in every message of an internal type, calls tick() when wait() is over,
 and carries out the actions. `now` is in seconds on any one clock.
 
-Only a node's own word makes it a member; what others say of it is a reason to ask it. So that nobody is missed, each
+Only a node's own word makes it a member; what others say of it is a reason to ask it. So is what may only be said in
+its name: that it leaves, moves, or is at the endpoint of another (see origins). So that nobody is missed, each
 sign of life names the set of members that its sender sees, its version: who sees another for long asks for the list.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
-from typing import Any, Final
+from typing import Any
 
-from skywalker.silk import pace
+from skywalker.silk import origins
 from skywalker.silk.actions import Action, Ignore, Listen, Part, Refused
+from skywalker.silk.claims import MAX_MEMBERS, Claims
 from skywalker.silk.doubts import Doubts
+from skywalker.silk.endpoints import host
 from skywalker.silk.events import Changed, Failed, Joined, Left
+from skywalker.silk.gone import Gone
 from skywalker.silk.info import NodeInfo
+from skywalker.silk.origins import Origin
 from skywalker.silk.outbox import Outbox
 from skywalker.silk.peers import Peer, Peers
-from skywalker.silk.questions import Questions
+from skywalker.silk.questions import MAX_VERSION, Questions
+from skywalker.silk.reminders import Reminders
+from skywalker.silk.replies import Replies
 from skywalker.silk.visits import Visits
 from skywalker.wire import silk as wire
 from skywalker.wire.silk import Message
-
-MAX_MEMBERS: Final = 2048
-"""Nodes of one cluster: the list of them has to fit in a message."""
 
 
 class Membership:
     """The cluster as the node `me` sees it, at first of itself alone.
 
-    `luck` returns numbers from 0 to below 1, `new_id` another id for each message.
+    `luck` returns numbers from 0 to below 1, `new_id` an id for each message; there is room for `most` other members.
     """
 
-    def __init__(self, me: NodeInfo, *, luck: Callable[[], float], new_id: Callable[[], str], now: float) -> None:
+    def __init__(
+        self,
+        me: NodeInfo,
+        *,
+        luck: Callable[[], float],
+        new_id: Callable[[], str],
+        now: float,
+        most: int = MAX_MEMBERS,
+    ) -> None:
         self.has_left = False
         self.dropped = 0  # messages that made no sense
         self._luck = luck
         self._outbox = Outbox(me, new_id)
         self._visits = Visits(self._outbox, luck)
         self._peers = Peers(me.id, now)
-        self._gone: dict[str, float] = {}  # who has left, and when
+        self._gone = Gone()
         self._doubts = Doubts(self._outbox, self._peers, luck)
+        self._claims = Claims(self._outbox, self._peers, self._doubts, most)
+        self._replies = Replies(self._outbox, self._peers)
+        self._reminders = Reminders(self._outbox, self._peers, me.keepalive_s, now)
         self._questions = Questions(me.keepalive_s, now)
-        self._rejoined_at = now - me.keepalive_s
-        self._rejoined_by = ""  # the id of the message that asked to be let in again
         self._beat_at = now + me.keepalive_s * luck()
 
     @property
@@ -112,7 +125,7 @@ class Membership:
         """Say something else of this node from now on, and tell the members; its id and endpoints stay."""
         self._outbox.me = me
         for peer in self._peers:
-            self._connect(peer)
+            self._reminders.remind(peer)
 
     def tick(self, now: float) -> None:
         """Do what is due."""
@@ -121,6 +134,9 @@ class Membership:
         if self._beat_at <= now:
             self._beat(now)
         for peer in self._doubts.tick(now):
+            if peer.says_farewell:
+                self._has_gone(peer, now)
+                continue
             self._remove(peer, now)
             self._outbox.do(Failed(peer.info))
             # It may be on the other side of a cut, with others.
@@ -130,77 +146,86 @@ class Membership:
 
     # What others say.
 
-    def received(self, message: Message, now: float) -> None:
-        """Take in a message, directly sent or broadcast; its type is an internal one."""
+    def received(self, message: Message, now: float, origin: Origin = None) -> None:
+        """Take in a message of an internal type from there; if its `dest` is ALL, it was broadcast, and else sent."""
         if self.has_left:
             return
         if message.src == self.me.id:
             self._is_our_own(message, now)
             return
-        if message.dest not in (self.me.id, wire.ALL) and (message.dest or message.type not in wire.TO_ANYBODY):
-            self.dropped += 1  # for somebody who was here before us
+        is_broadcast = message.dest == wire.ALL
+        is_for_us = is_broadcast or message.dest == self.me.id or (not message.dest and message.type in wire.TO_ANYBODY)
+        if not is_for_us or is_broadcast != (message.type in wire.TO_ALL):
+            self.dropped += 1  # for somebody who was here before us; or not said as it has to be
             return
-        peer = self.heard(message.src, now)
+        peer = self.heard(message.src, now, origin, is_broadcast=is_broadcast)
         match message:
             case Message(type=wire.KEEPALIVE):
                 if peer is not None and isinstance(message.data, dict):
                     self._sees(peer, message.data.get("cluster"), now)
             case Message(type=wire.REPLY):
-                self._answered(message, now)
+                self._answered(message, now, origin)
             case Message(type=wire.JOIN | wire.CONNECT):
-                self._introduced(message, now)
+                self._introduced(message, now, origin)
             case Message(type=wire.MEMBERS, data=None):
-                self._reply(message, self._list())
+                self._replies.reply(message, self._replies.list())
             case Message(type=wire.MEMBERS):
-                self._introduced(message, now)
+                self._introduced(message, now, origin)
             case Message(type=wire.LEAVE):
-                if peer is not None:
-                    self._gone[peer.id] = now
-                    self._remove(peer, now)
-                    self._outbox.do(Left(peer.info))
+                if peer is not None and self._claims.is_surely(peer, origin):
+                    self._has_gone(peer, now)
+                elif peer is not None:
+                    self._doubts.challenged(peer, now, says_farewell=True)
             case Message(type=wire.FAIL, data={"id": str(id)}):
                 self._failed(id, message.src, now)
             case _:
                 self.dropped += 1
 
-    def heard(self, id: str, now: float) -> Peer | None:
-        """A message of whatever type has come from this node; return it if it is a member."""
+    def heard(self, id: str, now: float, origin: Origin = None, *, is_broadcast: bool = False) -> Peer | None:
+        """A message of whatever type has come in the name of this node; return it if it is a member, and that is so."""
         peer = self._peers.get(id)
-        if peer is not None:
-            self._doubts.heard(peer, now)
+        if peer is None or not origins.is_of(origin, peer, is_broadcast=is_broadcast):
+            return None
+        self._doubts.heard(peer, now)
         return peer
 
     def unknown_to(self, id: str) -> None:
         """A member said that it does not know us."""
         if (peer := self._peers.get(id)) is not None:
-            self._connect(peer)
+            self._reminders.remind(peer)
 
     def _is_our_own(self, message: Message, now: float) -> None:
         # The endpoint at which we were to join is our own, by another name. Or a node has our id.
-        visit = self._visits.asked_by(message.id)
-        if visit is None:
-            self.dropped += 1
-        else:
+        if (visit := self._visits.asked_by(message.id)) is not None:
             self._visits.reached(visit.endpoint, self.me.id, now)
             self._outbox.do(Part(visit.endpoint))
+        else:
+            self.dropped += 1
 
-    def _introduced(self, message: Message, now: float) -> None:
+    def _introduced(self, message: Message, now: float, origin: Origin) -> None:
         info = NodeInfo.parse(message.data)
         if info is None or info.id != message.src:
-            self._refuse(message, f"the data of a {message.type} must be the node object of its sender")
-        elif obstacle := self._obstacle(info):
-            self._refuse(message, obstacle, info.router)
+            self.dropped += 1
+            self._replies.refuse(message, f"the data of a {message.type} must be the node object of its sender", now)
+        elif obstacle := self._claims.obstacle(info, now, origin):
+            self.dropped += 1
+            self._replies.refuse(
+                message, obstacle, now, info.router if origins.is_its_word(origin, info, self.me) else ""
+            )
         else:
             # A list is what was seen until now: who takes itself for a member learns from it that it was none.
             without = info.id if message.type == wire.JOIN else ""
-            answer = self.me.as_map() if message.type == wire.CONNECT else self._list(without)
-            if self._peers.get(info.id) is None:
-                # ZeroMQ never gets over it if whoever was there before did not let us in.
-                self._outbox.do(Part(info.router))
-            self._admit(info, now)
-            self._reply(message, answer)
+            answer = self.me.as_map() if message.type == wire.CONNECT else self._replies.list(without)
+            if self._claims.is_believed(info, origin):
+                if self._peers.get(info.id) is None:
+                    # ZeroMQ never gets over it if whoever was there before did not let us in.
+                    self._outbox.do(Part(info.router))
+                self._admit(info, now, origin)
+                self._replies.reply(message, answer)
+            elif self._ask(info, now):
+                self._outbox.reply(message, answer, info.router)
 
-    def _answered(self, message: Message, now: float) -> None:
+    def _answered(self, message: Message, now: float, origin: Origin) -> None:
         cluster: Any = None
         match message.data:
             case {"cluster": dict(cluster), "me": told}:
@@ -212,75 +237,82 @@ class Membership:
             self.dropped += 1
             match message.data:
                 case {"error": str(reason)} if visit is not None:
-                    self._outbox.do(Refused(visit.endpoint, reason))
+                    self._outbox.do(Refused(visit.endpoint, reason[: wire.MAX_REASON]))
             return
-        was_asked = visit is not None or message.reply in (self._questions.latest, self._rejoined_by)
-        others = self._listed(cluster, now) if cluster is not None and was_asked else set()
-        if not self._has_left(info.id, now) and not self._obstacle(info):
-            self._admit(info, now, others)
+        # What was sent there, nobody else can answer.
+        peer = self._peers.get(info.id)
+        is_answer = (peer is not None and message.reply == peer.asked != "") or (
+            visit is not None and visit.endpoint == info.router
+        )
+        was_asked = visit is not None or message.reply in {self._questions.latest, self._reminders.rejoined_by} - {""}
+        others = self._listed(cluster, now, origin) if cluster is not None and was_asked else set()
+        if not self._gone.is_gone(info.id, now) and not self._claims.obstacle(info, now, origin):
+            if is_answer or self._claims.is_believed(info, origin):
+                self._admit(info, now, origin, others)
+            else:
+                self._ask(info, now)
+        if (peer := self._peers.get(info.id)) is not None and is_answer:
+            self._doubts.answered(peer, now)
         if visit is not None:
             if visit.endpoint != info.router:
                 # It calls its endpoint by another name than we do.
                 self._visits.reached(visit.endpoint, info.id, now, others)
                 self._outbox.do(Part(visit.endpoint))
             if visit.said is not self.me and (peer := self._peers.get(info.id)) is not None:
-                self._connect(peer)  # we have changed meanwhile
+                self._reminders.remind(peer)  # we have changed meanwhile
         if cluster is not None and message.reply == self._questions.latest and self.me.id not in cluster:
-            self._is_missing_at(info.id)
+            self._reminders.missing_at(info.id)
 
-    def _listed(self, cluster: Mapping[str, Any], now: float) -> set[str]:
+    def _listed(self, cluster: Mapping[str, Any], now: float, origin: Origin) -> set[str]:
         """Go to those whom we do not know; return where they are."""
         strangers = set()
         for told in cluster.values():
             info = NodeInfo.parse(told)
             if info is None or info.id == self.me.id or self._peers.get(info.id) is not None:
                 continue
-            if not self._has_left(info.id, now):
+            if not self._gone.is_gone(info.id, now) and origins.can_mean(origin, info.router, self.me):
                 self._visits.told(info.router, info.id, now)
                 strangers.add(info.router)
         return strangers
 
-    def _is_missing_at(self, teller: str) -> None:
-        """Make ourselves known to one who does not know us, and to all who see the same as that one."""
-        peer = self._peers.get(teller)
-        if peer is not None:
-            for each in self._peers:
-                if each.version == peer.version:
-                    self._connect(each)
-
     def _sees(self, peer: Peer, version: Any, now: float) -> None:
         """A member sees the members of this version: if we see others, ask it whom."""
-        if not isinstance(version, str):
+        if not isinstance(version, str) or len(version) > MAX_VERSION:
             return
         peer.version = version
         if version != self.version and self._questions.is_due(version, self._peers.changed_at, now):
-            self._questions.asked(version, self._send(peer, wire.MEMBERS, self.me.as_map()), now)
+            id = self._outbox.send(peer.info.router, peer.id, wire.MEMBERS, self.me.as_map())
+            self._questions.asked(version, id, now)
 
     def _failed(self, id: str, teller: str, now: float) -> None:
         """Somebody says that a node has failed."""
         self._doubts.told(id)
         peer = self._peers.get(id)
         if id == self.me.id:
-            self._rejoin(teller, now)
+            self._reminders.rejoin(teller, now)
         elif peer is not None:
             self._doubts.reported(peer, now)
 
     # Members.
 
-    def _obstacle(self, info: NodeInfo) -> str:
-        """Return why a node cannot be a member, nothing if it can."""
-        if info.router == self.me.router:
-            return f"{info.router} is an endpoint of another node"
-        if self._peers.get(info.id) is None and len(self._peers) >= MAX_MEMBERS:
-            return f"the cluster is full: it has {MAX_MEMBERS} members"
-        return ""
+    def _ask(self, info: NodeInfo, now: float) -> bool:
+        """Ask where a node says that it is whether that is so; return False of a stranger that has to wait for it."""
+        peer = self._peers.get(info.id)
+        if peer is None:
+            # Whoever is where another member is tells its id itself.
+            is_taken = self._peers.at(info.router) is not None
+            return self._visits.told(info.router, "" if is_taken else info.id, now)
+        self._doubts.inquire(peer, now)
+        return True
 
-    def _admit(self, info: NodeInfo, now: float, others: Set[str] = frozenset()) -> None:
+    def _admit(self, info: NodeInfo, now: float, origin: Origin = None, others: Set[str] = frozenset()) -> None:
         """Have a node be a member, as it says itself; it told us of others, who are at these endpoints."""
         peer = self._peers.get(info.id)
-        if peer is not None and (peer.info.router, peer.info.pub) == (info.router, info.pub):
+        if peer is not None and peer.info.is_at_the_place_of(info):
+            if origin is not None:
+                peer.comes_from(origin)
             if peer.info != info:
-                peer.info = info
+                self._peers.change(peer, info)
                 self._outbox.do(Changed(info))
             return
         if peer is not None:
@@ -289,9 +321,9 @@ class Membership:
             # It was there before, and cannot be there any more.
             self._remove(other, now)
             self._outbox.do(Failed(other.info))
-        self._gone.pop(info.id, None)
+        self._gone.is_back(info.id)
         self._doubts.told(info.id)
-        new = Peer(info, since=now, heard_at=now)
+        new = Peer(info, since=now, heard_at=now, origins=frozenset({host(info.router), origin}))
         self._peers.add(new, now)
         self._doubts.watch(new)
         self._outbox.do(Listen(info.pub), Joined(info) if peer is None else Changed(info))
@@ -304,45 +336,13 @@ class Membership:
         self._outbox.do(Part(peer.info.router))
         self._visits.gone(peer.id, now)
 
-    def _has_left(self, id: str, now: float) -> bool:
-        return now - self._gone.get(id, now - pace.LEFT_S) < pace.LEFT_S
+    def _has_gone(self, peer: Peer, now: float) -> None:
+        self._gone.has_left(peer.id, now)
+        self._remove(peer, now)
+        self._outbox.do(Left(peer.info))
 
     # What we say.
 
     def _beat(self, now: float) -> None:
         self._outbox.broadcast(wire.KEEPALIVE, {"cluster": self.version})
         self._beat_at = now + self.me.keepalive_s
-        self._gone = {id: at for id, at in self._gone.items() if now - at < pace.LEFT_S}
-
-    def _rejoin(self, teller: str, now: float) -> None:
-        """Some think that we are dead: be let in by the one who says so, and known to all others."""
-        if now - self._rejoined_at >= self.me.keepalive_s:
-            self._rejoined_at = now
-            for peer in self._peers:
-                if peer.id == teller:
-                    self._rejoined_by = self._send(peer, wire.JOIN, self.me.as_map())
-                else:
-                    self._connect(peer)
-
-    def _list(self, without: str = "") -> dict[str, Any]:
-        cluster = {id: info.brief() for id, info in self.members.items() if id != without}
-        return {"cluster": cluster, "me": self.me.as_map()}
-
-    def _connect(self, peer: Peer) -> None:
-        self._send(peer, wire.CONNECT, self.me.as_map())
-
-    def _send(self, peer: Peer, type: str, data: Any) -> str:
-        return self._outbox.send(peer.info.router, peer.id, type, data)
-
-    def _reply(self, message: Message, data: Any) -> None:
-        peer = self._peers.get(message.src)
-        self._outbox.reply(message, data, None if peer is None else peer.info.router)
-
-    def _refuse(self, message: Message, reason: str, endpoint: str = "") -> None:
-        """Say no to a message, if need be to the endpoint that its sender says it has."""
-        self.dropped += 1
-        if endpoint in ("", self.me.router) or self._peers.at(endpoint) is not None:
-            self._reply(message, {"error": reason})
-        else:
-            self._outbox.reply(message, {"error": reason}, endpoint)
-            self._outbox.do(Part(endpoint))

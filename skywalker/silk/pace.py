@@ -46,3 +46,12 @@ FORGET_S: Final = 24 * 3600.0
 
 LEFT_S: Final = 60.0
 """Seconds for which nobody's word is taken for it that a node which has left is there."""
+
+ANSWER_S: Final = 1.0
+"""Seconds, at most, that a member has to answer where only its answer counts; less where its period is shorter."""
+
+REFUSE_S: Final = 0.02
+"""Seconds between refusals that need a connection. Who comes in between is told nothing, and asks again."""
+
+QUIET_S: Final = 60.0
+"""Seconds for which nobody is looked for on a host where many were in vain: somebody has us knock there."""

@@ -10,6 +10,9 @@ from typing import Final
 
 from skywalker.silk import pace
 
+MAX_VERSION: Final = 64
+"""Characters of a version; ours have 16."""
+
 MAX_REMEMBERED: Final = 256
 """Versions known to be read. One that is forgotten is at most read again."""
 

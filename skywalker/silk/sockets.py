@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
 import socket
 from typing import Any, Final
 
@@ -16,8 +17,9 @@ from zmq.auth.asyncio import AsyncioAuthenticator
 
 from skywalker.errors import ConfigError
 from skywalker.listeners import reason
-from skywalker.silk.endpoints import address_of, is_ipv6
+from skywalker.silk.endpoints import HERE, address_of, canonical, is_ipv6
 from skywalker.silk.keys import Keys
+from skywalker.silk.origins import Origin
 from skywalker.wire.silk import INTERNAL, MAX_MESSAGE
 
 MAX_SOCKETS: Final = 8192
@@ -26,13 +28,28 @@ MAX_SOCKETS: Final = 8192
 MAX_FRAME: Final = 4 * MAX_MESSAGE
 """Bytes of a frame that are read at all; ZeroMQ ends the connection of who sends more."""
 
+MAX_UNREAD: Final = 16
+"""Messages of one connection that wait to be read; the rest waits at the sender. A frame may have 4 MiB."""
+
+MAX_UNHEARD: Final = 128
+"""The same for what is broadcast. A sender keeps a thousand more for who lags behind, and then skips it."""
+
+HANDSHAKE_MS: Final = 5000
+"""Milliseconds for whoever connects to show the keys, or at least to speak as ZeroMQ does."""
+
+FILES_OF_A_MEMBER: Final = 5
+"""Open files: a socket, and the connections to it and from it, for direct messages and for what is broadcast."""
+
+FILES_BESIDES: Final = 320
+"""Open files for all else: three for each of those that this node looks for, and what a program has open anyway."""
+
 LINGER_MS: Final = 300
 """Milliseconds that last words get to leave a node."""
 
 CONNECT_MS: Final = 1000
 """Milliseconds for a connection to be made. The kernel tries again ever more rarely, and a cut would outlast itself."""
 
-RECONNECT_MS: Final = 50
+RECONNECT_MS: Final = 250
 RECONNECT_CAP_MS: Final = 1000
 """Milliseconds between attempts to reach a peer, the first and the longest."""
 
@@ -64,25 +81,34 @@ class Sockets:
         self._pub = self._context.socket(zmq.PUB)
         self._sub = waiting.socket(zmq.SUB)
         self._sub.subscribe(INTERNAL)
+        self._router.set(zmq.RCVHWM, MAX_UNREAD)
+        self._router.set(zmq.SNDHWM, MAX_UNREAD)
+        self._sub.set(zmq.RCVHWM, MAX_UNHEARD)
         for sock in (self._router, self._pub, self._sub):
             self._prepare(sock, is_server=sock is not self._sub)
+
+    @property
+    def room(self) -> int:
+        """For how many members there are open files; at least some, as most programs have few open."""
+        allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return max(16, (allowed - FILES_BESIDES) // FILES_OF_A_MEMBER)
 
     def bind(self, router: str, pub: str) -> tuple[str, str]:
         """Listen at two endpoints, port 0 for any free one; return what they are. Raises ConfigError."""
         return _bound(self._router, router), _bound(self._pub, pub)
 
-    async def direct(self) -> tuple[bytes, bytes | None]:
-        """Return the next message that was sent to us, and before it what answer() takes.
+    async def direct(self) -> tuple[bytes, Origin, bytes | None]:
+        """Return the next message that was sent to us, and before it what answer() takes, and where it came from.
 
         The message is None if it is none.
         """
-        sender, *frames = await self._router.recv_multipart()
-        return sender, frames[0] if len(frames) == 1 else None
+        sender, *frames = await self._router.recv_multipart(copy=False)
+        return sender.bytes, *_read(frames)
 
-    async def heard(self) -> tuple[None, bytes | None]:
+    async def heard(self) -> tuple[None, Origin, bytes | None]:
         """Return None, and the next message that was broadcast and that we listen to, as direct() does."""
-        _, *frames = await self._sub.recv_multipart()
-        return None, frames[0] if len(frames) == 1 else None
+        _, *frames = await self._sub.recv_multipart(copy=False)
+        return None, *_read(frames)
 
     def send(self, endpoint: str, frame: bytes) -> None:
         """Send a message to whoever is at an endpoint, as soon as that can be reached."""
@@ -149,6 +175,7 @@ class Sockets:
     def _prepare(self, sock: zmq.Socket[Any], *, is_server: bool) -> None:
         sock.set(zmq.LINGER, 0)
         sock.set(zmq.MAXMSGSIZE, MAX_FRAME)
+        sock.set(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
         sock.set(zmq.CONNECT_TIMEOUT, CONNECT_MS)
         sock.set(zmq.RECONNECT_IVL, RECONNECT_MS)
         sock.set(zmq.RECONNECT_IVL_MAX, RECONNECT_CAP_MS)
@@ -165,6 +192,15 @@ class _Insiders:
     def callback(self, domain: str, key: bytes) -> bool:
         """Return whether this one is let in."""
         return key == self._public
+
+
+def _read(frames: list[zmq.Frame]) -> tuple[Origin, bytes | None]:
+    """Return where a message has come from, and the message, None if it is none."""
+    if len(frames) != 1:
+        return None, None
+    address = str(frames[0].get("Peer-Address"))
+    # Of a Unix socket ZeroMQ tells who is at the other end: localhost:uid:gid:pid.
+    return HERE if address.startswith(f"{HERE}:") else canonical(address), frames[0].bytes
 
 
 def _connect(sock: zmq.Socket[Any], endpoint: str) -> None:

@@ -38,6 +38,9 @@ REPLY: Final = "_reply"
 TO_ANYBODY: Final = (JOIN, MEMBERS)
 """What may be said to an endpoint before its node's id is known."""
 
+TO_ALL: Final = (LEAVE, KEEPALIVE, FAIL)
+"""What is broadcast. It counts for nothing if it was sent: any stranger can do that, in anybody's name."""
+
 # Codes of errors, beside their text.
 STRANGER: Final = "stranger"  # the sender is no member there
 UNKNOWN_TYPE: Final = "unknown-type"  # nobody handles it there

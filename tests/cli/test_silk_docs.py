@@ -16,7 +16,7 @@ import pytest
 from skywalker import silk
 from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.limits import DEFAULT_SILK_PORT, MIB
-from skywalker.silk import answers, blocking, handlers, info, membership, pace, sockets, stream
+from skywalker.silk import answers, blocking, claims, handlers, info, membership, pace, sockets, stream
 from skywalker.wire import silk as wire
 from tests.cli.running import environment
 from tests.helpers import time_factor
@@ -137,7 +137,7 @@ def test_the_version_in_a_sign_of_life_is_made_as_is_said() -> None:
 
 def test_the_numbers_are_those_of_the_code() -> None:
     limits = dict(re.findall(r"^\| ([a-z, ]+?) \| ([^|]+?) \|$", PAGE.partition("## Limits")[2], re.MULTILINE))
-    assert limits["members of a cluster"] == f"{membership.MAX_MEMBERS:,}"
+    assert limits["members of a cluster"] == f"{claims.MAX_MEMBERS:,}"
     assert limits["types of one node"] == f"{info.MAX_TYPES:,}"
     assert limits["id, name, type"] == f"{wire.MAX_NAME} characters"
     assert limits["attempts"] == f"1 to {info.MAX_ATTEMPTS}"

@@ -326,6 +326,18 @@ def test_what_clients_are_called_is_shown_as_it_is_and_without_escapes() -> None
         watched(test, admin)
 
 
+def test_what_a_node_says_is_no_markup() -> None:
+    async def test(seen: Seen) -> None:
+        await seen.until(lambda: seen.rows)
+        screen = seen.app.screen
+        assert isinstance(screen, NodeScreen)
+        screen.say("#note", "[@click=app.quit]no[/] [/nothing]")
+        assert seen.line("note") == "[@click=app.quit]no[/] [/nothing]"
+
+    with told_admin() as admin:
+        watched(test, admin)
+
+
 def test_of_a_thousand_topics_the_first_are_drawn() -> None:
     async def test(seen: Seen) -> None:
         await seen.press("2")

@@ -18,7 +18,8 @@ from tests.helpers import eventually
 from workers.admin import console as source
 
 NOTHING = "\u2013"
-HOSTILE = "<img src=x onerror=\"window.pwned='yes'\"><script>window.pwned='yes'</script>&amp;\u202e{{7*7}}"
+HOSTILE = "<img src=x onerror=\"window.pwned='yes'\"><script>window.pwned='yes'</script>&amp;\u202e\u200b\x9b{{7*7}}"
+SHOWN = HOSTILE.translate(dict.fromkeys(map(ord, "\u202e\u200b\x9b"), "\ufffd"))
 
 
 def rows(shown: Console, table: str) -> list[list[str]]:
@@ -211,12 +212,12 @@ def test_what_others_named_is_text_wherever_it_is_shown(browser: Browser) -> Non
     node.state["errors"][HOSTILE] = 1
     with node.serving() as url, console(browser, url) as shown:
         shown.sees("#topics-note", "2 topics")
-        assert [row[0] for row in rows(shown, "topics")] == [HOSTILE, "__proto__"]
-        assert rows(shown, "clients")[0][0] == f"{HOSTILE} · {HOSTILE}"
-        assert rows(shown, "closed")[0][1:4] == [HOSTILE] * 3
-        shown.sees("#name", HOSTILE)
-        eventually(lambda: HOSTILE in [row[0] for row in rows(shown, "members")])
-        assert HOSTILE in shown.texts("#counts")[0]
+        assert [row[0] for row in rows(shown, "topics")] == [SHOWN, "__proto__"]
+        assert rows(shown, "clients")[0][0] == f"{SHOWN} · {SHOWN}"
+        assert rows(shown, "closed")[0][1:4] == [SHOWN] * 3
+        shown.sees("#name", SHOWN)
+        eventually(lambda: SHOWN in [row[0] for row in rows(shown, "members")])
+        assert SHOWN in shown.texts("#counts")[0]
         assert shown.page.locator("img").count() == 0
         assert shown.page.evaluate("window.pwned") is None
 

@@ -24,7 +24,8 @@ HELD_BY: Final = {
         "tests/admin/test_endpoints.py::test_what_is_not_there_is_a_404_and_what_would_change_something_a_405",
         "tests/admin/test_endpoints.py::test_nothing_that_is_told_or_logged_or_kept_holds_a_value",
     ),
-    "who has the keys of Silk": (
+    "who has the keys of Silk, or gets to its port where there are none": (
+        "tests/silk/test_attacks.py::test_who_makes_up_members_without_end_costs_little_and_drives_nobody_out",
         "tests/cluster/test_strangers.py::test_who_does_not_know_the_secret_owns_nothing_and_gets_nothing",
         "tests/cluster/test_silk.py::test_nodes_with_keys_meet_and_one_without_stays_alone_and_says_so",
     ),
@@ -57,6 +58,11 @@ HELD_BY: Final = {
     "who reads the journal's files": (
         "tests/admin/test_endpoints.py::test_nothing_that_is_told_or_logged_or_kept_holds_a_value",
         "tests/workers/test_journal.py::test_topics_have_their_names",
+    ),
+    "who may write to a journal, a spool or a checkpoint": (
+        "tests/journal/test_forged.py::test_a_file_that_says_it_is_endless_ends_where_nothing_is_written",
+        "tests/pipeline/tables/test_forged.py::test_blocks_within_blocks_do_not_have_a_start_take_for_ever",
+        "tests/pipeline/journals/test_forged.py::test_a_stream_plans_no_tasks_for_a_hole",
     ),
     "who reads the log": (
         "tests/workers/test_secrets.py::test_a_node_says_none_of_the_secrets_that_it_knows",

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skywalker.address import Address
+from skywalker.silk.claims import MAX_MEMBERS
+from skywalker.silk.endpoints import is_somewhere
 from skywalker.silk.info import MAX_ATTEMPTS, MAX_PERIOD_S, MAX_TYPES, MIN_PERIOD_S, Handling, NodeInfo
-from skywalker.silk.membership import MAX_MEMBERS
 from skywalker.wire.silk import MAX_MESSAGE, MAX_NAME, REPLY, Message
 
 ENDPOINTS = {"router": "tcp://10.0.0.1:3444", "pub": "ipc:///run/pub"}
@@ -20,8 +21,8 @@ LEAST: dict[str, Any] = {"id": "a", "endpoints": ENDPOINTS}
 names = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=8)
 types = names.filter(lambda name: not name.startswith("_"))
 periods = st.integers(round(MIN_PERIOD_S * 1000), round(MAX_PERIOD_S * 1000)).map(lambda ms: ms / 1000)
-hosts = names.filter(lambda name: not {*":[]"} & {*name}) | st.just("[::1]")
-endpoints = st.builds("tcp://{}:{}".format, hosts, st.integers(0, 65_535)) | st.builds("ipc://{}".format, names)
+hosts = names.filter(lambda name: is_somewhere(f"tcp://{name}:1")) | st.just("[::1]")
+endpoints = st.builds("tcp://{}:{}".format, hosts, st.integers(1, 65_535)) | st.builds("ipc://{}".format, names)
 infos = st.builds(
     NodeInfo,
     types,

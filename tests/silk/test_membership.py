@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skywalker.errors import RemoteProtocolError
-from skywalker.silk import membership as module
-from skywalker.silk import pace, visits
+from skywalker.silk import pace, peers, visits
 from skywalker.silk.actions import Action, Answer, Broadcast, Ignore, Listen, Part, Reached, Refused, Send
+from skywalker.silk.claims import MAX_MEMBERS
 from skywalker.silk.events import Changed, Failed, Joined, Left, Recovered, Suspected
 from skywalker.silk.info import Handling, NodeInfo
 from skywalker.silk.membership import Membership
 from skywalker.silk.outbox import Outbox
-from skywalker.wire.silk import CONNECT, FAIL, JOIN, KEEPALIVE, LEAVE, MEMBERS, REPLY, Message
+from skywalker.wire.silk import CONNECT, FAIL, JOIN, KEEPALIVE, LEAVE, MEMBERS, REPLY, TO_ALL, Message
 
 START_S = 1000.0
 
@@ -32,9 +32,9 @@ ME = info("me", name="kuiper", keepalive_s=0.5, messages={"resize": Handling(4, 
 class Alone:
     """A node `me`, and words of others that come to it in frames."""
 
-    def __init__(self, me: NodeInfo = ME) -> None:
+    def __init__(self, me: NodeInfo = ME, most: int = MAX_MEMBERS) -> None:
         numbers = itertools.count(1)
-        self.node = Membership(me, luck=lambda: 0.5, new_id=lambda: f"m{next(numbers)}", now=START_S)
+        self.node = Membership(me, luck=lambda: 0.5, new_id=lambda: f"m{next(numbers)}", now=START_S, most=most)
         self.now = START_S
 
     def hears(self, type: str, data: Any = None, *, src: str = "a", dest: str = "me", **fields: Any) -> list[Action]:
@@ -238,7 +238,7 @@ def test_a_failure_is_not_told_any_more_once_it_is_over() -> None:
 def test_any_word_of_a_suspected_member_is_enough(type: str) -> None:
     alone = Alone().meets("a")
     assert Suspected(info("a")) in alone.passes(3.2)
-    assert Recovered(info("a")) in alone.hears(type)
+    assert Recovered(info("a")) in alone.hears(type, dest="_all" if type in TO_ALL else "me")
     assert Failed(info("a")) not in alone.passes(3.2)
 
 
@@ -392,7 +392,7 @@ def test_strangers_do_no_harm() -> None:
         for type in (KEEPALIVE, LEAVE, FAIL):
             assert alone.hears(type, {"id": f"x{number}", "cluster": "x"}, src=f"x{number}", dest="_all") == []
     assert [*alone.node.members] == ["a"]
-    assert alone.node._gone == {}
+    assert not any(alone.node._gone.is_gone(f"x{number}", alone.now) for number in range(100))
 
 
 anything = st.recursive(
@@ -458,9 +458,8 @@ def test_whatever_others_say_costs_nothing_but_a_count(messages: list[Message]) 
 # Limits.
 
 
-def test_a_full_cluster_lets_nobody_in_and_keeps_who_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_MEMBERS", 3)
-    alone = Alone().meets("a", "b", "c")
+def test_a_full_cluster_lets_nobody_in_and_keeps_who_is_there() -> None:
+    alone = Alone(most=3).meets("a", "b", "c")
     answer, part = alone.hears(JOIN, info("d").as_map(), src="d")
     assert (answer.endpoint, part) == ("tcp://d:1", Part("tcp://d:1")), "a node reads nothing where it sends"
     assert "full" in sent([answer])[0].data["error"]
@@ -479,13 +478,15 @@ def test_a_list_of_more_nodes_than_can_be_looked_for_is_read_as_far_as_it_goes()
     cluster = {f"x{number}": info(f"x{number}").brief() for number in range(visits.MAX_VISITS + 10)}
     data = {"cluster": cluster, "me": info("a").as_map()}
     alone.node.received(Message("a", "me", "1", REPLY, data, reply=question.id), alone.now)
-    assert len(sent(alone.node.actions())) == visits.MAX_VISITS - 1, "one of them is where it has just joined"
+    tried = {each.dest for each in sent(alone.node.actions())}
+    assert len(tried) == visits.MAX_TOLD, "the others wait in line"
     # What this node was told to do it does all the same.
     alone.node.join("tcp://c:1", alone.now)
     assert [each.type for each in sent(alone.node.actions())] == [JOIN]
-    # And nothing of it lasts.
-    parted = {each.endpoint for each in alone.passes(10) if isinstance(each, Part)}
-    assert len(parted - {"tcp://a:1", "tcp://c:1"}) == visits.MAX_VISITS - 1
+    # All have their turn, and nothing of it lasts.
+    for _ in range(visits.MAX_VISITS // visits.MAX_TOLD + 1):
+        tried |= {each.dest for each in sent(alone.passes(pace.TOLD_S + 1.0))}
+    assert len(tried - {"_all", "", "a"}) == visits.MAX_VISITS - 1, "one of them is where it has just joined"
     assert {each.dest for each in sent(alone.passes(60))} <= {"_all", "", "a"}
 
 
@@ -578,3 +579,112 @@ def test_who_takes_itself_for_a_member_is_told_that_it_was_none_and_is_one() -> 
     assert Joined(info("a")) in actions
     (answer,) = [each for each in alone.hears(MEMBERS, info("a").as_map()) if isinstance(each, Send)]
     assert answer.message.data["cluster"].keys() == {"a", "b"}
+
+
+# Where messages come from.
+
+
+def from_there(alone: Alone, origin: str, type: str, data: Any, src: str, **fields: Any) -> list[Action]:
+    """Return what the node does about a message that has come from an address."""
+    dest = "_all" if type in TO_ALL else "me"
+    alone.node.received(Message(src, dest, "1", type, data, **fields), alone.now, origin)
+    return alone.node.actions()
+
+
+HERE = info("me", router="tcp://10.0.0.1:1", pub="tcp://10.0.0.1:2")
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        *("ipc:///run/docker.sock", "tcp://127.0.0.1:1", "tcp://localhost:1", "tcp://127.1:1", "tcp://2130706433:1"),
+        *("tcp://[::1]:1", "tcp://[::ffff:127.0.0.1]:1", "tcp://a.localhost.:1", "tcp://0x7f.1:1"),
+    ],
+)
+@pytest.mark.parametrize("which", ["router", "pub"])
+def test_nobody_elsewhere_has_a_node_connect_to_its_own_machine(where: str, which: str) -> None:
+    told = info("a", **({"router": "tcp://10.0.0.9:1", "pub": "tcp://10.0.0.9:2"} | {which: where}))
+    alone = Alone(HERE)
+    for type in (JOIN, CONNECT, MEMBERS, REPLY):
+        actions = from_there(alone, "10.0.0.9", type, told.as_map(), "a")
+        assert {each.endpoint for each in actions if isinstance(each, Send | Listen)} <= {"tcp://10.0.0.9:1"}
+    assert alone.node.members == {}
+    # Neither by telling of others.
+    alone.node.join("tcp://10.0.0.8:1", alone.now)
+    (question,) = sent(alone.node.actions())
+    teller = info("b", router="tcp://10.0.0.8:1", pub="tcp://10.0.0.8:2")
+    other = info("c", router=where).brief()
+    actions = from_there(
+        alone, "10.0.0.8", REPLY, {"cluster": {"c": other}, "me": teller.as_map()}, "b", reply=question.id
+    )
+    assert where not in {each.endpoint for each in actions if isinstance(each, Send | Listen)}
+    assert [*alone.node.members] == ["b"]
+    # Whoever is on the same machine may.
+    near = info("d", router=where, pub="ipc:///run/d")
+    assert Joined(near) in from_there(alone, "localhost", JOIN, near.as_map(), "d")
+
+
+@pytest.mark.parametrize("where", ["tcp://0.0.0.0:1", "tcp://*:1", "tcp://[::]:1", "tcp://10.0.0.9:0", "tcp://a:*"])
+def test_nobody_is_at_all_addresses_or_at_any_port(where: str) -> None:
+    assert NodeInfo.parse(info("a", router=where).as_map()) is None
+
+
+def test_who_names_another_host_is_asked_there_and_a_member_once_it_answers() -> None:
+    alone = Alone(HERE)
+    told = info("a", router="tcp://10.0.0.7:1", pub="tcp://10.0.0.7:2")
+    actions = from_there(alone, "10.0.0.9", JOIN, told.as_map(), "a")
+    assert [each for each in actions if not isinstance(each, Send)] == []
+    assert {each.endpoint for each in actions if isinstance(each, Send)} == {"tcp://10.0.0.7:1"}
+    (question,) = [each for each in sent(actions) if each.type == CONNECT]
+    assert alone.node.members == {}
+    assert Joined(told) in from_there(alone, "10.0.0.9", REPLY, told.as_map(), "a", reply=question.id)
+    # From where its answer came, it may speak.
+    alone.now += 3.5
+    assert from_there(alone, "10.0.0.66", CONNECT, info("a", router="tcp://10.0.0.7:1").as_map(), "a") != []
+    assert [*alone.node.members] == ["a"]
+
+
+def test_of_strangers_words_few_go_out_to_a_third_host() -> None:
+    alone = Alone(HERE)
+    knocks = 0
+    for number in range(6_000):
+        id = f"x{number}"
+        told = info(id, router=f"tcp://10.0.0.7:{1 + number}", pub=f"tcp://10.0.0.7:{1 + number}")
+        actions = from_there(alone, "10.0.0.9", JOIN, told.as_map(), id) + alone.passes(0.01)
+        knocks += len([each for each in actions if isinstance(each, Send) and each.message.type == CONNECT])
+    assert 0 < knocks < 100, "in a minute"
+    assert alone.node.members == {}
+
+
+def test_who_leaves_is_believed_from_its_own_host_if_nobody_else_is_there() -> None:
+    one, other = (info(id, router=f"tcp://10.0.0.9:{id}", pub=f"tcp://10.0.0.9:1{id}") for id in "23")
+    alone = Alone(HERE)
+    from_there(alone, "10.0.0.9", CONNECT, one.as_map(), "2")
+    assert from_there(alone, "10.0.0.8", LEAVE, None, "2") == []
+    assert Left(one) in from_there(alone, "10.0.0.9", LEAVE, None, "2")
+    for each in (one, other):
+        from_there(alone, "10.0.0.9", CONNECT, each.as_map(), each.id)
+    assert from_there(alone, "10.0.0.9", LEAVE, None, "2") == []
+    assert Left(one) in alone.passes(1.5)
+    assert [*alone.node.members] == ["3"]
+
+
+def test_a_list_has_those_who_say_little_when_not_all_fit_in_a_message() -> None:
+    alone = Alone().meets("a", "b")
+    for number in range(400):
+        alone.meets("\U0001f600" * 250 + f"{number:05}")
+    (answer,) = sent(alone.hears(MEMBERS, src="stranger"))
+    assert len(answer.encode()) <= 1024 * 1024
+    assert {"a", "b"} <= answer.data["cluster"].keys()
+
+
+def test_what_members_say_of_themselves_has_room_in_memory() -> None:
+    alone = Alone()
+    for number in range(300):
+        told = info(f"x{number}").as_map() | {"junction": {"tokens": [[]] * 4_000}}
+        alone.node.received(Message(f"x{number}", "me", "1", CONNECT, told), alone.now)
+    assert alone.node._peers._size <= peers.MAX_BYTES
+    told = info("y").as_map() | {"junction": {"address": "10.0.0.1", "port": 1, "tokens": [[]] * 100_000}}
+    parsed = NodeInfo.parse(told)
+    assert parsed is not None
+    assert parsed.junction == {"address": "10.0.0.1", "port": 1}

@@ -151,7 +151,7 @@ def test_a_join_that_is_cancelled_as_it_is_done_is_cancelled(monkeypatch: pytest
     run(main())
 
 
-def test_who_leaves_is_gone_at_once_and_can_say_nothing_until_it_joins_again() -> None:
+def test_who_leaves_is_gone_soon_and_can_say_nothing_until_it_joins_again() -> None:
     async def main() -> None:
         async with cluster(3) as (leaver, one, other):
             for node in (one, other):
@@ -161,7 +161,9 @@ def test_who_leaves_is_gone_at_once_and_can_say_nothing_until_it_joins_again() -
             await hear_each_other(leaver, one, other)
             await leaver.leave()
             assert leaver.members == {}
-            await met(one, other, within=2 * keepalive() / time_factor())
+            # On one machine others could have said it, so it has a period to say that it is there; or two, if it was
+            # asked just now.
+            await met(one, other, within=4 * keepalive() / time_factor())
             sayings = [
                 leaver.request(one.id, "echo"),
                 leaver.request_any("echo"),

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import click
 
-from skywalker.cli import exits
-from skywalker.cli.json_text import json_text
+from skywalker.cli import exits, terminal
 from skywalker.errors import HandlerFailed, NobodyHandles, NoSuchNode, SkywalkerError
 from skywalker.json_form import FormError, Unprintable
 from skywalker.wire.silk import FAILED, UNKNOWN_TYPE
@@ -46,7 +45,7 @@ def argument(name: str, text: str) -> Any:
 def printed(data: Any) -> bytes:
     """Return data as a line. Raises Unprintable."""
     try:
-        return json_text(data).encode() + b"\n"
+        return terminal.json_line(data)
     except RecursionError:
         raise Unprintable("the data is nested too deeply to be printed") from None
 

@@ -121,7 +121,7 @@ function showState(state) {
   const nodes = state.ring.nodes > 1 ? `${plural(state.ring.nodes, "node")} are one ring` : "no other node is in its ring";
   const well = `${plural(node.workers, "worker serves", "workers serve")}, ${nodes}, no restart and no limit hit in the last ${span(series.known("restarts"))}`;
   const number = tellTroubles(troubles(state, series), well);
-  document.title = `${number ? `(${number}) ` : ""}${node.name || node.address} – skywalker`;
+  document.title = `${number ? `(${number}) ` : ""}${visible(node.name || node.address)} – skywalker`;
 
   say(place("calls"), count(rates.calls));
   say(place("met"), count(rates.met));

@@ -61,7 +61,7 @@ class Table {
       say(place.lastChild, text);
       place.classList.toggle("nothing", /^(0( B| %)?|–)$/.test(text));
       if (hue) set(place.lastChild, "class", hue(item));
-      if (title) set(place, "title", title(item));
+      if (title) set(place, "title", visible(title(item)));
       if (bar) place.firstChild.style.setProperty("--part", Math.min(1, Math.max(0, bar(item) ?? 0)).toFixed(3));
     });
   }

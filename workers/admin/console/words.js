@@ -66,15 +66,19 @@ function plural(number, one, many = `${one}s`) {
 const total = (counts) => Object.values(counts ?? {}).reduce((sum, value) => sum + value, 0);
 const place = (id) => document.getElementById(id);
 
+/** Text of others with a mark for all that has no shape of its own, but could turn a line around or hide in it. */
+const visible = (text) => String(text).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "\ufffd");
+
 /** Set text only where it changed: the rest of the page need not be laid out again. */
 function say(node, text) {
-  if (node.textContent !== text) node.textContent = text;
+  const said = visible(text);
+  if (node.textContent !== said) node.textContent = said;
 }
 
 /** Say something for which there may be too little room. */
 function remark(node, text) {
   say(node, text);
-  set(node, "title", text);
+  set(node, "title", visible(text));
 }
 
 function set(node, name, value) {
