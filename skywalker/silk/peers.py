@@ -106,7 +106,8 @@ class Peers:
             room -= len(json.dumps({peer.id: brief}))
             if room < 0:
                 break
-            if peer.id != without:
+            # Who joins would wait for one that has left.
+            if peer.id != without and not peer.says_farewell:
                 listed[peer.id] = brief
         return listed
 

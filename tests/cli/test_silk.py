@@ -370,7 +370,8 @@ def test_a_listener_that_is_told_to_end_leaves_its_cluster(node: Node, number: i
         assert end(listener) == status
         assert listener.stderr is not None
         assert listener.stderr.read().strip() == b""
-        assert silk.Left in {type(events.next(timeout=5 * time_factor())) for _ in range(len(node.members) + 1)}
+        while not isinstance(events.next(timeout=5 * time_factor()), silk.Left):
+            pass
         assert not node.members
 
 
