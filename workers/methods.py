@@ -234,7 +234,7 @@ def proof(session: Session, frame: Arguments) -> None:
     told = _decoded(packed) if len(packed) <= MAX_PROOF else None
     admission, response = session.router.admission, session.response
     if isinstance(told, str):
-        admission.mistrusted.note(session.peer, told)
+        admission.mistrusted.note(session.peer, f"whoever has dialled this node says of it: {told}")
         session.finish(b"", Close.PEER, "it takes this node for none of its cluster")
         return
     if response is None or not isinstance(told, bytes) or not response.accepts(told):

@@ -71,7 +71,7 @@ class FakeNode:
                 "ready": True,
                 "workers": workers,
             },
-            "ring": {"version": "3f9a01c2", "nodes": members},
+            "ring": {"version": "3f9a01c2", "nodes": members, "unproven": []},
             "rates": {"calls": 51_240.0, "met": 50_870.0, "bytes_received": 3.1e6, "bytes_sent": 2.9e6},
             "latency": {"hand_off": {"p50": 0.000061, "p99": 0.00041}, "wait": {"p50": 0.012, "p99": 0.27}},
             "waiting": {"send": 18, "recv": 966, "take": 64, "subscription": 16},
@@ -160,7 +160,8 @@ def ring(names: list[str]) -> dict[str, Any]:
         {"id": str(at), "name": name, "address": f"10.0.0.{at + 1}:3443", "share": shares[at], "workers": 4}
         for at, name in enumerate(names)
     ]
-    return {"version": "3f9a01c2", "here": "0", "members": members, "arcs": arcs if len(names) > 1 else [[0.0, 1.0, 0]]}
+    arcs = arcs if len(names) > 1 else [[0.0, 1.0, 0]]
+    return {"version": "3f9a01c2", "here": "0", "members": members, "arcs": arcs, "unproven": []}
 
 
 def history(now: float, seconds: int = 300) -> dict[str, Any]:

@@ -118,6 +118,11 @@ def hit_a_limit(node: FakeNode) -> None:
     node.state["limits_hit"]["max_connections"] += 40
 
 
+def found_a_stranger(node: FakeNode) -> None:
+    node.state["ring"]["unproven"] = ["10.0.0.9:3443"]
+    node.ring["unproven"] = [{"address": "10.0.0.9:3443", "reason": "its proof is wrong"}]
+
+
 def is_not_ready(node: FakeNode) -> None:
     node.state["node"]["ready"] = False
 
@@ -131,6 +136,7 @@ def is_not_ready(node: FakeNode) -> None:
         (chokes, "warn", "3 clients read too slowly", "3.00 MiB"),
         (restarted, "warn", "2 restarts in the last 5 minutes", "hung 2"),
         (hit_a_limit, "warn", "Limits were hit 40 times in the last 5 minutes", "max_connections 40"),
+        (found_a_stranger, "warn", "1 stranger where nodes of the cluster are looked for", "10.0.0.9:3443"),
         (is_not_ready, "warn", "Not ready", "not announced"),
     ],
 )
@@ -210,6 +216,7 @@ def test_what_others_named_is_text_wherever_it_is_shown(browser: Browser) -> Non
     node.ring["members"][1]["name"] = HOSTILE
     node.state["node"]["name"] = node.state["node"]["version"] = HOSTILE
     node.state["errors"][HOSTILE] = 1
+    node.ring["unproven"] = [{"address": "10.0.0.9:3443", "reason": HOSTILE}]
     with node.serving() as url, console(browser, url) as shown:
         shown.sees("#topics-note", "2 topics")
         assert [row[0] for row in rows(shown, "topics")] == [SHOWN, "__proto__"]
@@ -218,6 +225,7 @@ def test_what_others_named_is_text_wherever_it_is_shown(browser: Browser) -> Non
         shown.sees("#name", SHOWN)
         eventually(lambda: SHOWN in [row[0] for row in rows(shown, "members")])
         assert SHOWN in shown.texts("#counts")[0]
+        assert shown.texts("#unproven li") == [f"10.0.0.9:3443: {SHOWN}"]
         assert shown.page.locator("img").count() == 0
         assert shown.page.evaluate("window.pwned") is None
 

@@ -246,11 +246,7 @@ const askRing = () => ask("ring", (ring) => {
   const here = ring.members.find((member) => member.id === ring.here);
   say(place("share"), percent(here?.share));
   remark(place("ring-version"), `${plural(ring.members.length, "node")}, version ${ring.version}`);
-  place("unproven").replaceChildren(...ring.unproven.map((stranger) => {
-    const line = document.createElement("li");
-    line.textContent = `${stranger.address}: ${stranger.reason}`;
-    return line;
-  }));
+  place("unproven").replaceChildren(...ring.unproven.map(({ address, reason }) => element("li", {}, visible(`${address}: ${reason}`))));
 });
 
 // The stream. While the page is hidden there is none.

@@ -20,6 +20,8 @@ function troubles(state, series) {
   const choked = workers.reduce((sum, worker) => sum + worker.choked, 0);
   const unread = workers.reduce((sum, worker) => sum + worker.unread_bytes, 0);
   if (choked) found.push(["warn", `${plural(choked, "client reads", "clients read")} too slowly`, `${bytes(unread)} wait to be read`]);
+  const strangers = state.ring.unproven;
+  if (strangers.length) found.push(["warn", `${plural(strangers.length, "stranger")} where nodes of the cluster are looked for`, strangers.join(", ")]);
   const restarts = series.growth("restarts");
   if (restarts) found.push(["warn", `${plural(restarts, "restart")} in the last 5 minutes`, list({ ...state.restarts, reload: 0 })]);
   const limits = series.growth("limits_hit");
