@@ -257,8 +257,9 @@ class Acquaintance(asyncio.Protocol):
         if frame == [wire.PING, wire.NIL]:
             self._write(wire.PING, wire.NIL, wire.TRUE)
         elif not self._is_introduced and method != wire.ERROR:
-            if len(frame) == 3:
-                self._challenged(values.unpack(frame[2]))
+            if method != wire.CHALLENGE or len(frame) != 3:
+                raise ValueError("something else than the answer to a challenge")
+            self._challenged(values.unpack(frame[2]))
         elif method == wire.PING:
             self._membership.answered(self._address, self._loop.time())
             self._act()

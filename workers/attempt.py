@@ -181,11 +181,19 @@ class Attempt:
 
     def _answered(self, sock: Transport, frame: list[bytes], rest: bytes) -> None:
         assert self._introduction is not None, "it was asked something"
-        answer = values.unpack(frame[2], text_keys=True)
-        if self._awaits == wire.CHALLENGE and frame[0] != wire.ERROR:
+        method, answer = frame[0], values.unpack(frame[2], text_keys=True)
+        if method == wire.PROOF and self._awaits == wire.PEER and answer is True:
+            return  # it takes our proof, and still has to answer
+        if method != self._awaits and wire.refusal(answer) is not None:
+            raise ValueError(_refusal(answer))
+        if self._awaits == wire.CHALLENGE:
+            if method != wire.CHALLENGE:
+                raise NotProven("its answer to a challenge is none")
             sock.send(self._introduction.heard(_ID, answer) + self._question())
-        elif frame[0] != wire.PROOF or answer is not True:
+        elif method == wire.PEER:
             self._met(sock, answer, rest)
+        else:
+            raise ValueError(_refusal(answer))
 
     def _met(self, sock: Transport, answer: Any, rest: bytes) -> None:
         match answer:

@@ -245,9 +245,15 @@ def is_reached_elsewhere(question: list[Any]) -> list[bytes]:
     return [framed(packed([":challenge", 0, Response(Keys(SECRET), "dialled", at, at, question[2], b"n" * 32).answer]))]
 
 
-def does_not_ask(question: list[Any]) -> list[bytes]:
-    """Answer as if it had been asked by :peer."""
-    return [framed(packed([":peer", 0, {"node": "dialled", "worker": 0, "life": "x"}]))]
+def answers_peer(method: str) -> Callable[[list[Any]], list[bytes]]:
+    """Answer as if it had been asked by :peer, under the name of any method."""
+    return lambda question: [framed(packed([method, 0, {"node": "dialled", "worker": 0, "life": "x"}]))]
+
+
+PRETENDERS: Final = (
+    is_open, is_original, makes_it_up, is_of_another_cluster, is_another_node, is_reached_elsewhere,
+)  # fmt: skip
+SAID: Final = (":challenge", ":peer", ":error", ":proof", ":ping", ":hello", ":nothing", "")
 
 
 @pytest.mark.parametrize(
@@ -259,8 +265,9 @@ def does_not_ask(question: list[Any]) -> list[bytes]:
         (is_of_another_cluster, "its proof is wrong"),
         (is_another_node, "node other answers there"),
         (is_reached_elsewhere, "the node that answers there says that it is reached at 10.0.0.9:3443"),
-        (does_not_ask, "its answer to a challenge makes no sense"),
+        *((answers_peer(method), "its answer to a challenge ") for method in SAID),
     ],
+    ids=[*(each.__name__ for each in PRETENDERS), *SAID],
 )
 @pytest.mark.parametrize("speaks", ["tls", "nothing but TCP"])
 def test_whoever_proves_nothing_gets_no_call_no_value_and_no_secret(

@@ -304,6 +304,13 @@ def mesh() -> Seeds:
         + talk(calls(0, ":send!", 1, 900, "a", 1), says(node, frame(":challenge", 0, answer)), later(1.0))
         for name, answer in proofs.items()
     }
+    for method in (":error", ":peer", ":proof"):
+        seeds[f"proof-{method[1:]}-unasked"] = bytes((is_asked | silent | proves,)) + talk(
+            calls(0, ":send!", 1, 900, "a", 1),
+            says(node, frame(method, 0, {"node": "other", "worker": 0})),
+            says(node, frame(":proof", 0, True)),
+            later(1.0),
+        )
     seeds["unproven"] = bytes((asks | proves,)) + guest["send"] if "send" in guest else bytes((asks | proves,))
     seeds["stranger"] = bytes((asks | silent,)) + talk(
         says(node, frame(":peer", 1, {"from": "x", "by": -1, "node": "id", "worker": 0, "version": 2}))
