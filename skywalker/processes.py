@@ -18,7 +18,7 @@ _NODE: Final = re.compile(r"skywalker:(\d{1,5})", re.ASCII)
 
 
 def node_name(port: int) -> str:
-    """Return what the first process of a node calls itself: no process can be made to by another user."""
+    """Return what the first process of a node calls itself: no other user can have it do so, unless it is set-uid."""
     return f"skywalker:{port}"
 
 

@@ -17,14 +17,14 @@ from skywalker.address import Address
 from skywalker.cli import exits, terminal
 from skywalker.cli.admin_api import DEFAULT_ADMIN_ADDRESS, FAILURES, AdminAddress, AdminApi, reading
 from skywalker.cli.credentials import Credentials, credential_options
-from skywalker.cli.local_nodes import draining, may_have, nodes
+from skywalker.cli.local_nodes import draining, nodes, serves
 from skywalker.cli.node import facts
 from skywalker.cli.node.options import admin_address
 from skywalker.cli.status import Status
 from skywalker.errors import ConfigError, SkywalkerError, Unreachable
 from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT
-from skywalker.listeners import in_the_way, listeners, taken_by
-from skywalker.processes import described_user, holders
+from skywalker.listeners import listeners, taken_by
+from skywalker.processes import described, described_user, holders
 
 LOOK_S: Final = 0.5
 """Seconds from one look at what the node waits for to the next."""
@@ -95,11 +95,15 @@ def _node(port: int, bind: str | None) -> tuple[Address, int]:
     found = nodes()
     chosen = {at: pid for at, pid in found.items() if at.port == port and host in (None, at.host)}
     if len(chosen) > 1:
-        hosts = " or ".join(f"--bind {at.host}" for at in sorted(chosen))
-        raise ConfigError(f"several nodes listen on port {port}: choose by {hosts}")
+        ways = "; ".join(f"--bind {at.host} for {described(pid)}" for at, pid in sorted(chosen.items()))
+        raise ConfigError(f"several nodes listen on port {port}: choose one, {ways}")
     for address, pid in chosen.items():
         return address, pid
-    for pid in draining(port):
+    leaving = draining(port)
+    if len(leaving) > 1:
+        those = "; ".join(map(described, sorted(leaving)))
+        raise ConfigError(f"several nodes that had port {port} are draining: see which is meant, {those}")
+    for pid in leaving:
         return Address(bind or DEFAULT_HOST, port), pid
     at = f"{bind} port {port}" if bind else f"port {port}"
     for each in listeners():
@@ -154,8 +158,7 @@ def _told(api: AdminApi, pid: int) -> tuple[bool, str]:
 
     One of this machine that another user runs is not asked: it might keep the node from being told, and gets no token.
     """
-    at = api.address.at
-    if not all(may_have(pid, each) for each in in_the_way(at.host, at.port)):
+    if not serves(pid, api.address.at):
         return False, ""
     with contextlib.suppress(*FAILURES):
         state = api.get("/api/state")

@@ -1,17 +1,19 @@
 """Which nodes run on this machine, told in a way that no other user can forge.
 
-A node is a process that calls itself one, which no other user can have it do, and has a listener open that its own user
-or root made: one that somebody else passed to it, as one may over a Unix socket, does not count.
+A node is a process that calls itself one, as no other user can have an ordinary process do, and has a listener open
+that its own user or root made: one that somebody else passed to it, as one may over a Unix socket, does not count. A
+set-uid program runs as two users for a while, and is none.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
 from skywalker import processes
 from skywalker.address import Address
-from skywalker.listeners import Listener, listeners
+from skywalker.listeners import Listener, in_the_way, listeners
 from skywalker.processes import PROC
 
 ROOT: Final = 0
@@ -31,11 +33,14 @@ def nodes(proc: Path = PROC) -> dict[Address, int]:
 
 
 def draining(port: int, proc: Path = PROC) -> set[int]:
-    """Return the first processes of nodes that had a port where nobody listens any more: ours, or for root all."""
-    if any(each.port == port for each in listeners(proc)):
-        return set()
-    named = (pid for pid, its_port in _ports(proc).items() if its_port == port)
-    return {pid for pid in named if processes.is_in_our_network(pid, proc)}
+    """Return the first processes of nodes that had a port, and do not listen there any more: ours, or for root all."""
+    there = {each.inode for each in listeners(proc) if each.port == port}
+    listening = set().union(*processes.holders(there, proc).values())
+    us = os.geteuid()
+    named = {
+        pid for pid, its_port in _ports(proc).items() if its_port == port and us in (ROOT, processes.user(pid, proc))
+    }
+    return {pid for pid in named - listening if processes.is_in_our_network(pid, proc)}
 
 
 def likely(listener: Listener, port: int, proc: Path = PROC) -> int | None:
@@ -45,6 +50,12 @@ def likely(listener: Listener, port: int, proc: Path = PROC) -> int | None:
     """
     named = (pid for pid, its_port in _ports(proc).items() if its_port == port)
     return next((pid for pid in named if may_have(pid, listener, proc)), None)
+
+
+def serves(pid: int, at: Address, proc: Path = PROC) -> bool:
+    """Whether all that listens at an address may be that process's: then no other user gets what is sent there."""
+    there = in_the_way(at.host, at.port, proc)
+    return bool(there) and all(may_have(pid, each, proc) for each in there)
 
 
 def may_have(pid: int, listener: Listener, proc: Path = PROC) -> bool:

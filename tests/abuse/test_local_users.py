@@ -137,7 +137,6 @@ def test_a_name_with_a_line_in_it_does_not_have_root_end_a_process_of_ones_choic
 
 
 def test_a_listener_that_was_passed_to_a_process_does_not_have_root_end_it(port: int, admin: str) -> None:
-    """Be it a node's, of that very port: of one that drains, say, or of another network namespace."""
     """Even if it is a node's, of that very port: of a node that drains, say, or of another network namespace."""
     door = f"/tmp/skywalker-test-{os.getpid()}-{port}"
     try:

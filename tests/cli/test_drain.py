@@ -154,7 +154,9 @@ def test_of_several_nodes_on_one_port_one_must_be_chosen(tmp_path: Path) -> None
     ):
         ran = run("drain", "--port", str(port))
         assert ran.returncode == 2
-        assert "--bind 127.0.0.1 or --bind 127.0.0.2" in ran.stderr.decode()
+        said = ran.stderr.decode()
+        for node, host in ((first, "127.0.0.1"), (second, "127.0.0.2")):
+            assert f"--bind {host} for skywalker:{port}, process {node.pid} of user " in said
         ran = run("drain", "--bind", "127.0.0.2", SKYWALKER_PORT=str(port), SKYWALKER_ADMIN_PORT="1")
         assert ran.returncode == 0
         assert second.stop() == 0

@@ -93,7 +93,8 @@ def test_of_a_node_and_a_child_that_was_just_forked_the_node_is_meant(proc: Path
     assert local_nodes.nodes(proc) == {HERE: 500}
 
 
-def test_a_node_drains_once_nobody_listens_at_its_port(proc: Path) -> None:
+def test_a_node_drains_once_it_does_not_listen_at_its_port(proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_nodes.os, "geteuid", lambda: US)
     process(proc, 500, NODE, parent=0)
     within(proc, "500", OURS)
     process(proc, 501, NODE)  # a container's, or another user's
@@ -105,7 +106,26 @@ def test_a_node_drains_once_nobody_listens_at_its_port(proc: Path) -> None:
     (proc / "700" / "stat").write_text("700 (a) b) Z 1 1 1\n")  # it has ended
     assert local_nodes.draining(3443, proc) == {500}
     listen(proc, 70, THEM, "0200007F:0D73")
-    assert local_nodes.draining(3443, proc) == set()
+    process(proc, 503, NODE, [70], [THEM])
+    within(proc, "503", OURS)
+    assert local_nodes.draining(3443, proc) == {500}, "somebody else may listen there meanwhile"
+    process(proc, 504, NODE, users=[THEM])
+    within(proc, "504", OURS)
+    assert local_nodes.draining(3443, proc) == {500}, "what another user's process has open is not seen"
+    monkeypatch.setattr(local_nodes.os, "geteuid", lambda: local_nodes.ROOT)
+    assert local_nodes.draining(3443, proc) == {500, 504}
+    listen(proc, 71, US)
+    (proc / "500" / "fd" / "9").symlink_to("socket:[71]")
+    assert local_nodes.draining(3443, proc) == {504}
+
+
+def test_what_is_sent_to_an_address_is_a_nodes_if_nobody_else_listens_there(proc: Path) -> None:
+    process(proc, 500, NODE, [70])
+    assert not local_nodes.serves(500, HERE, proc), "nobody does yet"
+    listen(proc, 70, US)
+    assert local_nodes.serves(500, HERE, proc)
+    listen(proc, 71, THEM, "00000000:0D73")
+    assert not local_nodes.serves(500, HERE, proc)
 
 
 def test_listeners_are_read_from_both_tables_and_nothing_else_is(proc: Path) -> None:

@@ -122,7 +122,7 @@ def test_a_stranger_is_named_by_the_ring_the_figures_the_console_and_the_doctor(
         assert [*told[0]["unproven"]] == [stranger.address]
         config = tmp_path / "doctor.toml"
         config.write_text(
-            f"admin_port = {a.admin_address.rpartition(':')[2]}\n"
+            f"port = {a.port}\nadmin_port = {a.admin_address.rpartition(':')[2]}\n"
             f'{ACCESS}\n[cluster]\njoin = "{settings["join"]}"\nsecret = "{SECRET}"\n'
         )
         ran = run("doctor", "--config", str(config), "--json")

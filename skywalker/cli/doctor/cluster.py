@@ -9,10 +9,12 @@ from typing import Final
 from skywalker.access.proof import Keys
 from skywalker.access.trust import ADVICE
 from skywalker.address import Address
+from skywalker.cli import local_nodes
 from skywalker.cli.admin_api import AdminAddress, AdminApi, NoAnswer, reading
 from skywalker.cli.credentials import TOKEN, Credentials
 from skywalker.cli.doctor.finding import Finding, weighed
 from skywalker.cli.doctor.machine import Machine
+from skywalker.cli.token import SHORTEST
 from skywalker.config import Config
 from skywalker.errors import RequestError, SkywalkerError
 from skywalker.limits import DEFAULT_HOST
@@ -20,14 +22,9 @@ from skywalker.limits import DEFAULT_HOST
 ANSWER_S: Final = 1.0
 """Seconds for the node to answer."""
 
-SHORTEST: Final = 20
-"""Characters of a secret that nobody guesses: whoever has heard a proof can try secrets for as long as they like."""
-
-WILDCARDS: Final = ("0.0.0.0", "::")
-
 
 def secret(config: Config, machine: Machine) -> Iterator[Finding]:
-    """What nodes prove themselves by must be hard to guess, and never sent."""
+    """What nodes prove themselves by must be hard to guess, since whoever has heard a proof may try, and never sent."""
     cluster = config.cluster
     if cluster.secret_in_clear:
         advice = "take secret_in_clear away once no node is of the version before, and give all nodes another secret"
@@ -43,15 +40,19 @@ def cluster(config: Config, machine: Machine) -> Iterator[Finding]:
     known = config.cluster
     if not (known.silk or known.join or known.dns or known.consul) or not (config.admin and config.admin_port):
         return
-    host = DEFAULT_HOST if config.admin_bind in WILDCARDS else config.admin_bind
+    host = {"0.0.0.0": DEFAULT_HOST, "::": "::1"}.get(config.admin_bind, config.admin_bind)
     address = AdminAddress(Address(host, config.admin_port), bool(config.tls_cert))
+    pid = machine.node(config)
+    if pid is None or not local_nodes.serves(pid, address.at, machine.proc):
+        yield Finding("cluster", "ok", "not looked at: no node with these settings runs here, as far as one may see")
+        return
     shown = Credentials(os.environ.get(TOKEN) or None, config.tls_ca, config.tls_cert, config.tls_key)
     try:
         ring = AdminApi(address, shown, ANSWER_S).get("/api/ring")
         with reading(address):
             members, unproven = len(ring["members"]), {each["address"]: each["reason"] for each in ring["unproven"]}
-    except NoAnswer:
-        yield Finding("cluster", "ok", "not looked at: no node with these settings runs here")
+    except NoAnswer as error:
+        yield Finding("cluster", "warn", str(error), "the log of the node's agent may say why")
     except RequestError as error:
         yield Finding("cluster", "warn", str(error), f"give by {TOKEN} the token of one who has admin = true")
     except SkywalkerError as error:
