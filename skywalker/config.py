@@ -48,7 +48,7 @@ class Cluster:
     health_bind: str = setting(DEFAULT_HOST, "address of the health check's HTTP server")
     health_port: int = setting(0, "HTTP port of the health check; 0 means none, or with --register any free one")
     secret: str = setting(
-        "", "word by which nodes prove to each other that they are some; the new and the old with a space", secret=True
+        "", "what nodes prove by that they are of one cluster; the new and the old with a space between", secret=True
     )
     secret_in_clear: bool = setting(
         False, "also send the secret itself to nodes of the version before, as long as there are some"

@@ -18,8 +18,8 @@ from skywalker.dialling import cause_of, server_name
 from skywalker.discovery.greeting import Greeting
 from skywalker.discovery.membership import (
     ELSEWHERE,
-    FOREIGN,
     MAX_CONTACTS,
+    NO_TLS,
     NOBODY,
     NOT_LET_IN,
     NOT_PROVEN,
@@ -57,8 +57,6 @@ EYEBALLS_S: Final = 0.1
 
 HANDSHAKE_S: Final = 0.7
 """Seconds for a node to shake hands by TLS: less than it has in all, so that it is known what it lacks."""
-
-NO_TLS: Final = "no TLS with what is there"
 
 NO_JOINING: Final = "the node there lets nobody join"
 
@@ -173,9 +171,9 @@ class Acquaintance(asyncio.Protocol):
             self._membership.ended(self._address, reason[:MAX_REASON], self._loop.time(), what)
             self._act()
 
-    def _is_foreign(self, reason: str, what: str = FOREIGN) -> None:
+    def _is_foreign(self, reason: str) -> None:
         self.hang_up()
-        self._membership.foreign(self._address, reason[:MAX_REASON], self._loop.time(), what)
+        self._membership.foreign(self._address, reason[:MAX_REASON], self._loop.time())
         self._act()
 
     # What asyncio tells us.
@@ -215,7 +213,7 @@ class Acquaintance(asyncio.Protocol):
         node, token = self._ours.node, self._introduction.token
         # Before the greeting, so that one who does not let us in is never counted in. Nobody is who is asked for
         # here, so the connection goes on as that of a client.
-        question = {"from": node.name, "by": 0, "node": "", "worker": 0, "version": VERSION}
+        question = {"from": node.id, "by": 0, "node": "", "worker": 0, "version": VERSION}
         said = wire.frame(wire.PEER, _PEER_ID, values.pack(question | ({"token": token} if token else {})))
         if self._ours.joins:
             said += wire.frame(wire.JOIN, _JOIN_ID, values.pack(str(node.address)))
@@ -226,7 +224,7 @@ class Acquaintance(asyncio.Protocol):
         self._transport.write(farewell(_PROOF_ID, error))
         if isinstance(error, Elsewhere):
             self._membership.hinted(error.address, self._loop.time())
-            self._is_foreign(str(error), ELSEWHERE)
+            self._end(str(error), ELSEWHERE)
         else:
             self._end(str(error), NOT_PROVEN)
 
@@ -235,13 +233,13 @@ class Acquaintance(asyncio.Protocol):
         for frame in found:
             if self._over:
                 return
-            if isinstance(frame, frames.BadFrame):
-                self._end(f"it sent what cannot be read: {frame.reason}")
-                return
             try:
+                if isinstance(frame, frames.BadFrame):
+                    raise ValueError(frame.reason)
                 self._received(frame)
             except ValueError as error:
-                self._end(f"it sent what cannot be read: {error}")
+                what = NOBODY if self._is_introduced else NOT_PROVEN
+                self._end(f"it sent what cannot be read: {error}", what)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if isinstance(exc, OSError):
@@ -254,12 +252,12 @@ class Acquaintance(asyncio.Protocol):
     def _received(self, frame: list[bytes]) -> None:
         """Deal with a message, unless it is for somebody newer than us. Raises ValueError if it cannot be read."""
         method = frame[0]
-        if frame == [wire.PING, wire.NIL]:
-            self._write(wire.PING, wire.NIL, wire.TRUE)
-        elif not self._is_introduced and method != wire.ERROR:
+        if not self._is_introduced and method != wire.ERROR:
             if method != wire.CHALLENGE or len(frame) != 3:
                 raise ValueError("something else than the answer to a challenge")
             self._challenged(values.unpack(frame[2]))
+        elif frame == [wire.PING, wire.NIL]:
+            self._write(wire.PING, wire.NIL, wire.TRUE)
         elif method == wire.PING:
             self._membership.answered(self._address, self._loop.time())
             self._act()
@@ -291,8 +289,8 @@ class Acquaintance(asyncio.Protocol):
         if greeting is None:
             self._is_foreign("its answer to :hello is none of a node's")
             return
-        if self._introduction is not None and self._introduction.proved not in ("", greeting.member.id):
-            self._is_no_node(NotProven(f"it has proved to be {self._introduction.proved}, and says that it is another"))
+        if self._introduction is not None and self._introduction.node not in ("", greeting.member.id):
+            self._is_no_node(NotProven(f"it has proved to be {self._introduction.node}, and says that it is another"))
             return
         self._membership.greeted(self._address, greeting, self._loop.time())
         self._act()

@@ -95,7 +95,7 @@ class Admission:
             raise Impostor("this node knows no such token")
         self._become(connection, principal)
 
-    def prove(self, connection: Connection, secret: str) -> None:
+    def has_proved(self, connection: Connection, secret: str) -> None:
         """A connection has proved that it knows a secret of the cluster. Raises as present() does."""
         if self.access is not None:
             principal = self.access.by_token(secret)
@@ -111,8 +111,8 @@ class Admission:
         """
         if not self.trust.is_demanded or connection.proved:
             return
-        if token is not None and self.trust.in_clear and (secret := self.trust.keys.find(token)):
-            self.prove(connection, secret)
+        if token is not None and self.trust.in_clear and (secret := self.trust.secrets.find(token)):
+            self.has_proved(connection, secret)
             return
         sent = "it sent the secret itself, as nodes of the version before do: upgrade it, or allow secret_in_clear"
         lack = ADVICE if token is None else sent

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from skywalker.access.proof import NotProven
 from skywalker.access.trust import Introduction, farewell
 from skywalker.dialling import begin, bind_to_steer, cause_of, is_connected, server_name
+from skywalker.discovery.membership import NOT_LET_IN, NOT_PROVEN
 from skywalker.errors import Forbidden, Unauthorized
 from skywalker.members import Member, Place
 from skywalker.tls.records import Records
@@ -94,8 +95,8 @@ class Attempt:
             self._socket = None
 
     @property
-    def is_mute(self) -> bool:
-        """Whether hands are being shaken."""
+    def is_shaking_hands(self) -> bool:
+        """Whether there is a connection, and TLS is still being agreed on."""
         return isinstance(self._socket, SecureSocket) and not self._socket.established
 
     def ready(self, events: int) -> None:
@@ -116,7 +117,7 @@ class Attempt:
         except NotProven as error:
             with contextlib.suppress(OSError):  # it hears why, if it is there to hear it
                 sock.send(farewell(_ID, error))
-            self._dialler.failed(f"what answers there does not prove to be a node of this cluster: {error}")
+            self._dialler.failed(f"{NOT_PROVEN}: {error}")
         except ValueError as error:
             self._dialler.failed(str(error))
 
@@ -215,5 +216,5 @@ def _refusal(answer: Any) -> str:
     """Return in words why the other end does not go on."""
     refused = wire.refusal(answer)
     if isinstance(refused, Unauthorized | Forbidden):
-        return f"it does not let this node in: it said: {refused}"
+        return f"{NOT_LET_IN}: it said: {refused}"
     return f"it does not speak as a node does: {refused or answer!r:.100}"

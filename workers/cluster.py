@@ -55,7 +55,10 @@ def check_settings(config: Cluster) -> None:
     """Raise ConfigError for settings that are wrong, or wrong together. No socket is opened, and nobody is asked."""
     if config.advertise:
         with _blaming("--advertise"):
-            Address.parse(config.advertise)
+            if Address.parse(config.advertise).host in sockets.WILDCARDS:
+                raise ConfigError(
+                    f"{config.advertise} is nowhere in particular: say the address at which others reach it"
+                )
     chosen = {"--silk": config.silk, "--join": config.join, "--dns": config.dns, "--consul": config.consul}
     ways = [flag for flag, value in chosen.items() if value]
     if len(ways) > 1:

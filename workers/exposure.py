@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from skywalker.access.access import Access
-from skywalker.access.proof import Keys
+from skywalker.access.proof import MAX_SECRETS, Secrets
 from skywalker.config import Config, is_loopback
 from skywalker.errors import ConfigError
 from workers import cluster
@@ -25,6 +25,7 @@ def check(config: Config, addresses: Mapping[str, tuple[str, int]] | None = None
         if getattr(config, key) and not config.tls_cert:
             raise ConfigError(f"{key}: this node speaks no TLS: give tls_cert too, the file with its certificate")
     _check_principals(config)
+    _check_secret(config.cluster.secret)
     if config.access is not None:
         _check_nodes(config, config.access, runs=addresses is not None)
     if config.open:
@@ -64,6 +65,16 @@ def _check_principals(config: Config) -> None:
         raise ConfigError(f"access.{each.name}: nobody can show that they are that: give {', or '.join(lacks)}")
 
 
+def _check_secret(text: str) -> None:
+    """Raise ConfigError if the secret of the cluster is none, or very many."""
+    words = Secrets(text).words
+    if (text and not words) or len(words) > MAX_SECRETS:
+        raise ConfigError(
+            f"cluster.secret: it is {len(words)} words: give one, or while it is replaced the new one and the old, "
+            "with a space between them"
+        )
+
+
 def _check_nodes(config: Config, access: Access, *, runs: bool) -> None:
     """Raise ConfigError if nodes of the cluster cannot prove to each other that they are, or whoever comes names them.
 
@@ -71,7 +82,7 @@ def _check_nodes(config: Config, access: Access, *, runs: bool) -> None:
     of settings, so only of a node that `runs` is it known whether it has one.
     """
     known = config.cluster
-    for secret in Keys(known.secret).secrets:
+    for secret in Secrets(known.secret).words:
         principal = access.by_token(secret)
         if principal is None or not principal.node:
             raise ConfigError(
@@ -79,7 +90,8 @@ def _check_nodes(config: Config, access: Access, *, runs: bool) -> None:
                 "token of a principal with node = true in [access]"
             )
     by_certificate = config.tls_cert and config.tls_ca and any(e.node and e.certificates for e in access.principals)
-    if runs and cluster.finds_others(known) and not (known.secret or by_certificate):
+    has_proof = known.secret or by_certificate or not (runs or all(not each.node for each in access.principals))
+    if cluster.finds_others(known) and not has_proof:
         raise ConfigError(
             "access: no other node of the cluster could prove that it is one: give all of them the same "
             "cluster.secret, or certificates with a name, and in [access] a principal with node = true, known by that"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from skywalker import errors
 from skywalker.access import principal as access
 from skywalker.access.proof import NONCE, NotProven, Response
+from skywalker.access.trust import MAX_REASON
 from skywalker.address import Address
 from skywalker.journal import record
 from skywalker.limits import MAX_ID
@@ -35,9 +36,6 @@ Arguments = list[bytes]
 
 MAX_ADDRESS: Final = 300
 """Characters of the address of a node that joins: the longest host name, and a port."""
-
-MAX_PROOF: Final = 1024
-"""Bytes of a proof, or of why there is none: the longest reason that a node says."""
 
 MAX_ECHOED_METHOD: Final = 64
 """Bytes of an unknown method that its error reply repeats."""
@@ -212,15 +210,15 @@ def challenge(session: Session, frame: Arguments) -> None:
     It is said at the beginning of a connection, by the node that has made it.
     """
     _, id, packed = _arguments(frame, 3)
-    keys, node, reached = session.router.admission.trust.keys, session.router.node, session.reached()
+    known, node, reached = session.router.admission.trust.secrets, session.router.node, session.reached()
     missing = {"missing": "node"}
-    if not keys:
+    if not known:
         raise errors.Forbidden("this node has no cluster.secret to prove itself by: give both the same", missing)
     if reached is None or session.response is not None:
         raise errors.BadFrame("a node proves itself once on each connection, and on none by a Unix socket")
     try:
         question = _options(packed)
-        session.response = Response(keys, node.id, node.address, reached, question, secrets.token_bytes(NONCE))
+        session.response = Response(known, node.id, node.address, reached, question, secrets.token_bytes(NONCE))
     except NotProven as error:
         raise errors.Unauthorized(str(error), missing) from error
     except ValueError as error:
@@ -231,15 +229,15 @@ def challenge(session: Session, frame: Arguments) -> None:
 def proof(session: Session, frame: Arguments) -> None:
     """`[":proof", id, mac]`: the other end proves in turn that it is a node. A text says why it takes us for none."""
     _, id, packed = _arguments(frame, 3)
-    told = _decoded(packed) if len(packed) <= MAX_PROOF else None
+    told = _decoded(packed)
     admission, response = session.router.admission, session.response
     if isinstance(told, str):
-        admission.mistrusted.note(session.peer, f"whoever has dialled this node says of it: {told}")
+        admission.mistrusted.note(session.peer, f"whoever has dialled this node says of it: {told[:MAX_REASON]}")
         session.finish(b"", Close.PEER, "it takes this node for none of its cluster")
         return
     if response is None or not isinstance(told, bytes) or not response.accepts(told):
         raise Impostor("this is no proof of a node")
-    admission.prove(session, response.secret)
+    admission.has_proved(session, response.secret)
     session.reply(wire.PROOF, id, wire.TRUE)
 
 
@@ -256,6 +254,8 @@ def peer(session: Session, frame: Arguments) -> None:
         case _:
             raise errors.BadFrame("the options of :peer are from, by, node, worker and version")
     session.router.admission.check_node(session, _token(options))
+    if session.response is not None and session.response.asker != whose:
+        raise errors.BadFrame(f"node {session.response.asker} has proved itself here, and not {whose}")
     if not session.is_idle():
         raise errors.BadFrame("a connection with calls is no node's")
     session.reply(wire.PEER, id, values.pack({"node": node.id, "worker": node.slot, "life": node.life}))

@@ -126,7 +126,7 @@ class Peer(Owner):
 
     def _ring(self) -> None:
         if self._attempt is not None:
-            self.failed(SILENT if self._attempt.is_mute else f"no answer within {ATTEMPT_S:g} s")
+            self.failed(SILENT if self._attempt.is_shaking_hands else f"no answer within {ATTEMPT_S:g} s")
         elif self._link is not None:
             self._leave(self._link)
         elif len(self.absent) or self._sought is not None:

@@ -32,8 +32,8 @@ NONCE: Final = 32
 MAX_TEXT: Final = 300
 """Characters of an id or an address that is heard: the longest id, or host name with its port."""
 
-MAX_KEYS: Final = 8
-"""Secrets that a dialler may know: one, and a second while it replaces the first."""
+MAX_SECRETS: Final = 4
+"""Secrets that a node may know: one, and a second while it replaces the first; a few to spare."""
 
 _KEY: Final = b"skywalker: which secret"
 _MAC: Final = "skywalker: node"
@@ -57,26 +57,26 @@ class Elsewhere(NotProven):
         self.address = address
 
 
-class Keys:
+class Secrets:
     """The secrets of a cluster, in a text with space between them: one, or the new one and the old while both hold."""
 
     def __init__(self, text: str = "") -> None:
-        self.secrets: Final = tuple(dict.fromkeys(text.split()))
-        self.ids: Final = tuple(map(_id_of, self.secrets))
+        self.words: Final = tuple(dict.fromkeys(text.split()))
+        self.ids: Final = tuple(map(_id_of, self.words))
         """By these both ends say which secrets they know; to whoever does not know them they tell nothing else."""
 
     def __bool__(self) -> bool:
-        return bool(self.secrets)
+        return bool(self.words)
 
     def find(self, said: str | bytes) -> str:
         """Return which of the secrets somebody has said, empty if it is none. How long that takes tells nothing."""
         data = said if isinstance(said, bytes) else _encoded(said)
-        return "".join([each for each in self.secrets if hmac.compare_digest(_encoded(each), data)])
+        return "".join([each for each in self.words if hmac.compare_digest(_encoded(each), data)])
 
     def shared(self, ids: Any) -> str:
         """Return the first of the secrets that is also among those of the other end, empty if none is."""
-        known = ids[:MAX_KEYS] if isinstance(ids, list) else []
-        return next((secret for secret, id in zip(self.secrets, self.ids, strict=True) if id in known), "")
+        known = ids[:MAX_SECRETS] if isinstance(ids, list) else []
+        return next((secret for secret, id in zip(self.words, self.ids, strict=True) if id in known), "")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,9 +100,9 @@ class Side:
 class Challenge:
     """The dialler's part, of one connection."""
 
-    def __init__(self, keys: Keys, node: str, address: Address, at: Address, nonce: bytes) -> None:
+    def __init__(self, secrets: Secrets, node: str, address: Address, at: Address, nonce: bytes) -> None:
         """This is `node`, which others reach at `address`, and it has dialled `at`."""
-        self._keys = keys
+        self._secrets = secrets
         self._at = named(at)
         self._ours = Side(node, named(address), nonce)
 
@@ -115,14 +115,14 @@ class Challenge:
             "address": ours.address,
             "at": self._at,
             "nonce": ours.nonce,
-            "keys": [*self._keys.ids],
+            "keys": [*self._secrets.ids],
         }
 
     def judge(self, answer: Any) -> tuple[str, bytes]:
         """Return the id of the node that has answered, and our proof for it. Raises NotProven."""
         told = answer if isinstance(answer, dict) else {}
         theirs = Side.heard(told.get("node"), told.get("address"), told.get("nonce"))
-        secret = self._keys.shared([told.get("key")])
+        secret = self._secrets.shared([told.get("key")])
         proof = told.get("proof")
         if theirs is None or not secret or not isinstance(proof, bytes):
             raise NotProven("its answer to a challenge makes no sense")
@@ -130,9 +130,10 @@ class Challenge:
             raise NotProven("its proof is wrong: it does not know the secret of this cluster")
         if theirs.address != self._at:
             try:
-                raise Elsewhere(Address.parse(theirs.address), self._at)
+                elsewhere = Address.parse(theirs.address)
             except LocalProtocolError as error:
                 raise NotProven(f"the node that answers there says that it is reached elsewhere: {error}") from error
+            raise Elsewhere(elsewhere, self._at)
         return theirs.node, _mac(secret, _DIALLER, self._ours, theirs)
 
 
@@ -140,7 +141,7 @@ class Response:
     """The part of the one that was dialled, of one connection."""
 
     def __init__(
-        self, keys: Keys, node: str, address: Address, reached: Address, question: Mapping[Any, Any], nonce: bytes
+        self, secrets: Secrets, node: str, address: Address, reached: Address, question: Mapping[Any, Any], nonce: bytes
     ) -> None:
         """This is `node`, which says of itself that it is at `address`; this connection has come to `reached`.
 
@@ -149,7 +150,7 @@ class Response:
         theirs = Side.heard(question.get("from"), question.get("address"), question.get("nonce"))
         if theirs is None:
             raise ValueError("the options of :challenge are from, address, at, nonce and keys")
-        self.secret: Final = keys.shared(question.get("keys"))
+        self.secret: Final = secrets.shared(question.get("keys"))
         """The one that both know."""
         if not self.secret:
             raise NotProven(f"node {theirs.node:.64} knows no secret of this one's: give both the same cluster.secret")
@@ -157,6 +158,8 @@ class Response:
         here = named(reached) if question.get("at") == named(reached) else named(address)
         self._theirs = theirs
         self._ours = Side(node, here, nonce)
+        self.asker: Final = theirs.node
+        """The id of the node that has asked."""
 
     @property
     def answer(self) -> Mapping[str, Any]:

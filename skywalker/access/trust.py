@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from skywalker.access.access import Access
-from skywalker.access.proof import NONCE, Challenge, Keys, NotProven
+from skywalker.access.proof import NONCE, Challenge, NotProven, Secrets
 from skywalker.address import Address
 from skywalker.errors import RequestError, Unauthorized, UnknownMethod
 from skywalker.wire import junction as wire
@@ -28,15 +28,15 @@ MAX_REASON: Final = 200
 
 
 class Trust:
-    """Of one node. Where there is neither an `access` nor a `secret`, whoever comes may do everything: be a node, too.
+    """Of one node. With neither `access` nor `secret`, everybody is accepted as a node.
 
-    `in_clear` has nodes of the version before let in, to which the secret itself is sent, and that prove nothing.
+    `in_clear` also accepts nodes of the version before, which receive the secret itself and prove nothing.
     """
 
     def __init__(self, access: Access | None = None, secret: str = "", *, in_clear: bool = False) -> None:
-        self.keys: Final = Keys(secret)
+        self.secrets: Final = Secrets(secret)
         self.in_clear: Final = in_clear
-        self.is_demanded: Final = access is not None or bool(self.keys)
+        self.is_demanded: Final = access is not None or bool(self.secrets)
         """Whether who is no node is told from who is one."""
         self._access = access
 
@@ -47,9 +47,10 @@ class Trust:
 
 
 class Introduction:
-    """What the node that has dialled another says to it first, over one connection, until both have proved themselves.
+    """The beginning of a connection, for the node that has made it, until both ends have proved themselves.
 
-    Say what begin() returns; if that was something, say what heard() makes of the answer before anything else.
+    Send what begin() returns. If it returned a challenge, pass the answer to heard(), and send what that returns
+    before anything else.
     """
 
     def __init__(
@@ -61,16 +62,16 @@ class Introduction:
         """
         self._trust = trust
         self._is_known = trust.knows(names)
-        self._challenge = Challenge(trust.keys, node, address, at, secrets.token_bytes(NONCE))
+        self._challenge = Challenge(trust.secrets, node, address, at, secrets.token_bytes(NONCE))
         self._wanted = wanted
-        self.proved = ""
+        self.node = ""
         """The id of the node that the other end has proved to be, empty if there is no such proof."""
         self.token = ""
         """The secret itself, if it is to be said in the :peer that follows, since the other end knows no better."""
 
     def begin(self, id: bytes) -> bytes:
         """Return the frame of a challenge, empty if nothing is to be asked. Raises NotProven."""
-        if self._trust.keys:
+        if self._trust.secrets:
             return wire.frame(wire.CHALLENGE, id, values.pack(self._challenge.question))
         if self._trust.is_demanded and not self._is_known:
             raise NotProven(f"it shows no certificate of a node: {ADVICE}")
@@ -80,9 +81,9 @@ class Introduction:
         """Return the frame of our proof, empty if none is wanted. Raises NotProven."""
         refused = wire.refusal(answer)
         if refused is None:
-            self.proved, proof = self._challenge.judge(answer)
-            if self._wanted not in ("", self.proved):
-                raise NotProven(f"node {self.proved} answers there")
+            self.node, proof = self._challenge.judge(answer)
+            if self._wanted not in ("", self.node):
+                raise NotProven(f"node {self.node} answers there")
             return wire.frame(wire.PROOF, id, values.pack(proof))
         if not self._is_known:
             self._settle_for_less(refused)
@@ -96,7 +97,7 @@ class Introduction:
         if not (is_old and self._trust.in_clear):
             what_to_do = f": {OLD}" if is_old else ""
             raise NotProven(f"it proves nothing, and says: {str(refused)[:MAX_REASON]}{what_to_do}")
-        self.token = self._trust.keys.secrets[0]
+        self.token = self._trust.secrets.words[0]
 
 
 def farewell(id: bytes, reason: NotProven) -> bytes:

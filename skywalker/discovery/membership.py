@@ -28,9 +28,9 @@ MAX_DIALLING: Final = 256
 
 NOBODY: Final = "no node answers there"
 
-FOREIGN: Final = "no node of a cluster is there"
-
 ELSEWHERE: Final = "a node is there that is reached elsewhere"
+
+NO_TLS: Final = "no TLS with what is there"
 
 NOT_LET_IN: Final = "what is there does not let this node in"
 
@@ -127,13 +127,13 @@ class Membership:
                 self._is_member(contact, greeting, now)
         self._settle(now)
 
-    def foreign(self, address: Address, reason: str, now: float, what: str = FOREIGN) -> None:
-        """What was dialled is of no use there; `what` is the kind of trouble. The shell has closed the connection."""
+    def foreign(self, address: Address, reason: str, now: float) -> None:
+        """What was dialled is no node of a cluster; the shell has closed the connection."""
         contact = self._contacts.get(address)
         if contact is not None and contact.state is State.DIALLING:
             self._leaves(contact, now)
             self._clear(contact, now)
-            self._notice(contact, what, reason)
+            self._notice(contact, "no node of a cluster is there", reason)
             self._enter(contact, State.RESTING, now + pace.LOOK_AGAIN_S)
         self._settle(now)
 
@@ -292,11 +292,14 @@ class Membership:
             return
         self._leaves(contact, now)
         self._notice(contact, what, reason)
-        if what in (NOT_LET_IN, NOT_PROVEN):
+        # A list may lead to a node by another address, as that of a load balancer; any other source should not.
+        if what in (NO_TLS, NOT_LET_IN, NOT_PROVEN) or (what == ELSEWHERE and not self._learning):
             self._is_unproven(contact, f"{what}: {reason}"[:MAX_REASON], now)
-            self._enter(contact, State.RESTING, now + pace.STRANGER_S)
         else:
             self._clear(contact, now)
+        if what in (ELSEWHERE, NOT_LET_IN, NOT_PROVEN):
+            self._enter(contact, State.RESTING, now + pace.STRANGER_S)
+        else:
             self._rest(contact, now)
 
     def _rest(self, contact: Contact, now: float) -> None:

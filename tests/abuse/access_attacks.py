@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from skywalker.access import token
-from skywalker.access.proof import NONCE, Challenge, Keys
+from skywalker.access.proof import NONCE, Challenge, Secrets
 from skywalker.address import Address
 from tests.abuse.foe import STRANGER, Foe, Target
 from tests.workers.wire_client import call
@@ -47,7 +47,7 @@ def false_proofs(target: Target) -> Iterator[float]:
     """Have the node prove itself again and again, by what any node says to whoever it dials, and prove nothing."""
     node = Address("127.0.0.1", 1)
     while True:
-        challenge = Challenge(Keys(SECRET), "somebody", node, node, os.urandom(NONCE))
+        challenge = Challenge(Secrets(SECRET), "somebody", node, node, os.urandom(NONCE))
         said = call(":challenge", 1, dict(challenge.question)) + call(":proof", 2, os.urandom(32))
         foe = Foe(target.junction, said, host=STRANGER)
         yield 0.005

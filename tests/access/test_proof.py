@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skywalker.access.proof import NONCE, Challenge, Elsewhere, Keys, NotProven, Response, named
+from skywalker.access.proof import NONCE, Challenge, Elsewhere, NotProven, Response, Secrets, named
 from skywalker.address import Address
 from skywalker.wire import values
 
@@ -18,16 +18,16 @@ A_AT, B_AT = Address("10.0.0.1", 3443), Address("10.0.0.2", 3443)
 OURS, THEIRS = b"o" * NONCE, b"t" * NONCE
 
 
-def challenge(keys: Keys | None = None, *, at: Address = B_AT, nonce: bytes = OURS) -> Challenge:
+def challenge(keys: Secrets | None = None, *, at: Address = B_AT, nonce: bytes = OURS) -> Challenge:
     """Return that of node a."""
-    return Challenge(keys or Keys(SECRET), "a", A_AT, at, nonce)
+    return Challenge(keys or Secrets(SECRET), "a", A_AT, at, nonce)
 
 
 def response(
-    question: Mapping[str, Any], keys: Keys | None = None, *, reached: Address = B_AT, nonce: bytes = THEIRS
+    question: Mapping[str, Any], keys: Secrets | None = None, *, reached: Address = B_AT, nonce: bytes = THEIRS
 ) -> Response:
     """Return that of node b."""
-    return Response(keys or Keys(SECRET), "b", B_AT, reached, crossed(question), nonce)
+    return Response(keys or Secrets(SECRET), "b", B_AT, reached, crossed(question), nonce)
 
 
 def crossed(said: Any) -> Any:
@@ -60,15 +60,15 @@ def test_nothing_that_is_said_holds_the_secret() -> None:
 def test_a_secret_is_replaced_while_nodes_know_the_old_one_the_new_one_or_both(
     ours: str, theirs: str, shared: str
 ) -> None:
-    asks = challenge(Keys(ours))
-    answers = response(asks.question, Keys(theirs))
+    asks = challenge(Secrets(ours))
+    answers = response(asks.question, Secrets(theirs))
     assert answers.secret == shared
     assert answers.accepts(asks.judge(answers.answer)[1])
 
 
 def test_without_a_secret_in_common_nothing_is_answered() -> None:
     with pytest.raises(NotProven, match=r"give both the same cluster\.secret"):
-        response(challenge(Keys("another")).question)
+        response(challenge(Secrets("another")).question)
 
 
 @pytest.mark.parametrize("lie", ["node", "address", "nonce", "proof"])
@@ -139,7 +139,7 @@ def test_what_one_has_said_as_the_dialled_is_no_proof_of_the_dialler() -> None:
     assert not answers.accepts(answers.answer["proof"])
     # Somebody without the secret who has a challenge of b's answered by a, and gives b that for their own proof.
     mirrored = Response(
-        Keys(SECRET), "a", A_AT, A_AT, {**answers.answer, "from": "b", "keys": [*Keys(SECRET).ids]}, OURS
+        Secrets(SECRET), "a", A_AT, A_AT, {**answers.answer, "from": "b", "keys": [*Secrets(SECRET).ids]}, OURS
     )
     assert not answers.accepts(mirrored.answer["proof"])
     assert not answers.accepts(b"")
@@ -163,7 +163,7 @@ def test_a_question_of_another_kind_is_told_what_it_lacks(missing: str) -> None:
 
 def test_where_a_node_says_that_it_is_may_be_no_address() -> None:
     asks = challenge()
-    answers = Response(Keys(SECRET), "b", Address("nowhere", 0), A_AT, asks.question, THEIRS)
+    answers = Response(Secrets(SECRET), "b", Address("nowhere", 0), A_AT, asks.question, THEIRS)
     with pytest.raises(NotProven, match="elsewhere"):
         asks.judge(answers.answer)
 
@@ -183,7 +183,7 @@ def test_nobody_without_the_secret_makes_up_an_answer(answer: dict[str, Any]) ->
 
 @given(st.dictionaries(st.sampled_from(["from", "address", "at", "nonce", "keys"]), plain), st.binary(max_size=40))
 def test_nobody_without_the_secret_makes_up_a_proof(question: dict[str, Any], proof: bytes) -> None:
-    asked = {"from": "x", "address": "x", "nonce": OURS, "keys": [*Keys(SECRET).ids], **question}
+    asked = {"from": "x", "address": "x", "nonce": OURS, "keys": [*Secrets(SECRET).ids], **question}
     try:
         answers = response(asked)
     except (NotProven, ValueError):
@@ -192,13 +192,13 @@ def test_nobody_without_the_secret_makes_up_a_proof(question: dict[str, Any], pr
 
 
 def test_secrets_said_in_clear_are_found_and_no_others() -> None:
-    keys = Keys("new old")
+    keys = Secrets("new old")
     assert [keys.find(said) for said in ("new", b"old", "", "newold", "new old")] == ["new", "old", "", "", ""]
-    assert not Keys("  ")
+    assert not Secrets("  ")
 
 
 def test_sides_are_told_apart_however_their_parts_are_cut() -> None:
     """What is signed is MessagePack: nothing moves from one field to the next."""
-    asks = Challenge(Keys(SECRET), "ab", Address("c", 1), B_AT, OURS)
-    other = Challenge(Keys(SECRET), "a", Address("bc", 1), B_AT, OURS)
+    asks = Challenge(Secrets(SECRET), "ab", Address("c", 1), B_AT, OURS)
+    other = Challenge(Secrets(SECRET), "a", Address("bc", 1), B_AT, OURS)
     assert response(asks.question).answer["proof"] != response(other.question).answer["proof"]

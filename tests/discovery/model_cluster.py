@@ -36,7 +36,7 @@ class Host:
     """What is at an address: a node that serves or leaves, one that hangs, a stranger."""
 
     greeting: Greeting | None  # None for a stranger
-    unproven: str = ""  # what it lacks to be taken for a node of the cluster
+    unproven: str = ""  # the kind of trouble for which it is not taken for a node of the cluster
     hangs: bool = False
     leaves: bool = False
     ring: tuple[Member, ...] = ()  # what it tells when it is asked
@@ -82,9 +82,9 @@ class World:
         """Have something that is no node at an address."""
         self.hosts[at] = Host(None)
 
-    def pretend(self, at: Address) -> None:
+    def pretend(self, at: Address, what: str = NOT_PROVEN) -> None:
         """Have somebody at an address who says to be a node, and proves nothing; our connection to it is lost."""
-        self.hosts[at] = Host(None, "it proves nothing")
+        self.hosts[at] = Host(None, what)
         self.cut(at)
 
     def kill(self, at: Address) -> None:
@@ -186,7 +186,7 @@ class World:
             pass
         elif host.unproven:
             del self.connections[at]
-            self.membership.ended(at, host.unproven, self.now, NOT_PROVEN)
+            self.membership.ended(at, "it proves nothing", self.now, host.unproven)
         elif host.greeting is None:
             del self.connections[at]
             self.membership.foreign(at, "it speaks something else", self.now)

@@ -8,7 +8,14 @@ import pytest
 
 from skywalker.address import Address
 from skywalker.discovery import pace
-from skywalker.discovery.membership import MAX_CONTACTS, MAX_DIALLING, MAX_UNPROVEN
+from skywalker.discovery.membership import (
+    ELSEWHERE,
+    MAX_CONTACTS,
+    MAX_DIALLING,
+    MAX_UNPROVEN,
+    NO_TLS,
+    NOT_LET_IN,
+)
 from tests.discovery.model_cluster import ME, World, address_of, member_of
 
 
@@ -591,3 +598,25 @@ def test_many_that_hang_keep_none_from_being_dialled() -> None:
     world.find(address_of(1), address_of(2), *hang)
     world.pass_time(20.0)
     assert world.ids == ids(0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("what", "learning", "named"),
+    [
+        (NO_TLS, False, True),
+        (NOT_LET_IN, True, True),
+        (ELSEWHERE, False, True),
+        (ELSEWHERE, True, False),
+    ],
+)
+def test_who_cannot_be_counted_in_is_named_unless_a_list_merely_leads_elsewhere(
+    what: str, learning: bool, named: bool
+) -> None:
+    world = settled(1, learning=learning)
+    world.pretend(address_of(2), what)
+    world.find(1, 2)
+    world.pass_time(3.0)
+    assert unproven(world) == ([address_of(2)] if named else [])
+    world.serve(member_of(2))
+    world.pass_time(pace.STRANGER_S + 2.0)
+    assert world.ids == ids(0, 1, 2), "it is asked again soon"

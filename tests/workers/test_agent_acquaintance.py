@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
+from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.discovery.greeting import Greeting
 from skywalker.discovery.membership import Membership
 from skywalker.members import Member
 from skywalker.ring import random_tokens
 from tests.helpers import time_factor
+from tests.workers.dialled import Dialled
 from tests.workers.told_node import HOST, ToldNode, framed
 from workers import acquaintance
 from workers.acquaintance import Acquaintance, Ours
@@ -146,3 +149,26 @@ def test_one_that_is_gone_as_soon_as_it_is_there_is_no_bug(reports: Reports) -> 
 
     asyncio.run(meet())
     assert reports.ends == ["connection reset by peer"]
+
+
+def test_whoever_says_something_else_than_the_answer_to_a_challenge_is_listened_to_no_more(reports: Reports) -> None:
+    said = framed([":ping", None])
+
+    def goes_on(sock: socket.socket) -> None:
+        sock.recv(4096)
+        with contextlib.suppress(OSError):
+            while True:
+                sock.sendall(said * 1000)
+
+    async def meet(address: Address) -> None:
+        ours = Ours(ME, joins=True, trust=Trust(secret="the-secret"))
+        found = Acquaintance(address, ours, reports, lambda: None, Log())
+        found.dial()
+        try:
+            await until(lambda: reports.ends)
+        finally:
+            found.hang_up()
+
+    with Dialled(goes_on) as dialled:
+        asyncio.run(meet(dialled.member.address))
+    assert reports.ends == ["it sent what cannot be read: something else than the answer to a challenge"]

@@ -122,3 +122,17 @@ def test_the_secret_is_that_of_a_principal_who_is_a_node(tmp_path: Path) -> None
         with pytest.raises(ConfigError, match=r"cluster\.secret: whoever proves to know it is nobody here"):
             check(guarded(tmp_path, secret=secret))
     check(guarded(tmp_path, secret="the-secret"))
+
+
+@pytest.mark.parametrize("secret", ["  ", "a b c d e"])
+def test_a_secret_that_is_none_or_very_many_is_told(secret: str) -> None:
+    with pytest.raises(ConfigError, match=r"cluster\.secret: it is \d words"):
+        check(load({}, environ={"SKYWALKER_SECRET": secret}))
+    check(load({}, environ={"SKYWALKER_SECRET": "new old"}))
+
+
+def test_a_file_in_which_nobody_is_a_node_makes_no_cluster(tmp_path: Path) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text('[access.anyone]\nsend = ["*"]\n[cluster]\njoin = "127.0.0.1:3443"\n')
+    with pytest.raises(ConfigError, match="access: no other node of the cluster could prove that it is one"):
+        check(load(file=file))

@@ -12,7 +12,7 @@ import pytest
 
 import skywalker
 from skywalker.access import token
-from skywalker.access.proof import Challenge, Keys, NotProven, named
+from skywalker.access.proof import Challenge, NotProven, Secrets, named
 from skywalker.address import Address
 from skywalker.embedding import Node
 from tests.helpers import eventually
@@ -32,6 +32,9 @@ recv = ["*"]
 
 OURS = Address("127.0.0.1", 1)
 
+TABLES_OF: dict[int, bool] = {}
+"""Whether a node limits access, by its process."""
+
 
 @pytest.fixture(scope="module", params=["access", "no access"])
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
@@ -39,6 +42,7 @@ def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     file = tmp_path_factory.mktemp("node") / "node.toml"
     file.write_text(f'{TABLES if request.param == "access" else ""}\n[cluster]\nsecret = "{SECRET}"\njoin = ""\n')
     with skywalker.embedded(config_file=file, workers=1) as node:
+        TABLES_OF[node.pid] = request.param == "access"
         yield node
         assert "Traceback" not in node.log
         assert SECRET not in node.log
@@ -53,7 +57,7 @@ def client(node: Node) -> Iterator[WireClient]:
 def asked(node: Node, secret: str = SECRET, at: str = "") -> Challenge:
     """Return what another node asks that has dialled this one, or an address that it takes for it."""
     dialled = Address.parse(at) if at else Address(node.host, node.port)
-    return Challenge(Keys(secret), "other", OURS, dialled, os.urandom(32))
+    return Challenge(Secrets(secret), "other", OURS, dialled, os.urandom(32))
 
 
 def peer(node: str, **more: Any) -> dict[str, Any]:
@@ -69,22 +73,27 @@ def test_both_prove_themselves_and_go_on_as_nodes(node: Node, client: WireClient
     assert client.ask(":peer", 4, peer(id))["node"] == id
 
 
+def test_who_has_proved_to_be_one_node_does_not_go_on_as_another(node: Node, client: WireClient) -> None:
+    asks = asked(node)
+    id, proof = asks.judge(client.ask(":challenge", 1, dict(asks.question)))
+    assert client.ask(":proof", 2, proof) is True
+    client.call(":peer", 3, peer(id) | {"from": "somebody else"})
+    assert client.refusal().code == "bad-frame"
+
+
 @pytest.mark.parametrize("method", [":peer", ":join"])
 @pytest.mark.parametrize("shows", ["nothing", "the secret", "the secret as a client", "a client's token"])
 def test_whoever_has_not_is_taken_for_no_node(node: Node, client: WireClient, method: str, shows: str) -> None:
+    said = {"the secret as a client": SECRET, "a client's token": WEB}.get(shows)
+    if said is not None:
+        client.ask(":hello", 1, {"token": said})
     options = peer("", **({"token": SECRET} if shows == "the secret" else {}))
-    if shows == "the secret as a client":
-        client.call(":hello", 1, {"token": SECRET})
-        client.reply()
-    elif shows == "a client's token":
-        client.call(":hello", 1, {"token": WEB})
-        client.reply()
     client.call(method, 2, options if method == ":peer" else "127.0.0.1:1")
     error = client.refusal()
-    assert error.code in ("unauthorized", "forbidden")
-    assert "access" not in error.message or "node" in error.message
-    client.call(":peer", 3, options)
-    assert client.refusal().details in ({"missing": "node"}, {})
+    is_known = said is not None or not TABLES_OF[node.pid]
+    assert error.code == ("forbidden" if is_known else "unauthorized")
+    # A stranger may say no :join at all, and hears of it as of any other call.
+    assert error.details == ({"missing": "node"} if is_known or method == ":peer" else {})
 
 
 @pytest.mark.parametrize("wrong", [b"", b"x" * 32, b"x" * 33, 7, None, ["x"], {"x": 1}, True])

@@ -12,6 +12,7 @@ import pytest
 
 from skywalker.address import Address
 from skywalker.discovery.greeting import Greeting
+from skywalker.discovery.membership import NO_TLS as NO_TLS_THERE
 from skywalker.discovery.membership import NOBODY, NOT_LET_IN, Membership
 from skywalker.errors import Busy, ConfigError, Forbidden, RequestError, Unauthorized
 from skywalker.members import Member
@@ -23,7 +24,6 @@ from tests.helpers import time_factor
 from tests.workers.dialled import HOST, Dialled, closes, says_nothing, speaks_plainly
 from tests.workers.told_node import ToldNode
 from workers import acquaintance
-from workers.acquaintance import NO_TLS as NO_TLS_THERE
 from workers.acquaintance import Acquaintance, Ours
 from workers.log import Log
 

@@ -15,7 +15,7 @@ import msgpack
 import pytest
 
 from skywalker import errors
-from skywalker.access.proof import Keys, Response
+from skywalker.access.proof import Response, Secrets
 from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.config import Config
@@ -150,7 +150,7 @@ def test_it_is_said_why_there_is_no_tls(
         ("name", "its certificate is for other names"),
         ("authority", "its certificate is of no authority that is trusted here"),
         ("trust", "our certificate is of an authority that it does not trust"),
-        ("refuses", f"it does not let this node in: it said: {WHO}"),
+        ("refuses", f"what is there does not let this node in: it said: {WHO}"),
         ("another", "node another answers there"),
     ],
 )
@@ -170,7 +170,7 @@ def test_one_without_tls_is_told_so_by_one_that_speaks_nothing_else(authority: A
         sock.sendall(Session.tls_wanted)
 
     with dialling(tells, None) as (dialler, _):
-        assert reason(dialler).startswith("it does not let this node in: it said: this node speaks TLS here")
+        assert reason(dialler).startswith("what is there does not let this node in: it said: this node speaks TLS here")
 
 
 def test_it_is_said_once_and_tried_again_and_again_but_not_without_a_pause(authority: Authority) -> None:
@@ -230,19 +230,23 @@ def makes_it_up(question: list[Any]) -> list[bytes]:
 
 def is_of_another_cluster(question: list[Any]) -> list[bytes]:
     at = Address.parse(question[2]["at"])
-    lied = {**question[2], "keys": [*Keys("another").ids]}
-    answer = {**Response(Keys("another"), "dialled", at, at, lied, b"n" * 32).answer}
+    lied = {**question[2], "keys": [*Secrets("another").ids]}
+    answer = {**Response(Secrets("another"), "dialled", at, at, lied, b"n" * 32).answer}
     return [framed(packed([":challenge", 0, answer | {"key": question[2]["keys"][0]}]))]
 
 
 def is_another_node(question: list[Any]) -> list[bytes]:
     at = Address.parse(question[2]["at"])
-    return [framed(packed([":challenge", 0, Response(Keys(SECRET), "other", at, at, question[2], b"n" * 32).answer]))]
+    return [
+        framed(packed([":challenge", 0, Response(Secrets(SECRET), "other", at, at, question[2], b"n" * 32).answer]))
+    ]
 
 
 def is_reached_elsewhere(question: list[Any]) -> list[bytes]:
     at = Address("10.0.0.9", 3443)
-    return [framed(packed([":challenge", 0, Response(Keys(SECRET), "dialled", at, at, question[2], b"n" * 32).answer]))]
+    return [
+        framed(packed([":challenge", 0, Response(Secrets(SECRET), "dialled", at, at, question[2], b"n" * 32).answer]))
+    ]
 
 
 def answers_peer(method: str) -> Callable[[list[Any]], list[bytes]]:
@@ -285,7 +289,7 @@ def test_whoever_proves_nothing_gets_no_call_no_value_and_no_secret(
     context = server_context(*authority.sign(HOST)) if speaks == "tls" else None
     with dialling(answers, authority if context else None, context, Trust(secret=SECRET)) as (dialler, _):
         told = reason(dialler)
-        assert told.startswith(f"what answers there does not prove to be a node of this cluster: {words}")
+        assert told.startswith(f"what is there does not prove to be a node of this cluster: {words}")
         eventually(lambda: len(heard) >= 2)
         for data in heard:
             assert decoded(data)[0] in (":challenge", ":proof")

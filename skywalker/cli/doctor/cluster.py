@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from skywalker.access.proof import Keys
-from skywalker.access.trust import ADVICE
+from skywalker.access.proof import Secrets
+from skywalker.access.trust import ADVICE, Trust
 from skywalker.address import Address
 from skywalker.cli import local_nodes
 from skywalker.cli.admin_api import AdminAddress, AdminApi, NoAnswer, reading
@@ -16,8 +16,9 @@ from skywalker.cli.doctor.finding import Finding, weighed
 from skywalker.cli.doctor.machine import Machine
 from skywalker.cli.token import SHORTEST
 from skywalker.config import Config
-from skywalker.errors import RequestError, SkywalkerError
+from skywalker.errors import ConfigError, RequestError, SkywalkerError
 from skywalker.limits import DEFAULT_HOST
+from skywalker.tls.certificate import Certificate
 
 ANSWER_S: Final = 1.0
 """Seconds for the node to answer."""
@@ -26,13 +27,28 @@ ANSWER_S: Final = 1.0
 def secret(config: Config, machine: Machine) -> Iterator[Finding]:
     """What nodes prove themselves by must be hard to guess, since whoever has heard a proof may try, and never sent."""
     cluster = config.cluster
-    if cluster.secret_in_clear:
+    if cluster.secret_in_clear and cluster.secret:
         advice = "take secret_in_clear away once no node is of the version before, and give all nodes another secret"
         yield Finding("secret", "warn", "whoever poses as an old node gets cluster.secret in clear", advice)
-    for each in Keys(cluster.secret).secrets:
+    for each in Secrets(cluster.secret).words:
         advice = "have one made by skywalker token new, and give both to all nodes while it replaces the other"
         long = len(each) >= SHORTEST
         yield weighed("secret", long, f"of {len(each)} characters{'' if long else ', which can be guessed'}", advice)
+
+
+def proof(config: Config, machine: Machine) -> Iterator[Finding]:
+    """Without a secret it is the node's own certificate that has to say that it is one."""
+    principals = [each for each in config.access.principals if each.node] if config.access is not None else []
+    if config.cluster.secret or not config.tls_cert or not any(each.certificates for each in principals):
+        return
+    try:
+        names = Certificate.read(config.tls_cert, config.tls_key).names
+    except ConfigError:
+        return  # which is told of as the certificate's trouble
+    known = Trust(config.access).knows(names)
+    advice = "have it made with a name that [access] gives as certificate to a principal with node = true"
+    found = f"the node's certificate is of {', '.join(names) or 'nobody'}"
+    yield weighed("proof", known, f"{found}, {'a node' if known else 'which is no node here'}", advice, "fail")
 
 
 def cluster(config: Config, machine: Machine) -> Iterator[Finding]:

@@ -80,6 +80,7 @@ def _checks() -> Sequence[Check]:
         surroundings.clock,
         surroundings.consul,
         cluster.secret,
+        cluster.proof,
         cluster.cluster,
     )
 

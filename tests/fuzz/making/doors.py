@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgpack
 
-from skywalker.access.proof import Keys
+from skywalker.access.proof import Secrets
 from skywalker.wire import pubsub
 from tests.data import golden_frames
 from tests.fuzz.making.steps import (
@@ -294,7 +294,7 @@ def mesh() -> Seeds:
     }
     at = {"node": "other", "address": "127.0.0.1:3444", "nonce": 32 * b"n", "proof": 32 * b"p"}
     proofs: dict[str, Any] = {
-        "wrong": at | {"key": Keys("skw_" + 43 * "M").ids[0]},
+        "wrong": at | {"key": Secrets("skw_" + 43 * "M").ids[0]},
         "keyless": at,
         "peer": {"node": "other", "worker": 0},
         "old": msgpack.ExtType(0x45, packed("unknown-method", "there is no such method", {})),
@@ -361,7 +361,7 @@ def siblings() -> Seeds:
 def access() -> Seeds:
     """Both clients are strangers; the token and the secret are those of fuzz_access.py."""
     token = "skw_" + 43 * "t"
-    keys = [*Keys("skw_" + 43 * "N").ids]
+    keys = [*Secrets("skw_" + 43 * "N").ids]
     question = {"from": "x", "address": "10.0.0.9:1", "at": "127.0.0.1:3443", "nonce": 32 * b"n", "keys": keys}
     hello = calls(0, ":hello", 1, {"token": token})
     return {
