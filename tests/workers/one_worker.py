@@ -79,8 +79,11 @@ class OneWorker:
         turn = self.router.turn
         turn.begin(time.monotonic() + later)
         turn.end()
-        while self.loop.turn(turn, patient=False) or turn.has_more():
-            pass
+        # One whose words were put off is read on only once they are done, which shows in the turn after.
+        idle_turns = 0
+        while idle_turns < 2:
+            goes_on = self.loop.turn(turn, patient=False) or turn.has_more()
+            idle_turns = 0 if goes_on else idle_turns + 1
 
     def counted(self, figure: Figure) -> dict[str, int]:
         """Return what is counted of a figure that is no histogram, without what is zero, by its labels."""
