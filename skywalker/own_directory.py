@@ -32,7 +32,8 @@ def make(path: Path, mode: int = PRIVATE) -> None:
 def check(path: Path, mode: int = PRIVATE) -> None:
     """Raise OSError if somebody may change what is in a directory who may not by its `mode`, or put another there.
 
-    It is a PermissionError whose `strerror` says what is wrong, and what to do.
+    Of what leads to it only directories are looked at in which everybody may put things: whom the others belong to is
+    trusted. It is a PermissionError whose `strerror` says what is wrong, and what to do.
     """
     path = path.absolute()
     for each in (path, *path.parents):

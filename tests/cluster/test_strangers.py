@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import socket
 import threading
 from collections.abc import Mapping
@@ -310,3 +312,38 @@ def test_whoever_is_on_the_way_between_two_nodes_hears_no_secret_and_poses_as_ne
                     assert refusal(thief.reply()).code == "unauthorized"
                     thief.wait_for_end()
         assert "event=guest-left" not in b.log, "none of them has become a link, or ended one"
+
+
+def test_the_secret_is_replaced_by_reloads_and_nobody_is_left_out(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    old, new = token.new(), token.new()
+
+    def knows(node: ClusterNode, *secrets: str) -> Path:
+        hashes = ", ".join(f'"{token.hash_of(each)}"' for each in secrets)
+        file = tmp_path / f"{node.name}.toml"
+        file.write_text(
+            ACCESS.replace(f'"{token.hash_of(SECRET)}"', f"[{hashes}]")
+            + f'[cluster]\njoin = "{cluster.discovery.where}"\nsecret = "{" ".join(secrets)}"\n'
+        )
+        return file
+
+    with Cluster(2, workers=1, drain_timeout_s=0.5) as cluster:
+        a, b = cluster.nodes
+        for node in (a, b):
+            node.start(config_file=knows(node, old))
+        cluster.settle()
+        for step, secrets in enumerate(((new, old), (new,))):
+            for node in (a, b):
+                knows(node, *secrets)
+                os.kill(node.pid, signal.SIGHUP)
+                eventually(lambda node=node, step=step: node.log.count("event=reloaded") > step, 15.0)
+                cluster.settle(within=15.0)
+                with a.client() as sends, b.client() as receives:
+                    meet(sends, receives, [f"topic-{step}-{node.name}-{number}" for number in range(20)])
+        b.kill()
+        b.start(config_file=tmp_path / f"{b.name}.toml")
+        cluster.settle(within=15.0)
+        for node in (a, b):
+            assert NOT_PROVEN not in node.log
+            assert not any(secret in node.log for secret in (old, new))
