@@ -25,6 +25,7 @@ from tests.cluster.secured import BY_CERTIFICATE, secured
 from tests.cluster.test_tls import trouble
 from tests.cluster.ways import WAYS, find_by
 from tests.helpers import eventually
+from tests.workers.dialled import Dialled
 from tests.workers.told_node import ToldNode
 from tests.workers.wire_client import ConnectionEnded, refusal
 
@@ -207,46 +208,25 @@ def test_a_node_that_was_no_member_is_one_soon_after_it_is_told_the_secret(
         cluster.settle(within=15.0)
 
 
-class Tap:
+class Tap(Dialled):
     """Somebody on the way to an address, who hands on all that is said there, and back, and keeps a copy."""
 
     def __init__(self, to: tuple[str, int]) -> None:
+        super().__init__(self._between)
         self._to = to
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "{}:{}".format(*self._listener.getsockname())
+        self.address = str(self.member.address)
         self.said: list[bytearray] = []  # by those who connect
         self.answered: list[bytearray] = []
-        self._open: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept)]
 
-    def __enter__(self) -> Tap:
-        self._threads[0].start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._threads[0].join()
-        for sock in self._open:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join()
-        for sock in (*self._open, self._listener):
-            sock.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                near, _ = self._listener.accept()
-                self._open.append(near)
-                with contextlib.suppress(OSError):
-                    far = socket.create_connection(self._to, 10)
-                    far.settimeout(None)
-                    self._open.append(far)
-                    for copies, ends in ((self.said, (near, far)), (self.answered, (far, near))):
-                        copies.append(bytearray())
-                        self._threads.append(threading.Thread(target=_hand_on, args=[*ends, copies[-1]]))
-                        self._threads[-1].start()
+    def _between(self, near: socket.socket) -> None:
+        with socket.create_connection(self._to) as far:
+            said, answered = bytearray(), bytearray()
+            self.said.append(said)
+            self.answered.append(answered)
+            back = threading.Thread(target=_hand_on, args=[far, near, answered])
+            back.start()
+            _hand_on(near, far, said)
+            back.join()
 
     def heard(self) -> bytes:
         """Return all of it."""
