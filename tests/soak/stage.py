@@ -19,6 +19,7 @@ from skywalker import embedding
 from skywalker.access import token
 from skywalker.cli.demo_cluster.ports import HOST, free_ports
 from skywalker.limits import MIB
+from skywalker.silk import Keys
 from skywalker.tls.contexts import client_context
 from tests.authority import Authority
 from tests.helpers import eventually, time_factor
@@ -188,7 +189,12 @@ def _secured(scratch: Path) -> tuple[dict[str, Any], Stage]:
     cert, key = authority.sign(NODE, HOST)
     file = scratch / "access.toml"
     file.write_text(ACCESS)
-    settings = {"tls_cert": cert, "tls_key": key, "tls_ca": authority.ca, "config_file": file, "secret": SECRET}
+    silk_keys = scratch / "silk.keys"
+    Keys.generate().save(silk_keys)
+    settings = {
+        "tls_cert": cert, "tls_key": key, "tls_ca": authority.ca, "config_file": file, "secret": SECRET,
+        "silk_keys": str(silk_keys),
+    }  # fmt: skip
     return settings, Stage((), authority.ca, {name: authority.sign(name) for name in (USER, RUFFIAN)}, TOKEN)
 
 
