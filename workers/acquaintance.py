@@ -252,10 +252,11 @@ class Acquaintance(asyncio.Protocol):
     def _received(self, frame: list[bytes]) -> None:
         """Deal with a message, unless it is for somebody newer than us. Raises ValueError if it cannot be read."""
         method = frame[0]
-        if not self._is_introduced and method != wire.ERROR:
-            if method != wire.CHALLENGE or len(frame) != 3:
+        if not self._is_introduced:
+            if method not in (wire.CHALLENGE, wire.ERROR) or len(frame) != 3:
                 raise ValueError("something else than the answer to a challenge")
-            self._challenged(values.unpack(frame[2]))
+            hear = self._challenged if method == wire.CHALLENGE else self._failed
+            hear(values.unpack(frame[2]))
         elif frame == [wire.PING, wire.NIL]:
             self._write(wire.PING, wire.NIL, wire.TRUE)
         elif method == wire.PING:

@@ -151,8 +151,11 @@ def test_one_that_is_gone_as_soon_as_it_is_there_is_no_bug(reports: Reports) -> 
     assert reports.ends == ["connection reset by peer"]
 
 
-def test_whoever_says_something_else_than_the_answer_to_a_challenge_is_listened_to_no_more(reports: Reports) -> None:
-    said = framed([":ping", None])
+@pytest.mark.parametrize("message", [[":ping", None], [":error", None], [":challenge"], [":ring", None, {}]], ids=str)
+def test_whoever_says_something_else_than_the_answer_to_a_challenge_is_listened_to_no_more(
+    reports: Reports, message: list[object]
+) -> None:
+    said = framed(message)
 
     def goes_on(sock: socket.socket) -> None:
         sock.recv(4096)
