@@ -78,6 +78,15 @@ def guard(way: str, cluster: Cluster, directory: Path, closing: contextlib.ExitS
     cluster.discovery = Guarded(cluster.discovery, directory, frozenset({cluster.nodes[-1].name}), **more)
 
 
+def meet_without(stranger: ClusterNode, a: ClusterNode, b: ClusterNode) -> None:
+    """Have two nodes' clients meet on many topics, and a stranger's, who waits on all of them, get nothing."""
+    topics = [f"topic-{number}" for number in range(TOPICS)]
+    with a.client() as sends, b.client() as receives, stranger.client() as listens:
+        begin(listens, ":recv!", topics)
+        meet(sends, receives, topics)
+        assert not listens.has_input()
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_who_does_not_know_the_secret_owns_nothing_and_gets_nothing(
     way: str, tmp_path: Path, closing: contextlib.ExitStack
@@ -92,11 +101,7 @@ def test_who_does_not_know_the_secret_owns_nothing_and_gets_nothing(
             eventually(lambda node=node: f'{stranger.address} reason="{NOT_PROVEN}' in node.log, 10.0)
         eventually(lambda: NOT_LET_IN in stranger.log, 10.0)
         eventually(lambda: "event=taken-for-no-node" in stranger.log, 10.0)
-        sends, receives, listens = (closing.enter_context(node.client()) for node in (a, b, stranger))
-        topics = [f"topic-{number}" for number in range(TOPICS)]
-        begin(listens, ":recv!", topics)
-        meet(sends, receives, topics)
-        assert not listens.has_input()
+        meet_without(stranger, a, b)
         for node in (a, b):
             assert node.sees() == {a.name, b.name}
         for node in cluster.nodes:
@@ -185,11 +190,7 @@ def test_a_certificate_of_the_same_authority_that_is_no_nodes_is_not_enough(
             trouble(node, f"{NOT_PROVEN}: it shows no certificate of a node")
         eventually(lambda: NOT_LET_IN in stranger.log, 10.0)
         eventually(lambda: "event=taken-for-no-node" in stranger.log, 10.0)
-        sends, receives, listens = (closing.enter_context(node.client()) for node in (a, b, stranger))
-        topics = [f"topic-{number}" for number in range(TOPICS)]
-        begin(listens, ":recv!", topics)
-        meet(sends, receives, topics)
-        assert not listens.has_input()
+        meet_without(stranger, a, b)
         assert stranger.sees() == {stranger.name}
 
 
