@@ -18,8 +18,9 @@ from workers.log import Log
 from workers.signals import Signals
 from workers.slot import Process, Slot
 
-KILL_AFTER_S: Final = 2.0
-"""Seconds between telling a worker to stop and killing it."""
+KILL_AFTER_S: Final = 4.0
+"""Seconds between telling a worker to stop and killing it: it may need one for calls that are just decided, and two for
+the disk that takes its journal."""
 
 ABORTED_S: Final = 1.0
 """Seconds for a worker that hangs to say where, before it is killed."""

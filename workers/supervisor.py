@@ -44,7 +44,7 @@ from workers.worker import Worker
 LEAVE_S: Final = 2.0
 """Seconds for the agent of a node that drains to have it found no more, before its doors are closed all the same."""
 
-MARGIN_S: Final = 5.0
+MARGIN_S: Final = 7.0
 """Seconds that it may take to end a worker, besides those that its clients get."""
 
 

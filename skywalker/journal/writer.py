@@ -108,6 +108,13 @@ class Writer:
         """Write the rest and end the segment, unless the disk takes too long for it."""
         self._waiting.put(None)
         self._thread.join(END_S)
+        if self._thread.is_alive():
+            self._warn(
+                "journal-cut-short",
+                directory=self._settings.directory,
+                pages=self._handed_over - self._taken,
+                hint=f"the disk did not take the last records within {END_S:g} s: give the journal a faster one",
+            )
 
     # The thread.
 

@@ -114,6 +114,12 @@ def test_buckets_hold_all_below_their_bound_and_the_last_one_everything() -> Non
         assert times == 200
 
 
+def restarts(asker: Asker) -> float:
+    """Return how many workers and agents that were killed have been replaced."""
+    workers = asker.metric("skywalker_worker_restarts_total", cause="signal")
+    return workers + asker.metric("skywalker_agent_restarts_total")
+
+
 def test_no_counter_goes_backwards_while_workers_and_agents_are_killed_under_load() -> None:
     with node(workers=2) as (found, asker):
         over = threading.Event()
@@ -137,9 +143,10 @@ def test_no_counter_goes_backwards_while_workers_and_agents_are_killed_under_loa
         try:
             eventually(lambda: asker.metric("skywalker_calls_total") > 20)
             for number in range(4):
-                count = len(scrapes)
+                count, before = len(scrapes), restarts(asker)
                 os.kill(agent_of(found) if number == 2 else found.worker_pids()[number % 2], signal.SIGKILL)
                 eventually(lambda: len(scrapes) > count + 10, within=20)  # noqa: B023
+                eventually(lambda: restarts(asker) == before + 1, within=20)  # noqa: B023
                 eventually(lambda: asker.metric("skywalker_workers_serving") == 2, within=20)
         finally:
             over.set()

@@ -260,7 +260,7 @@ def test_those_of_an_earlier_life_count_until_they_leave(node: Nodes) -> None:
         assert all(at(1, 3) <= found for found in watch.found), "it never was without them"
 
 
-def test_the_others_are_told_of_a_leave_at_once_and_nothing_is_forgotten_for_it(node: Nodes) -> None:
+def test_the_others_are_told_of_a_leave_and_nothing_is_forgotten_for_it(node: Nodes) -> None:
     a = node(1)
     source = membership(7, a)
     with Watch(source) as watch:
@@ -268,7 +268,8 @@ def test_the_others_are_told_of_a_leave_at_once_and_nothing_is_forgotten_for_it(
         eventually(lambda: len(a.members) == 1)
         events = a.events()
         source.leave()
-        event = events.next(0.5 * time_factor())
+        # Any process of this machine could have said so: the others ask first, and take silence for a yes.
+        event = events.next(3 * time_factor())
         assert isinstance(event, Left), event
         assert a.members == {}
         # It drains, and hands on what it holds to those that it knows.

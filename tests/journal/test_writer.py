@@ -276,6 +276,7 @@ def test_a_disk_that_hangs_costs_records_and_nobody_waits(
     for _ in range(writing.MAX_PAGES + 4):
         page = writer.write(page, count)
     writer.close()  # does not wait for it
+    assert events.names()[-1] == "journal-cut-short"
     assert writer.dropped >= 3 * PAGE_RECORDS
     real(goes_on, b"x")
     writer._thread.join()
