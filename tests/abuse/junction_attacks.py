@@ -110,7 +110,7 @@ def receivers_never_read(target: Target) -> Iterator[float]:
     """Receive large values, and read none."""
     sender = Foe(target.junction)
     receivers = [
-        Foe(target.junction, call(":recv!", 1, LONG, "unread") * 30, receive_buffer=SMALL_BUFFER) for _ in range(8)
+        Foe(target.junction, call(":recv!", 1, LONG, "unread") * 30, receive_buffer=SMALL_BUFFER) for _ in range(20)
     ]
     value = call(":send!", 1, 100, "unread", b"x" * 60_000)
     while True:
