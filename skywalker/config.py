@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import ipaddress
+import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -30,7 +31,7 @@ class Cluster:
     """How one node finds others, and is found."""
 
     advertise: str = setting("", "host:port at which others reach this node; empty means where it listens")
-    silk: str = setting("", "take Silk messages here, and find others by them: 0.0.0.0:3444, or ipc:///path")
+    silk: str = setting("", "take Silk messages here, and find others by them: 10.0.0.1, :3444 (at bind), ipc:///path")
     silk_pub: str = setting("", "send Silk broadcasts from here; empty means the same host and any free port")
     silk_join: str = setting("", "Silk members to join, host:3444,host:3444: any that answers leads to the rest")
     silk_keys: str = setting("", "file with the key pair of the Silk members: nobody without it is let in")
@@ -45,7 +46,7 @@ class Cluster:
     consul_ca: str = setting("", "file with the authorities to trust for Consul; empty means the system's")
     consul_cert: str = setting("", "file with this node's certificate for Consul, and its key unless that is apart")
     consul_key: str = setting("", "file with the key of that certificate")
-    health_bind: str = setting(DEFAULT_HOST, "address of the health check's HTTP server")
+    health_bind: str = setting(DEFAULT_HOST, "address of the health check's HTTP server; that of bind unless given")
     health_port: int = setting(0, "HTTP port of the health check; 0 means none, or with --register any free one")
     secret: str = setting(
         "", "what nodes prove by that they are of one cluster; the new and the old with a space between", secret=True
@@ -59,10 +60,12 @@ class Cluster:
 class Config:
     """How one node runs. Made by load(), every value is within its range."""
 
-    bind: str = setting(DEFAULT_HOST, "address to listen on")
+    bind: str = setting(DEFAULT_HOST, "address to listen on, at all doors that are given no other")
     port: int = setting(DEFAULT_PORT, "TCP port to listen on; 0 takes any free one")
     pubsub: bool = setting(False, "speak pub/sub too, at a port of its own; the next two ask for it as well")
-    pubsub_bind: str = setting(DEFAULT_HOST, "address to listen on for pub/sub, perhaps with its port, as :61626")
+    pubsub_bind: str = setting(
+        DEFAULT_HOST, "address for pub/sub, perhaps with its port, as :61626; that of bind unless given"
+    )
     pubsub_port: int = setting(DEFAULT_PUBSUB_PORT, "TCP port for pub/sub; 0 takes any free one")
     unix: str = setting("", "path of a Unix socket to listen on too; its clients are known by their user")
     open: bool = setting(False, "let in whoever gets to an address that is not loopback, and have them do everything")
@@ -78,7 +81,7 @@ class Config:
     drain_timeout_s: float = setting(10.0, "time that calls still waiting get when the node is told to stop")
     watchdog_s: float = setting(10.0, "time in which the loop of each worker must turn, or the worker is replaced")
     admin: bool = setting(True, "serve figures and a console over HTTP, at a port of their own")
-    admin_bind: str = setting(DEFAULT_HOST, "address to listen on for that")
+    admin_bind: str = setting(DEFAULT_HOST, "address to listen on for that; that of bind unless given")
     admin_port: int = setting(DEFAULT_ADMIN_PORT, "TCP port for that; 0 takes any free one")
     tokens: int = setting(TOKENS_PER_NODE, "tokens of a node that is new: more of them share topics out more evenly")
     journal: str = setting("", "directory to keep a journal of all calls in; empty means none is kept")
@@ -182,13 +185,24 @@ def _config(values: Mapping[str, Value], access: Access | None) -> Config:
     tables: dict[str, dict[str, Any]] = {table: {} for table in ("", *TABLES)}
     if values.keys() & {"pubsub_bind", "pubsub_port"}:
         values = {"pubsub": True, **values}  # who says where wants it
-    for key, value in values.items():
+    for key, value in _at_bind(values).items():
         tables[BY_KEY[key].table][key] = value
     config = Config(
         **tables[""], cluster=Cluster(**tables["cluster"]), limits=Limits(**tables["limits"]), access=access
     )
     _check_pubsub(config, "pubsub_port" in values)
     return config
+
+
+def _at_bind(values: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the values with each door at the host of `bind`, unless its address is given, or has a host of its own."""
+    host = str(values.get("bind", DEFAULT_HOST))
+    in_brackets = f"[{host}]" if ":" in host else host
+    filled: dict[str, Value] = {"pubsub_bind": in_brackets, "admin_bind": host, "health_bind": host, **values}
+    for key in ("pubsub_bind", "silk", "silk_pub"):
+        if re.fullmatch(r":\d+", text := str(filled.get(key, "")), re.ASCII):
+            filled[key] = in_brackets + text
+    return filled
 
 
 def _check_pubsub(config: Config, names_port: bool) -> None:

@@ -115,7 +115,7 @@ def certificate(config: Config, machine: Machine) -> Iterator[Finding]:
 
 def state_directory(config: Config, machine: Machine) -> Iterator[Finding]:
     """It must be there and writable, or be possible to make."""
-    path = Path(config.state_dir) if config.state_dir else usual_state_path(config.port)
+    path = Path(config.state_dir) if config.state_dir else usual_state_path(config.bind, config.port)
     name = "state directory"
     if path is None:
         yield Finding(name, "ok", "none, since the port may be any")
