@@ -73,7 +73,9 @@ class Config:
     tls_key: str = setting("", "file with the key of that certificate, unless it is in there")
     tls_ca: str = setting("", "file with the authorities that sign clients' and other nodes' certificates")
     tls_minimum: str = setting("1.3", "oldest version of TLS that is accepted, 1.3 or 1.2")
-    user: str = setting("", "whom to become, if started as root, once it listens; root to stay that")
+    user: str = setting(
+        "", "whom to become, if started as root, once it listens; root to stay that; on loopback, nobody if it can"
+    )
     workers: int = setting(0, "worker processes; 0 means one for each core")
     state_dir: str = setting("", "directory of what outlives the node, such as its tokens; empty means a usual place")
     backlog: int = setting(1024, "connections that may wait to be accepted, at each worker")

@@ -114,7 +114,7 @@ class Ground:
         return kept
 
     def _identify(self, config: Config) -> Identity:
-        path = Path(config.state_dir) if config.state_dir else usual_state_path(config.bind, config.port)
+        path = state_path(config)
         if path is None:
             return Identity.new(config.tokens)
         self._state = StateDirectory(path)
@@ -131,6 +131,11 @@ class Ground:
                     os.unlink(path)
         if self._state is not None:
             self._state.close()
+
+
+def state_path(config: Config) -> Path | None:
+    """Return where the node keeps its state; None if it keeps none."""
+    return Path(config.state_dir) if config.state_dir else usual_state_path(config.bind, config.port)
 
 
 _KEYS: Final = {JUNCTION: ("bind", "port"), PUBSUB: ("pubsub_bind", "pubsub_port")}

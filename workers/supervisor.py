@@ -27,10 +27,10 @@ from skywalker.wire import frames
 from workers import birth, cluster, control, exits, exposure, figures, privileges, reload, snapshots, sockets
 from workers.activation import inherited
 from workers.board import Board
-from workers.credentials import Credentials
+from workers.credentials import Credentials, server
 from workers.crew import BootError, Crew
-from workers.ground import JUNCTION, Ground
-from workers.identity import StateError
+from workers.ground import JUNCTION, Ground, state_path
+from workers.identity import StateDirectory, StateError
 from workers.keeper import Keeper
 from workers.log import Log
 from workers.node import Node
@@ -74,10 +74,10 @@ class Supervisor:
     def run(self) -> int:
         """Serve until told to end; return the exit status. Says in one line what keeps it from starting."""
         privileges.forbid_core_dumps()
-        heir = privileges.heir(self._config.user)
         self._notifier = Notifier.from_environ(os.environ)
         try:
             listeners = inherited(os.environ, os.getpid())
+            heir = self._heir(is_local=not listeners and exposure.is_local(self._config))
             self._ground = ground = Ground(self._config, listeners, functools.partial(self._settle, heir))
         except (sockets.AddressError, StateError) as error:
             print(f"skywalker: {error}", file=sys.stderr)
@@ -98,6 +98,32 @@ class Supervisor:
             )
             self._agent = Keeper(self._be_agent, self._signals, self._selector, self._crew, self._log)
             return self._live()
+
+    def _heir(self, *, is_local: bool) -> struct_passwd | None:
+        """Return whom to become, None if nobody else. Raises ConfigError if root has to say, and has not."""
+        if not (is_local and privileges.is_undecided(self._config.user)):
+            return privileges.heir(self._config.user)
+        advice = "say by --user whom it is to become, or root"
+        try:
+            nobody = privileges.heir(privileges.NOBODY)
+            assert nobody is not None, "that is not root"
+            privileges.trial(nobody, self._look_around)
+        except ConfigError as error:
+            self._log.warning("stays-root", reason=error, advice=advice)
+            return None
+        self._log.warning("leaves-root", user=nobody.pw_name, advice=advice)
+        return nobody
+
+    def _look_around(self) -> None:
+        """Read and write what the node has to, as it would. Raises an exception if it may not."""
+        if self._read_again is not None:
+            self._read_again()
+        if self._config.tls_cert:
+            server(self._config)
+        if (path := state_path(self._config)) is not None:
+            state = StateDirectory(path)
+            state.open(self._config.tokens)
+            state.close()
 
     def _settle(self, heir: struct_passwd | None, addresses: Mapping[str, tuple[str, int]]) -> None:
         """Be who the node is from now on, and see that all is well for them. Raises ConfigError."""
