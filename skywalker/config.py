@@ -82,6 +82,8 @@ class Config:
     name: str = setting("", "what this node calls itself; empty means the host name")
     drain_timeout_s: float = setting(10.0, "time that calls still waiting get when the node is told to stop")
     watchdog_s: float = setting(10.0, "time in which the loop of each worker must turn, or the worker is replaced")
+    log_level: str = setting("info", "least of what is logged: info, warning or error")
+    log_format: str = setting("logfmt", "how a line of the log is written: logfmt, or json for an object of JSON")
     admin: bool = setting(True, "serve figures and a console over HTTP, at a port of their own")
     admin_bind: str = setting(DEFAULT_HOST, "address to listen on for that; that of bind unless given")
     admin_port: int = setting(DEFAULT_ADMIN_PORT, "TCP port for that; 0 takes any free one")

@@ -16,7 +16,7 @@ from skywalker import config
 from skywalker.config import BY_KEY, SETTINGS, Cluster, Config, load
 from skywalker.errors import ConfigError
 from skywalker.limits import DEFAULT_PORT, DEFAULT_PUBSUB_PORT, Limits
-from skywalker.setting import Setting, Value
+from skywalker.setting import LOG_FORMATS, LOG_LEVELS, Setting, Value
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 
@@ -30,6 +30,8 @@ def allowed_values(setting: Setting) -> st.SearchStrategy[Value]:
         return st.builds("{}MiB/{}s".format, st.integers(1, 10**9), st.integers(1, 10**9))
     if setting.key == "tls_minimum":
         return st.sampled_from(["1.2", "1.3"])
+    if setting.key in ("log_level", "log_format"):
+        return st.sampled_from(LOG_LEVELS if setting.key == "log_level" else LOG_FORMATS)
     if isinstance(setting.default, str):
         # A colon in an address begins a port.
         without = ":" if setting.key in ("bind", "pubsub_bind", "silk", "silk_pub") else ""

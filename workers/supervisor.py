@@ -58,6 +58,7 @@ class Supervisor:
         self._parent_fd = parent_fd
         self._parent: socket.socket | None = None  # the program that started this node, if it wants to know of it
         self._log = Log(process="supervisor")
+        self._log.use(config.log_level, config.log_format)
         self._signals = Signals(
             [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD], ignored=[signal.SIGPIPE]
         )
@@ -321,11 +322,15 @@ class Supervisor:
             self._log.warning("restart-needed", settings=",".join(waiting))
         self._log.info("reloading")
         self._before = self._config, self._credentials
-        self._config, self._credentials = config, credentials
+        self._go_on_with(config, credentials)
         # Until the last of those is gone that beat as they were told before. If this fails, some beat as told now.
         self._watch(max(self._patience_s, config.watchdog_s))
         self._renew_agent()  # it reads the files that the settings name, too
         self._rollout = Rollout(self._crew, config.drain_timeout_s)
+
+    def _go_on_with(self, config: Config, credentials: Credentials | None) -> None:
+        self._config, self._credentials = config, credentials
+        self._log.use(config.log_level, config.log_format)
 
     def _renew_agent(self) -> None:
         self._agent.renew(wanted=cluster.needs_agent(self._config))
@@ -335,7 +340,7 @@ class Supervisor:
         failed = rollout.failed
         if failed is not None:
             # Or the next worker that dies would have one that cannot start in its place.
-            self._config, self._credentials = self._before
+            self._go_on_with(*self._before)
             self._renew_agent()
             why = "its successor did not come to serve, so the settings are as before, but for workers replaced already"
             self._log.error("reload-failed", worker=failed.number, reason=why)
