@@ -33,6 +33,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "junction",
             "line",
             "listeners",
+            "memory",
             "processes",
             "own_directory",
             "reuseport",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
-from skywalker import config
+from skywalker import config, memory
 from skywalker.config import SETTINGS
 from skywalker.errors import ConfigError
 
@@ -35,8 +36,10 @@ def check(file: Path, verbose: bool) -> int:
         told = str(error)
         raise ConfigError(told if told.startswith(f"{file}: ") else f"{file}: {told}") from error
     click.echo(f"{file}: ok")
-    if fault:
-        click.echo(f"{file}: but {fault}", err=True)
+    there = memory.address_space()
+    short = memory.shortage(settings.limits, settings.workers or os.cpu_count() or 1, there) if there else ""
+    for but in filter(None, (fault, short)):
+        click.echo(f"{file}: but {but}", err=True)
     if verbose:
         default = config.Config()
         for setting in SETTINGS:

@@ -20,6 +20,7 @@ from pwd import struct_passwd
 from typing import Final
 
 import skywalker
+from skywalker import memory
 from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.errors import ConfigError, SkywalkerError
@@ -241,6 +242,11 @@ class Supervisor:
                 reason="whoever poses as a node of the version before gets cluster.secret: take secret_in_clear away "
                 "once no node is of that version, and then give all nodes another secret",
             )
+        count, limits, group = len(self._crew.slots), self._config.limits, memory.of_group()
+        if group is not None and group < count * memory.wanted(limits, count):
+            needed = memory.shown(count * memory.wanted(limits, count))
+            advice = memory.advice(limits, count, group // count, "its control group more, by MemoryMax=")
+            self._log.warning("memory-short", there=memory.shown(group), needed=needed, advice=f"give {advice}")
         if self._config.bares_tokens:
             self._log.warning("tokens-in-plain", reason="without tls_cert they can be read on their way here")
         self._notifier.ready()
