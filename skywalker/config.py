@@ -166,7 +166,7 @@ def load(
     values: dict[str, Value] = {}
     access = None
     if file is not None:
-        values, access = _from_file(file)
+        values, access = _from_document(document_of(text_of(file), file), file)
     for known in SETTINGS:
         if environ and (passed := known.credential(environ)) is not None:
             values[known.key] = known.parse(passed, f"the credential {known.path}")
@@ -226,14 +226,13 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _from_file(file: Path) -> tuple[dict[str, Value], Access | None]:
-    try:
-        return _from_document(_document(file), file)
-    except RecursionError:  # of who reads it, or of who would show what is wrong with it
-        raise ConfigError(f"{file}: has tables or arrays in each other that are too many to be read") from None
+def of_document(document: Mapping[str, Any], file: Path) -> Config:
+    """Return the settings that a TOML document holds, which is that of `file`. Raises ConfigError."""
+    return _config(*_from_document(document, file))
 
 
-def _document(file: Path) -> dict[str, Any]:
+def text_of(file: Path) -> str:
+    """Return what is in a config file. Raises ConfigError."""
     try:
         if stat.S_ISFIFO(file.stat().st_mode):
             # To open one is to wait for who writes, and a node that reads its file again has other things to do.
@@ -242,28 +241,48 @@ def _document(file: Path) -> dict[str, Any]:
             content = opened.read(MAX_FILE + 1)
         if len(content) > MAX_FILE:
             raise ConfigError(f"{file}: is larger than {MAX_FILE // MIB} MiB, so it is no config file")
-        return tomllib.loads(content.decode())
+        return content.decode()
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
-    except ValueError as error:  # what it says may be TOML's or UTF-8's business
+    except ValueError as error:  # what it says may be UTF-8's business
         raise ConfigError(f"{file}: {error}") from error
 
 
-def _from_document(document: dict[str, Any], file: Path) -> tuple[dict[str, Value], Access | None]:
-    access = Access.parse(document.pop("access"), f"{file}: access") if "access" in document else None
-    by_path = {each.path: each for each in SETTINGS}
-    values: dict[str, Value] = {}
-    for path, value in _flattened(document, file):
-        if path not in by_path:
-            tables = (*TABLES, "access") if isinstance(value, dict) else ()
-            raise ConfigError(f"{file}: unknown key {path!r}{_instead(path, [*by_path, *tables])}")
-        found = by_path[path]
-        values[found.key] = found.accept(value, f"{file}: {path}")
+def document_of(text: str, file: Path) -> dict[str, Any]:
+    """Return the TOML document that is the text of `file`. Raises ConfigError."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise too_deep(file) from None
+    except ValueError as error:
+        raise ConfigError(f"{file}: {error}") from error
+
+
+def too_deep(file: Path) -> ConfigError:
+    """Return the error about a file that cannot be read, or whose mistakes cannot be shown, for lack of stack."""
+    return ConfigError(f"{file}: has tables or arrays in each other that are too many to be read")
+
+
+def _from_document(document: Mapping[str, Any], file: Path) -> tuple[dict[str, Value], Access | None]:
+    try:
+        access = Access.parse(document["access"], f"{file}: access") if "access" in document else None
+        by_path = {each.path: each for each in SETTINGS}
+        values: dict[str, Value] = {}
+        for path, value in _flattened(document, file):
+            if path not in by_path:
+                tables = (*TABLES, "access") if isinstance(value, dict) else ()
+                raise ConfigError(f"{file}: unknown key {path!r}{_instead(path, [*by_path, *tables])}")
+            found = by_path[path]
+            values[found.key] = found.accept(value, f"{file}: {path}")
+    except RecursionError:
+        raise too_deep(file) from None
     return values, access
 
 
 def _flattened(document: Mapping[str, object], file: Path) -> Iterator[tuple[str, object]]:
     for key, value in document.items():
+        if key == "access":
+            continue
         if key not in TABLES:
             yield key, value
         elif isinstance(value, dict):

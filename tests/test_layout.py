@@ -41,6 +41,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "state_path",
             "steering",
             "tls",
+            "toml_lines",
             "units",
         }
     ),
