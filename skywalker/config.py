@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import ipaddress
+import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -30,7 +31,7 @@ class Cluster:
     """How one node finds others, and is found."""
 
     advertise: str = setting("", "host:port at which others reach this node; empty means where it listens")
-    silk: str = setting("", "take Silk messages here, and find others by them: 0.0.0.0:3444, or ipc:///path")
+    silk: str = setting("", "take Silk messages here, and find others by them: 10.0.0.1, :3444 (at bind), ipc:///path")
     silk_pub: str = setting("", "send Silk broadcasts from here; empty means the same host and any free port")
     silk_join: str = setting("", "Silk members to join, host:3444,host:3444: any that answers leads to the rest")
     silk_keys: str = setting("", "file with the key pair of the Silk members: nobody without it is let in")
@@ -45,7 +46,7 @@ class Cluster:
     consul_ca: str = setting("", "file with the authorities to trust for Consul; empty means the system's")
     consul_cert: str = setting("", "file with this node's certificate for Consul, and its key unless that is apart")
     consul_key: str = setting("", "file with the key of that certificate")
-    health_bind: str = setting(DEFAULT_HOST, "address of the health check's HTTP server")
+    health_bind: str = setting(DEFAULT_HOST, "address of the health check's HTTP server; that of bind unless given")
     health_port: int = setting(0, "HTTP port of the health check; 0 means none, or with --register any free one")
     secret: str = setting(
         "", "what nodes prove by that they are of one cluster; the new and the old with a space between", secret=True
@@ -59,10 +60,12 @@ class Cluster:
 class Config:
     """How one node runs. Made by load(), every value is within its range."""
 
-    bind: str = setting(DEFAULT_HOST, "address to listen on")
+    bind: str = setting(DEFAULT_HOST, "address to listen on, at all doors that are given no other")
     port: int = setting(DEFAULT_PORT, "TCP port to listen on; 0 takes any free one")
     pubsub: bool = setting(False, "speak pub/sub too, at a port of its own; the next two ask for it as well")
-    pubsub_bind: str = setting(DEFAULT_HOST, "address to listen on for pub/sub, perhaps with its port, as :61626")
+    pubsub_bind: str = setting(
+        DEFAULT_HOST, "address for pub/sub, perhaps with its port, as :61626; that of bind unless given"
+    )
     pubsub_port: int = setting(DEFAULT_PUBSUB_PORT, "TCP port for pub/sub; 0 takes any free one")
     unix: str = setting("", "path of a Unix socket to listen on too; its clients are known by their user")
     open: bool = setting(False, "let in whoever gets to an address that is not loopback, and have them do everything")
@@ -70,15 +73,19 @@ class Config:
     tls_key: str = setting("", "file with the key of that certificate, unless it is in there")
     tls_ca: str = setting("", "file with the authorities that sign clients' and other nodes' certificates")
     tls_minimum: str = setting("1.3", "oldest version of TLS that is accepted, 1.3 or 1.2")
-    user: str = setting("", "whom to become, if started as root, once it listens; root to stay that")
+    user: str = setting(
+        "", "whom to become, if started as root, once it listens; root to stay that; on loopback, nobody if it can"
+    )
     workers: int = setting(0, "worker processes; 0 means one for each core")
     state_dir: str = setting("", "directory of what outlives the node, such as its tokens; empty means a usual place")
     backlog: int = setting(1024, "connections that may wait to be accepted, at each worker")
     name: str = setting("", "what this node calls itself; empty means the host name")
     drain_timeout_s: float = setting(10.0, "time that calls still waiting get when the node is told to stop")
     watchdog_s: float = setting(10.0, "time in which the loop of each worker must turn, or the worker is replaced")
+    log_level: str = setting("info", "least of what is logged: info, warning or error")
+    log_format: str = setting("logfmt", "how a line of the log is written: logfmt, or json for an object of JSON")
     admin: bool = setting(True, "serve figures and a console over HTTP, at a port of their own")
-    admin_bind: str = setting(DEFAULT_HOST, "address to listen on for that")
+    admin_bind: str = setting(DEFAULT_HOST, "address to listen on for that; that of bind unless given")
     admin_port: int = setting(DEFAULT_ADMIN_PORT, "TCP port for that; 0 takes any free one")
     tokens: int = setting(TOKENS_PER_NODE, "tokens of a node that is new: more of them share topics out more evenly")
     journal: str = setting("", "directory to keep a journal of all calls in; empty means none is kept")
@@ -159,7 +166,7 @@ def load(
     values: dict[str, Value] = {}
     access = None
     if file is not None:
-        values, access = _from_file(file)
+        values, access = _from_document(document_of(text_of(file), file), file)
     for known in SETTINGS:
         if environ and (passed := known.credential(environ)) is not None:
             values[known.key] = known.parse(passed, f"the credential {known.path}")
@@ -182,13 +189,24 @@ def _config(values: Mapping[str, Value], access: Access | None) -> Config:
     tables: dict[str, dict[str, Any]] = {table: {} for table in ("", *TABLES)}
     if values.keys() & {"pubsub_bind", "pubsub_port"}:
         values = {"pubsub": True, **values}  # who says where wants it
-    for key, value in values.items():
+    for key, value in _at_bind(values).items():
         tables[BY_KEY[key].table][key] = value
     config = Config(
         **tables[""], cluster=Cluster(**tables["cluster"]), limits=Limits(**tables["limits"]), access=access
     )
     _check_pubsub(config, "pubsub_port" in values)
     return config
+
+
+def _at_bind(values: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the values with each door at the host of `bind`, unless its address is given, or has a host of its own."""
+    host = str(values.get("bind", DEFAULT_HOST))
+    in_brackets = f"[{host}]" if ":" in host else host
+    filled: dict[str, Value] = {"pubsub_bind": in_brackets, "admin_bind": host, "health_bind": host, **values}
+    for key in ("pubsub_bind", "silk", "silk_pub"):
+        if re.fullmatch(r":\d+", text := str(filled.get(key, "")), re.ASCII):
+            filled[key] = in_brackets + text
+    return filled
 
 
 def _check_pubsub(config: Config, names_port: bool) -> None:
@@ -208,14 +226,13 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _from_file(file: Path) -> tuple[dict[str, Value], Access | None]:
-    try:
-        return _from_document(_document(file), file)
-    except RecursionError:  # of who reads it, or of who would show what is wrong with it
-        raise ConfigError(f"{file}: has tables or arrays in each other that are too many to be read") from None
+def of_document(document: Mapping[str, Any], file: Path) -> Config:
+    """Return the settings that a TOML document holds, which is that of `file`. Raises ConfigError."""
+    return _config(*_from_document(document, file))
 
 
-def _document(file: Path) -> dict[str, Any]:
+def text_of(file: Path) -> str:
+    """Return what is in a config file. Raises ConfigError."""
     try:
         if stat.S_ISFIFO(file.stat().st_mode):
             # To open one is to wait for who writes, and a node that reads its file again has other things to do.
@@ -224,28 +241,48 @@ def _document(file: Path) -> dict[str, Any]:
             content = opened.read(MAX_FILE + 1)
         if len(content) > MAX_FILE:
             raise ConfigError(f"{file}: is larger than {MAX_FILE // MIB} MiB, so it is no config file")
-        return tomllib.loads(content.decode())
+        return content.decode()
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
-    except ValueError as error:  # what it says may be TOML's or UTF-8's business
+    except ValueError as error:  # what it says may be UTF-8's business
         raise ConfigError(f"{file}: {error}") from error
 
 
-def _from_document(document: dict[str, Any], file: Path) -> tuple[dict[str, Value], Access | None]:
-    access = Access.parse(document.pop("access"), f"{file}: access") if "access" in document else None
-    by_path = {each.path: each for each in SETTINGS}
-    values: dict[str, Value] = {}
-    for path, value in _flattened(document, file):
-        if path not in by_path:
-            tables = (*TABLES, "access") if isinstance(value, dict) else ()
-            raise ConfigError(f"{file}: unknown key {path!r}{_instead(path, [*by_path, *tables])}")
-        found = by_path[path]
-        values[found.key] = found.accept(value, f"{file}: {path}")
+def document_of(text: str, file: Path) -> dict[str, Any]:
+    """Return the TOML document that is the text of `file`. Raises ConfigError."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise too_deep(file) from None
+    except ValueError as error:
+        raise ConfigError(f"{file}: {error}") from error
+
+
+def too_deep(file: Path) -> ConfigError:
+    """Return the error about a file that cannot be read, or whose mistakes cannot be shown, for lack of stack."""
+    return ConfigError(f"{file}: has tables or arrays in each other that are too many to be read")
+
+
+def _from_document(document: Mapping[str, Any], file: Path) -> tuple[dict[str, Value], Access | None]:
+    try:
+        access = Access.parse(document["access"], f"{file}: access") if "access" in document else None
+        by_path = {each.path: each for each in SETTINGS}
+        values: dict[str, Value] = {}
+        for path, value in _flattened(document, file):
+            if path not in by_path:
+                tables = (*TABLES, "access") if isinstance(value, dict) else ()
+                raise ConfigError(f"{file}: unknown key {path!r}{_instead(path, [*by_path, *tables])}")
+            found = by_path[path]
+            values[found.key] = found.accept(value, f"{file}: {path}")
+    except RecursionError:
+        raise too_deep(file) from None
     return values, access
 
 
 def _flattened(document: Mapping[str, object], file: Path) -> Iterator[tuple[str, object]]:
     for key, value in document.items():
+        if key == "access":
+            continue
         if key not in TABLES:
             yield key, value
         elif isinstance(value, dict):

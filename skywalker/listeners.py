@@ -1,10 +1,12 @@
-"""Who listens at the TCP addresses of this machine, as the kernel tells it in numbers: nobody can forge a line."""
+"""Who listens at the addresses of this machine, as the kernel tells it in numbers: nobody can forge a line."""
 
 from __future__ import annotations
 
 import errno
 import ipaddress
 import os
+import socket
+import struct
 import sys
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,6 +16,11 @@ from skywalker.processes import PROC
 
 LISTENS: Final = "0A"
 """The state of a listener in /proc/net/tcp."""
+
+_CREDENTIALS: Final = "3i"
+"""What the kernel tells of who listens at a Unix socket: process, user, group."""
+
+_SIZE: Final = struct.calcsize(_CREDENTIALS)
 
 
 class Listener(NamedTuple):
@@ -70,6 +77,19 @@ def taken_by(host: str, port: int) -> str:
         # A node, if it has them from systemd, which has them as well.
         return processes.described(min(pids, key=lambda pid: (processes.node_port(pid) is None, pid)))
     return f"a process of {processes.described_user(there[0].user)}: only that user and root can see which"
+
+
+def unix_reason(path: str) -> str:
+    """Return why a Unix socket whose path is in use cannot be listened on: because of whom."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(path)
+            pid, *_ = struct.unpack(_CREDENTIALS, probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _SIZE))
+            who = processes.described(pid) if pid else "a process of another machine, in a container or outside of one"
+        except OSError:  # it lets nobody in now, or is none
+            who = "something that is no socket, or lets nobody in"
+    return f"{os.strerror(errno.EADDRINUSE)} by {who}"
 
 
 def _host(written: str) -> str:

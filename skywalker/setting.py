@@ -22,6 +22,12 @@ MAX_PORT: Final = 65_535
 CREDENTIALS: Final = "CREDENTIALS_DIRECTORY"
 """The variable by which systemd says where the files are that LoadCredential= and others name."""
 
+LOG_LEVELS: Final = ("info", "warning", "error")
+"""What a line of the log may be, the least first."""
+
+LOG_FORMATS: Final = ("logfmt", "json")
+"""How it may be written."""
+
 _DAY_S: Final = 86_400
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "port": (0, MAX_PORT),
@@ -42,6 +48,8 @@ _LONGEST: Final[Mapping[str, int]] = {"name": MAX_NAME}
 _FORMS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     "journal_sample": (SAMPLE, sampling),
     "journal_rotate": (ROTATION, rotation),
+    "log_level": ("info, warning or error", LOG_LEVELS.index),
+    "log_format": ("logfmt or json", LOG_FORMATS.index),
     "tls_minimum": ("1.3 or 1.2", MINIMUMS.index),
 }
 """What a text may be, and what raises ValueError if it is not."""

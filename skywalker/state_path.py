@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from pathlib import Path
+from typing import Final
+
+from skywalker.limits import DEFAULT_HOST
+
+NO_HOME: Final = Path("/nonexistent")
+"""The home of users who have none, such as nobody."""
 
 
-def usual_state_path(port: int) -> Path | None:
-    """Return the state directory of a node that was given none; None for a port chosen by the kernel, kept nowhere."""
+def usual_state_path(host: str, port: int) -> Path | None:
+    """Return the state directory of a node that was given none; None if its state is kept nowhere.
+
+    None is for a port chosen by the kernel, and for a user who has no home. Nodes that share a port, each at a loopback
+    address of its own, have a directory each.
+    """
     if not port:
         return None
     given = os.environ.get("STATE_DIRECTORY")  # by systemd, already ours alone
     if given:
         return Path(given.split(":")[0])  # systemd lists all that it made
-    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(home) / "skywalker" / str(port)
+    if not (home := os.environ.get("XDG_STATE_HOME")):
+        if (owners := Path.home()) == NO_HOME:
+            return None
+        home = str(owners / ".local" / "state")
+    return Path(home) / "skywalker" / (f"{host}:{port}" if _is_further_loopback(host) else str(port))
+
+
+def _is_further_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback and host != DEFAULT_HOST
+    except ValueError:
+        return False

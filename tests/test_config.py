@@ -16,7 +16,7 @@ from skywalker import config
 from skywalker.config import BY_KEY, SETTINGS, Cluster, Config, load
 from skywalker.errors import ConfigError
 from skywalker.limits import DEFAULT_PORT, DEFAULT_PUBSUB_PORT, Limits
-from skywalker.setting import Setting, Value
+from skywalker.setting import LOG_FORMATS, LOG_LEVELS, Setting, Value
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 
@@ -30,9 +30,11 @@ def allowed_values(setting: Setting) -> st.SearchStrategy[Value]:
         return st.builds("{}MiB/{}s".format, st.integers(1, 10**9), st.integers(1, 10**9))
     if setting.key == "tls_minimum":
         return st.sampled_from(["1.2", "1.3"])
+    if setting.key in ("log_level", "log_format"):
+        return st.sampled_from(LOG_LEVELS if setting.key == "log_level" else LOG_FORMATS)
     if isinstance(setting.default, str):
-        # A colon in the address of pub/sub begins a port.
-        without = ":" if setting.key == "pubsub_bind" else ""
+        # A colon in an address begins a port.
+        without = ":" if setting.key in ("bind", "pubsub_bind", "silk", "silk_pub") else ""
         return st.text(st.characters(categories=["L", "N", "P"], exclude_characters=without), min_size=1)
     least, most = setting._range
     if isinstance(setting.default, float):
@@ -103,6 +105,8 @@ def test_of_any_mixture_of_sources_the_strongest_decides_each_setting(
     )
     if expected.keys() & {"pubsub_bind", "pubsub_port"}:
         expected = {"pubsub": True} | expected
+    if "bind" in expected:
+        expected = dict.fromkeys(("pubsub_bind", "admin_bind", "health_bind"), expected["bind"]) | expected
     for setting in SETTINGS:
         assert setting.of(loaded) == expected.get(setting.key, setting.default)
 
@@ -261,3 +265,20 @@ def test_the_address_of_pubsub_may_hold_its_port(bind: str, port: int | None, ad
 def test_an_address_of_pubsub_that_cannot_be_is_refused(flags: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match=r"^pubsub_"):
         load(flags)
+
+
+@pytest.mark.parametrize(("bind", "host"), [("10.0.0.5", "10.0.0.5"), ("::1", "[::1]"), (None, "127.0.0.1")])
+def test_all_doors_are_at_the_host_of_bind_unless_they_have_one_of_their_own(bind: str | None, host: str) -> None:
+    at = {} if bind is None else {"bind": bind}
+    found = load({**at, "pubsub_bind": ":7000", "silk": ":3444", "silk_pub": ":0"})
+    assert found.admin_bind == found.cluster.health_bind == found.pubsub_address[0] == host.strip("[]")
+    assert found.pubsub_address[1] == 7000
+    assert (found.cluster.silk, found.cluster.silk_pub) == (f"{host}:3444", f"{host}:0")
+    assert load({**at, "pubsub": "true"}).pubsub_address == (host.strip("[]"), DEFAULT_PUBSUB_PORT)
+    assert load({**at, "silk": "10.9.9.9"}).cluster.silk == "10.9.9.9"
+    own = {"pubsub_bind": "10.1.1.1", "admin_bind": "10.2.2.2", "health_bind": "10.3.3.3"}
+    found = load({**at, **own})
+    assert {"pubsub_bind": found.pubsub_bind, "admin_bind": found.admin_bind} == {
+        key: own[key] for key in ("pubsub_bind", "admin_bind")
+    }
+    assert found.cluster.health_bind == "10.3.3.3"

@@ -33,6 +33,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "junction",
             "line",
             "listeners",
+            "memory",
             "processes",
             "own_directory",
             "reuseport",
@@ -40,6 +41,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "state_path",
             "steering",
             "tls",
+            "toml_lines",
             "units",
         }
     ),

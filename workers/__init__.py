@@ -1,8 +1,8 @@
 """The server. `skywalker` comes first, since it decides whether compiled modules are used.
 
-    the node            command checking exposure; supervisor; its workers: crew slot lifecycle birth rollout reload,
-                        vitals and watchdog; its agent: keeper; what it stands on: ground identity activation sockets
-                        steering privileges; what is said: control snapshots signals notify log exits
+    the node            command checking faults exposure; supervisor; its workers: crew slot lifecycle birth rollout
+                        reload, vitals and watchdog; its agent: keeper; what it stands on: ground identity activation
+                        sockets steering privileges; what is said: control snapshots signals notify log exits
     what it counts      figures board closes; in a worker tally lately pulse
     its agent           agent cluster circle acquaintance health ping admin; inspection in a worker, which it asks
     a worker            worker opening loop turn alarm heap node router move

@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
-from skywalker import config
+from skywalker import config, memory
+from skywalker.access import token
+from skywalker.cli import terminal
 from skywalker.config import SETTINGS
-from skywalker.errors import ConfigError
 
 
 @click.command(short_help="Test a config file")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("-v", "--verbose", is_flag=True, help="print the settings that differ from their defaults")
 def check(file: Path, verbose: bool) -> int:
-    """Test whether a node could run with the config FILE. Nothing is started, opened or asked.
+    """Test whether a node could run with the config FILE, and say all that is wrong with it, each with its line.
+
+    Nothing is started, opened or asked.
 
     Flags and variables, which outdo a file, are not looked at. Exit status: 0 it is good, 2 it is not.
     """
     # Only now: help reads this file too.
     from skywalker.tls.certificate import fault_of
-    from workers import cluster, credentials, exits, exposure
+    from workers import exits
+    from workers.faults import faults
 
-    try:
-        settings = config.load(file=file)
-        exposure.check(settings)
-        if settings.tls_cert:
-            credentials.server(settings)
-        fault = fault_of(settings.tls_cert, settings.tls_key) if settings.tls_cert else ""
-        cluster.check_settings(settings.cluster)
-        settings.journal_settings  # noqa: B018  # it is made of several, and may be wrong
-    except ConfigError as error:
-        told = str(error)
-        raise ConfigError(told if told.startswith(f"{file}: ") else f"{file}: {told}") from error
+    settings, found = faults(file)
+    for each in found:
+        terminal.complain(token.masked(str(each)))
+    if found:
+        return exits.USAGE
+    fault = fault_of(settings.tls_cert, settings.tls_key) if settings.tls_cert else ""
     click.echo(f"{file}: ok")
-    if fault:
-        click.echo(f"{file}: but {fault}", err=True)
+    there = memory.address_space()
+    short = memory.shortage(settings.limits, settings.workers or os.cpu_count() or 1, there) if there else ""
+    for but in filter(None, (fault, short)):
+        click.echo(f"{file}: but {but}", err=True)
     if verbose:
         default = config.Config()
         for setting in SETTINGS:

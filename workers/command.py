@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from skywalker import config, own_directory
+from skywalker import config, memory, own_directory
 from skywalker.config import SETTINGS, TABLES, Config
 from skywalker.errors import ConfigError
 from skywalker.setting import Setting
@@ -50,6 +50,7 @@ def _serve(config_file: Path | None, parent_fd: int, **flags: Any) -> int:
         settings = config.load(given, os.environ, config_file)
         exposure.check(settings)
         cluster.check(settings.cluster)
+        memory.check(settings.limits, settings.workers or os.cpu_count() or 1)
         return settings
 
     def read() -> Config:

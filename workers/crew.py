@@ -90,7 +90,7 @@ class Crew:
             if process.kill_at is not None and process.kill_at <= now:
                 process.kill_at = None
                 self._log.warning("killing-worker", worker=process.slot.number, pid=process.pid)
-                os.kill(process.pid, signal.SIGKILL)
+                process.kill()
 
     def next_at(self) -> float | None:
         """Return when something is due next."""
@@ -157,7 +157,7 @@ class Crew:
             except OSError as error:
                 # It lacks links, and will be replaced as any that dies.
                 self._log.error("cannot-link", worker=process.slot.number, reason=error.strerror)
-                os.kill(process.pid, signal.SIGKILL)
+                process.kill()
                 return
             with ours, theirs:
                 their_slot = control.ASKS_ONLY if self._is_outgoing(other) else other.slot.number
@@ -182,7 +182,7 @@ class Crew:
         if not process.channel.send(message, passed):
             # A worker that has long not read what it is told is hung; one that is dead does not mind.
             self._log.error("worker-deaf", worker=process.slot.number, pid=process.pid)
-            os.kill(process.pid, signal.SIGKILL)
+            process.kill()
         if event is not None:
             self._happened(process, event)
 
@@ -249,6 +249,7 @@ class Crew:
 
     def _bury(self, process: Process, status: int) -> None:
         expected = process.state is State.STOPPING
+        from_outside = process.state is not State.STARTING and not process.is_killed and exits.is_from_outside(status)
         slot = process.slot
         self._happened(process, Event.EXIT)
         with contextlib.suppress(KeyError):  # its end may have been read already
@@ -265,9 +266,11 @@ class Crew:
         delay: float | None = None
         has_heir = slot.successor is not None and slot.successor.state is not State.STOPPING
         if slot.worker is None and not has_heir and slot.restart_at is None:
-            healthy = status == exits.OK or now - process.started_at >= exits.LONG_LIFE_S
-            slot.deaths = 1 if healthy else slot.deaths + 1
-            delay = exits.restart_delay(slot.deaths)
+            if not from_outside:
+                healthy = status == exits.OK or now - process.started_at >= exits.LONG_LIFE_S
+                slot.deaths = 1 if healthy else slot.deaths + 1
+            # Who served, and was killed, had nothing wrong with it, so another does not keep those waiting that come.
+            delay = 0.0 if from_outside else exits.restart_delay(slot.deaths)
             slot.restart_at = now + delay
             cause = "hung" if process.is_hung else "signal" if status < 0 else "status" if status else "ended"
             self._board.node[figures.RESTARTED.cell(cause)] += 1

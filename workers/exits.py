@@ -20,12 +20,18 @@ STATE: Final = 8
 LONG_LIFE_S: Final = 30.0
 """A worker that served this long was healthy: its death counts as the first one."""
 MAX_DELAY_S: Final = 1.0
-"""Short, since connections wait in the listener of a worker that is not there."""
+"""Short, since connections wait in the listener of a worker that is not there. None wait longer than it takes to fork
+where the worker served, and somebody else killed it."""
 
 
 def restart_delay(deaths: int) -> float:
     """Return the seconds to wait before the replacement after `deaths` in a row: none at first, then doubling."""
     return 0.0 if deaths <= 1 else min(MAX_DELAY_S, 0.1 * 2 ** (deaths - 2))
+
+
+def is_from_outside(status: int) -> bool:
+    """Whether a process ended by a signal that somebody else sends, as people and the kernel do that lacks memory."""
+    return status in (-signal.SIGKILL, -signal.SIGTERM)
 
 
 def how(status: int) -> str:

@@ -53,6 +53,14 @@ def check(config: Config, addresses: Mapping[str, tuple[str, int]] | None = None
                 )
 
 
+def is_local(config: Config) -> bool:
+    """Whether only this machine reaches any door of the node."""
+    hosts = [*_hosts(config).values(), *cluster.silk_hosts(config.cluster).values()]
+    if config.cluster.health_port or config.cluster.register:
+        hosts.append(config.cluster.health_bind)
+    return all(map(is_loopback, hosts))
+
+
 def _check_principals(config: Config) -> None:
     """Raise ConfigError if the file names somebody who can nowhere show who they are."""
     for each in config.access.principals if config.access is not None else ():

@@ -55,7 +55,9 @@ class Ground:
             if config.pubsub:
                 wanted[PUBSUB] = config.pubsub_address
             for door, listeners in inherited.items():
-                wanted[door] = _inherited_at(listeners[0], door, *wanted.get(door, config.pubsub_address))
+                # Pub/sub that was told no address of its own is where `bind` says, or where the manager listens.
+                alone = config.bind if door == PUBSUB else ""
+                wanted[door] = _inherited_at(listeners[0], door, *wanted.get(door, config.pubsub_address), alone)
                 sockets.keep_to_ourselves(listeners)
             count = _workers(config, inherited)
             self.listeners = [{} for _ in range(count)]
@@ -112,7 +114,7 @@ class Ground:
         return kept
 
     def _identify(self, config: Config) -> Identity:
-        path = Path(config.state_dir) if config.state_dir else usual_state_path(config.port)
+        path = state_path(config)
         if path is None:
             return Identity.new(config.tokens)
         self._state = StateDirectory(path)
@@ -131,14 +133,22 @@ class Ground:
             self._state.close()
 
 
+def state_path(config: Config) -> Path | None:
+    """Return where the node keeps its state; None if it keeps none."""
+    return Path(config.state_dir) if config.state_dir else usual_state_path(config.bind, config.port)
+
+
 _KEYS: Final = {JUNCTION: ("bind", "port"), PUBSUB: ("pubsub_bind", "pubsub_port")}
 
 
-def _inherited_at(listener: socket.socket, door: str, bind: str, port: int) -> tuple[str, int]:
-    """Return where a manager listens for the door. Raises AddressError if the settings, not left alone, differ."""
+def _inherited_at(listener: socket.socket, door: str, bind: str, port: int, alone: str) -> tuple[str, int]:
+    """Return where a manager listens for the door. Raises AddressError if the settings, not left alone, differ.
+
+    The host is left alone if it is the default, or `alone`.
+    """
     at: tuple[str, int] = listener.getsockname()[:2]
     defaults = [BY_KEY[key].default for key in _KEYS[door]]
-    is_bound = bind == defaults[0] or sockets.resolve(bind, at[1])[1] == at
+    is_bound = bind in (defaults[0], alone) or sockets.resolve(bind, at[1])[1] == at
     if is_bound and port in (0, at[1], defaults[1]):
         return at
     keys = " and ".join(_KEYS[door])

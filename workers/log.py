@@ -2,13 +2,14 @@
 
     time=2026-01-31T12:00:00.123Z level=info event=serving worker=0 pid=4711 ...
 
-A line is one write, so that those of several processes do not mix. Writing never blocks: a
-reader that does not keep up loses lines, and the next line that gets through says how many.
+or the same as an object of JSON. A line is one write, so that those of several processes do not mix. Writing never
+blocks: a reader that does not keep up loses lines, and the next line that gets through says how many.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import time
@@ -16,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from skywalker.access import token
+from skywalker.setting import LOG_FORMATS, LOG_LEVELS
 
 BURST: Final = 70
 PER_SECOND: Final = 10
@@ -27,11 +29,20 @@ MAX_NAME: Final = 64
 """Characters of what a client calls itself that go into a line."""
 
 
+class Form:
+    """Which lines are written, and how; shared by all logs that were bound to one."""
+
+    def __init__(self) -> None:
+        self.levels = frozenset(LOG_LEVELS)
+        self.text = _logfmt
+
+
 class Log:
     """Writes event lines to a file descriptor, each with the fields that were bound to it."""
 
     def __init__(self, fd: int = 2, **fields: object) -> None:
         self._fd = fd
+        self._form = Form()
         self._fields = fields
         self._dropped = 0
         self._credit = float(BURST)
@@ -39,7 +50,14 @@ class Log:
 
     def bind(self, **fields: object) -> Log:
         """Return a log whose lines carry these fields too."""
-        return Log(self._fd, **{**self._fields, **fields})
+        bound = Log(self._fd, **{**self._fields, **fields})
+        bound._form = self._form
+        return bound
+
+    def use(self, level: str, form: str) -> None:
+        """From now on write lines of this level and above, and in this form: see LOG_LEVELS and LOG_FORMATS."""
+        self._form.levels = frozenset(LOG_LEVELS[LOG_LEVELS.index(level) :])
+        self._form.text = _FORMS[form]
 
     def info(self, event: str, **fields: object) -> None:
         """Something that an operator may want to know happened."""
@@ -54,6 +72,8 @@ class Log:
         self._write("error", event, fields)
 
     def _write(self, level: str, event: str, fields: dict[str, object]) -> None:
+        if level not in self._form.levels:
+            return
         # What a peer can cause is bounded, or it could fill the disk.
         now = time.monotonic()
         self._credit = min(BURST, self._credit + (now - self._credited_at) * PER_SECOND)
@@ -66,7 +86,7 @@ class Log:
         everything = {"time": stamp, "level": level, "event": event, **self._fields, **fields}
         if self._dropped:
             everything["lines_dropped"] = self._dropped
-        line = token.masked(" ".join(f"{key}={_text(value)}" for key, value in everything.items())) + "\n"
+        line = token.masked(self._form.text(everything)) + "\n"
         try:
             os.write(self._fd, line.encode("utf-8", "backslashreplace"))
             self._dropped = 0
@@ -77,6 +97,24 @@ class Log:
         poll = select.poll()
         poll.register(self._fd, select.POLLOUT)
         return any(mask & select.POLLOUT for _, mask in poll.poll(0))
+
+
+def _logfmt(fields: dict[str, object]) -> str:
+    return " ".join(f"{key}={_text(value)}" for key, value in fields.items())
+
+
+def _json(fields: dict[str, object]) -> str:
+    return json.dumps({key: _value(value) for key, value in fields.items()})
+
+
+_FORMS: Final = dict(zip(LOG_FORMATS, (_logfmt, _json), strict=True))
+
+
+def _value(value: object) -> object:
+    """Return a number or a truth as it is, and anything else as text; in it, half a surrogate pair is escaped."""
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return str(value).encode(errors="backslashreplace").decode()
 
 
 def _text(value: object) -> str:

@@ -13,12 +13,19 @@ import os
 import pwd
 import re
 import resource
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from skywalker.errors import ConfigError
 
 ROOT: Final = "root"
+
+NOBODY: Final = "nobody"
+"""Whom a node becomes that root has started on loopback only, and not told whom to become."""
+
+MAX_REASON: Final = 2048
+"""Bytes of why something cannot be done: less than a pipe takes at once."""
 
 PR_SET_NO_NEW_PRIVS: Final = 38
 
@@ -27,6 +34,11 @@ _PR_CAPBSET_DROP: Final = 24
 
 _CAPABILITIES: Final = re.compile(r"^Cap(?:Prm|Eff|Bnd):\s*(\w+)$", re.MULTILINE)
 """Those that a process has, those that it could use again, and those that it could ever get, in /proc/PID/status."""
+
+
+def is_undecided(user: str) -> bool:
+    """Whether this is root, and nobody has said, by the setting `user`, whom to become."""
+    return not user and os.geteuid() == 0
 
 
 def heir(user: str) -> pwd.struct_passwd | None:
@@ -38,8 +50,8 @@ def heir(user: str) -> pwd.struct_passwd | None:
     if not user:
         if uid == 0:
             raise ConfigError(
-                "user: this is root, which a node does not stay unless told to: give --user NAME, whom it becomes once "
-                "it listens, or --user root"
+                "user: this is root, which a node does not stay at an address that others reach, unless told to: give "
+                "--user NAME, whom it becomes once it listens, or --user root"
             )
         return None
     if user == ROOT and uid == 0:
@@ -53,6 +65,26 @@ def heir(user: str) -> pwd.struct_passwd | None:
     if uid != 0:
         raise ConfigError(f"user: only root can become {user}, and this is user {uid}: leave it out, or start as root")
     return found
+
+
+def trial(user: pwd.struct_passwd, deed: Callable[[], object]) -> None:
+    """Find out in a child whether root, once it has become that user, could do something. Raises ConfigError if not."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            become(user)
+            deed()
+        except BaseException as error:  # of whatever kind: it could not
+            os.write(writing, (str(error) or type(error).__name__).encode(errors="replace")[:MAX_REASON])
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading, "rb") as told:
+        why = told.read()
+    os.waitpid(pid, 0)
+    if why:
+        raise ConfigError(why.decode(errors="replace"))
 
 
 def become(user: pwd.struct_passwd) -> None:

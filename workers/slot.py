@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,4 +58,10 @@ class Process:
     kill_at: float | None = None  # when it is killed, if it has not ended by then
     drain_s: float = 0.0  # that the one before it gets, if it succeeds one
     is_hung: bool = False
+    is_killed: bool = False  # by us
     agent: control.Channel | None = None  # to the agent that asks it what it holds
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.is_killed = True
+        os.kill(self.pid, signal.SIGKILL)

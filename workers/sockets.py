@@ -25,7 +25,7 @@ from typing import Final
 
 from skywalker.address import Address
 from skywalker.errors import LocalProtocolError
-from skywalker.listeners import listeners_at, reason, taken_by
+from skywalker.listeners import listeners_at, reason, taken_by, unix_reason
 from workers.steering import steer
 
 KEEPALIVE_IDLE_S: Final = 60
@@ -164,7 +164,8 @@ def unix_listener(path: str, backlog: int) -> socket.socket:
         listener.listen(backlog)
     except OSError as error:
         listener.close()
-        raise AddressError(f"cannot listen on {path}: {error.strerror or error}") from error
+        why = unix_reason(path) if error.errno == errno.EADDRINUSE else error.strerror or error
+        raise AddressError(f"cannot listen on {path}: {why}") from error
     finally:
         os.umask(before)
     return listener

@@ -20,6 +20,7 @@ from pwd import struct_passwd
 from typing import Final
 
 import skywalker
+from skywalker import memory
 from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.errors import ConfigError, SkywalkerError
@@ -27,10 +28,10 @@ from skywalker.wire import frames
 from workers import birth, cluster, control, exits, exposure, figures, privileges, reload, snapshots, sockets
 from workers.activation import inherited
 from workers.board import Board
-from workers.credentials import Credentials
+from workers.credentials import Credentials, server
 from workers.crew import BootError, Crew
-from workers.ground import JUNCTION, Ground
-from workers.identity import StateError
+from workers.ground import JUNCTION, Ground, state_path
+from workers.identity import StateDirectory, StateError
 from workers.keeper import Keeper
 from workers.log import Log
 from workers.node import Node
@@ -58,6 +59,7 @@ class Supervisor:
         self._parent_fd = parent_fd
         self._parent: socket.socket | None = None  # the program that started this node, if it wants to know of it
         self._log = Log(process="supervisor")
+        self._log.use(config.log_level, config.log_format)
         self._signals = Signals(
             [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD], ignored=[signal.SIGPIPE]
         )
@@ -74,10 +76,10 @@ class Supervisor:
     def run(self) -> int:
         """Serve until told to end; return the exit status. Says in one line what keeps it from starting."""
         privileges.forbid_core_dumps()
-        heir = privileges.heir(self._config.user)
         self._notifier = Notifier.from_environ(os.environ)
         try:
             listeners = inherited(os.environ, os.getpid())
+            heir = self._heir(is_local=not listeners and exposure.is_local(self._config))
             self._ground = ground = Ground(self._config, listeners, functools.partial(self._settle, heir))
         except (sockets.AddressError, StateError) as error:
             print(f"skywalker: {error}", file=sys.stderr)
@@ -98,6 +100,32 @@ class Supervisor:
             )
             self._agent = Keeper(self._be_agent, self._signals, self._selector, self._crew, self._log)
             return self._live()
+
+    def _heir(self, *, is_local: bool) -> struct_passwd | None:
+        """Return whom to become, None if nobody else. Raises ConfigError if root has to say, and has not."""
+        if not (is_local and privileges.is_undecided(self._config.user)):
+            return privileges.heir(self._config.user)
+        advice = "say by --user whom it is to become, or root"
+        try:
+            nobody = privileges.heir(privileges.NOBODY)
+            assert nobody is not None, "that is not root"
+            privileges.trial(nobody, self._look_around)
+        except ConfigError as error:
+            self._log.warning("stays-root", reason=error, advice=advice)
+            return None
+        self._log.warning("leaves-root", user=nobody.pw_name, advice=advice)
+        return nobody
+
+    def _look_around(self) -> None:
+        """Read and write what the node has to, as it would. Raises an exception if it may not."""
+        if self._read_again is not None:
+            self._read_again()
+        if self._config.tls_cert:
+            server(self._config)
+        if (path := state_path(self._config)) is not None:
+            state = StateDirectory(path)
+            state.open(self._config.tokens)
+            state.close()
 
     def _settle(self, heir: struct_passwd | None, addresses: Mapping[str, tuple[str, int]]) -> None:
         """Be who the node is from now on, and see that all is well for them. Raises ConfigError."""
@@ -214,6 +242,11 @@ class Supervisor:
                 reason="whoever poses as a node of the version before gets cluster.secret: take secret_in_clear away "
                 "once no node is of that version, and then give all nodes another secret",
             )
+        count, limits, group = len(self._crew.slots), self._config.limits, memory.of_group()
+        if group is not None and group < count * memory.wanted(limits, count):
+            needed = memory.shown(count * memory.wanted(limits, count))
+            advice = memory.advice(limits, count, group // count, "its control group more, by MemoryMax=")
+            self._log.warning("memory-short", there=memory.shown(group), needed=needed, advice=f"give {advice}")
         if self._config.bares_tokens:
             self._log.warning("tokens-in-plain", reason="without tls_cert they can be read on their way here")
         self._notifier.ready()
@@ -295,11 +328,15 @@ class Supervisor:
             self._log.warning("restart-needed", settings=",".join(waiting))
         self._log.info("reloading")
         self._before = self._config, self._credentials
-        self._config, self._credentials = config, credentials
+        self._go_on_with(config, credentials)
         # Until the last of those is gone that beat as they were told before. If this fails, some beat as told now.
         self._watch(max(self._patience_s, config.watchdog_s))
         self._renew_agent()  # it reads the files that the settings name, too
         self._rollout = Rollout(self._crew, config.drain_timeout_s)
+
+    def _go_on_with(self, config: Config, credentials: Credentials | None) -> None:
+        self._config, self._credentials = config, credentials
+        self._log.use(config.log_level, config.log_format)
 
     def _renew_agent(self) -> None:
         self._agent.renew(wanted=cluster.needs_agent(self._config))
@@ -309,7 +346,7 @@ class Supervisor:
         failed = rollout.failed
         if failed is not None:
             # Or the next worker that dies would have one that cannot start in its place.
-            self._config, self._credentials = self._before
+            self._go_on_with(*self._before)
             self._renew_agent()
             why = "its successor did not come to serve, so the settings are as before, but for workers replaced already"
             self._log.error("reload-failed", worker=failed.number, reason=why)

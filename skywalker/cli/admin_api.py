@@ -98,7 +98,7 @@ class AdminApi:
         except (OSError, UnicodeError) as error:  # UnicodeError: a host that no name server could know
             raise NoAnswer(
                 f"nothing answers at {self.address}: {cause_of(error)}. Name the address of a node's admin server, "
-                "as its --admin-bind and --admin-port have it; a node run with --no-admin has none"
+                "as its --bind, or --admin-bind, and --admin-port have it; a node run with --no-admin has none"
             ) from error
         finally:
             connection.close()

@@ -16,7 +16,7 @@ import zmq.asyncio
 from zmq.auth.asyncio import AsyncioAuthenticator
 
 from skywalker.errors import ConfigError
-from skywalker.listeners import reason
+from skywalker.listeners import reason, unix_reason
 from skywalker.silk.endpoints import HERE, address_of, canonical, is_ipv6
 from skywalker.silk.keys import Keys
 from skywalker.silk.origins import Origin
@@ -225,5 +225,6 @@ def _check_free(endpoint: str) -> None:
     """Raise ConfigError for a path that somebody listens at: ZeroMQ would take it away from them."""
     if endpoint.startswith("ipc://"):
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
-            probe.connect(endpoint.removeprefix("ipc://"))
-            raise ConfigError(f"cannot listen at {endpoint}: Address already in use")
+            path = endpoint.removeprefix("ipc://")
+            probe.connect(path)
+            raise ConfigError(f"cannot listen at {endpoint}: {unix_reason(path)}")

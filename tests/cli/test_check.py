@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from skywalker.config import SETTINGS, TABLES
+from skywalker.errors import ConfigError
+from skywalker.setting import Setting
 from skywalker.tls.authority import Authority
 from tests.cli.running import environment, run
 from tests.helpers import time_factor
+from workers.faults import faults
 
 
 @pytest.fixture
@@ -88,9 +96,118 @@ def test_a_bad_file_is_one_line_with_its_name_and_status_2(file: Path, text: str
     ran = run("check", str(file))
     assert ran.returncode == 2
     assert ran.stdout == b""
-    assert ran.stderr.decode().startswith(f"skywalker: {file}: ")
+    assert re.match(rf"skywalker: {re.escape(str(file))}:\d+: ", ran.stderr.decode())
     assert said in ran.stderr.decode()
     assert ran.stderr.count(b"\n") == 1
+
+
+def faults_in(file: Path, text: str) -> list[str]:
+    """Return what is said of a file, each without the program's name and the file's."""
+    file.write_text(text)
+    ran = run("check", str(file))
+    assert (ran.returncode, ran.stdout) == (2, b"")
+    return [line.removeprefix(f"skywalker: {file}:") for line in ran.stderr.decode().splitlines()]
+
+
+WRONG = """# a comment
+prot = 1
+port = 70000
+drain_timeout_s = '''
+long'''
+tls_key = "node.key"
+journal = "j"
+journal_sample = "2/1"
+
+[limits]
+max_calls = 0
+max_conections = [
+  1,
+]
+
+[cluster]
+join = "a"
+dns = "b"
+silk_join = "c"
+
+[access.web]
+user = "no-such-user"
+sned = 1
+token = "x"
+
+[access."a b"]
+rate = 0
+"""
+
+
+def test_all_that_is_wrong_is_told_with_its_line(file: Path) -> None:
+    told = [
+        (2, "unknown key 'prot'; did you mean 'port'?"),
+        (3, "port: 70000 is not"),
+        (4, "drain_timeout_s: 'long' is not"),
+        (6, "tls_key: this node speaks no TLS"),
+        (8, "journal_sample: '2/1' is not"),
+        (11, "limits.max_calls: 0 is not"),
+        (12, "unknown key 'limits.max_conections'"),
+        (17, "--join and --dns: a cluster is found in one way"),
+        (19, "--silk-join: this node says nothing by Silk"),
+        (22, "access.web: user: there is no user no-such-user"),
+        (23, "access.web: unknown key 'sned'"),
+        (24, "access.web: token: it is not sha256:"),
+        (27, "access.a b: rate: 0 is not"),
+    ]
+    for (line, text), said in zip(told, faults_in(file, WRONG), strict=True):
+        assert said.startswith(f"{line}: {text}")
+
+
+def test_what_only_follows_from_a_fault_is_not_told(file: Path) -> None:
+    assert len(faults_in(file, "tls_cert = 5\ntls_key = 'node.key'\n")) == 1
+    assert len(faults_in(file, "bind = '10.0.0.5'\n[access.web]\nuser = 0\nsned = []\nunix = 1\n")) == 2
+    assert len(faults_in(file, "open = 1\nbind = '10.0.0.5'\n")) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("port = 1\n\nport = 2", "3: Cannot overwrite a value"),
+        ("port = 1\nport\n", "2: Expected '='"),
+        ("port = [\n", "1: Invalid value"),
+        ("bind = '10.0.0.5'", "1: bind: whoever gets to 10.0.0.5"),
+        ("pubsub = true\npubsub_bind = '10.0.0.5:1'", "2: pubsub_bind: whoever gets to"),
+        ("port = " + "[" * 600 + "]" * 600, " has tables or arrays in each other"),
+    ],
+)
+def test_a_fault_alone_has_its_line_where_there_is_one(file: Path, text: str, said: str) -> None:
+    [found] = faults_in(file, text)
+    assert found.startswith(said)
+
+
+@given(st.lists(st.sampled_from(SETTINGS), max_size=8, unique=True), st.integers(0, 3))
+def test_each_bad_value_is_told_once_at_its_line(
+    tmp_path_factory: pytest.TempPathFactory, wrong: list[Setting], between: int
+) -> None:
+    file = tmp_path_factory.mktemp("config") / "node.toml"
+    text, expected = [], []
+    for table in ("", *TABLES):
+        text += [f"[{table}]"] if table else []
+        for setting in (each for each in wrong if each.table == table):
+            text += ["#"] * between
+            text.append(f"{setting.key} = []")
+            expected.append((len(text), setting.path))
+    file.write_text("\n".join(text))
+    _, found = faults(file)
+    assert [(fault.line, fault.text.partition(": ")[0]) for fault in found] == expected
+
+
+@given(st.text())
+def test_any_text_has_faults_or_none(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    file = tmp_path_factory.mktemp("config") / "node.toml"
+    file.write_bytes(text.encode(errors="surrogatepass"))
+    with contextlib.suppress(ConfigError):
+        faults(file)
+
+
+def test_no_more_is_looked_for_than_anybody_reads(file: Path) -> None:
+    assert len(faults_in(file, "".join(f"wrong_{number} = 1\n" for number in range(300)))) == 101
 
 
 def test_a_file_that_is_not_there_is_told(file: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import socket
@@ -18,6 +19,7 @@ from skywalker.cli.doctor.finding import Finding
 from skywalker.cli.doctor.machine import Machine
 from skywalker.config import Config
 from skywalker.embedding import embedded
+from skywalker.limits import MIB
 from skywalker.tls.authority import Authority
 from tests.cli.running import run
 from tests.cli.told_admin import told_admin
@@ -54,11 +56,12 @@ def write(proc: Path, name: str, text: str) -> None:
     (proc / name).write_text(text)
 
 
-def limits(soft: int | str, hard: int | str) -> str:
+def limits(soft: int | str, hard: int | str, address_space: int | str = "unlimited") -> str:
     return (
         "Limit                     Soft Limit           Hard Limit           Units     \n"
         "Max cpu time              unlimited            unlimited            seconds   \n"
         f"Max open files            {soft:<20} {hard:<20} files     \n"
+        f"Max address space         {address_space:<20} unlimited            bytes     \n"
     )
 
 
@@ -143,6 +146,30 @@ def test_memory_that_waiting_calls_could_fill_is_told(machine: Machine) -> None:
     assert "512 MiB in 4 workers, of 512 MiB" in finding.found
     assert "102 MiB" in finding.advice
     assert one(room.memory(settings(workers=3), machine)).level == "ok"
+
+
+def test_a_control_group_may_have_less_than_the_machine(machine: Machine, tmp_path: Path) -> None:
+    write(machine.proc, "self/cgroup", "4:cpu,memory:/a/b\n0::/c/d\n")
+    inside = dataclasses.replace(machine, cgroups=tmp_path / "cgroup")
+    for name, text in {
+        "c/d/memory.max": "max\n",
+        "c/memory.max": f"{512 * MIB}\n",
+        "memory/a/memory.limit_in_bytes": "9223372036854771712\n",
+    }.items():
+        write(inside.cgroups, name, text)
+    finding = one(room.memory(Config(), inside))
+    assert (finding.level, "of 512 MiB that the control group may have" in finding.found) == ("warn", True)
+    write(inside.cgroups, "memory/a/b/memory.limit_in_bytes", f"{256 * MIB}\n")
+    assert "of 256 MiB" in one(room.memory(Config(), inside)).found
+
+
+def test_a_process_that_may_not_have_what_a_worker_may_hold_is_told(machine: Machine) -> None:
+    assert not [*room.address_space(Config(), machine)]
+    write(machine.proc, "self/limits", limits(1024, 524_288, 200 * MIB))
+    finding = one(room.address_space(settings(workers=1), machine))
+    assert (finding.level, finding.advice.split(",")[0]) == ("fail", "waiting_bytes of at most 120MiB")
+    assert one(room.address_space(settings(workers=1, waiting_bytes="120MiB"), machine)).level == "ok"
+    assert "more, by ulimit -v" in one(room.address_space(settings(workers=10), machine)).advice
 
 
 def test_a_machine_that_tells_nothing_is_no_crash(tmp_path: Path) -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import re
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skywalker.cli.questions import _card
 from skywalker.clients.blocking import Client
 from skywalker.embedding import Node
 from tests.cli.running import run
@@ -24,10 +28,33 @@ def test_tokens_are_one_a_line_in_ascending_order(node: Node, junction: Client) 
     assert json.loads(run("tokens", "--json", node=node.address).stdout)["value"] == printed
 
 
-def test_hello_is_json_about_the_node(node: Node, junction: Client) -> None:
-    printed = json.loads(run("hello", node=node.address).stdout)
-    assert printed["version"] == junction.hello()["version"]
-    assert printed["workers"] == 2
+def test_hello_is_a_line_for_each_thing_and_json_for_scripts(node: Node, junction: Client) -> None:
+    told = junction.hello()
+    ran = run("hello", node=node.address)
+    lines = dict(line.split(None, 1) for line in ran.stdout.decode().splitlines())
+    assert [*lines][:3] == ["name", "node", "address"]
+    assert (lines["address"], lines["version"], lines["workers"]) == (node.address, told["version"], "2")
+    assert lines["tokens"] == "32, see --json"
+    assert "frame 65,535" in lines["limits"]
+    assert "subscribe" in lines["extensions"].split(", ")
+    printed = json.loads(run("hello", "--json", node=node.address).stdout)
+    assert printed["status"] == "answered"
+    assert printed["value"]["node"] == told["node"]
+    assert printed["value"]["workers"] == 2
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.floats() | st.binary(),
+    lambda each: st.lists(each) | st.dictionaries(st.text() | st.integers(), each),
+)
+KEYS = st.sampled_from(["name", "node", "address", "port", "worker", "tokens", "limits", "steering"])
+
+
+@given(st.dictionaries(KEYS | st.text(), ANYTHING))
+def test_whatever_a_node_says_of_itself_is_lines_that_steer_no_terminal(said: dict[str, object]) -> None:
+    printed = _card(said).decode()
+    assert all(line.isprintable() for line in printed.split("\n"))
+    assert printed.count("\n") == max(len(said) - ({"address", "port"} <= said.keys()), 0)
 
 
 def test_topic_tells_who_waits(node: Node, junction: Client, topic: str) -> None:

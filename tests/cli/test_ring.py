@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -406,6 +407,22 @@ main()
         ran = subprocess.run(command, capture_output=True, check=False, timeout=60)
     assert ran.returncode == 1
     assert b"pip install 'skywalker[bench]'" in ran.stderr
+
+
+def test_nodes_are_awaited_until_they_are_there_and_agree() -> None:
+    with told_cluster(2) as nodes:
+        both, alone = nodes[0].ring, Snapshot([nodes[0].member])
+        assert run("ring", "--await", "2", node=address(nodes[0])).returncode == 0
+        nodes[0].ring = alone
+        ran = run("ring", "--await", "2", "--timeout", "0.3", node=address(nodes[0]))
+        assert (ran.returncode, ran.stdout) == (3, b"")
+        assert b"after 0.3 s 1 of 2 nodes are there and agree" in ran.stderr
+        later = threading.Timer(0.3, lambda: setattr(nodes[0], "ring", both))
+        later.start()
+        ran = run("ring", "--await", "2", "--timeout", "30", node=address(nodes[0]))
+        later.join()
+        assert ran.returncode == 0
+        assert b"2 nodes" in ran.stdout
 
 
 def test_a_copy_of_a_node_owns_nothing_and_is_drawn_all_the_same(tmp_path: Path) -> None:

@@ -166,6 +166,30 @@ def test_a_worker_that_hangs_is_aborted_once_and_killed_if_that_does_not_help() 
         assert restarts(found, "hung") == 1
         assert restarts(found, "signal") == 0
         assert found.slots[0].restart_at is not None
+        assert found.slots[0].deaths == 1
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGABRT])
+def test_only_one_that_served_and_that_others_have_killed_is_replaced_at_once_however_often(how: int) -> None:
+    from_outside = how in (signal.SIGKILL, signal.SIGTERM)
+    with crew(1) as (found, orders):
+        slot = found.slots[0]
+        for killed in range(1, 4):
+            [worker] = found.processes()
+            os.kill(worker.pid, how)
+            wait_for_end(found, worker)
+            assert slot.deaths == (0 if from_outside else killed)
+            assert slot.restart_at is not None
+            if from_outside:
+                assert slot.restart_at <= time.monotonic()
+            found.turn(slot.restart_at)
+            orders.say_and_hear(next(found.processes()), Ready())
+        found.turn(time.monotonic())
+        [worker] = found.processes()
+        worker.state = State.STARTING  # it has not said that it serves
+        os.kill(worker.pid, how)
+        wait_for_end(found, worker)
+        assert slot.deaths == (1 if from_outside else 4)
 
 
 @pytest.mark.parametrize("how", [0, 1, -9])

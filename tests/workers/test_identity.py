@@ -150,10 +150,12 @@ class TestStateDirectory:
     def test_the_usual_place_is_told_by_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("STATE_DIRECTORY", raising=False)
         monkeypatch.setenv("XDG_STATE_HOME", "/state")
-        assert usual_state_path(3443) == Path("/state/skywalker/3443")
+        for host in ("127.0.0.1", "10.0.0.1", "0.0.0.0", "localhost"):
+            assert usual_state_path(host, 3443) == Path("/state/skywalker/3443")
+        assert usual_state_path("127.0.0.2", 3443) == Path("/state/skywalker/127.0.0.2:3443")
         monkeypatch.setenv("STATE_DIRECTORY", "/systemd/skywalker")
-        assert usual_state_path(3443) == Path("/systemd/skywalker")
-        assert usual_state_path(0) is None
+        assert usual_state_path("127.0.0.1", 3443) == Path("/systemd/skywalker")
+        assert usual_state_path("127.0.0.1", 0) is None
 
 
 class TestAddress:

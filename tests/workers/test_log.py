@@ -7,9 +7,13 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from skywalker.access import token
 from workers.log import BURST, KEPT, Log
 
 
@@ -67,6 +71,53 @@ def test_a_value_that_is_no_text_at_all_is_written_somehow(pipe: Pipe) -> None:
     Log(pipe.writer).info("event", name="half \ud800 a character", number=None)
     (line,) = pipe.lines()
     assert line.endswith("number=None")
+
+
+FIELDS = st.dictionaries(
+    st.from_regex(r"[a-z_]{1,9}", fullmatch=True).filter(
+        lambda key: key not in ("time", "level", "event", "self", "fd")
+    ),
+    st.text() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans() | st.none(),
+    max_size=5,
+)
+
+
+@given(FIELDS)
+def test_in_json_a_line_is_an_object_with_all_fields_as_they_are(fields: dict[str, object]) -> None:
+    pipe = Pipe()
+    log = Log(pipe.writer, process="worker")
+    bound = log.bind(worker=3)
+    log.use("info", "json")
+    bound.warning("slow", **{"trace": Path("/x"), **fields})
+    (line,) = os.read(pipe.reader, 1 << 20).decode().split("\n")[:-1]
+    pipe.close()
+    found = json.loads(line)
+    assert [*found][:5] == ["time", "level", "event", "process", "worker"]
+    expected = {"level": "warning", "event": "slow", "process": "worker", "worker": 3, "trace": "/x", **fields}
+    assert {key: value for key, value in found.items() if key != "time"} == expected
+    assert line.isascii()
+
+
+def test_in_json_a_token_is_masked_and_what_is_no_text_is_escaped(pipe: Pipe) -> None:
+    log = Log(pipe.writer)
+    log.use("info", "json")
+    secret = token.new()
+    log.info("said", text=f"it is {secret}", half="\ud800", none=float("nan"))
+    (line,) = pipe.lines()
+    assert secret not in line
+    assert json.loads(line)["half"] == "\\ud800"
+    assert json.loads(line)["none"] == "nan"
+
+
+@pytest.mark.parametrize(("level", "written"), [("info", 3), ("warning", 2), ("error", 1)])
+def test_what_is_below_the_level_is_not_written_and_counts_as_nothing(pipe: Pipe, level: str, written: int) -> None:
+    log = Log(pipe.writer)
+    log.use(level, "logfmt")
+    for say in (log.info, log.warning, log.error):
+        say("event")
+    lines = pipe.lines()
+    assert len(lines) == written
+    assert "lines_dropped" not in lines[-1]
 
 
 def test_a_flood_of_events_is_cut_and_the_next_line_says_how_many_were_lost(

@@ -96,8 +96,9 @@ def nobodys(place: Path, *settings: str) -> Iterator[Node]:
 
 
 @is_roots
-def test_root_is_told_to_say_whom_to_become_and_nothing_is_made(tmp_path: Path) -> None:
-    said = refused(f"--state-dir={tmp_path}/state", f"--journal={tmp_path}/journal")
+@pytest.mark.parametrize("door", ["--bind=0.0.0.0", "--pubsub-bind=0.0.0.0", "--silk=0.0.0.0:3444"])
+def test_root_is_told_to_say_whom_to_become_where_others_get_and_nothing_is_made(tmp_path: Path, door: str) -> None:
+    said = refused("--open", door, f"--state-dir={tmp_path}/state", f"--journal={tmp_path}/journal")
     assert "--user NAME" in said
     assert "--user root" in said
     assert not [*tmp_path.iterdir()]
@@ -158,6 +159,40 @@ def test_a_journal_that_the_user_may_not_write_keeps_it_from_starting(place: Pat
 # Who does, and what is left of root.
 
 
+def undecided(
+    flags: list[str], monkeypatch: pytest.MonkeyPatch, *before: str
+) -> contextlib.AbstractContextManager[Node]:
+    """Run a node that root starts, and that is not told whom to become."""
+    monkeypatch.delenv("SKYWALKER_USER")
+    return node(command=[*before, *SERVE], settings=["--workers=1", *flags])
+
+
+@is_roots
+def test_root_on_loopback_that_says_nothing_becomes_nobody_with_a_warning(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    with undecided([f"--port={low_port()}", f"--journal={place}/journal"], monkeypatch, *reachable()) as found:
+        assert [event["user"] for event in found.events("leaves-root")] == ["nobody"]
+        for pid in (found.pid, *children(found.pid)):
+            assert status(pid, "Uid").split() == [str(NOBODY.pw_uid)] * 4
+        with skywalker.connect(f"127.0.0.1:{found.port}") as client:
+            client.ping()
+
+
+@is_roots
+def test_root_stays_that_with_a_warning_where_nobody_could_not_run_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tmp_path / "journal"
+    journal.mkdir(mode=0o700)
+    with undecided([f"--journal={journal}", f"--state-dir={tmp_path}/s"], monkeypatch, *reachable()) as found:
+        [event] = found.events("stays-root")
+        assert "journal: cannot write" in event["reason"]
+        assert "--user" in event["advice"]
+        assert status(found.pid, "Uid").split() == ["0"] * 4
+
+
 @is_roots
 def test_every_process_is_the_users_and_none_has_anything_left_of_root(place: Path) -> None:
     with nobodys(place, f"--journal={place}/journal", "--join=127.0.0.1:1") as found:
@@ -212,9 +247,11 @@ import os, pwd
 from workers import privileges
 from skywalker.state_path import usual_state_path
 privileges.become(pwd.getpwnam("nobody"))
-print(usual_state_path(7), os.environ["USER"])
+print(usual_state_path("127.0.0.1", 7), os.environ["USER"])
 """
-    assert as_root(program) == f"{NOBODY.pw_dir}/.local/state/skywalker/7 nobody\n"
+    assert as_root(program) == "None nobody\n", "who has no home"
+    program = program.replace("print(", "os.environ['HOME'] = '/home/x'; print(")
+    assert as_root(program) == "/home/x/.local/state/skywalker/7 nobody\n"
 
 
 @is_roots

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -58,6 +59,21 @@ def test_what_the_file_says_now_holds_for_who_connects_after_a_reload(tmp_path: 
                 client.begin(":recv!", LONG_MS, "a")
                 client.begin(":recv!", LONG_MS, "b")
                 assert code_of(client.call, ":recv!", LONG_MS, "c") == "busy"
+
+
+def test_how_the_log_is_written_changes_by_a_reload_in_all_processes(tmp_path: Path) -> None:
+    with configured(tmp_path, 'log_format = "json"\nlog_level = "warning"\n', drain_timeout_s=0) as (running, file):
+        assert running.log() == ""
+        file.write_text('log_format = "json"\n')
+        begin_reload(running)
+        eventually(lambda: '"event": "reloaded"' in running.log(), within=20.0)
+        os.kill(running.workers()[0], signal.SIGKILL)
+        eventually(lambda: '"event": "worker-ended"' in running.log())
+        lines = [json.loads(line) for line in running.log().splitlines()]
+        assert {line["event"] for line in lines} >= {"reloaded", "worker-ended"}
+        file.write_text("")
+        begin_reload(running)
+        eventually(lambda: " event=reloaded " in running.log(), within=20.0)
 
 
 def test_a_journal_that_could_not_be_written_is_refused(tmp_path: Path) -> None:

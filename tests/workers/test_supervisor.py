@@ -57,7 +57,7 @@ def test_a_worker_that_keeps_dying_is_replaced_more_and_more_slowly() -> None:
         victim, pauses = pid_of(running, 0), []
         for _ in range(4):
             before = running.workers()  # its successor may be there at once
-            kill(victim)
+            os.kill(victim, signal.SIGSEGV)
             killed_at = time.monotonic()
             victim = (set(running.wait_for_workers(2, without=[victim])) - set(before)).pop()
             pauses.append(time.monotonic() - killed_at)
@@ -68,6 +68,18 @@ def test_a_worker_that_keeps_dying_is_replaced_more_and_more_slowly() -> None:
             assert promised <= pause < promised + 1.0 * time_factor()
         with running.connect_to(0) as client:
             assert client.call(":ping") is True
+
+
+def test_a_worker_that_others_kill_again_and_again_is_replaced_at_once() -> None:
+    with node(workers=1) as running:
+        for _ in range(6):
+            with running.connect() as client:
+                assert client.call(":ping") is True  # it serves
+            kill(running.workers()[0])
+        with running.connect() as client:
+            assert client.call(":ping") is True
+        deaths = eventually(lambda: found if len(found := running.events("worker-ended")) == 6 else [])
+        assert [death["restart_s"] for death in deaths] == ["0.0"] * 6
 
 
 def test_connections_in_the_accept_queue_of_a_worker_that_is_killed_are_served_by_its_successor() -> None:

@@ -73,6 +73,7 @@ def _checks() -> Sequence[Check]:
         room.accept_queue,
         room.syn_queue,
         room.memory,
+        room.address_space,
         ports.ports,
         surroundings.steering,
         surroundings.state_directory,

@@ -11,14 +11,18 @@ import socket
 from pathlib import Path
 from typing import Final
 
-from skywalker import processes
+from skywalker import memory, processes
 from skywalker.address import Address
 from skywalker.cli import local_nodes
 from skywalker.config import Config
 from skywalker.listeners import in_the_way
 
 STA_UNSYNC: Final = 0x40
-_FILES: Final = re.compile(r"^Max open files +(\S+) +(\S+)", re.MULTILINE)
+FILES: Final = "Max open files"
+ADDRESS_SPACE: Final = "Max address space"
+DATA: Final = "Max data size"
+"""Limits of a process, as the kernel calls them."""
+
 _MEMORY: Final = re.compile(r"^MemTotal: +(\d+) kB", re.MULTILINE)
 
 
@@ -35,9 +39,10 @@ class _Timex(ctypes.Structure):
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """One machine. `proc` is its /proc."""
+    """One machine. `proc` is its /proc, `cgroups` where its control groups are."""
 
     proc: Path = processes.PROC
+    cgroups: Path = memory.CGROUPS
     cores: int = dataclasses.field(default_factory=lambda: os.cpu_count() or 1)
     kernel: str = dataclasses.field(default_factory=lambda: os.uname().release)
 
@@ -56,12 +61,13 @@ class Machine:
             return None
         return int(match[1]) * 1024 if match else None
 
-    def files(self, pid: int | None) -> tuple[float, float] | None:
-        """Return the soft and the hard limit of open files of a process, or this one; None if that is not told."""
+    def limit(self, kind: str, pid: int | None) -> tuple[float, float] | None:
+        """Return the soft and the hard limit of a process, or this one; None if that is not told."""
         try:
-            match = _FILES.search((self.proc / (str(pid) if pid else "self") / "limits").read_text())
+            told = (self.proc / (str(pid) if pid else "self") / "limits").read_text()
         except OSError:
             return None
+        match = re.search(rf"^{kind} +(\S+) +(\S+)", told, re.MULTILINE)
         if match is None:
             return None
         soft, hard = (float("inf") if text == "unlimited" else int(text) for text in match.groups())

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from skywalker import memory as bounds
 from skywalker.cli.doctor.finding import Finding, weighed
-from skywalker.cli.doctor.machine import Machine, workers
+from skywalker.cli.doctor.machine import ADDRESS_SPACE, DATA, FILES, Machine, workers
 from skywalker.cli.node.words import size
 from skywalker.config import Config
 
 OWN_FILES: Final = 64
 """Files that a worker has open besides its connections and its links to other workers."""
+
+INFINITY: Final = float("inf")
 
 MOST_OF_MEMORY: Final = 0.8
 """The part of the memory that waiting calls may fill: the rest is for the processes themselves and the system."""
@@ -22,7 +25,7 @@ def open_files(config: Config, machine: Machine) -> Iterator[Finding]:
     count = workers(config, machine)
     wanted = config.limits.max_connections + count + OWN_FILES
     pid = machine.node(config)
-    limits = machine.files(pid)
+    limits = machine.limit(FILES, pid)
     if limits is None:
         yield Finding("open files", "warn", "the limit is not told", "is /proc mounted?")
         return
@@ -69,10 +72,26 @@ def memory(config: Config, machine: Machine) -> Iterator[Finding]:
     if there is None:
         yield Finding("memory", "warn", "how much there is is not told", "is /proc mounted?")
         return
+    group = bounds.of_group(machine.proc, machine.cgroups)
+    whose = "" if group is None or group >= there else " that the control group may have"
+    there = min(there, group or there)
     most = config.limits.waiting_bytes * count
     yield weighed(
         "memory",
         most <= there * MOST_OF_MEMORY,
-        f"calls that wait may take {size(most)} in {count} workers, of {size(there)}",
+        f"calls that wait may take {size(most)} in {count} workers, of {size(there)}{whose}",
         f"waiting_bytes of at most {size(there * MOST_OF_MEMORY / count)}, fewer workers, or more memory",
     )
+
+
+def address_space(config: Config, machine: Machine) -> Iterator[Finding]:
+    """Each worker is a process with a limit of its own, and dies where that is less than what it may hold."""
+    pid = machine.node(config)
+    told = (machine.limit(kind, pid) for kind in (ADDRESS_SPACE, DATA))
+    there = min((limit[0] for limit in told if limit is not None), default=INFINITY)
+    if there == INFINITY:
+        return
+    count = workers(config, machine)
+    needed, short = bounds.wanted(config.limits, count), bounds.shortage(config.limits, count, int(there))
+    found = f"a process may have {size(there)}, and a worker may come to take {size(needed)}"
+    yield weighed("address space", not short, found, short.partition(": give ")[2], "fail")

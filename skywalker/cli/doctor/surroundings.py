@@ -115,10 +115,10 @@ def certificate(config: Config, machine: Machine) -> Iterator[Finding]:
 
 def state_directory(config: Config, machine: Machine) -> Iterator[Finding]:
     """It must be there and writable, or be possible to make."""
-    path = Path(config.state_dir) if config.state_dir else usual_state_path(config.port)
+    path = Path(config.state_dir) if config.state_dir else usual_state_path(config.bind, config.port)
     name = "state directory"
     if path is None:
-        yield Finding(name, "ok", "none, since the port may be any")
+        yield Finding(name, "ok", "none, since the port may be any, or the user has no home")
         return
     first = next(each for each in (path, *path.absolute().parents) if each.exists() or each.is_symlink())
     can = first.is_dir() and os.access(first, os.W_OK | os.X_OK, effective_ids=True)

@@ -12,14 +12,19 @@ import click
 from skywalker.cli import exits, terminal
 from skywalker.cli.forms import Form
 from skywalker.cli.options import Asked, argument, form_options, node_options, result
+from skywalker.errors import TimedOut
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 
 if TYPE_CHECKING:
     from skywalker.cli.ring.views import View
+    from skywalker.clients.blocking import Client
     from skywalker.members import Snapshot
 
 VIEW_S: Final = 2.0
 """Seconds in which each node of the ring must say which it uses, or less if --timeout is shorter."""
+
+LOOK_S: Final = 0.1
+"""Seconds from one look to the next, while nodes are awaited."""
 
 FORMATS: Final = (".png", ".svg")
 
@@ -38,20 +43,31 @@ def _picture(ctx: click.Context, param: click.Parameter, file: Path | None) -> P
     metavar="FILE",
     help="also draw it, to a .png or .svg",
 )
+@click.option(
+    "--await",
+    "count",
+    type=click.IntRange(1),
+    metavar="N",
+    help="first wait, for --timeout at most, until N nodes are there and agree",
+)
 @node_options
-def ring(asked: Asked, plot: Path | None) -> int:
+def ring(asked: Asked, plot: Path | None, count: int | None) -> int:
     """Print the nodes of the cluster as the node sees it, which part of all topics each owns, and who owns what.
 
     Every node is then asked which ring it uses; one that does not answer, or uses another, is named.
     """
     from skywalker.cli.ring.screen import Screen
-    from skywalker.cli.ring.views import snapshot_of, views
 
     timeout = DEFAULT_CONTROL_TIMEOUT_S if asked.timeout is None else asked.timeout
     with asked.junction() as junction:
         started = time.monotonic()
-        snapshot = snapshot_of(junction, timeout)
-        seen = views(snapshot, min(timeout, VIEW_S), asked.connect)
+        snapshot, seen = _seen(asked, junction, timeout)
+        while count is not None and (len(snapshot) < count or any(view.problem for view in seen)):
+            if time.monotonic() - started >= timeout:
+                agree = sum(not view.problem for view in seen)
+                raise TimedOut(f"after {timeout:g} s {agree} of {count} nodes are there and agree")
+            time.sleep(LOOK_S)
+            snapshot, seen = _seen(asked, junction, timeout)
         if plot is not None:
             from skywalker.cli.ring.picture import draw
 
@@ -61,6 +77,13 @@ def ring(asked: Asked, plot: Path | None) -> int:
         else:
             _print(Screen(snapshot, seen).lines())
     return exits.OK
+
+
+def _seen(asked: Asked, junction: Client, timeout: float) -> tuple[Snapshot, list[View]]:
+    from skywalker.cli.ring.views import snapshot_of, views
+
+    snapshot = snapshot_of(junction, timeout)
+    return snapshot, views(snapshot, min(timeout, VIEW_S), asked.connect)
 
 
 def _document(snapshot: Snapshot, seen: Sequence[View]) -> dict[str, Any]:
