@@ -39,8 +39,8 @@ tools: ## Get what the tests need besides Python: Consul (into .tools), a DNS se
 demo: setup ## Start a node and stream a text file through it (FILE=path)
 	$(BIN)/skywalker demo $(if $(FILE),"$(FILE)") $(ARGS)
 
-demo-pipeline: setup ## Watch Spark study a node's traffic, and count words as they stream by (FILE=path)
-	@.ci/tools || true
+demo-pipeline: setup ## Watch Spark study a node's traffic, and count words as they stream by; needs Java (FILE=path)
+	@.ci/tools java
 	$(BIN)/skywalker demo-pipeline $(if $(FILE),"$(FILE)") $(ARGS)
 
 demo-cluster: setup ## Watch a cluster while its nodes come and go (FILE=path)
