@@ -120,9 +120,11 @@ $(SETUP_STAMP): pyproject.toml setup.py requirements/dev.txt $(HEADERS) $(COMPIL
 			echo "'$(PYTHON)' cannot make virtual environments; install its venv module, on Debian: apt-get install python3-venv" >&2; exit 1; \
 		fi; }
 	@$(BIN)/python -c 'import pip; $(SUPPORTED)' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	sed -n '/^setuptools==/,/[^\\]$$/p' requirements/dev.txt | $(LOCKED) --requirement /dev/stdin
-	$(LOCKED) --requirement requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@echo "installing into $(VENV) what requirements/dev.txt names: a minute or two, the first time"
+	@sed -n '/^setuptools==/,/[^\\]$$/p' requirements/dev.txt | $(LOCKED) --requirement /dev/stdin
+	@$(LOCKED) --requirement requirements/dev.txt
+	@echo "compiling the hot modules of skywalker: a minute or two"
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@env -u SKYWALKER_PURE $(BIN)/python -c '$(IS_COMPILED)' || \
 		echo "skywalker could not be compiled, and runs at a sixth to two thirds of the speed. It needs a C compiler and" \
 			"Python's headers, on Debian: apt-get install gcc python3-dev; then: touch setup.py; make setup" >&2
