@@ -15,6 +15,7 @@ SETUP_STAMP := $(VENV)/.setup-done
 FUZZ_STAMP := $(VENV)/.fuzz-done
 # Takes nothing that is not in the lock, also not to build with: what is built uses the setuptools that is there.
 LOCKED := $(BIN)/python -m pip install --quiet --require-hashes --no-build-isolation
+IS_COMPILED := import sys; from skywalker.wire import frames; sys.exit(frames.__file__.endswith(".py"))
 SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
 
 # What has a .pxd beside it is compiled, where there is a compiler, and must be again when it changes.
@@ -38,8 +39,8 @@ tools: ## Get what the tests need besides Python: Consul (into .tools), a DNS se
 demo: setup ## Start a node and stream a text file through it (FILE=path)
 	$(BIN)/skywalker demo $(if $(FILE),"$(FILE)") $(ARGS)
 
-demo-pipeline: setup ## Watch Spark study a node's traffic, and count words as they stream by (FILE=path)
-	@.ci/tools || true
+demo-pipeline: setup ## Watch Spark study a node's traffic, and count words as they stream by; needs Java (FILE=path)
+	@.ci/tools java
 	$(BIN)/skywalker demo-pipeline $(if $(FILE),"$(FILE)") $(ARGS)
 
 demo-cluster: setup ## Watch a cluster while its nodes come and go (FILE=path)
@@ -119,9 +120,14 @@ $(SETUP_STAMP): pyproject.toml setup.py requirements/dev.txt $(HEADERS) $(COMPIL
 			echo "'$(PYTHON)' cannot make virtual environments; install its venv module, on Debian: apt-get install python3-venv" >&2; exit 1; \
 		fi; }
 	@$(BIN)/python -c 'import pip; $(SUPPORTED)' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	sed -n '/^setuptools==/,/[^\\]$$/p' requirements/dev.txt | $(LOCKED) --requirement /dev/stdin
-	$(LOCKED) --requirement requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@echo "installing into $(VENV) what requirements/dev.txt names: a minute or two, the first time"
+	@sed -n '/^setuptools==/,/[^\\]$$/p' requirements/dev.txt | $(LOCKED) --requirement /dev/stdin
+	@$(LOCKED) --requirement requirements/dev.txt
+	@echo "compiling the hot modules of skywalker: a minute or two"
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@env -u SKYWALKER_PURE $(BIN)/python -c '$(IS_COMPILED)' || \
+		echo "skywalker could not be compiled, and runs at a sixth to two thirds of the speed. It needs a C compiler and" \
+			"Python's headers, on Debian: apt-get install gcc python3-dev; then: touch setup.py; make setup" >&2
 	@touch $@
 
 # The benchmark's tests need it. Without it they say so, and fail; everything else goes on.

@@ -3,12 +3,18 @@
 The very files run as they are without a compiler. With one they become extension modules of
 the same names; the .pxd files beside them say which names have C types. They know each
 other's types, so it is all of them or none.
+
+A wheel is built outside of this directory, which another environment may be using right now.
+Only an editable installation and `build_ext --inplace` write here: this is where they install.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from setuptools import setup
 from setuptools.command.build_ext import build_ext
@@ -21,17 +27,18 @@ COMPILED = sorted(
 # Python's own -O3 -g takes half as long again, and gains nothing here. Who says what he wants gets that.
 FLAGS = [] if "CFLAGS" in os.environ else ["-O2", "-g0"]
 
+# pip shows nothing of what a build says, but the name of the wheel that it makes. This is a part of it, after a number
+# as it must be.
+PLAIN = "0_not_compiled"
 
-def extensions() -> list[Extension]:
-    try:
-        from Cython.Build import cythonize
-    except ImportError:
-        return []
-    names = [".".join(path.with_suffix("").parts) for path in COMPILED]
-    made = [Extension(name, [str(path)], extra_compile_args=FLAGS) for name, path in zip(names, COMPILED, strict=True)]
-    # Annotations stay what they are in Python: promises to readers, of which int is wider than C's.
-    directives = {"language_level": 3, "annotation_typing": False}
-    return cythonize(made, compiler_directives=directives, quiet=True)
+
+def elsewhere() -> dict[str, dict[str, str]]:
+    """Return options that put whatever a wheel is made of into a directory that ends with this process."""
+    if not {"bdist_wheel", "egg_info"}.intersection(sys.argv):
+        return {}
+    scratch = TemporaryDirectory(prefix="skywalker-build-")
+    atexit.register(scratch.cleanup)
+    return {"build": {"build_base": scratch.name}, "egg_info": {"egg_base": scratch.name}}
 
 
 class BuildIfPossible(build_ext):
@@ -43,16 +50,45 @@ class BuildIfPossible(build_ext):
         self.parallel = os.cpu_count()
 
     def run(self) -> None:
-        """Build all, or leave none: one from an earlier build would be out of date."""
+        """Build all, or leave none."""
+        in_place = bool(self.inplace)
+        try:
+            from Cython.Build import cythonize
+        except ImportError as error:
+            self.go_without(error, in_place=in_place)
+            return
+        # Annotations stay what they are in Python: promises to readers, of which int is wider than C's.
+        directives = {"language_level": 3, "annotation_typing": False}
+        made = cythonize(
+            self.extensions,
+            build_dir=None if in_place else self.build_temp,
+            compiler_directives=directives,
+            quiet=True,
+        )
+        for extension, in_c in zip(self.extensions, made, strict=True):
+            extension.sources = in_c.sources
         try:
             super().run()
         except Exception as error:
             # No compiler, no headers, a full disk: whatever it is, the plain files do.
-            self.warn(f"skywalker is not compiled, and runs at a sixth to two thirds of the speed: {error}")
-            for path in COMPILED:
-                for old in path.parent.glob(f"{path.stem}.*.so"):
-                    old.unlink()
-            self.extensions = []
+            self.go_without(error, in_place=in_place)
+
+    def go_without(self, error: Exception, *, in_place: bool) -> None:
+        """Take away what there is where this build goes to: it is of an earlier one, or not all of it."""
+        self.warn(f"skywalker is not compiled, and runs at a sixth to two thirds of the speed: {error}")
+        for self.inplace in {False, in_place}:
+            for extension in self.extensions:
+                Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
+        self.extensions = []
+        if wheel := self.distribution.get_command_obj("bdist_wheel", create=False):
+            wheel.root_is_pure = True
+            wheel.build_number = PLAIN
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": BuildIfPossible})
+setup(
+    ext_modules=[
+        Extension(".".join(path.with_suffix("").parts), [str(path)], extra_compile_args=FLAGS) for path in COMPILED
+    ],
+    cmdclass={"build_ext": BuildIfPossible},
+    options=elsewhere(),
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from bench.errors import BenchError
+from skywalker import extras
 from skywalker.errors import SkywalkerError
 
 
@@ -13,7 +14,7 @@ def main() -> None:
     try:
         from bench.command import bench
     except ModuleNotFoundError as error:
-        sys.exit(f"skywalker-bench: {error.name} is not installed; it comes with pip install 'skywalker[bench]'")
+        sys.exit(f"skywalker-bench: {error.name} is not installed; {extras.command_for('bench')} brings it")
     try:
         bench.main(prog_name="skywalker-bench")
     except (BenchError, SkywalkerError) as error:

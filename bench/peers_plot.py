@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from bench.comparison import LATENCY, Comparison
 from bench.errors import BenchError
 from bench.picture import GRID, INK, save
+from skywalker import extras
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +28,7 @@ def draw(found: Comparison, file: Path) -> None:
         from matplotlib.figure import Figure
         from matplotlib.patches import Patch
     except ImportError as error:
-        raise BenchError("a plot needs matplotlib: pip install 'skywalker[bench]'") from error
+        raise BenchError(f"a plot needs matplotlib: {extras.command_for('bench')}") from error
     cases = found.cases()
     columns = min(3, len(cases))
     rows = -(-len(cases) // columns)

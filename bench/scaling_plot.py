@@ -9,6 +9,7 @@ from bench.errors import BenchError
 from bench.picture import INK, lay_grid, save
 from bench.plan import Mode
 from bench.report import Report, Route
+from skywalker import extras
 
 COLOURS: Final = ("#2a6fbb", "#c8432b", "#3f8f5b", "#8a5fb0", "#b8860b")
 
@@ -20,7 +21,7 @@ def draw(report: Report, file: Path) -> None:
         from matplotlib.lines import Line2D
         from matplotlib.ticker import FuncFormatter, NullLocator
     except ImportError as error:
-        raise BenchError("a plot needs matplotlib: pip install 'skywalker[bench]'") from error
+        raise BenchError(f"a plot needs matplotlib: {extras.command_for('bench')}") from error
     rates = [case for case in report.samples if case.mode == Mode.CLOSED_LOOP]
     shapes = list(dict.fromkeys(case.shape for case in rates))
     counts = sorted({case.workers for case in rates})

@@ -82,7 +82,7 @@ def nodes() -> Iterator[dict[Kind, tuple[int, Plan]]]:
     Raises SkywalkerError if one does not start, BenchError if there is nothing to make certificates with.
     """
     if extras.missing(extras.CERTS):
-        raise BenchError("the package cryptography is not there: pip install 'skywalker[certs]'")
+        raise BenchError(f"the package cryptography is not there: {extras.command_for('certs')}")
     from skywalker.tls.authority import Authority  # only now: it is not always there
 
     secret = token.new()
@@ -162,7 +162,7 @@ def table(samples: Samples) -> Iterator[str]:
 def main(runs: int, seconds: float, quick: bool, markdown: tuple[Path, ...]) -> None:
     """Measure what TLS and access control cost. Nodes are started for it, on free ports, and stopped.
 
-    Needs the package cryptography, which `pip install 'skywalker[certs]'` brings.
+    Needs the package cryptography, which skywalker's extra `certs` brings.
     """
     if quick:
         runs, seconds = 1, 0.3

@@ -156,7 +156,7 @@ def _admin(
         except ImportError as error:  # what is there lacks something, or is broken
             missing = [error.name or str(error)]
     if missing:
-        log.warning("no-admin", missing=" ".join(missing), install='pip install "skywalker[admin]"')
+        log.warning("no-admin", missing=" ".join(missing), install=extras.command_for("admin"))
         if listener is not None:
             listener.close()
         return None

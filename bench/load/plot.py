@@ -10,6 +10,7 @@ from bench.errors import BenchError
 from bench.load.outcome import Outcome
 from bench.load.summary import described, time_of
 from bench.picture import INK, lay_grid, save
+from skywalker import extras
 
 FORMATS: Final = (".png", ".svg")
 
@@ -23,7 +24,7 @@ def draw(outcome: Outcome, node: str, file: Path) -> None:
         from matplotlib.figure import Figure
         from matplotlib.ticker import FuncFormatter, NullLocator
     except ImportError as error:
-        raise BenchError("a plot needs matplotlib: pip install 'skywalker[bench]'") from error
+        raise BenchError(f"a plot needs matplotlib: {extras.command_for('bench')}") from error
     figure = Figure(figsize=(9, 6.6), layout="constrained")
     latency, rate = figure.subplots(2, 1, height_ratios=(3, 2))
     figure.suptitle(f"{node}\n{described(outcome.load, outcome.generators)}", fontsize=10.5, color=INK)

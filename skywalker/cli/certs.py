@@ -44,10 +44,10 @@ def certs(directory: Path, names: tuple[str, ...], clients: tuple[str, ...], day
     localhost and the name of this machine.
 
     It is for trying TLS out: there is no way to take back a certificate but to wait for its end, or to have all nodes
-    trust another authority. Needs the package cryptography, which `pip install 'skywalker[certs]'` brings.
+    trust another authority. Needs the package cryptography, which skywalker's extra `certs` brings.
     """
     if extras.missing(extras.CERTS):
-        raise ConfigError("the package cryptography is missing: pip install 'skywalker[certs]' brings it")
+        raise ConfigError(f"the package cryptography is missing: {extras.command_for('certs')}")
     from skywalker.tls.authority import Authority  # only now: it is loaded slowly, and not always there
 
     for client in clients:

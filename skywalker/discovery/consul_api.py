@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Final
 
+from skywalker import extras
 from skywalker.discovery.consul_access import ConsulAccess
 from skywalker.discovery.consul_http import ConsulHttp
 from skywalker.errors import DiscoveryError
@@ -27,7 +28,7 @@ class ConsulApi:
         try:
             from consul.base import Consul, ConsulException
         except ImportError as error:
-            raise DiscoveryError("Consul needs python-consul2: pip install 'skywalker[consul]'") from error
+            raise DiscoveryError(f"Consul needs python-consul2: {extras.command_for('consul')}") from error
         self._access = access
         self._refusal: type[Exception] = ConsulException
         # What the library's endpoints want of their client. Its own makes these from the environment.

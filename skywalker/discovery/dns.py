@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any, Final
 
+from skywalker import extras
 from skywalker.address import Address
 from skywalker.discovery.source import Finding, Source
 from skywalker.errors import DiscoveryError
@@ -64,7 +65,7 @@ class _Look:
         try:
             import dns.resolver
         except ImportError as error:
-            raise DiscoveryError("finding nodes by DNS needs dnspython: pip install 'skywalker[dns]'") from error
+            raise DiscoveryError(f"finding nodes by DNS needs dnspython: {extras.command_for('dns')}") from error
         self.ttl_s = MAX_PAUSE_S
         self._source = source
         self._closed = closed

@@ -11,6 +11,7 @@ import socket
 import threading
 from typing import Final
 
+from skywalker import extras
 from skywalker.discovery.silk_access import SilkAccess
 from skywalker.discovery.source import Finding, Source
 from skywalker.errors import DiscoveryError, SkywalkerError
@@ -67,7 +68,7 @@ class SilkSource(Source):
 def require() -> None:
     """Raise DiscoveryError where pyzmq is not installed. Does not load it, or a fork would inherit it."""
     if importlib.util.find_spec("zmq") is None:
-        raise DiscoveryError("finding nodes by Silk needs pyzmq: pip install 'skywalker[silk]'")
+        raise DiscoveryError(f"finding nodes by Silk needs pyzmq: {extras.command_for('silk')}")
 
 
 def knock(endpoint: str) -> None:

@@ -1,6 +1,6 @@
 """The data pipeline, on Spark: topics as tables, the journal as a table, and the jobs that study traffic.
 
-Nothing here is imported by nodes or clients. It needs the extra skywalker[spark] and a Java 17 or newer.
+Nothing here is imported by nodes or clients. It needs the extra `spark` and a Java 17 or newer.
 
     tables            the format "skywalker": values of topics, read and written, in batches and as streams
     journals          the format "skywalker-journal": what the workers wrote under `skywalker serve --journal`

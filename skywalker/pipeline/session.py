@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from skywalker import extras
 from skywalker.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _need_pyspark() -> None:
             importlib.import_module(name)
         except ImportError as error:
             raise ConfigError(
-                f"the pipeline runs on Spark, and {name} cannot be imported ({error}): pip install 'skywalker[spark]'"
+                f"the pipeline runs on Spark, and {name} cannot be imported ({error}): {extras.command_for('spark')}"
             ) from error
 
 

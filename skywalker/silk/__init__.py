@@ -5,7 +5,7 @@
         size = await node.request_any("resize", {"file": "a.png", "width": 200})
 
 Names load when first used; `skywalker.silk.blocking` has a Node for programs without asyncio. All of it needs
-`pip install 'skywalker[silk]'`.
+pyzmq, which skywalker's extra `silk` brings.
 
     for programs      node, blocking; asking is for who is no member; keys, endpoints
     at work           hub is what goes on in a node, on sockets; service runs its handlers; stream is who listens
@@ -68,7 +68,9 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] != "zmq":
             raise
-        raise ImportError("Silk needs ZeroMQ for Python: pip install 'skywalker[silk]'", name="zmq") from error
+        from skywalker import extras
+
+        raise ImportError(f"Silk needs ZeroMQ for Python: {extras.command_for('silk')}", name="zmq") from error
     globals()[name] = value
     return value
 

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 import skywalker
+from skywalker import extras
 from skywalker.address import Address
 from tests.admin.asking import Asker, agent_of, node
 from tests.helpers import eventually
@@ -89,7 +90,7 @@ def test_what_is_not_installed_is_named_once_and_the_node_goes_on(
         eventually(lambda: "no-admin" in found.log)
         assert found.log.count("no-admin") == 1
         assert 'missing="uvicorn psutil"' in found.log
-        assert "skywalker[admin]" in found.log
+        assert extras.command_for("admin") in found.log
         client.send("nobody", 1, timeout=0, default=None)
 
 

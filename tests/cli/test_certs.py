@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
+from skywalker import extras
 from skywalker.errors import ConfigError
 from skywalker.tls.authority import Authority
 from skywalker.tls.contexts import client_context, server_context
@@ -235,6 +236,6 @@ sys.exit(main())
         timeout=20 * time_factor(),
         check=False,
     )
-    said = "skywalker: the package cryptography is missing: pip install 'skywalker[certs]' brings it\n"
+    said = f"skywalker: the package cryptography is missing: {extras.command_for('certs')}\n"
     assert (ran.returncode, ran.stderr) == (2, said)
     assert not (tmp_path / "new").exists()

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from skywalker import aio
+from skywalker import aio, extras
 from skywalker.cli.demo.receipts import Receipts, digest
 from skywalker.cli.demo.run import Progress
 from skywalker.cli.demo_cluster.outcome import Outcome
@@ -107,7 +107,7 @@ def test_without_pyzmq_the_nodes_find_each_other_by_a_list(tmp_path: Path) -> No
     ran = run("demo-cluster", *QUICKLY, PYTHONPATH=str(tmp_path))
     screen = ran.stdout.decode()
     assert ran.returncode == 0, screen + ran.stderr.decode()
-    assert "without Silk: finding nodes by Silk needs pyzmq: pip install 'skywalker[silk]'" in screen
+    assert f"without Silk: finding nodes by Silk needs pyzmq: {extras.command_for('silk')}" in screen
     assert "by a list" in screen
     assert_all_went_well(screen)
 

@@ -13,6 +13,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Static
 
+from skywalker import extras
 from skywalker.address import Address
 from skywalker.cli.admin_api import AdminAddress, AdminApi
 from skywalker.cli.top.app import Top
@@ -433,7 +434,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode())
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), timeout=30, check=True
     )
     assert ran.stdout.startswith("2 ")
-    assert "pip install 'skywalker[top]'" in ran.stdout
+    assert extras.command_for("top") in ran.stdout
     assert "Traceback" not in ran.stdout
 
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from skywalker import extras
 from skywalker.address import Address
 from skywalker.discovery.consul_access import ConsulAccess
 from skywalker.discovery.url import FORMS, asks_for_tls, source_of
@@ -215,9 +216,9 @@ def test_what_is_no_url_of_a_consul_is_an_error_that_shows_one(url: str) -> None
 @pytest.mark.parametrize(
     ("url", "module", "extra"),
     [
-        ("dns://nodes.test", "dns.resolver", "skywalker[dns]"),
-        ("consul://host/skywalker", "consul.base", "skywalker[consul]"),
-        ("silk://host", "zmq", "skywalker[silk]"),
+        ("dns://nodes.test", "dns.resolver", "dns"),
+        ("consul://host/skywalker", "consul.base", "consul"),
+        ("silk://host", "zmq", "silk"),
     ],
 )
 def test_a_library_that_is_missing_is_named_with_the_way_to_get_it(
@@ -226,7 +227,7 @@ def test_a_library_that_is_missing_is_named_with_the_way_to_get_it(
     monkeypatch.setitem(sys.modules, module, None)  # type: ignore[arg-type]  # what Python itself puts there
     with pytest.raises(DiscoveryError) as error:
         source_of(url).addresses()
-    assert f"pip install '{extra}'" in str(error.value)
+    assert str(error.value).endswith(f": {extras.command_for(extra)}")
 
 
 def test_what_is_not_used_is_not_loaded() -> None:

@@ -16,7 +16,7 @@ __all__ = ["place"]
 
 @is_roots
 def test_the_first_commands_work_for_a_user_and_then_for_root(place: Path) -> None:
-    [block] = [each for each in blocks(README) if each.text.startswith("$ export PATH=")]
+    [block] = [each for each in blocks(README) if each.text.startswith("$ skywalker serve &")]
     commands, shown = taken_apart(block.text)
     ports = Ports()
     variables = {
@@ -27,7 +27,9 @@ def test_the_first_commands_work_for_a_user_and_then_for_root(place: Path) -> No
         "SKYWALKER_NODE": f"127.0.0.1:{ports.node}",
         "HOME": str(place),
     }
-    pasted = ports.into("\n".join(command for command, _ in commands))
+    named = 'export PATH="$PWD/.venv/bin:$PATH"'
+    assert named in README.read_text()
+    pasted = ports.into("\n".join([named, *(command for command, _ in commands)]))
     as_both = 'setpriv --reuid=nobody --regid=nogroup --clear-groups bash -c "$0"; HOME=/root; bash -c "$0"'
     ran = subprocess.run(
         [*reachable(), "bash", "-c", as_both, pasted],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from skywalker import extras
 from skywalker.errors import ConfigError
 from skywalker.pipeline import session
 from tests.helpers import time_factor
@@ -75,7 +76,7 @@ def test_without_a_package_the_error_says_how_to_get_it(missing: str) -> None:
     hide = f"import sys\nsys.modules[{missing!r}] = None\n"
     said, noise = said_without(hide, PATH=os.environ["PATH"])
     assert said.startswith(f"the pipeline runs on Spark, and {missing} cannot be imported (")
-    assert said.endswith("): pip install 'skywalker[spark]'")
+    assert said.endswith(f"): {extras.command_for('spark')}")
     assert not noise
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from bench.errors import BenchError
 from bench.picture import INK, lay_grid, save
+from skywalker import extras
 from skywalker.limits import MIB
 from tests.soak.gauge import TABLES, Role, Sample
 from tests.soak.run import Found
@@ -22,7 +23,7 @@ def draw(found: Found, file: Path) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise BenchError("a plot needs matplotlib: pip install 'skywalker[bench]'") from error
+        raise BenchError(f"a plot needs matplotlib: {extras.command_for('bench')}") from error
     samples = found.samples
     began = samples[0].at
     scale, unit = (60.0, "minutes") if found.seconds >= 180 else (1.0, "seconds")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from skywalker import extras
 from skywalker.config import Cluster
 from skywalker.errors import ConfigError
 from tests.cli.running import run
@@ -113,7 +114,7 @@ def test_a_library_that_is_missing_is_named_with_the_way_to_get_it(
     with pytest.raises(ConfigError) as error:
         cluster.check(Cluster(**settings))
     assert str(error.value).startswith(f"{flag}: ")
-    assert f"pip install 'skywalker[{extra}]'" in str(error.value)
+    assert extras.command_for(extra) in str(error.value)
 
 
 def test_settings_are_checked_without_zeromq_which_no_process_that_forks_may_have() -> None:

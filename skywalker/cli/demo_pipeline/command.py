@@ -37,7 +37,7 @@ def demo_pipeline(file: Path | None, seconds: float, output: Path | None) -> int
 
     Then Spark counts the words of FILE as a stream: its lines come in on one topic, and the counts go out on another.
     What it counted is compared with what is in the file; the exit status is 1 if that is not the same. The report
-    stays, nothing else does. Needs pyspark, which `pip install 'skywalker[spark]'` brings, and Java 17 or newer.
+    stays, nothing else does. Needs pyspark, which skywalker's extra `spark` brings, and Java 17 or newer.
     """
     file = text(file)
     output = output or Path(tempfile.mkdtemp(prefix="skywalker-report-"))

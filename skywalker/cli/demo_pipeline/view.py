@@ -14,6 +14,9 @@ from skywalker.cli.demo_pipeline.tally import COUNTS
 LINE_S: Final = 1.0
 """Between two lines about how far it is where there is no terminal."""
 
+STARTING: Final = "  (Spark is starting the stream: some seconds)"
+"""Why no word is counted yet."""
+
 TOP: Final = 8
 WIDEST: Final = 16
 """Columns for a word."""
@@ -36,6 +39,8 @@ class View:
     def now(self, lines: int, counts: Mapping[str, int], seconds: float) -> None:
         """Show how far it is."""
         numbers = f"{seconds:6.1f} s  {lines:>8,} lines  {sum(counts.values()):>9,} words"
+        if not counts:
+            numbers += STARTING
         if not self._page.live:
             if seconds >= self._shown_at + LINE_S:
                 self._shown_at = seconds

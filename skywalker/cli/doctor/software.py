@@ -66,4 +66,4 @@ def admin(config: Config, machine: Machine) -> Iterator[Finding]:
     if config.admin:
         missing = extras.missing(extras.ADMIN)
         found = f"lacks {', '.join(missing)}" if missing else "has all packages that it needs"
-        yield weighed("admin server", not missing, found, "pip install 'skywalker[admin]', or run with --no-admin")
+        yield weighed("admin server", not missing, found, f"{extras.command_for('admin')}, or run with --no-admin")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from skywalker import reuseport
+from skywalker import extras, reuseport
 from skywalker.cli.doctor.finding import Finding, weighed
 from skywalker.cli.doctor.machine import Machine
 from skywalker.config import Config
@@ -52,7 +52,7 @@ def consul(config: Config, machine: Machine) -> Iterator[Finding]:
     if not (cluster.consul or cluster.register):
         return
     if importlib.util.find_spec("consul") is None:
-        yield Finding("consul", "fail", "python-consul2 is not installed", "pip install 'skywalker[consul]'")
+        yield Finding("consul", "fail", "python-consul2 is not installed", extras.command_for("consul"))
         return
     try:
         access = ConsulAccess.parse(

@@ -38,6 +38,6 @@ def pipeline() -> None:
       skywalker pipeline ingest --input calls --output tables   makes Parquet of it, each segment once
       skywalker pipeline latency --input tables --by topic      one job of many
 
-    All but `plan` need pyspark, which `pip install 'skywalker[spark]'` brings, and Java 17 or newer. Spark runs in this
+    All but `plan` need pyspark, which skywalker's extra `spark` brings, and Java 17 or newer. Spark runs in this
     process on all cores; under spark-submit, or with SPARK_REMOTE, it is the one that is there.
     """

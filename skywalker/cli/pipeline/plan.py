@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from skywalker import units
+from skywalker import extras, units
 from skywalker.cli import exits, terminal
 from skywalker.cli.options import Told, result
 from skywalker.errors import ConfigError
@@ -188,4 +188,4 @@ def _needing_numpy() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise ConfigError(f"the planner needs numpy and pyarrow ({error}): pip install 'skywalker[spark]'") from error
+        raise ConfigError(f"the planner needs numpy and pyarrow ({error}): {extras.command_for('spark')}") from error

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+from skywalker import extras
 from skywalker.arcs import arcs
 from skywalker.cli.ring.columns import LOWEST
 from skywalker.cli.ring.screen import counted, shown
@@ -46,7 +47,7 @@ def draw(snapshot: Snapshot, file: Path) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise PictureError("a picture needs matplotlib: pip install 'skywalker[bench]'") from error
+        raise PictureError(f"a picture needs matplotlib: {extras.command_for('bench')}") from error
     members = sorted(snapshot, key=lambda member: (member.name, member.id))
     shares = snapshot.shares()
     colours = _colours(members, shares)

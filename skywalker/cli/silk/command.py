@@ -28,7 +28,7 @@ def silk() -> None:
       skywalker silk watch                                   says who comes, leaves and fails
 
     An ENDPOINT is host:port, tcp://host:port or ipc:///path; 127.0.0.1:3444 where none is given. Needs pyzmq, which
-    `pip install 'skywalker[silk]'` brings.
+    skywalker's extra `silk` brings.
 
     Exit status: 0 answered or sent, 2 usage, 3 no reply, 4 nobody answers at the endpoint, 5 a node refused.
     """

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from skywalker import extras
 from skywalker.cli.options import Command, Told, told_options
 from skywalker.cli.silk import words
 from skywalker.errors import ConfigError, LocalProtocolError, SkywalkerError
@@ -141,7 +142,7 @@ def needing_pyzmq() -> Iterator[None]:
     except ImportError as error:
         if error.name is None or error.name.split(".")[0] != "zmq":
             raise
-        raise SkywalkerError("Silk needs pyzmq: pip install 'skywalker[silk]'") from error
+        raise SkywalkerError(f"Silk needs pyzmq: {extras.command_for('silk')}") from error
 
 
 @contextlib.contextmanager

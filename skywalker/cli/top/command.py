@@ -6,6 +6,7 @@ import os
 
 import click
 
+from skywalker import extras
 from skywalker.cli import exits, terminal
 from skywalker.cli.admin_api import AdminAddress
 from skywalker.cli.credentials import Credentials
@@ -25,6 +26,6 @@ def top(addresses: tuple[AdminAddress, ...], cluster: bool, credentials: Credent
     try:
         from skywalker.cli.top.app import Top
     except ImportError as error:
-        raise click.UsageError("top needs textual: pip install 'skywalker[top]'") from error
+        raise click.UsageError(f"top needs textual: {extras.command_for('top')}") from error
     Top(asked_nodes(addresses, cluster, credentials), many=cluster or len(addresses) > 1).run()
     return exits.OK

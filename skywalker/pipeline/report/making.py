@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skywalker import own_directory
+from skywalker import extras, own_directory
 from skywalker.errors import ConfigError
 from skywalker.pipeline.jobs.defaults import PER_CORE
 from skywalker.pipeline.report import over_time, shares, style
@@ -37,7 +37,7 @@ def make(
     Raises ConfigError if there are no calls, matplotlib is missing, or `output` cannot be written.
     """
     if importlib.util.find_spec("matplotlib") is None:
-        raise ConfigError("a report needs matplotlib: pip install 'skywalker[spark]'")
+        raise ConfigError(f"a report needs matplotlib: {extras.command_for('spark')}")
     try:
         own_directory.make(output, own_directory.PUBLIC)
         tables = gather(found, output / "tables", step, owners, per_core)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from skywalker import extras
 from skywalker.cli import exits, terminal
 from skywalker.cli.outcome import run
 from skywalker.cli.pipeline.counting import Counting
@@ -183,7 +184,7 @@ def test_what_is_not_installed_is_named(missing: str, arguments: list[str]) -> N
     )
     assert ran.returncode == exits.USAGE
     assert ran.stderr.startswith("skywalker: the planner needs numpy and pyarrow (import of ")
-    assert ran.stderr.endswith("): pip install 'skywalker[spark]'\n")
+    assert ran.stderr.endswith(f"): {extras.command_for('spark')}\n")
 
 
 def test_help_needs_neither_numpy_nor_spark() -> None:
