@@ -12,12 +12,18 @@ Nothing here is imported by nodes or clients. It needs the extra skywalker[spark
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["register"]
+
+_PATH: Final = "PYTHONPATH"
 
 
 def register(spark: SparkSession) -> None:
@@ -29,5 +35,31 @@ def register(spark: SparkSession) -> None:
     from skywalker.pipeline.journals.source import JournalSource
     from skywalker.pipeline.tables.source import TableSource
 
-    spark.dataSource.register(TableSource)
-    spark.dataSource.register(JournalSource)
+    with _found_by_streams(spark):
+        spark.dataSource.register(TableSource)
+        spark.dataSource.register(JournalSource)
+
+
+@contextlib.contextmanager
+def _found_by_streams(spark: SparkSession) -> Iterator[None]:
+    """What is registered meanwhile finds this package, also if that is a zip of --py-files or of addPyFile().
+
+    Spark 4.3 looks for such a file in the wrong directory in the one process that plans a stream. What a source is
+    registered with is the environment, as it is then, of all processes that are started for it.
+    """
+    from pyspark.sql.utils import is_remote
+
+    place = Path(__file__).absolute().parents[2]
+    if is_remote() or not place.is_file():
+        yield
+        return
+    environment = spark.sparkContext.environment
+    before = environment.get(_PATH)
+    environment[_PATH] = os.pathsep.join(filter(None, (str(place), before)))
+    try:
+        yield
+    finally:
+        if before is None:
+            del environment[_PATH]
+        else:
+            environment[_PATH] = before
