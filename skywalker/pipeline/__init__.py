@@ -4,7 +4,8 @@ Nothing here is imported by nodes or clients. It needs the extra `spark` and a J
 
     tables            the format "skywalker": values of topics, read and written, in batches and as streams
     journals          the format "skywalker-journal": what the workers wrote under `skywalker serve --journal`
-    options losses    what both formats take from their users, and say of data that should be there and is not
+    options mistakes  what both formats take from their users, and how they say that it is wrong
+    losses            what they say of data that should be there and is not
     jobs report       what is asked of recorded calls, and all answers on one page with plots
     planner tokens    what a cluster would be like, without Spark; the token of each topic of a column
     session           one Spark for a command or a test
@@ -12,12 +13,18 @@ Nothing here is imported by nodes or clients. It needs the extra `spark` and a J
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["register"]
+
+_PATH: Final = "PYTHONPATH"
 
 
 def register(spark: SparkSession) -> None:
@@ -29,5 +36,31 @@ def register(spark: SparkSession) -> None:
     from skywalker.pipeline.journals.source import JournalSource
     from skywalker.pipeline.tables.source import TableSource
 
-    spark.dataSource.register(TableSource)
-    spark.dataSource.register(JournalSource)
+    with _found_by_streams(spark):
+        spark.dataSource.register(TableSource)
+        spark.dataSource.register(JournalSource)
+
+
+@contextlib.contextmanager
+def _found_by_streams(spark: SparkSession) -> Iterator[None]:
+    """What is registered meanwhile finds this package, also if that is a zip of --py-files or of addPyFile().
+
+    Spark 4.3 looks for such a file in the wrong directory in the one process that plans a stream. What a source is
+    registered with is the environment, as it is then, of all processes that are started for it.
+    """
+    from pyspark.sql.utils import is_remote
+
+    place = Path(__file__).absolute().parents[2]
+    if is_remote() or not place.is_file():
+        yield
+        return
+    environment = spark.sparkContext.environment
+    before = environment.get(_PATH)
+    environment[_PATH] = os.pathsep.join(filter(None, (str(place), before)))
+    try:
+        yield
+    finally:
+        if before is None:
+            del environment[_PATH]
+        else:
+            environment[_PATH] = before

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from skywalker.errors import ConfigError
 from skywalker.journal.header import CALLS
+from skywalker.pipeline import mistakes
 from skywalker.pipeline.journals.columns import check, schema_of
 from skywalker.pipeline.journals.names import NamesReader
 from skywalker.pipeline.journals.reader import CallsReader
@@ -31,10 +32,12 @@ class JournalSource(DataSource):
         """See DataSource."""
         return FORMAT
 
+    @mistakes.told_plainly()
     def schema(self) -> StructType:
         """See DataSource: all columns. With .schema() a reader gets some of them, sooner."""
         return schema_of(Reading.parse(self.options).kind)
 
+    @mistakes.told_plainly()
     def reader(self, schema: StructType) -> DataSourceReader:
         """See DataSource. Raises ConfigError."""
         reading = Reading.parse(self.options)
@@ -44,7 +47,10 @@ class JournalSource(DataSource):
         return CallsReader(reading, schema) if reading.kind == CALLS else NamesReader(reading, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """See DataSource. Raises ConfigError."""
+        """See DataSource. What it returns raises ConfigError for a wrong option or schema."""
+        return mistakes.stream(lambda: self._stream(schema))
+
+    def _stream(self, schema: StructType) -> CallsStream:
         reading = Reading.parse(self.options)
         if reading.kind != CALLS:
             raise ConfigError(

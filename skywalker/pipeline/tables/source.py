@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from skywalker.pipeline import mistakes
+
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
         DataSourceReader,
@@ -27,12 +29,20 @@ class TableSource(DataSource):
         """Return what comes in format(...)."""
         return "skywalker"
 
+    @mistakes.told_plainly()
     def schema(self) -> str:
-        """Return what a read has that names no schema: the topic, and the value in MessagePack."""
-        from skywalker.pipeline.tables.decoding import DEFAULT_SCHEMA
+        """Return what a read has that names no schema: the topic, and the value in MessagePack.
 
+        Raises ConfigError for a wrong option: this is all that Spark asks for in load(), and of whom it will be, a
+        stream or a table, it says nothing.
+        """
+        from skywalker.pipeline.tables.decoding import DEFAULT_SCHEMA
+        from skywalker.pipeline.tables.reading import Reading
+
+        Reading.parse(self.options, streams=True)  # takes whatever a table takes, too
         return DEFAULT_SCHEMA
 
+    @mistakes.told_plainly()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what makes spark.read. Raises ConfigError for a wrong option or schema."""
         from skywalker.pipeline.tables.reader import TableReader
@@ -41,18 +51,20 @@ class TableSource(DataSource):
         return TableReader(Reading.parse(self.options, streams=False), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return what makes spark.readStream. Raises ConfigError for a wrong option or schema."""
+        """Return what makes spark.readStream, and raises ConfigError later for a wrong option or schema."""
         from skywalker.pipeline.tables.reading import Reading
         from skywalker.pipeline.tables.stream import TableStreamReader
 
-        return TableStreamReader(Reading.parse(self.options, streams=True), schema)
+        return mistakes.stream(lambda: TableStreamReader(Reading.parse(self.options, streams=True), schema))
 
+    @mistakes.told_plainly()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return what makes df.write. Raises ConfigError for a wrong option or schema, or if it is to overwrite."""
         from skywalker.pipeline.tables.writer import TableWriter
 
         return TableWriter(schema, self.options, overwrite)
 
+    @mistakes.told_plainly()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return what makes df.writeStream. Raises ConfigError for a wrong option or schema."""
         from skywalker.pipeline.tables.writer import TableStreamWriter

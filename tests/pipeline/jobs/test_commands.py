@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-import skywalker
 from skywalker.cli import exits
 from skywalker.cli.outcome import run
 from skywalker.cli.pipeline.command import pipeline
 from skywalker.errors import ConfigError
 from skywalker.pipeline.jobs.counts import keys
 from skywalker.pipeline.jobs.owners import Owners
-from tests.helpers import time_factor
 from tests.pipeline.jobs import segments
 from tests.pipeline.jobs.records import a_ring
-
-SUBMIT_S = 60.0
+from tests.pipeline.submitting import submit
 
 
 @pytest.fixture(scope="module")
@@ -108,33 +103,6 @@ def test_a_group_that_there_is_not_is_named_with_those_that_there_are() -> None:
 
 
 def test_spark_submit_runs_the_package_from_a_zip(journal: Path, tmp_path: Path) -> None:
-    package = Path(skywalker.__file__).parent
-    with zipfile.ZipFile(tmp_path / "skywalker.zip", "w") as archive:
-        for file in package.rglob("*.py"):
-            archive.write(file, Path("skywalker") / file.relative_to(package))
-    script = tmp_path / "main.py"
-    script.write_text(
-        "import skywalker\nassert '.zip' in skywalker.__file__, skywalker.__file__\n"
-        "from skywalker.pipeline.__main__ import main\nmain()\n"
-    )
-    submit = Path(sys.executable).with_name("spark-submit")
-    options = [
-        "--master",
-        "local[1]",
-        "--conf",
-        "spark.ui.enabled=false",
-        "--py-files",
-        str(tmp_path / "skywalker.zip"),
-    ]
-    job = ["ingest", "--input", str(journal), "--output", str(tmp_path / "out")]
-    ran = subprocess.run(
-        [str(submit), *options, str(script), *job],
-        env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=SUBMIT_S * time_factor(),
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert "1 segments, 60 records" in ran.stdout
+    program = "from skywalker.pipeline.__main__ import main\nmain()\n"
+    said = submit(tmp_path, program, "ingest", "--input", journal, "--output", tmp_path / "out")
+    assert "1 segments, 60 records" in said

@@ -47,7 +47,7 @@ def test_a_table_has_as_many_rows_as_were_asked_for_and_leaves_the_rest(
     assert all(call.result() for call in sent)
 
 
-@pytest.mark.parametrize(
+MISTAKES = pytest.mark.parametrize(
     ("options", "problem"),
     [
         ({"topic": "t", "rowsPerBach": 5}, "unknown option 'rowsperbach'; did you mean 'rowsPerBatch'?"),
@@ -55,10 +55,32 @@ def test_a_table_has_as_many_rows_as_were_asked_for_and_leaves_the_rest(
         ({}, "give one of the options 'topic', a name, and 'topics'"),
     ],
 )
-def test_a_mistake_is_named_to_the_user_of_spark(spark: SparkSession, options: dict[str, Any], problem: str) -> None:
+
+
+def assert_is_plain(error: object, problem: str) -> None:
+    assert problem in str(error)
+    assert "Traceback" not in str(error)
+
+
+@MISTAKES
+@pytest.mark.parametrize("way", ["read", "readStream"])
+def test_a_mistake_is_named_when_a_topic_is_loaded(
+    spark: SparkSession, way: str, options: dict[str, Any], problem: str
+) -> None:
     with pytest.raises(Exception) as caught:  # noqa: PT011
-        spark.read.format("skywalker").options(**options).load().collect()
-    assert problem in str(caught.value)
+        getattr(spark, way).format("skywalker").options(**options).load()
+    assert_is_plain(caught.value, problem)
+
+
+@MISTAKES
+def test_with_a_schema_a_mistake_is_what_a_table_or_a_stream_ends_with(
+    spark: SparkSession, options: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        spark.read.format("skywalker").options(**options).schema("id BIGINT").load().collect()
+    assert_is_plain(caught.value, problem)
+    with running(spark, options, Batches(), tmp_path, availableNow=True) as query:
+        assert_is_plain(eventually(query.exception, within=SPARK_S), problem)
 
 
 def test_a_stream_goes_on_over_idle_times_and_a_node_that_is_killed(spark: SparkSession, tmp_path: Path) -> None:

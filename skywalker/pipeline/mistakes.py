@@ -1,0 +1,65 @@
+"""Wrong options and schemas: their error reaches who runs the query as one sentence.
+
+Spark plans in processes of its own, and shows what goes wrong there with the way through its code and ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+
+from skywalker.errors import ConfigError
+
+
+@contextlib.contextmanager
+def told_plainly() -> Iterator[None]:
+    """Have Spark show of a ConfigError what it says, and no more."""
+    try:
+        yield
+    except ConfigError:
+        # Of this process alone, which ends with the error.
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise
+
+
+def stream(make: Callable[[], DataSourceStreamReader]) -> DataSourceStreamReader:
+    """Return the stream's reader, or one that raises what was wrong as soon as it is asked for anything.
+
+    Spark 4.3 fails on its own where no reader was made, and shows that error instead.
+    """
+    try:
+        return make()
+    except ConfigError as error:
+        return _Refused(error)
+
+
+class _Refused(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, error: ConfigError) -> None:
+        self._error = error
+
+    @told_plainly()
+    def _refuse(self) -> NoReturn:
+        raise self._error
+
+    def initialOffset(self) -> dict[str, Any]:
+        self._refuse()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        self._refuse()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._refuse()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        self._refuse()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        self._refuse()
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        self._refuse()

@@ -1,0 +1,54 @@
+"""spark-submit, with the package as a zip: what a user does whose cluster knows nothing of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import skywalker
+from tests.helpers import time_factor
+
+SUBMIT_S = 60.0
+
+FROM_THE_ZIP = "import skywalker\nassert '.zip' in skywalker.__file__, skywalker.__file__\n"
+
+
+def submit(directory: Path, program: str, *arguments: object, master: str = "local[1]", **conf: str) -> str:
+    """Run a program by spark-submit, in a directory of which it sees nothing but the package's zip; what it printed.
+
+    `conf` has _ where Spark's own names have a dot.
+    """
+    package = Path(skywalker.__file__).parent
+    with zipfile.ZipFile(directory / "skywalker.zip", "w") as archive:
+        for file in package.rglob("*.py"):
+            archive.write(file, Path("skywalker") / file.relative_to(package))
+    script = directory / "main.py"
+    script.write_text(FROM_THE_ZIP + program)
+    # The package may be installed here by a .pth, which -S leaves out; what it needs is found without.
+    python = directory / "python"
+    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S "$@"\n')
+    python.chmod(0o755)
+    packages = os.pathsep.join(path for path in sys.path if path.endswith("-packages"))
+    settings = {"spark.ui.enabled": "false"} | {name.replace("_", "."): text for name, text in conf.items()}
+    ran = subprocess.run(
+        [
+            str(Path(sys.executable).with_name("spark-submit")),
+            *("--master", master),
+            *(word for name, text in settings.items() for word in ("--conf", f"{name}={text}")),
+            *("--py-files", str(directory / "skywalker.zip")),
+            str(script),
+            *map(str, arguments),
+        ],
+        env=os.environ | {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": packages},
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=SUBMIT_S * time_factor(),
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout

@@ -1,0 +1,65 @@
+"""Executors in processes of their own, which get the package as a zip: both formats work there, as streams too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import skywalker
+from tests.helpers import time_factor
+from tests.pipeline.jobs import segments
+from tests.pipeline.submitting import SUBMIT_S, submit
+from tests.pipeline.tables.streams import send_all
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+from skywalker import pipeline
+
+address, root = sys.argv[1], Path(sys.argv[2])
+spark = SparkSession.builder.getOrCreate()
+before = dict(spark.sparkContext.environment)
+pipeline.register(spark)
+assert spark.sparkContext.environment == before
+
+nodes = spark.readStream.format("skywalker").option("address", address)
+jobs = nodes.options(topic="jobs", spool=root / "spool", waitMs=1000).schema("id BIGINT").load()
+calls = spark.readStream.format("skywalker-journal").load(str(root / "journal"))
+queries = [
+    frame.writeStream.format("skywalker").options(address=address, topic=topic, checkpointLocation=root / topic)
+    .trigger(availableNow=True).start()
+    for frame, topic in ((jobs, "done"), (calls.select("connection"), "calls"))
+]
+for query in queries:
+    query.awaitTermination()
+spark.stop()
+"""
+
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For JVMs that are over before better code would have paid."""
+
+
+@pytest.mark.timeout(2 * SUBMIT_S * time_factor())
+def test_streams_run_on_a_cluster_that_gets_the_package_by_py_files(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    segments.write(tmp_path / "journal", 60)
+    with skywalker.embedded(workers=1) as node, node.connect() as client:
+        sent = send_all(client, "jobs", range(50))
+        done = [client.begin("take", "done", timeout=600) for _ in range(50)]
+        calls = [client.begin("take", "calls", timeout=600) for _ in range(60)]
+        submit(
+            tmp_path,
+            PROGRAM,
+            node.address,
+            tmp_path,
+            master="local-cluster[1,1,512]",
+            spark_driver_memory="512m",
+            spark_executor_memory="512m",
+            spark_driver_extraJavaOptions=QUICK,
+            spark_executor_extraJavaOptions=QUICK,
+        )
+        assert sorted(call.result()["id"] for call in done) == [*range(50)]
+        assert all("connection" in call.result() for call in calls)
+        assert all(call.result() for call in sent)
