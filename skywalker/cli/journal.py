@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -77,18 +77,22 @@ def cat(
     Times are in UTC. A topic whose name is not in the journal is shown by its token.
     """
     _need_numpy()
-    from skywalker.cli.journal_text import HEADING, json_lines, lines
+    from skywalker.cli.journal_text import HEADING, Topics, json_end, json_lines, lines
+    from skywalker.cli.journal_text import topic as topic_of
 
     reader = _Reader(paths, _selection(topic, since, until))
     if not as_json:
-        _print([terminal.painted(HEADING, "2")])
+        _print(f"{terminal.painted(HEADING, '2')}\n")
     left = limit
+    topics = Topics(reader.names, json_end if as_json else topic_of)
     for run in reader.runs(follow):
-        made = (json_lines if as_json else lines)(run, reader.names)
-        _print(line for line, _ in zip(made, range(left if left is not None else len(run.records)), strict=False))
+        if topics.names is not reader.names:
+            topics = Topics(reader.names, json_end if as_json else topic_of)
+        wanted = run if left is None else run.head(left)
+        _print((json_lines if as_json else lines)(wanted, topics))
         if left is not None:
-            left -= len(run.records)
-            if left <= 0:
+            left -= len(wanted.times)
+            if left == 0:
                 break
     return reader.status
 
@@ -120,7 +124,7 @@ def stat(
     if as_json:
         terminal.write(result("read", started, value=document(summary, reader.names)))
     elif summary.records:
-        _print(page(summary, reader.names, sampled))
+        _print("".join(f"{line}\n" for line in page(summary, reader.names, sampled)))
     else:
         terminal.complain("no call is on record there" + (" that was asked for" if selection.is_part else ""))
     return reader.status
@@ -194,7 +198,5 @@ def _need_numpy() -> None:
         raise ConfigError("journals are read with numpy, which is not installed: pip install numpy")
 
 
-def _print(made: Iterable[str]) -> None:
-    text = "".join(f"{line}\n" for line in made)
-    if text:
-        terminal.write(text.encode(errors="replace"))
+def _print(text: str) -> None:
+    terminal.write(text.encode(errors="replace"))

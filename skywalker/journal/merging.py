@@ -28,6 +28,10 @@ class Run:
     segments: list[Segment]
     origins: Int64s  # indices of `segments`
 
+    def head(self, count: int) -> Run:
+        """Return the first `count` records, or all if there are fewer."""
+        return Run(self.records[:count], self.times[:count], self.segments, self.origins[:count])
+
 
 class _Cursor:
     """A file that is being read."""

@@ -51,17 +51,20 @@ def percentiles(bins: DataFrame, by: Sequence[str]) -> DataFrame:
     """Return a row for each group of the columns `by`: calls, mean_us, a column for each of PERCENTILES, and max_us.
 
     `bins` is a histogram, or several one after the other. A percentile is the smallest wait that at least so many calls
-    do not exceed. Mean and maximum are as exact as the waits that were counted.
+    do not exceed. Mean and maximum are as exact as the waits that were counted, and no percentile exceeds the maximum.
     """
     group = Window.partitionBy(*by)
     so_far = group.orderBy("value").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     ranked = bins.withColumns({"_so_far": F.sum("calls").over(so_far), "_all": F.sum("calls").over(group)})
+    longest = F.max("max_us").cast("bigint")
+    so_many, all_of_it = F.col("_so_far") * 1000, F.col("_all")
     return ranked.groupBy(*by).agg(
         F.sum("calls").alias("calls"),
         (F.sum("sum_us") / F.sum("calls")).alias("mean_us"),
+        # The middle of the last bin may be above all that is in it.
         *(
-            F.min(F.when(F.col("_so_far") * 1000 >= F.col("_all") * mille, F.col("value"))).alias(name)
+            F.least(F.min(F.when(so_many >= all_of_it * mille, F.col("value"))), longest).alias(name)
             for name, mille in PERCENTILES.items()
         ),
-        F.max("max_us").cast("bigint").alias("max_us"),
+        longest.alias("max_us"),
     )

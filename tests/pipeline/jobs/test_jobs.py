@@ -82,6 +82,7 @@ def test_waits_of_workers_by_the_minute(spark: SparkSession, records: list[Recor
             truth = nearest_rank(group, mille)
             # Half a µs more for what is rounded to one.
             assert row[name] == truth if exact else abs(row[name] - truth) <= 0.01 * truth + 0.5, (key, name)
+        assert row["p50_us"] <= row["p90_us"] <= row["p99_us"] <= row["p999_us"] <= row["max_us"]
 
 
 def test_waits_of_topics_have_their_names(spark: SparkSession, records: list[Record]) -> None:
