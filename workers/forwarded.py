@@ -153,6 +153,9 @@ class Forwarded(Carrier):
         call.carrier = None
         self._messages.tell(WITHDRAW, call.number, TRUE)
 
+    def catch_up(self) -> None:
+        self._messages.catch_up()
+
     def ask_census(self, call: Question, topic: bytes) -> None:
         call.carrier = self
         call.number = self._number()

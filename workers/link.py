@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 
 READS_PER_TURN: Final = 16
 
+READS_TO_CATCH_UP: Final = 512
+"""Batches that a sibling's socket holds at most, if each is small."""
+
 
 class Link:
     """Our end of the link to one worker; `ended` is called, with the reason, once there is nothing more to read."""
 
     __slots__ = (
-        "_ended", "_is_read", "_messages", "_router", "_settled", "_unheard", "_waits_to_write", "forwarded", "held",
+        "_caught_up_at", "_ended", "_is_read", "_messages", "_router", "_settled", "_unheard", "_waits_to_write",
+        "forwarded", "held",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +56,7 @@ class Link:
         self.held = Held(messages, router)
         self._waits_to_write = False
         self._is_read = True
+        self._caught_up_at = 0.0
 
     @property
     def closed(self) -> bool:
@@ -116,6 +121,15 @@ class Link:
         for _ in range(READS_PER_TURN):
             if not self._read():
                 return
+
+    def catch_up(self) -> None:
+        """Hear now what has come already, since something is about to be decided; once a turn is enough."""
+        now = self._router.turn.now
+        if self._caught_up_at != now:
+            self._caught_up_at = now
+            for _ in range(READS_TO_CATCH_UP):
+                if not self._read():
+                    return
 
     def read_to_the_end(self) -> None:
         """Take in all that a dead worker still said."""

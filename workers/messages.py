@@ -27,14 +27,14 @@ with, and the payload if that is compressed; the value is nil then.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from skywalker.wire import pubsub
 from skywalker.wire.frames import split
 from skywalker.wire.junction import NIL
 
 if TYPE_CHECKING:
-    from workers.turn import Output, Turn
+    from workers.turn import Turn
 
 VERSION: Final = 2
 """Of what nodes say to each other. A node refuses one that it does not know."""
@@ -94,6 +94,16 @@ def unwrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:
     return value, form
 
 
+class Way(Protocol):
+    """Who says and hears them."""
+
+    def flush(self) -> None:
+        """Write what was said."""
+
+    def catch_up(self) -> None:
+        """Hear what has come."""
+
+
 class Messages:
     """Our end of the way between two workers, as what is said over it; how it gets there, a subclass knows.
 
@@ -108,7 +118,7 @@ class Messages:
         self._batch: list[bytes] = []
         self._batch_bytes = 0
         self._sealed: deque[bytes] = deque()
-        self.link: Output  # is told to flush at the end of a turn in which something was said
+        self.link: Way  # is told to flush at the end of a turn in which something was said
         self.abroad = abroad  # the other end is on another node: it has another clock, and may be another program
         self.unsent = 0  # bytes that are queued
         self.closed = False
@@ -136,6 +146,11 @@ class Messages:
         Raises BlockingIOError if there is none now, EOFError at the end, ValueError for what is no message.
         """
         raise NotImplementedError
+
+    def catch_up(self) -> None:
+        """Have what the other end has said already heard now."""
+        if not self.closed:
+            self.link.catch_up()
 
     def congested(self) -> bool:
         """Return whether the other end is so far behind that it is asked nothing new."""
