@@ -11,10 +11,11 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from skywalker.wire.junction import NIL
 from workers.forwarded import Forwarded
 from workers.held import Held
 from workers.loop import BROKEN, READ, WRITE
-from workers.messages import CENSUS, SETTLED, SUBSCRIBE, Messages
+from workers.messages import CENSUS, PARTING, SETTLED, SUBSCRIBE, Messages
 
 if TYPE_CHECKING:
     from workers.owner import Owner
@@ -205,7 +206,9 @@ class Link:
         return []
 
     def finish(self) -> None:
-        """Say nothing more; the other end closes once it has heard all."""
+        """Say nothing more, but that this is planned; the other end closes once it has heard all."""
+        self._messages.tell(PARTING, NIL)
+        self._messages.flush()
         self._messages.finish()
 
     def close(self, reason: str) -> None:

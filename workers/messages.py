@@ -18,6 +18,7 @@ nodes it counts from now, and is never above 0.
       SETTLED nil       that was all from before
                                                       OFFER topic no-or-nil value form-or-nil
                                                       LAGGED topic        some values were too many, and are lost
+                                                      PARTING nil         this end goes, as is planned
 
 The values that subscribers get are OFFERs; one whose sender waits for an outcome has a number, of
 ours, and TOOK or LOST answer it. `form` is the hint and the flags that something was published
@@ -63,6 +64,7 @@ OFFER: Final = 16
 SUBSCRIBED: Final = 17
 LAGGED: Final = 18
 SETTLED: Final = 19
+PARTING: Final = 20
 
 _ELEMENTS: Final = {
     SEND: 5, LISTEN: 5, WITHDRAW: 3, PUBLISH: 5, SUBSCRIBE: 3, CENSUS: 3, GIVE: 3, COUNTED: 3, OFFER: 5,
@@ -76,7 +78,7 @@ def _head(kind: int, size: int) -> bytes:
 
 
 # By kind and size, since nearly all messages are short.
-_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(SETTLED + 1)]
+_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(PARTING + 1)]
 
 
 def wrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:
