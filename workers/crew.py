@@ -250,6 +250,8 @@ class Crew:
     def _bury(self, process: Process, status: int) -> None:
         expected = process.state is State.STOPPING
         slot = process.slot
+        # The place was its alone: whoever has it next replaces this one, be that one on its way already.
+        is_replaced = slot.worker is process or (slot.worker is None and slot.successor is process)
         self._happened(process, Event.EXIT)
         with contextlib.suppress(KeyError):  # its end may have been read already
             self._selector.unregister(process.channel)
@@ -261,6 +263,9 @@ class Crew:
         how = exits.how(status)
         if not self.served and not self.draining:
             raise BootError(f"worker {slot.number} ended with {how} before it served")
+        if is_replaced:
+            cause = "hung" if process.is_hung else "signal" if status < 0 else "status" if status else "ended"
+            self._board.node[figures.RESTARTED.cell(cause)] += 1
         now = time.monotonic()
         delay: float | None = None
         has_heir = slot.successor is not None and slot.successor.state is not State.STOPPING
@@ -269,8 +274,6 @@ class Crew:
             slot.deaths = 1 if healthy else slot.deaths + 1
             delay = exits.restart_delay(slot.deaths)
             slot.restart_at = now + delay
-            cause = "hung" if process.is_hung else "signal" if status < 0 else "status" if status else "ended"
-            self._board.node[figures.RESTARTED.cell(cause)] += 1
         write = self._log.info if status == exits.OK else self._log.error
         write("worker-ended", worker=slot.number, pid=process.pid, how=how, restart_s=delay)
 
