@@ -61,6 +61,7 @@ cdef class Carrier:
     cpdef forward(self, ClientCall call)
     cpdef ask_back(self, ClientCall call)
     cpdef withdraw(self, ClientCall call)
+    cpdef catch_up(self)
 
 
 cdef class ClientCall(NodeCall):
@@ -88,7 +89,10 @@ cdef class ClientCall(NodeCall):
     cpdef taken_back(self)
     cpdef met(self)
     cpdef expired(self)
+    cdef _hear_last_words(self)
+    @cython.locals(carrier=Carrier, turn=Turn)
     cpdef end(self, bytes ending)
+    cpdef acknowledge(self)
     cpdef bint withdraw(self) except -1
     cpdef left(self)
     cpdef over(self)

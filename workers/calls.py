@@ -5,8 +5,9 @@ connection, whoever owns the topic: so a caller is answered in time even if the 
 and its calls can be issued again if the owner dies.
 
 A send that may just be meeting somebody cannot end by our word alone, or its value might be
-taken although its sender is told that nobody came. It is *ending* then, for at most GRACE_S:
-its value is asked back from all who may have it, and their word, or its owner's, decides.
+taken although its sender is told that nobody came. It is *ending* then: its value is asked back
+from all who may have it, and their word, or its owner's, decides. That is waited for until its
+time is over, and GRACE_S more.
 """
 
 from __future__ import annotations
@@ -129,6 +130,10 @@ class Carrier:
 
     def withdraw(self, call: ClientCall) -> None:
         """Take a call back, whatever the owner may say of it from now on."""
+        raise NotImplementedError
+
+    def catch_up(self) -> None:
+        """Hear now what the owner has said already."""
         raise NotImplementedError
 
     def subscribe(self, feed: Feed) -> None:
@@ -277,15 +282,29 @@ class ClientCall(NodeCall):
             return
         if self.value is not None and self.ending is None:
             self.end(TIME_IS_UP)
-        else:
+            return
+        if self.ending is not None:
+            self._hear_last_words()
+        if self.held:
             # A value on its way here from another worker finds the listener gone, and goes to somebody else.
             self.withdraw()
             self.over()
 
+    def _hear_last_words(self) -> None:
+        # It may be us who had no processor in the meantime, and times run out before anything is read.
+        if self.carrier is not None:
+            self.carrier.catch_up()
+        for listener in [*(self.given_to or ())]:
+            listener.catch_up()
+
     def end(self, ending: bytes) -> None:
-        """End without having met anybody, TIME_IS_UP or for a :cancel, unless it just met somebody."""
+        """End without having met anybody, TIME_IS_UP or for a :cancel, unless it just met somebody.
+
+        A :cancel does not hurry: what really became of the call is waited for as long as it has time.
+        """
         self.ending = ending
         carrier = self.carrier
+        turn = self.caller.turn
         grace = GRACE_S
         if carrier is not None and (self.value is not None or ending == TIME_IS_UP):
             grace = carrier.grace_s
@@ -295,9 +314,15 @@ class ClientCall(NodeCall):
             return
         elif ending == TIME_IS_UP or self.given_to is not None:
             # Times run out as a turn begins: who was given the value here has it, or is choked and must not get it.
-            # A :cancel comes in the middle of a turn, and the end of that turn decides.
             self.ask_back(False)
-        self.caller.postpone(self, grace)
+        else:
+            turn.acks.append(self)  # a :cancel comes in the middle of a turn
+        self.caller.postpone(self, max(0.0, self.deadline - turn.now) + grace)
+
+    def acknowledge(self) -> None:
+        """The turn in which it was cancelled is written: who was given the value in that has it, or must not get it."""
+        if not self.answered:
+            self.ask_back(False)
 
     def withdraw(self) -> bool:
         """Leave the place where it waits. Returns False if it may just be meeting somebody."""

@@ -251,6 +251,8 @@ class Crew:
         expected = process.state is State.STOPPING
         from_outside = process.state is not State.STARTING and not process.is_killed and exits.is_from_outside(status)
         slot = process.slot
+        # The place was its alone: whoever has it next replaces this one, be that one on its way already.
+        is_replaced = slot.worker is process or (slot.worker is None and slot.successor is process)
         self._happened(process, Event.EXIT)
         with contextlib.suppress(KeyError):  # its end may have been read already
             self._selector.unregister(process.channel)
@@ -262,6 +264,9 @@ class Crew:
         how = exits.how(status)
         if not self.served and not self.draining:
             raise BootError(f"worker {slot.number} ended with {how} before it served")
+        if is_replaced:
+            cause = "hung" if process.is_hung else "signal" if status < 0 else "status" if status else "ended"
+            self._board.node[figures.RESTARTED.cell(cause)] += 1
         now = time.monotonic()
         delay: float | None = None
         has_heir = slot.successor is not None and slot.successor.state is not State.STOPPING
@@ -272,8 +277,6 @@ class Crew:
             # Who served, and was killed, had nothing wrong with it, so another does not keep those waiting that come.
             delay = 0.0 if from_outside else exits.restart_delay(slot.deaths)
             slot.restart_at = now + delay
-            cause = "hung" if process.is_hung else "signal" if status < 0 else "status" if status else "ended"
-            self._board.node[figures.RESTARTED.cell(cause)] += 1
         write = self._log.info if status == exits.OK else self._log.error
         write("worker-ended", worker=slot.number, pid=process.pid, how=how, restart_s=delay)
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from skywalker.wire.junction import NIL
 from workers.alarm import Alarm
 from workers.calls import Carrier
-from workers.loop import READ
 
 if TYPE_CHECKING:
     from workers.link import Link
@@ -47,7 +46,7 @@ class Doubt:
 
     def _look(self) -> None:
         if not self._question.answered:
-            self._link.ready(READ)  # it may be us who were stopped: alarms come first in a turn
+            self._link.catch_up()  # it may be us who were stopped: alarms come first in a turn
         if not self._question.answered:
             self._link.close(f"its node is not on the ring, and it does not answer within {ANSWER_S:g} s")
         elif self._is_founded():

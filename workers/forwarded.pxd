@@ -17,6 +17,7 @@ cdef int LISTEN
 cdef int LOST
 cdef int MET
 cdef int OFFER
+cdef int PARTING
 cdef int PUBLISH
 cdef int RECALL
 cdef int SEND
@@ -59,6 +60,7 @@ cdef class Forwarded(Carrier):
     cdef bytes _number_head
     cdef bytes _since_bytes
     cdef double _since
+    cdef readonly bint parts
 
     cpdef bint congested(self) except -1
     @cython.locals(number=bytes, group=bytes, since=double)

@@ -20,6 +20,7 @@ from workers.messages import (
     LOST,
     MET,
     OFFER,
+    PARTING,
     PUBLISH,
     RECALL,
     SEND,
@@ -86,11 +87,12 @@ class Forwarded(Carrier):
 
     __slots__ = (
         "_calls", "_censuses", "_feeds", "_messages", "_next", "_number_head", "_passing", "_router", "_since",
-        "_since_bytes", "_value",
+        "_since_bytes", "_value", "parts",
     )  # fmt: skip
 
     def __init__(self, messages: Messages, router: Router, owner: Owner | None) -> None:
         Carrier.__init__(self, owner, GRACE_S)
+        self.parts = False  # the other end has said that it goes, as is planned
         self.route = SIBLING if owner is not None and owner.place.node == router.node.id else NODE
         self._messages = messages
         self._router = router
@@ -152,6 +154,9 @@ class Forwarded(Carrier):
         del self._calls[call.number]
         call.carrier = None
         self._messages.tell(WITHDRAW, call.number, TRUE)
+
+    def catch_up(self) -> None:
+        self._messages.catch_up()
 
     def ask_census(self, call: Question, topic: bytes) -> None:
         call.carrier = self
@@ -222,6 +227,8 @@ class Forwarded(Carrier):
                 feed.cut_off()
         elif kind == RECALL:
             self._recall(message[1])
+        elif kind == PARTING:
+            self.parts = True
 
     def _no_longer_waiting(self, number: bytes, is_met: bool) -> ClientCall | None:
         """Return a call of which there is a last word; None if it is none that this word can be about."""

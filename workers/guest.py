@@ -61,9 +61,18 @@ class Guest:
 
     def hand_over(self) -> None:
         """Have it ask our successor, once all that it was given has an outcome, and all that was said is written."""
-        if not self._is_over and self.link.held.is_decided() and not self.link.unsent:
+        if self.link.held.is_decided() and not self.link.unsent:
+            self._finish()
+
+    def _finish(self) -> None:
+        if not self._is_over:
             self._is_over = True
             self.link.finish()
+
+    def stop(self) -> None:
+        """End its link now, after what was written over it, because this worker ends."""
+        self._finish()
+        self.close("this node ends")
 
     def close(self, reason: str) -> None:
         """End its link."""

@@ -83,6 +83,9 @@ class HeldCall(NodeCall):
         self.held.messages.tell(RECALL, self.number)
         return False
 
+    def catch_up(self) -> None:
+        self.held.messages.catch_up()
+
 
 class HeldPublication(Publication):
     """What another worker's client publishes, where its topic is owned."""

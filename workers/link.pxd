@@ -19,12 +19,14 @@ cdef class Link:
     cdef Messages _messages
     cdef bint _waits_to_write
     cdef bint _is_read
+    cdef double _caught_up_at
     cdef object _settled
     cdef list _unheard
 
     cpdef flush(self)
     cpdef ready(self, int events)
     cpdef attend(self)
+    cpdef catch_up(self)
     @cython.locals(messages=list)
     cdef bint _read(self) except -1
     @cython.locals(message=list, kind=int, turn=Turn)

@@ -11,10 +11,11 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from skywalker.wire.junction import NIL
 from workers.forwarded import Forwarded
 from workers.held import Held
 from workers.loop import BROKEN, READ, WRITE
-from workers.messages import CENSUS, SETTLED, SUBSCRIBE, Messages
+from workers.messages import CENSUS, PARTING, SETTLED, SUBSCRIBE, Messages
 
 if TYPE_CHECKING:
     from workers.owner import Owner
@@ -22,12 +23,16 @@ if TYPE_CHECKING:
 
 READS_PER_TURN: Final = 16
 
+READS_TO_CATCH_UP: Final = 512
+"""Batches that a sibling's socket holds at most, if each is small."""
+
 
 class Link:
     """Our end of the link to one worker; `ended` is called, with the reason, once there is nothing more to read."""
 
     __slots__ = (
-        "_ended", "_is_read", "_messages", "_router", "_settled", "_unheard", "_waits_to_write", "forwarded", "held",
+        "_caught_up_at", "_ended", "_is_read", "_messages", "_router", "_settled", "_unheard", "_waits_to_write",
+        "forwarded", "held",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +57,7 @@ class Link:
         self.held = Held(messages, router)
         self._waits_to_write = False
         self._is_read = True
+        self._caught_up_at = 0.0
 
     @property
     def closed(self) -> bool:
@@ -116,6 +122,15 @@ class Link:
         for _ in range(READS_PER_TURN):
             if not self._read():
                 return
+
+    def catch_up(self) -> None:
+        """Hear now what has come already, since something is about to be decided; once a turn is enough."""
+        now = self._router.turn.now
+        if self._caught_up_at != now:
+            self._caught_up_at = now
+            for _ in range(READS_TO_CATCH_UP):
+                if not self._read():
+                    return
 
     def read_to_the_end(self) -> None:
         """Take in all that a dead worker still said."""
@@ -191,7 +206,9 @@ class Link:
         return []
 
     def finish(self) -> None:
-        """Say nothing more; the other end closes once it has heard all."""
+        """Say nothing more, but that this is planned; the other end closes once it has heard all."""
+        self._messages.tell(PARTING, NIL)
+        self._messages.flush()
         self._messages.finish()
 
     def close(self, reason: str) -> None:

@@ -26,6 +26,7 @@ cdef class Messages:
     cdef readonly bint closed
 
     cpdef tuple cut(self, bytes data)
+    cpdef catch_up(self)
     cpdef bint congested(self) except -1
     @cython.locals(size=Py_ssize_t, batch=list, heads=list)
     cpdef tell(self, int kind, bytes number, bytes first=*, bytes second=*, bytes third=*)

@@ -18,6 +18,7 @@ nodes it counts from now, and is never above 0.
       SETTLED nil       that was all from before
                                                       OFFER topic no-or-nil value form-or-nil
                                                       LAGGED topic        some values were too many, and are lost
+                                                      PARTING nil         this end goes, as is planned
 
 The values that subscribers get are OFFERs; one whose sender waits for an outcome has a number, of
 ours, and TOOK or LOST answer it. `form` is the hint and the flags that something was published
@@ -27,14 +28,14 @@ with, and the payload if that is compressed; the value is nil then.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from skywalker.wire import pubsub
 from skywalker.wire.frames import split
 from skywalker.wire.junction import NIL
 
 if TYPE_CHECKING:
-    from workers.turn import Output, Turn
+    from workers.turn import Turn
 
 VERSION: Final = 2
 """Of what nodes say to each other. A node refuses one that it does not know."""
@@ -63,6 +64,7 @@ OFFER: Final = 16
 SUBSCRIBED: Final = 17
 LAGGED: Final = 18
 SETTLED: Final = 19
+PARTING: Final = 20
 
 _ELEMENTS: Final = {
     SEND: 5, LISTEN: 5, WITHDRAW: 3, PUBLISH: 5, SUBSCRIBE: 3, CENSUS: 3, GIVE: 3, COUNTED: 3, OFFER: 5,
@@ -76,7 +78,7 @@ def _head(kind: int, size: int) -> bytes:
 
 
 # By kind and size, since nearly all messages are short.
-_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(SETTLED + 1)]
+_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(PARTING + 1)]
 
 
 def wrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:
@@ -94,6 +96,16 @@ def unwrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:
     return value, form
 
 
+class Way(Protocol):
+    """Who says and hears them."""
+
+    def flush(self) -> None:
+        """Write what was said."""
+
+    def catch_up(self) -> None:
+        """Hear what has come."""
+
+
 class Messages:
     """Our end of the way between two workers, as what is said over it; how it gets there, a subclass knows.
 
@@ -108,7 +120,7 @@ class Messages:
         self._batch: list[bytes] = []
         self._batch_bytes = 0
         self._sealed: deque[bytes] = deque()
-        self.link: Output  # is told to flush at the end of a turn in which something was said
+        self.link: Way  # is told to flush at the end of a turn in which something was said
         self.abroad = abroad  # the other end is on another node: it has another clock, and may be another program
         self.unsent = 0  # bytes that are queued
         self.closed = False
@@ -136,6 +148,11 @@ class Messages:
         Raises BlockingIOError if there is none now, EOFError at the end, ValueError for what is no message.
         """
         raise NotImplementedError
+
+    def catch_up(self) -> None:
+        """Have what the other end has said already heard now."""
+        if not self.closed:
+            self.link.catch_up()
 
     def congested(self) -> bool:
         """Return whether the other end is so far behind that it is asked nothing new."""

@@ -19,6 +19,7 @@ cdef class NodeCall(Call):
     cpdef hold(self)
     cpdef NodeCall sender(self)
     cpdef NodeCall decided(self)
+    cpdef catch_up(self)
     cpdef remember(self, NodeCall listener)
     cpdef given_here(self, NodeCall listener)
     cpdef bint recall(self, bint told) except -1

@@ -51,6 +51,9 @@ class NodeCall(Call):
         """
         raise NotImplementedError
 
+    def catch_up(self) -> None:
+        """Hear now what has been said already of the value that this listener was given."""
+
     def remember(self, listener: NodeCall) -> None:
         """This listener may have the value, and must be asked for it if nobody may have it any more."""
         if self.given_to is None:

@@ -159,8 +159,7 @@ class Peer(Owner):
         if self._failures == 0:
             router.log.warning("peer-unreachable", peer=str(self._member), its_worker=self.place.worker, reason=reason)
         self._failures += 1
-        pause_s = delay(self._failures, random.random(), cap_s=MAX_PAUSE_S)
-        self._alarm.set(router.turn, router.turn.now + pause_s, self._ring)
+        self._alarm.set(router.turn, router.turn.now + _pause_s(self._failures), self._ring)
 
     def strayed(self) -> None:
         self._strays += 1
@@ -219,10 +218,19 @@ class Peer(Owner):
         if not self.owns:
             return
         self._alarm.off(router.turn)
-        router.log.warning("peer-lost", peer=str(self._member), its_worker=self.place.worker, reason=reason)
+        parts = link.forwarded.parts
+        event, write = ("peer-left", router.log.info) if parts else ("peer-lost", router.log.warning)
+        write(event, peer=str(self._member), its_worker=self.place.worker, reason=reason)
         if self._sought is not None:
             self.visit()
         elif router.turn.now - self._opened_at >= LASTING_S:
             self._failures = 0
+        elif parts:
+            self._alarm.set(router.turn, router.turn.now + _pause_s(1), self._ring)
         else:
             self.failed(reason)
+
+
+def _pause_s(failures: int) -> float:
+    """Return the seconds to wait before it is tried again, after so many failures in a row."""
+    return delay(failures, random.random(), cap_s=MAX_PAUSE_S)

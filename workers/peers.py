@@ -107,6 +107,6 @@ class Peers:
     def stop(self) -> None:
         """Close every link, after what was written over it."""
         for guest in [*self.guests.values()]:
-            guest.close("this node ends")
+            guest.stop()
         for peer in (*self._peers.values(), *self._retired):
             peer.stop()

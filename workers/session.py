@@ -155,7 +155,9 @@ class Session(Connection):
         if isinstance(listener, Delivery):
             Connection.delivered(self, listener)  # its client may have many under one id
         elif self.acks:
-            listener.sender().hold()
+            send = listener.sender()
+            send.hold()
+            send.remember(listener)  # whoever asks the value back is to hear that it is out
             # An id that is used twice at a time can be acknowledged but once: the older one gives way.
             self.acknowledged(listener.id)
             self._unacked.add(listener)
@@ -217,7 +219,10 @@ class Session(Connection):
             self.obey(todo)
         for call in self.waiting():
             call.withdraw()
-            call.fail(error)
+            if call.ending:
+                call.over()  # its client does not want it to go on elsewhere
+            else:
+                call.fail(error)
 
     def leave(self) -> None:
         for call in self.waiting():

@@ -28,10 +28,10 @@ class Output(Protocol):
 
 
 class Acknowledging(Protocol):
-    """Who handed something out, and is to say so once that is written."""
+    """Who handed something out, and is to say so, or to look what became of it, once that is written."""
 
     def acknowledge(self) -> None:
-        """Say so."""
+        """Do so."""
 
 
 class Deferred(Protocol):
@@ -63,7 +63,7 @@ class Turn:
         self.values: list[Output] = []  # connections that have values to write, and perhaps replies
         self.replies: list[Output] = []  # connections that have something to write
         self.batches: list[Output] = []  # links that have something to say
-        self.acks: list[Acknowledging] = []  # who is to say that something was handed out
+        self.acks: list[Acknowledging] = []  # who goes on once what was handed out is written
         self.later: list[Deferred] = []  # who has something to do once this event is dealt with
         self.resting: list[Resting] = []  # who goes on in the next turn
         self.heavy: list[Resting] = []  # who does so in any case, with a share of its own that is no part of the turn

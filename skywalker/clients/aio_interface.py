@@ -88,7 +88,11 @@ class AsyncJunction(abc.ABC):
 
     @abc.abstractmethod
     async def cancel(self, call: Pending, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> bool:
-        """Cancel a call; its result() then raises Cancelled. Returns whether it still waited."""
+        """Cancel a call; its result() then raises Cancelled. Returns whether it still waited.
+
+        That is what becomes of it. Of a send that somebody may just have, the node may only know it
+        at the end of the call's own time. Raises TimedOut if it is not known within `timeout`.
+        """
 
     async def values(self, topic: Any, group: Any = None, timeout: float | None = None) -> AsyncIterator[Any]:
         """Iterate over the values sent to `topic`, taken in `group` if one is given.

@@ -28,8 +28,8 @@ class Call:
     """
 
     __slots__ = (
-        "cancelling", "deadline", "ended", "error", "expires", "frame", "id", "joins", "kind", "line", "owner",
-        "stay", "target", "timeout", "value", "waiters",
+        "cancellers", "deadline", "ended", "error", "expires", "frame", "id", "joins", "kind", "line", "owner",
+        "stay", "timeout", "value", "waiters",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -41,8 +41,7 @@ class Call:
         self.owner: Place | None = None  # the worker that owns its topic, if that matters
         self.stay: Stay | None = None  # what binds its topic to a line, if anything does
         self.joins: Line | Stay | None = None  # of a barrier of ours: what goes on once this is answered
-        self.cancelling = False  # whether its caller has asked the node to cancel it
-        self.target: Call | None = None  # of a cancel: which call, if the node decides
+        self.cancellers: list[Call] | None = None  # by which its callers have asked the node to cancel it
 
     def start(self, id: int, kind: Kind, frame: bytes, timeout: float, now: float) -> None:
         """Say what the call is. Its core does this, once."""

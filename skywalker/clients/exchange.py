@@ -114,8 +114,9 @@ class Exchange(abc.ABC):
             self._end_cancelled(call)
             self._end(canceller, True)
         else:
-            canceller.target = call
-            call.cancelling = True
+            if call.cancellers is None:
+                call.cancellers = []
+            call.cancellers.append(canceller)
             call.line.put(canceller, now)
 
     def abandon(self, call: Call, now: float) -> None:
@@ -177,8 +178,8 @@ class Exchange(abc.ABC):
             self._greeted(line, call, result, now)
             return
         if call.kind == "cancel":
-            result = self._was_cancelled(call, result)
-        elif line.acks and (call.kind == "recv" or call.kind == "take"):
+            return  # it ends with the call that it is about, which the node answers first if it is not asked twice
+        if line.acks and (call.kind == "recv" or call.kind == "take"):
             line.write(frame(ACK, values.pack(id)))
         self._end(call, result)
         if call.joins is not None:
@@ -211,10 +212,13 @@ class Exchange(abc.ABC):
             self._end(call, error=error)
             self._crossed(call.joins, False, now)
         elif isinstance(error, Draining):
-            self._park(line, call)
+            if call.cancellers:
+                self._end_cancelled(call)
+            else:
+                self._park(line, call)
             if line.leaving is None:
                 self._leave(line)
-        elif isinstance(error, Cancelled) and line.leaving is not None and not call.cancelling:
+        elif isinstance(error, Cancelled) and line.leaving is not None and not call.cancellers:
             self._park(line, call)
         else:
             self._answered_by(line)
@@ -241,14 +245,6 @@ class Exchange(abc.ABC):
     def _park(self, line: Line, call: Call) -> None:
         line.take_off(call)
         line.left(call)
-
-    def _was_cancelled(self, canceller: Call, answer: Any) -> bool:
-        """Whether the call that `canceller` is about waited until then; the node may have been asked twice."""
-        target = canceller.target
-        if answer is True or target is None:
-            return answer is True
-        target.cancelling = False
-        return isinstance(target.error, Cancelled)
 
     def _not_an_answer(self, line: Line, method: Any, id: Any, result: Any, now: float) -> None:
         """A reply to no call that waits: late, about the connection itself, or news."""
@@ -325,6 +321,10 @@ class Exchange(abc.ABC):
         self._drop(call)
         call.end(value, error)
         self.ended.append(call)
+        cancellers, call.cancellers = call.cancellers, None
+        for canceller in cancellers or ():
+            if self.owns(canceller):
+                self._end(canceller, isinstance(error, Cancelled))
 
     def _end_cancelled(self, call: Call) -> None:
         self._end(call, error=Cancelled("the call was cancelled by its own client"))

@@ -207,13 +207,11 @@ class Ordered(Exchange):
     def _strand(self, line: Line) -> None:
         """Take every call off a line that is lost."""
         for call in [*self._calls.values()]:
-            if call.line is line:
+            if call.line is line and not call.ended:
                 line.take_off(call)
                 # What was to be cancelled went with the connection, and is not issued again.
-                if call.cancelling:
+                if call.cancellers:
                     self._end_cancelled(call)
-                elif call.kind == "cancel":
-                    self._end(call, True)
                 elif self._is_ours(call, line):
                     self._drop(call)
                     call.end()

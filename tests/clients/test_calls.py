@@ -446,6 +446,41 @@ def test_a_connection_lost_while_cancelling_cancels() -> None:
     assert calls.main.output() == b""
 
 
+@pytest.mark.parametrize("result", [True, error("cancelled"), error("busy")])
+def test_each_who_cancels_a_call_learns_what_really_became_of_it(result: object) -> None:
+    calls = make()
+    call, one, other = begin(calls, "send", "a", 1), Call(), Call()
+    calls.cancel(call, one, 10, T0)
+    calls.cancel(call, other, 10, T0)
+    calls.receive(calls.main, framed([":cancel", other.id, False]), T0)  # the node has one under way
+    assert not ended(calls)
+    calls.receive(calls.main, framed([":send!", call.id, result]) + framed([":cancel", one.id, result != True]), T0)  # noqa: E712
+    assert one.value is other.value is isinstance(call.error, errors.Cancelled)
+    assert not calls.busy
+
+
+def test_who_cancels_a_call_may_not_hear_in_time_what_became_of_it() -> None:
+    calls = make()
+    call, canceller = begin(calls, "send", "a", 1, timeout=60), Call()
+    calls.cancel(call, canceller, 10, T0)
+    calls.tick(T0 + 11)
+    assert isinstance(canceller.error, errors.TimedOut)
+    assert not call.ended
+    calls.receive(calls.main, framed([":send!", call.id, True]), T0 + 20)
+    assert call.value is True
+
+
+def test_a_call_that_is_cancelled_as_its_node_refuses_it_is_not_issued_again() -> None:
+    calls = make()
+    call, canceller = begin(calls, "send", "a", 1), Call()
+    calls.cancel(call, canceller, 10, T0)
+    answers = [[":send!", call.id, error("draining")], [":cancel", canceller.id, False]]
+    calls.receive(calls.main, b"".join(map(framed, answers)), T0)
+    assert isinstance(call.error, errors.Cancelled)
+    assert canceller.value is True
+    assert not calls.busy
+
+
 def test_an_abandoned_call_is_withdrawn_from_the_node_and_its_late_reply_dropped() -> None:
     calls = make()
     call = begin(calls, "recv", "a")

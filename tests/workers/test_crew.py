@@ -99,6 +99,7 @@ def test_whoever_dies_the_place_is_taken_by_one_worker_in_the_end(order: tuple[s
         if "outgoing" in order:
             orders.say_and_hear(successor, Ready())
         roles = {"worker": slot.worker, "successor": slot.successor, "outgoing": outgoing}
+        had_it = {outgoing, slot.worker}  # the place, or were the only ones to come to it
         for role in order:
             victim = roles[role]
             if victim is None or victim.state is State.GONE:
@@ -109,9 +110,14 @@ def test_whoever_dies_the_place_is_taken_by_one_worker_in_the_end(order: tuple[s
             else:
                 orders.end(victim, how)
                 found.reap()
+            had_it |= {slot.worker or slot.successor} - {None}
         if slot.worker is None and slot.successor is None:
             assert slot.restart_at is not None, "else the place is empty for ever"
             found.turn(slot.restart_at)
+        had_it |= {slot.worker or slot.successor}
+        counted = {cause: number for cause in figures.RESTARTS if (number := restarts(found, cause))}
+        assert sum(counted.values()) == len(had_it) - 1, "each that was replaced is counted once"
+        assert counted.keys() <= {"reload", "signal" if how < 0 else "status" if how else "ended"}
         for process in [*slot.processes()]:
             if process.state is State.STARTING:
                 orders.say_and_hear(process, Ready())
