@@ -15,14 +15,14 @@ import click
 
 from skywalker.address import Address
 from skywalker.cli import exits, terminal
-from skywalker.cli.admin_api import DEFAULT_ADMIN_ADDRESS, FAILURES, AdminAddress, AdminApi, reading
+from skywalker.cli.admin_api import FAILURES, AdminAddress, AdminApi, reading
 from skywalker.cli.credentials import Credentials, credential_options
 from skywalker.cli.local_nodes import draining, nodes, serves
 from skywalker.cli.node import facts
 from skywalker.cli.node.options import admin_address
 from skywalker.cli.status import Status
 from skywalker.errors import ConfigError, SkywalkerError, Unreachable
-from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT
+from skywalker.limits import DEFAULT_ADMIN_PORT, DEFAULT_HOST, DEFAULT_PORT
 from skywalker.listeners import listeners, taken_by
 from skywalker.processes import described, described_user, holders
 
@@ -52,14 +52,13 @@ ADMIN_S: Final = 0.5
 @click.option(
     "--admin",
     metavar="ADDRESS",
-    default=DEFAULT_ADMIN_ADDRESS,
-    callback=admin_address,
-    show_default=True,
-    help="its admin server, which knows what it waits for: host:port, or https://host:port",
+    callback=lambda ctx, param, text: None if text is None else admin_address(ctx, param, text),
+    help="its admin server, which knows what it waits for: host:port, or https://host:port  "
+    f"[default: port {DEFAULT_ADMIN_PORT} where the node listens]",
 )
 @click.option("--wait/--no-wait", default=True, show_default=True, help="return when it has ended, or at once")
 @credential_options
-def drain(port: int, bind: str | None, admin: AdminAddress, wait: bool, credentials: Credentials) -> int:
+def drain(port: int, bind: str | None, admin: AdminAddress | None, wait: bool, credentials: Credentials) -> int:
     """Have the node of this machine that listens on a port leave its cluster, answer what waits, and end.
 
     It is told by SIGTERM, and calls that wait get its --drain-timeout. A node that drains already, since it does not
@@ -72,7 +71,8 @@ def drain(port: int, bind: str | None, admin: AdminAddress, wait: bool, credenti
     except ProcessLookupError:
         return exits.OK  # it has ended since
     try:
-        api = AdminApi(admin, credentials, ADMIN_S)
+        beside = AdminAddress(Address(address.host, DEFAULT_ADMIN_PORT))
+        api = AdminApi(admin or beside, credentials, ADMIN_S)
         # From here on the number is this process's, whoever had it before.
         if nodes().get(address) == pid:
             if not _told(api, pid)[0]:

@@ -11,9 +11,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from skywalker.cli.admin_api import AdminAddress, AdminApi
 from skywalker.cli.drain import drain
 from skywalker.embedding import Node, embedded
 from skywalker.errors import SkywalkerError
@@ -92,6 +95,22 @@ def test_a_node_that_drains_already_as_its_admin_server_tells_is_not_ended_at_on
         state["node"]["draining"] = False
         assert run("drain", "--port", str(port), "--no-wait", "--admin", admin.address).returncode == 0
         eventually(lambda: "draining" in node.log)
+
+
+def test_the_admin_server_is_looked_for_where_the_node_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    class Api(AdminApi):
+        def __init__(self, address: AdminAddress, *others: Any) -> None:
+            asked.append(str(address))
+            super().__init__(address, *others)
+
+    monkeypatch.setattr("skywalker.cli.drain.AdminApi", Api)
+    port = free_port()
+    for flags, where in ([], "127.0.0.2:3480"), (["--admin", no_admin()], "127.0.0.1:"):
+        with node_at(port, tmp_path, bind="127.0.0.2"):
+            assert CliRunner().invoke(drain, ["--port", str(port), *flags]).exit_code == 0
+        assert asked.pop().startswith(where)
 
 
 def test_an_admin_server_of_another_node_is_not_believed(tmp_path: Path) -> None:
