@@ -1,4 +1,4 @@
-"""Wrong options and schemas: their error reaches who runs the query as one sentence.
+"""What is wrong for a query, such as an option or a schema, reaches who runs it as one sentence.
 
 Spark plans in processes of its own, and shows what goes wrong there with the way through its code and ours.
 """
@@ -13,15 +13,15 @@ from typing import Any, NoReturn
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
-from skywalker.errors import ConfigError
+from skywalker.errors import ConfigError, SkywalkerError
 
 
 @contextlib.contextmanager
 def told_plainly() -> Iterator[None]:
-    """Have Spark show of a ConfigError what it says, and no more."""
+    """Have Spark show of an error of ours what it says, and no more."""
     try:
         yield
-    except ConfigError:
+    except SkywalkerError:
         # Of this process alone, which ends with the error.
         os.environ["SPARK_HIDE_TRACEBACK"] = "1"
         raise

@@ -18,7 +18,7 @@ from skywalker.pipeline.losses import Losses
 from skywalker.pipeline.tables.chunk import Chunk
 from skywalker.pipeline.tables.reading import Reading
 from skywalker.pipeline.tables.receiving import Receiver
-from skywalker.pipeline.tables.spool import Spool, open_spool
+from skywalker.pipeline.tables.spool import Extent, Spool, open_spool
 
 AHEAD: Final = 4
 """Batches that a durable spool may hold before senders have to wait: enough to bridge one that takes long."""
@@ -69,6 +69,10 @@ class Feed:
             )
             self.spool.set_aside()
 
+    def first(self) -> int:
+        """Return the number of the first row that is not committed."""
+        return self.spool.first
+
     def start_at(self, row: int) -> None:
         """Take what is before this row as committed or lost, and number what comes from it on at least."""
         with self._changed, self._spooling():
@@ -101,6 +105,10 @@ class Feed:
     def _check(self) -> None:
         if self._error is not None:
             raise self._error
+
+    def slices(self, start: int, end: int, parts: int) -> list[list[Extent]]:
+        """Return where rows are, as Spool does."""
+        return self.spool.slices(start, end, parts)
 
     def commit(self, row: int) -> None:
         """Spark is done with all rows before this one. Raises ConfigError if the spool is gone."""

@@ -1,4 +1,4 @@
-"""The stream: the driver receives into a spool and numbers the rows, and tasks decode what is in it.
+"""The stream: a process beside the driver receives into a spool and numbers the rows; tasks decode what is in it.
 
 An offset is {"row": n}: the number of the first row that is not of the batches before.
 """
@@ -16,7 +16,7 @@ from skywalker.errors import ConfigError
 from skywalker.pipeline.losses import DataLossError, Losses
 from skywalker.pipeline.tables import blocks
 from skywalker.pipeline.tables.decoding import Decoder
-from skywalker.pipeline.tables.feeding import Feed
+from skywalker.pipeline.tables.feeder import Feeder
 from skywalker.pipeline.tables.reading import MAX_ROWS, Reading
 from skywalker.pipeline.tables.spool import Extent, open_file
 
@@ -43,7 +43,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Decoder(schema, reading.mode)
         self._reading = reading
         self._schema = schema
-        self._feed: Feed | None = None
+        self._feed: Feeder | None = None
         self._only_what_is_there = False
         self._is_dry = False
 
@@ -51,7 +51,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         """Return where a query begins that has no checkpoint: at what an earlier one left in the spool, if it did."""
-        return {ROW: self._open().spool.first}
+        return {ROW: self._open().first()}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return how much makes a batch."""
@@ -82,7 +82,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return where the rows of a batch are. Raises DataLossError if they are gone, or logs it."""
         begin, end_row = _row(start), _row(end)
-        slices = self._open().spool.slices(begin, end_row, self._reading.partitions)
+        slices = self._open().slices(begin, end_row, self._reading.partitions)
         found = sum(extent.rows for extents in slices for extent in extents)
         if found < end_row - begin:
             self._lost(f"{end_row - begin - found} of the rows {begin} to {end_row} are lost")
@@ -104,9 +104,9 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if feed is not None:
             feed.stop()
 
-    def _open(self) -> Feed:
+    def _open(self) -> Feeder:
         if self._feed is None:
-            self._feed = Feed(self._reading)
+            self._feed = Feeder(self._reading)
         return self._feed
 
     # In tasks.

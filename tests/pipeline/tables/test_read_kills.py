@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgpack
+import psutil
 import pytest
 
 import skywalker
 from skywalker import embedding
+from skywalker.clients.blocking import Client
 from skywalker.pipeline.tables.spool import open_spool
 from skywalker.pipeline.tables.stream import _bodies
-from tests.helpers import eventually
+from tests.helpers import eventually, time_factor
 from tests.pipeline.tables.streams import SPARK_S, Batches, running, send_all
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 START_S = 90.0
 """Seconds for a Spark to start in a process of its own."""
+
+RUNNER = "python_streaming_source_runner"
+"""What Spark starts on the driver for each stream."""
 
 DRIVER = """
 import pathlib, sys, time
@@ -109,7 +114,7 @@ def test_a_driver_killed_inside_a_batch_loses_and_doubles_nothing_with_a_spool_a
 
         spooled = {**read, "topic": "spooled", "spool": tmp_path / "spool"}
         with running(spark, spooled, with_spool, tmp_path / "spooled", availableNow=True) as query:
-            assert query.awaitTermination(SPARK_S)
+            assert query.awaitTermination(SPARK_S * time_factor())
         assert with_spool.all == [*range(100)]
         assert with_spool.ids[1] == [*range(40, 80)]
 
@@ -118,13 +123,67 @@ def test_a_driver_killed_inside_a_batch_loses_and_doubles_nothing_with_a_spool_a
             running(spark, plain, without, tmp_path / "plain", availableNow=True) as query,
             pytest.raises(Exception) as caught,  # noqa: PT011
         ):
-            query.awaitTermination(SPARK_S)
+            query.awaitTermination(SPARK_S * time_factor())
         assert "40 of the rows 40 to 80 are lost: they were with a driver that has ended" in str(caught.value)
         anyway = {**plain, "failOnDataLoss": "false"}
         with running(spark, anyway, without, tmp_path / "plain", availableNow=True) as query:
-            assert query.awaitTermination(SPARK_S)
+            assert query.awaitTermination(SPARK_S * time_factor())
         assert without.all == [*range(40), *range(80, 100)]
         assert all(call.result() for calls in sent.values() for call in calls)
+
+
+def receivers() -> list[psutil.Process]:
+    """Those of the streams of this process's Spark: each is a child of the one that Spark started."""
+    runners = [each for each in psutil.Process().children(recursive=True) if is_runner(each)]
+    return [each for each in runners if each.parent() in runners]
+
+
+def is_runner(process: psutil.Process) -> bool:
+    try:
+        return RUNNER in " ".join(process.cmdline())
+    except psutil.Error:  # it has ended
+        return False
+
+
+def the_receiver() -> psutil.Process:
+    """The only one, once those of earlier streams have ended."""
+    (receiver,) = receivers()
+    return receiver
+
+
+def test_a_query_whose_receiver_is_killed_says_so_and_goes_on_when_it_is_started_again(
+    spark: SparkSession, node: embedding.Node, client: Client, tmp_path: Path
+) -> None:
+    sink = Batches()
+    read = {"address": node.address, "topic": "killed", "spool": tmp_path / "spool", "waitMs": 100}
+    with running(spark, read, sink, tmp_path / "checkpoint") as query:
+        assert all(call.result() for call in send_all(client, "killed", range(50)))
+        eventually(lambda: sink.all == [*range(50)], within=SPARK_S)
+        receiver = eventually(the_receiver, within=SPARK_S)
+        receiver.kill()
+        problem = str(eventually(query.exception, within=SPARK_S))
+        told = f"process {receiver.pid}, which received for this stream, was killed by SIGKILL: start the query again"
+        assert told in problem
+        assert "Traceback" not in problem
+    sent = send_all(client, "killed", range(50, 100))
+    with running(spark, read, sink, tmp_path / "checkpoint"):
+        eventually(lambda: sink.all == [*range(100)], within=SPARK_S)
+    assert all(call.result() for call in sent)
+    eventually(lambda: not receivers(), within=SPARK_S)
+
+
+def test_no_receiver_outlives_the_process_of_spark_that_asks_it(
+    spark: SparkSession, node: embedding.Node, tmp_path: Path
+) -> None:
+    read = {"address": node.address, "topic": "orphan", "spool": tmp_path / "spool", "waitMs": 86_000_000}
+    with running(spark, read, Batches(), tmp_path / "checkpoint") as query:
+        receiver = eventually(the_receiver, within=SPARK_S)
+        runner = receiver.parent()
+        assert runner is not None
+        runner.kill()
+        assert eventually(query.exception, within=SPARK_S)
+        eventually(lambda: not receiver.is_running() or receiver.status() == psutil.STATUS_ZOMBIE, within=SPARK_S)
+    open_spool(tmp_path / "spool").close()
 
 
 def test_what_a_sender_was_told_true_of_is_in_the_spool_whenever_the_receiver_is_killed(tmp_path: Path) -> None:
