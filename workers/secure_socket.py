@@ -48,6 +48,9 @@ class SecureSocket:
     def getsockname(self) -> tuple[str, int] | tuple[str, int, int, int]:
         return self._socket.getsockname()  # type: ignore[no-any-return]  # of a TCP socket
 
+    def setsockopt(self, level: int, option: int, value: int) -> None:
+        self._socket.setsockopt(level, option, value)
+
     def fileno(self) -> int:
         return self._socket.fileno()
 

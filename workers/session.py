@@ -24,6 +24,7 @@ from workers.methods import METHODS, recv, send, unusual
 from workers.node_call import NodeCall
 from workers.secure_socket import Transport
 from workers.silence import Silence
+from workers.sockets import end_unacknowledged
 from workers.subscription import Delivery, Subscription, Subscriptions, Unsubscribing
 from workers.unacked import Unacked
 from workers.vetting import refuse, vet, vet_tail
@@ -347,6 +348,9 @@ class Session(Connection):
         if name != self.name:
             self.name = name
             self.peer = f"{self.peer.split()[0]} ({name[:MAX_NAME]})"
+        if acks and not self.acks and self.reached() is not None:
+            # A value that its client never gets, since its machine is gone, is another's as soon as one that is unread.
+            end_unacknowledged(self._socket, self.router.limits.unread_output_s)
         self.acks = acks
         self.follows_ring = follows_ring
         if self.router.node_drains:

@@ -26,13 +26,14 @@ from typing import Final
 from skywalker.address import Address
 from skywalker.errors import LocalProtocolError
 from skywalker.listeners import listeners_at, reason, taken_by, unix_reason
+from workers.secure_socket import Transport
 from workers.steering import steer
 
 KEEPALIVE_IDLE_S: Final = 60
 KEEPALIVE_INTERVAL_S: Final = 10
 KEEPALIVE_PROBES: Final = 3
-UNACKNOWLEDGED_MS: Final = 30_000
-"""Milliseconds in which a peer's kernel must acknowledge what we sent, or the connection is dead."""
+UNACKNOWLEDGED_S: Final = 30.0
+"""Seconds in which a peer's kernel must acknowledge what we sent, at most, or the connection is dead."""
 
 UNSENT_BYTES: Final = 128 * 1024
 """Bytes that the kernel takes for a peer beyond those that are on their way: for one that never reads it would take
@@ -212,11 +213,17 @@ def tune(sock: socket.socket) -> None:
     """Have small writes leave at once, a dead peer noticed, and little taken for one that does not read."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
+    end_unacknowledged(sock, UNACKNOWLEDGED_S)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+
+def end_unacknowledged(sock: Transport, seconds: float) -> None:
+    """Have a connection end once its peer's kernel has acknowledged nothing of what we sent for so long."""
+    milliseconds = int(1000 * min(seconds, UNACKNOWLEDGED_S))
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1, milliseconds))  # 0 would be the kernel's own
 
 
 def link() -> tuple[socket.socket, socket.socket]:
