@@ -29,6 +29,7 @@ cdef int WITHDRAWN
 cdef list _BYTES
 cdef bytes FALSE
 cdef bytes NIL
+cdef bytes OURS
 cdef bytes TRUE
 
 
@@ -44,7 +45,9 @@ cdef class Offer(NodeCall):
 
 
 cdef class Passing(Offer):
-    pass
+    cdef public Publication publication
+
+    cpdef begin_as(self, Publication publication)
 
 
 cdef class Forwarded(Carrier):

@@ -8,7 +8,7 @@ from skywalker.errors import Busy
 from skywalker.journal.record import NODE, SIBLING
 from skywalker.wire import frames, values
 from skywalker.wire.junction import FALSE, NIL, TRUE
-from workers.calls import GRACE_S, Carrier, ClientCall
+from workers.calls import GRACE_S, Caller, Carrier, ClientCall
 from workers.messages import (
     ALSO,
     BUSY,
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 NONE: Final = values.pack(0)
 
+OURS: Final = b"\xcf"
+"""What our numbers begin with; those that the owner gives begin otherwise."""
+
 _BYTES: Final = [bytes((low,)) for low in range(256)]
 
 
@@ -72,7 +75,14 @@ class Offer(NodeCall):
 class Passing(Offer):
     """A value that the owner of its topic offers to all who subscribe here, and through here."""
 
-    __slots__ = ()
+    __slots__ = ("publication",)
+
+    def begin_as(self, publication: Publication | None) -> None:
+        """Set up what it has besides begin() and begin_for(): whose `publication` it is, if one of ours."""
+        self.publication = publication
+
+    def place_for(self, caller: Caller) -> int:
+        return 0 if self.publication is None else self.publication.place_for(caller)
 
     def given_here(self, listener: NodeCall) -> None:
         self.remember(listener)
@@ -141,7 +151,7 @@ class Forwarded(Carrier):
         """Return a number that no other call on this link has or will have, encoded."""
         low = self._next & 0xFF
         if not low:
-            self._number_head = b"\xcf" + (self._next >> 8).to_bytes(7, "big")
+            self._number_head = OURS + (self._next >> 8).to_bytes(7, "big")
         self._next += 1
         return self._number_head + _BYTES[low]
 
@@ -249,7 +259,7 @@ class Forwarded(Carrier):
         self._messages.tell(LOST, number)
 
     def _pass_on(self, topic: bytes, number: bytes, value: bytes, form: bytes) -> None:
-        """Give a value to all who subscribe here; of one with a number, say whether anybody got it."""
+        """Give a value to all who subscribe here; of one with a number of the owner's, say whether anybody got it."""
         feed = self._feeds.get(topic)
         subscribers = [] if feed is None else feed.subscribers()
         passing = Passing.__new__(Passing)
@@ -257,7 +267,9 @@ class Forwarded(Carrier):
         if form != NIL:
             passing.value, passing.form = unwrapped(value, form)
         passing.begin_for(self, number)
-        if number == NIL:
+        published = None if number == NIL else self._calls.get(number)
+        passing.begin_as(published if isinstance(published, Publication) else None)
+        if number == NIL or number[:1] == OURS:
             passing.answered = True
             self._router.junction.pass_on(passing, subscribers)
         else:

@@ -45,7 +45,7 @@ cdef class HeldPublication(Publication):
     cdef bint _spreads
 
     cpdef begin_from(self, Messages messages, Turn turn)
-    cpdef goes_to(self, Messages messages)
+    cpdef bytes goes_to(self, Messages messages)
     cpdef acknowledge(self)
 
 

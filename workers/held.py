@@ -95,9 +95,11 @@ class HeldPublication(Publication):
         self.turn = turn
         self._spreads = False  # to others than that
 
-    def goes_to(self, messages: Messages) -> None:
-        if messages is not self.messages:
-            self._spreads = True
+    def goes_to(self, messages: Messages) -> bytes:
+        if messages is self.messages:
+            return self.number
+        self._spreads = True
+        return NIL
 
     def met(self) -> None:
         self.done = True

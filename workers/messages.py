@@ -20,8 +20,9 @@ nodes it counts from now, and is never above 0.
                                                       LAGGED topic        some values were too many, and are lost
 
 The values that subscribers get are OFFERs; one whose sender waits for an outcome has a number, of
-ours, and TOOK or LOST answer it. `form` is the hint and the flags that something was published
-with, and the payload if that is compressed; the value is nil then.
+ours, and TOOK or LOST answer it. One that the other end published has the number of that PUBLISH.
+`form` is the hint and the flags that something was published with, and the payload if that is
+compressed; the value is nil then.
 """
 
 from __future__ import annotations
