@@ -19,6 +19,7 @@ cdef int MET
 cdef int OFFER
 cdef int PUBLISH
 cdef int RECALL
+cdef int RETIRED
 cdef int SEND
 cdef int SETTLED
 cdef int SUBSCRIBE
@@ -58,6 +59,8 @@ cdef class Forwarded(Carrier):
     cdef readonly dict _feeds
     cdef readonly dict _passing
     cdef bytes _value
+    cdef bint _is_retired
+    cdef object _heir
     cdef long long _next
     cdef bytes _number_head
     cdef bytes _since_bytes

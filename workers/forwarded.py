@@ -22,6 +22,7 @@ from workers.messages import (
     OFFER,
     PUBLISH,
     RECALL,
+    RETIRED,
     SEND,
     SETTLED,
     SUBSCRIBE,
@@ -39,6 +40,7 @@ from workers.publication import Publication
 if TYPE_CHECKING:
     from workers.census import Question
     from workers.feeds import Feed
+    from workers.link import Link
     from workers.owner import Owner
     from workers.router import Router
 
@@ -95,8 +97,8 @@ class Forwarded(Carrier):
     """The calls of our clients that wait at one other worker, and the values that it offers to them."""
 
     __slots__ = (
-        "_calls", "_censuses", "_feeds", "_messages", "_next", "_number_head", "_passing", "_router", "_since",
-        "_since_bytes", "_value",
+        "_calls", "_censuses", "_feeds", "_heir", "_is_retired", "_messages", "_next", "_number_head", "_passing",
+        "_router", "_since", "_since_bytes", "_value",
     )  # fmt: skip
 
     def __init__(self, messages: Messages, router: Router, owner: Owner | None) -> None:
@@ -109,6 +111,8 @@ class Forwarded(Carrier):
         self._censuses: dict[bytes, Question] = {}
         self._feeds: dict[bytes, Feed] = {}  # by topic
         self._passing: dict[bytes, Passing] = {}  # by the owner's number
+        self._is_retired = False  # the owner hands out nothing more
+        self._heir: Link | None = None  # to its successor, which is not heard before that
         self._value = b""  # what was given last
         self._next = 0
         self._number_head = b""
@@ -232,6 +236,8 @@ class Forwarded(Carrier):
                 feed.cut_off()
         elif kind == RECALL:
             self._recall(message[1])
+        elif kind == RETIRED:
+            self.retired()
 
     def _no_longer_waiting(self, number: bytes, is_met: bool) -> ClientCall | None:
         """Return a call of which there is a last word; None if it is none that this word can be about."""
@@ -293,8 +299,22 @@ class Forwarded(Carrier):
                 offered.remember(call)
         offered.ask_back(offered.abandoned)  # asked for twice, its sender was told
 
+    def comes_before(self, heir: Link) -> None:
+        """Hear nothing of the owner's successor before the last that the owner has handed out."""
+        if not self._is_retired:
+            self._heir = heir
+            heir.pause()
+
+    def retired(self) -> None:
+        """That was the last."""
+        self._is_retired = True
+        heir, self._heir = self._heir, None
+        if heir is not None:
+            heir.go_on()
+
     def close(self) -> None:
         """The link has ended: issue its calls again."""
+        self.retired()
         censuses, self._censuses = self._censuses, {}
         for census in censuses.values():
             census.end()

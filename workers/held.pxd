@@ -18,6 +18,7 @@ cdef int MET
 cdef int PUBLISH
 cdef int SUBSCRIBE
 cdef int RECALL
+cdef int RETIRED
 cdef int SEND
 cdef int TOOK
 cdef int WITHDRAW

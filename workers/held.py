@@ -22,6 +22,7 @@ from workers.messages import (
     MET,
     PUBLISH,
     RECALL,
+    RETIRED,
     SEND,
     SUBSCRIBE,
     TOOK,
@@ -300,6 +301,11 @@ class Held:
             parked, self._parked = self._parked, {}
             for listener in parked:
                 self._meet(listener)
+
+    def retire(self) -> None:
+        """Hand out nothing any more: the other worker asks our successor."""
+        self.audiences.retire()
+        self.messages.tell(RETIRED, NIL)
 
     def close(self) -> None:
         """The link has ended: those calls will be issued again, or their clients are gone."""

@@ -15,7 +15,7 @@ nodes it counts from now, and is never above 0.
                                                       RECALL no           unless its client has the value
       PUBLISH no topic value form-or-nil
       SUBSCRIBE topic count                           SUBSCRIBED topic    so many subscribe now
-      SETTLED nil       that was all from before
+      SETTLED nil       that was all from before      RETIRED nil       no more is handed out here, but by a successor
                                                       OFFER topic no-or-nil value form-or-nil
                                                       LAGGED topic        some values were too many, and are lost
 
@@ -64,6 +64,7 @@ OFFER: Final = 16
 SUBSCRIBED: Final = 17
 LAGGED: Final = 18
 SETTLED: Final = 19
+RETIRED: Final = 20
 
 _ELEMENTS: Final = {
     SEND: 5, LISTEN: 5, WITHDRAW: 3, PUBLISH: 5, SUBSCRIBE: 3, CENSUS: 3, GIVE: 3, COUNTED: 3, OFFER: 5,
@@ -77,7 +78,7 @@ def _head(kind: int, size: int) -> bytes:
 
 
 # By kind and size, since nearly all messages are short.
-_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(SETTLED + 1)]
+_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(RETIRED + 1)]
 
 
 def wrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:

@@ -28,6 +28,7 @@ from workers.messages import (
     MET,
     OFFER,
     PUBLISH,
+    RETIRED,
     SETTLED,
     SUBSCRIBE,
     SUBSCRIBED,
@@ -417,6 +418,7 @@ def test_what_a_sibling_asked_of_one_that_is_replaced_meanwhile_is_answered_and_
     assert bench.hear(owner) == [SUBSCRIBE, topic, count]
     bench.worker.router.siblings.hand_over()
     assert bench.hear(owner) == [SUBSCRIBE, topic, 0]
+    assert bench.hear(sibling) == [RETIRED, None]
     for _ in range(2):
         owner.say(SUBSCRIBED, topic)
         assert bench.hear(sibling) == [SUBSCRIBED, topic]
