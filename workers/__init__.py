@@ -12,8 +12,8 @@
     who comes in        admission account bucket strangers vetting refusals; over TLS: handshakes handshake
                         secure_socket credentials renewed
     what clients ask    node_call calls census; publication, subscription and feeds for who subscribes
-    other workers       owner siblings peers peer attempt guest doubt; link messages packets stream, with two ends:
-                        forwarded is what we ask, held and audience are what is asked of us
+    other workers       owner siblings handover peers peer attempt guest doubt; link messages packets stream, with two
+                        ends: forwarded is what we ask, held and audience are what is asked of us
 
 A call comes in at a door, goes by the router to the junction or over a link to another worker's, and its answer goes
 out at the door where it came in.

@@ -134,11 +134,10 @@ class Audiences:
         if not send.answered:
             messages.tell(OFFER, audience.topic, self._held.expect(audience.topic, send), value, form)
             return True
-        messages.tell(OFFER, audience.topic, NIL, value, form)
-        if isinstance(send, Publication):
-            send.goes_to(messages)
-            if messages.unsent > BEHIND_BYTES:
-                self._delay(send)
+        number = send.goes_to(messages) if isinstance(send, Publication) else NIL
+        messages.tell(OFFER, audience.topic, number, value, form)
+        if isinstance(send, Publication) and messages.unsent > BEHIND_BYTES:
+            self._delay(send)
         return False
 
     def _delay(self, publication: Publication) -> None:

@@ -20,6 +20,7 @@ cdef int OFFER
 cdef int PARTING
 cdef int PUBLISH
 cdef int RECALL
+cdef int RETIRED
 cdef int SEND
 cdef int SETTLED
 cdef int SUBSCRIBE
@@ -30,6 +31,7 @@ cdef int WITHDRAWN
 cdef list _BYTES
 cdef bytes FALSE
 cdef bytes NIL
+cdef bytes OURS
 cdef bytes TRUE
 
 
@@ -45,7 +47,9 @@ cdef class Offer(NodeCall):
 
 
 cdef class Passing(Offer):
-    pass
+    cdef public Publication publication
+
+    cpdef begin_as(self, Publication publication)
 
 
 cdef class Forwarded(Carrier):
@@ -56,6 +60,8 @@ cdef class Forwarded(Carrier):
     cdef readonly dict _feeds
     cdef readonly dict _passing
     cdef bytes _value
+    cdef bint _is_retired
+    cdef object _heir
     cdef long long _next
     cdef bytes _number_head
     cdef bytes _since_bytes

@@ -8,7 +8,7 @@ from skywalker.errors import Busy
 from skywalker.journal.record import NODE, SIBLING
 from skywalker.wire import frames, values
 from skywalker.wire.junction import FALSE, NIL, TRUE
-from workers.calls import GRACE_S, Carrier, ClientCall
+from workers.calls import GRACE_S, Caller, Carrier, ClientCall
 from workers.messages import (
     ALSO,
     BUSY,
@@ -23,6 +23,7 @@ from workers.messages import (
     PARTING,
     PUBLISH,
     RECALL,
+    RETIRED,
     SEND,
     SETTLED,
     SUBSCRIBE,
@@ -40,10 +41,14 @@ from workers.publication import Publication
 if TYPE_CHECKING:
     from workers.census import Question
     from workers.feeds import Feed
+    from workers.link import Link
     from workers.owner import Owner
     from workers.router import Router
 
 NONE: Final = values.pack(0)
+
+OURS: Final = b"\xcf"
+"""What our numbers begin with; those that the owner gives begin otherwise."""
 
 _BYTES: Final = [bytes((low,)) for low in range(256)]
 
@@ -73,7 +78,14 @@ class Offer(NodeCall):
 class Passing(Offer):
     """A value that the owner of its topic offers to all who subscribe here, and through here."""
 
-    __slots__ = ()
+    __slots__ = ("publication",)
+
+    def begin_as(self, publication: Publication | None) -> None:
+        """Set up what it has besides begin() and begin_for(): whose `publication` it is, if one of ours."""
+        self.publication = publication
+
+    def place_for(self, caller: Caller) -> int:
+        return 0 if self.publication is None else self.publication.place_for(caller)
 
     def given_here(self, listener: NodeCall) -> None:
         self.remember(listener)
@@ -86,8 +98,8 @@ class Forwarded(Carrier):
     """The calls of our clients that wait at one other worker, and the values that it offers to them."""
 
     __slots__ = (
-        "_calls", "_censuses", "_feeds", "_messages", "_next", "_number_head", "_passing", "_router", "_since",
-        "_since_bytes", "_value", "parts",
+        "_calls", "_censuses", "_feeds", "_heir", "_is_retired", "_messages", "_next", "_number_head", "_passing",
+        "_router", "_since", "_since_bytes", "_value", "parts",
     )  # fmt: skip
 
     def __init__(self, messages: Messages, router: Router, owner: Owner | None) -> None:
@@ -101,6 +113,8 @@ class Forwarded(Carrier):
         self._censuses: dict[bytes, Question] = {}
         self._feeds: dict[bytes, Feed] = {}  # by topic
         self._passing: dict[bytes, Passing] = {}  # by the owner's number
+        self._is_retired = False  # the owner hands out nothing more
+        self._heir: Link | None = None  # to its successor, which is not heard before that
         self._value = b""  # what was given last
         self._next = 0
         self._number_head = b""
@@ -143,7 +157,7 @@ class Forwarded(Carrier):
         """Return a number that no other call on this link has or will have, encoded."""
         low = self._next & 0xFF
         if not low:
-            self._number_head = b"\xcf" + (self._next >> 8).to_bytes(7, "big")
+            self._number_head = OURS + (self._next >> 8).to_bytes(7, "big")
         self._next += 1
         return self._number_head + _BYTES[low]
 
@@ -229,6 +243,8 @@ class Forwarded(Carrier):
             self._recall(message[1])
         elif kind == PARTING:
             self.parts = True
+        elif kind == RETIRED:
+            self.retired()
 
     def _no_longer_waiting(self, number: bytes, is_met: bool) -> ClientCall | None:
         """Return a call of which there is a last word; None if it is none that this word can be about."""
@@ -256,7 +272,7 @@ class Forwarded(Carrier):
         self._messages.tell(LOST, number)
 
     def _pass_on(self, topic: bytes, number: bytes, value: bytes, form: bytes) -> None:
-        """Give a value to all who subscribe here; of one with a number, say whether anybody got it."""
+        """Give a value to all who subscribe here; of one with a number of the owner's, say whether anybody got it."""
         feed = self._feeds.get(topic)
         subscribers = [] if feed is None else feed.subscribers()
         passing = Passing.__new__(Passing)
@@ -264,7 +280,9 @@ class Forwarded(Carrier):
         if form != NIL:
             passing.value, passing.form = unwrapped(value, form)
         passing.begin_for(self, number)
-        if number == NIL:
+        published = None if number == NIL else self._calls.get(number)
+        passing.begin_as(published if isinstance(published, Publication) else None)
+        if number == NIL or number[:1] == OURS:
             passing.answered = True
             self._router.junction.pass_on(passing, subscribers)
         else:
@@ -288,8 +306,22 @@ class Forwarded(Carrier):
                 offered.remember(call)
         offered.ask_back(offered.abandoned)  # asked for twice, its sender was told
 
+    def comes_before(self, heir: Link) -> None:
+        """Hear nothing of the owner's successor before the last that the owner has handed out."""
+        if not self._is_retired:
+            self._heir = heir
+            heir.pause()
+
+    def retired(self) -> None:
+        """That was the last."""
+        self._is_retired = True
+        heir, self._heir = self._heir, None
+        if heir is not None:
+            heir.go_on()
+
     def close(self) -> None:
         """The link has ended: issue its calls again."""
+        self.retired()
         censuses, self._censuses = self._censuses, {}
         for census in censuses.values():
             census.end()

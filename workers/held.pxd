@@ -18,6 +18,7 @@ cdef int MET
 cdef int PUBLISH
 cdef int SUBSCRIBE
 cdef int RECALL
+cdef int RETIRED
 cdef int SEND
 cdef int TOOK
 cdef int WITHDRAW
@@ -45,7 +46,7 @@ cdef class HeldPublication(Publication):
     cdef bint _spreads
 
     cpdef begin_from(self, Messages messages, Turn turn)
-    cpdef goes_to(self, Messages messages)
+    cpdef bytes goes_to(self, Messages messages)
     cpdef acknowledge(self)
 
 

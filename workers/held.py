@@ -22,6 +22,7 @@ from workers.messages import (
     MET,
     PUBLISH,
     RECALL,
+    RETIRED,
     SEND,
     SUBSCRIBE,
     TOOK,
@@ -98,9 +99,11 @@ class HeldPublication(Publication):
         self.turn = turn
         self._spreads = False  # to others than that
 
-    def goes_to(self, messages: Messages) -> None:
-        if messages is not self.messages:
-            self._spreads = True
+    def goes_to(self, messages: Messages) -> bytes:
+        if messages is self.messages:
+            return self.number
+        self._spreads = True
+        return NIL
 
     def met(self) -> None:
         self.done = True
@@ -301,6 +304,11 @@ class Held:
             parked, self._parked = self._parked, {}
             for listener in parked:
                 self._meet(listener)
+
+    def retire(self) -> None:
+        """Hand out nothing any more: the other worker asks our successor."""
+        self.audiences.retire()
+        self.messages.tell(RETIRED, NIL)
 
     def close(self) -> None:
         """The link has ended: those calls will be issued again, or their clients are gone."""

@@ -15,14 +15,15 @@ nodes it counts from now, and is never above 0.
                                                       RECALL no           unless its client has the value
       PUBLISH no topic value form-or-nil
       SUBSCRIBE topic count                           SUBSCRIBED topic    so many subscribe now
-      SETTLED nil       that was all from before
+      SETTLED nil       that was all from before      RETIRED nil       no more is handed out here, but by a successor
                                                       OFFER topic no-or-nil value form-or-nil
                                                       LAGGED topic        some values were too many, and are lost
                                                       PARTING nil         this end goes, as is planned
 
 The values that subscribers get are OFFERs; one whose sender waits for an outcome has a number, of
-ours, and TOOK or LOST answer it. `form` is the hint and the flags that something was published
-with, and the payload if that is compressed; the value is nil then.
+ours, and TOOK or LOST answer it. One that the other end published has the number of that PUBLISH.
+`form` is the hint and the flags that something was published with, and the payload if that is
+compressed; the value is nil then.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ SUBSCRIBED: Final = 17
 LAGGED: Final = 18
 SETTLED: Final = 19
 PARTING: Final = 20
+RETIRED: Final = 21
 
 _ELEMENTS: Final = {
     SEND: 5, LISTEN: 5, WITHDRAW: 3, PUBLISH: 5, SUBSCRIBE: 3, CENSUS: 3, GIVE: 3, COUNTED: 3, OFFER: 5,
@@ -78,7 +80,7 @@ def _head(kind: int, size: int) -> bytes:
 
 
 # By kind and size, since nearly all messages are short.
-_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(PARTING + 1)]
+_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(RETIRED + 1)]
 
 
 def wrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:

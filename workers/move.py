@@ -5,6 +5,7 @@ That may be much, so it takes several turns, and what is asked by then goes by t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from workers.alarm import Alarm
@@ -26,9 +27,15 @@ class Move:
         self._feeds: list[Feed] = []
         self._connections: list[Connection] = []
         self._next = Alarm()
+        self._then: list[Callable[[], None]] = []  # who is told once there is nothing more
 
-    def begin(self) -> None:
-        """Look at all that waits now, in this turn and the next ones; what was not looked at yet is among it."""
+    def begin(self, then: Callable[[], None] | None = None) -> None:
+        """Look at all that waits now, in this turn and the next ones; what was not looked at yet is among it.
+
+        `then` is called once all was.
+        """
+        if then is not None:
+            self._then.append(then)
         self._feeds = self._router.feeds.all()
         self._connections = [*self._router.connections]
         self._go_on()
@@ -46,3 +53,7 @@ class Move:
         if self._feeds or self._connections:
             turn = self._router.turn
             self._next.set(turn, turn.now, self._go_on)
+            return
+        told, self._then = self._then, []
+        for then in told:
+            then()

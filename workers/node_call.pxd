@@ -22,6 +22,7 @@ cdef class NodeCall(Call):
     cpdef catch_up(self)
     cpdef remember(self, NodeCall listener)
     cpdef given_here(self, NodeCall listener)
+    cpdef Py_ssize_t place_for(self, object caller) except -1
     cpdef bint recall(self, bint told) except -1
     @cython.locals(listener=NodeCall)
     cpdef ask_back(self, bint told)

@@ -102,12 +102,15 @@ class Absent(Carrier):
         self._feeds.pop(feed, None)
 
     def release(self, carrier: Carrier) -> None:
-        """Have another carrier take all that waits here: who subscribes first, so that what is published reaches it."""
+        """Have another carrier take all that waits here, in the order in which it came to this worker.
+
+        Who subscribes first, so that what is published reaches it.
+        """
         for feed in [*self._feeds]:
             feed.lost(self)
         carrier.settle()
         calls, self._calls = self._calls, {}
-        for call in calls:
+        for call in sorted(calls, key=_place) if len(calls) > 1 else calls:
             carrier.forward(call)
             if call.ending is not None:
                 carrier.ask_back(call)
@@ -115,3 +118,8 @@ class Absent(Carrier):
         censuses, self._censuses = self._censuses, {}
         for census, topic in censuses.items():
             carrier.ask_census(census, topic)
+
+
+def _place(call: ClientCall) -> tuple[float, bytes]:
+    """Return what orders calls: of those read at once, that went elsewhere before, the numbers that they had there."""
+    return call.since, call.number

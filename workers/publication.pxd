@@ -5,6 +5,7 @@ from workers.calls cimport ClientCall
 from workers.messages cimport Messages
 
 
+cdef bytes NIL
 cdef int PROMPT
 cdef int PUBLISH
 
@@ -13,8 +14,10 @@ cdef class Publication(ClientCall):
     cdef public Py_ssize_t size
     cdef public int delays
     cdef public bint done
+    cdef public Py_ssize_t place
 
     cpdef begin_as(self, Py_ssize_t size)
-    cpdef goes_to(self, Messages messages)
+    cpdef bytes goes_to(self, Messages messages)
+    cpdef Py_ssize_t place_for(self, object caller) except -1
     cpdef bint hand_out(self, Junction junction) except -1
     cpdef delayed_no_more(self)

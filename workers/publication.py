@@ -6,18 +6,20 @@ from skywalker.errors import RequestError
 from skywalker.journal.record import PROMPT, PUBLISH
 from skywalker.junction import Junction
 from skywalker.line import Call
-from workers.calls import ClientCall
+from skywalker.wire.junction import NIL
+from workers.calls import Caller, ClientCall
 from workers.messages import Messages
 
 
 class Publication(ClientCall):
     """A value for all who listen now. It waits for nobody, only to be handed out where its topic is owned."""
 
-    __slots__ = ("delays", "done", "size")
+    __slots__ = ("delays", "done", "place", "size")
 
     def begin_as(self, size: int) -> None:
         """Set up what it has besides begin() and begin_for(); `size` is in bytes, and the publisher's business."""
         self.size = size
+        self.place = 0  # among all that its connection asks to have acked
         self.delays = 0  # links that are too far behind to hand it to them: it is in effect once they are not
         self.done = False
 
@@ -30,8 +32,12 @@ class Publication(ClientCall):
         self.done = not self.delays
         return self.done
 
-    def goes_to(self, messages: Messages) -> None:
-        """It is to be written to another worker, which listens."""
+    def goes_to(self, messages: Messages) -> bytes:
+        """It is to be written to another worker, which listens; return the number by which that one knows it."""
+        return NIL
+
+    def place_for(self, caller: Caller) -> int:
+        return self.place if self.place and self.caller is caller else 0
 
     def delayed_no_more(self) -> None:
         """One of those links has caught up."""

@@ -2,6 +2,7 @@ cimport cython
 
 from skywalker.line cimport Subscriber
 from skywalker.wire.pubsub cimport bus_value, split
+from workers.calls cimport ClientCall
 from workers.node_call cimport NodeCall
 from workers.connection cimport Connection
 from workers.publication cimport Publication
@@ -26,6 +27,10 @@ cdef class PubSub(Connection):
     cdef Wording _wording
     cdef object _unacked
     cdef Py_ssize_t _acks
+    cdef Py_ssize_t _asked
+    cdef Py_ssize_t _said
+    cdef object _behind
+    cdef Py_ssize_t _behind_bytes
     cdef Py_ssize_t _in_flight
     cdef Py_ssize_t _changes
     cdef bint _gated
@@ -49,6 +54,12 @@ cdef class PubSub(Connection):
     cdef bint _must_wait(self, int code) except -1
     @cython.locals(publication=Publication, router=Router)
     cdef _publish(self, bytes topic, bytes form, bytes value, bytes whole)
+    @cython.locals(place=Py_ssize_t, chunk=bytes)
     cpdef tell(self, Subscriber subscription, NodeCall send)
+    cpdef push_delivery(self, delivery)
+    cpdef bint take_back(self, ClientCall listener, bint told) except -1
+    cdef _put_behind(self, Py_ssize_t place, bytes chunk, object delivery)
+    @cython.locals(chunk=bytes)
+    cdef _catch_up(self, Py_ssize_t said)
     @cython.locals(own=Subscription)
     cpdef bytes worded(self, Subscriber subscription, NodeCall send)

@@ -36,7 +36,7 @@ from workers.connection import GOODBYE, Connection
 from workers.node_call import NodeCall
 from workers.publication import Publication
 from workers.secure_socket import Transport
-from workers.subscription import Subscription, Subscriptions, Unsubscribing
+from workers.subscription import Delivery, Subscription, Subscriptions, Unsubscribing
 from workers.wording import Wording
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class PubSub(Connection):
     """A client's connection, what it subscribes to, and what of its own is not acked yet."""
 
     __slots__ = (
-        "_acks", "_changes", "_gated", "_in_flight", "_name", "_over", "_subscriptions", "_topic", "_unacked",
-        "_wording",
+        "_acks", "_asked", "_behind", "_behind_bytes", "_changes", "_gated", "_in_flight", "_name", "_over", "_said",
+        "_subscriptions", "_topic", "_unacked", "_wording",
     )  # fmt: skip
 
     # A fatal alert, protocol_version: there is no word for it in this dialect, but there is in what should be spoken.
@@ -72,6 +72,10 @@ class PubSub(Connection):
         self._wording: Wording = router.wording
         self._unacked: deque[Publication | Subscription | Unsubscribing] = deque()  # in the order they are to be acked
         self._acks = 0  # that are to be said for what was handed out in this turn
+        self._asked = self._said = 0  # how much is to be acked, and how much of that is, since it was opened
+        # Messages that are not written yet, each with how much must have been acked first.
+        self._behind: deque[tuple[int, bytes, Delivery | None]] = deque()
+        self._behind_bytes = 0
         self._in_flight = 0  # bytes of what is published and not acked
         self._changes = 0  # subscribes and unsubscribes that are not acked
         self._gated = False  # nothing is published until all is acked: the ring has changed, or the owner is behind
@@ -172,6 +176,8 @@ class PubSub(Connection):
         publication.begin(self._name, self.turn.now, value, None)
         publication.begin_for(self, b"", b"", NEVER)
         publication.begin_as(len(value))
+        self._asked += 1
+        publication.place = self._asked
         publication.form = form
         if form:
             self._wording.begin(publication, None, whole)
@@ -223,6 +229,7 @@ class PubSub(Connection):
 
     def _await(self, change: Subscription | Unsubscribing) -> None:
         self._changes += 1
+        self._asked += 1
         self._unacked.append(change)
 
     def _end(self, reason: Close, text: str) -> None:
@@ -300,6 +307,9 @@ class PubSub(Connection):
 
     def _say(self, acks: int) -> None:
         self.push(ACKED * acks)
+        self._said += acks
+        if self._behind:
+            self._catch_up(self._said)
         if self._over and not self._unacked:
             end = self.finish if self._over in (HUNG_UP, GOODBYE) else self.last_words
             end(b"", *self._over)
@@ -310,7 +320,47 @@ class PubSub(Connection):
     # Output.
 
     def tell(self, subscription: Subscription, send: NodeCall) -> None:
-        self.push_message(self.worded(subscription, send))
+        chunk = self.worded(subscription, send)
+        # One of its own is written behind its ack: a client may read nothing else as long as it waits for that.
+        place = send.place_for(self) if self._asked != self._said else 0
+        if self._behind or place > self._said:
+            self._put_behind(place, chunk, None)
+        else:
+            self.push_message(chunk)
+
+    def push_delivery(self, delivery: Delivery) -> None:
+        if self._behind:
+            self._put_behind(0, delivery.chunk, delivery)
+        else:
+            Connection.push_delivery(self, delivery)
+
+    def take_back(self, listener: ClientCall, told: bool) -> bool:
+        for _, _, delivery in self._behind:
+            if delivery is listener:
+                return True  # _catch_up() leaves it out
+        return Connection.take_back(self, listener, told)
+
+    def _put_behind(self, place: int, chunk: bytes, delivery: Delivery | None) -> None:
+        """Have a message written behind the ack of that place, and all that come after it behind itself."""
+        if delivery is not None:
+            delivery.sender().hold()
+        self._behind.append((place, chunk, delivery))
+        self._behind_bytes += len(chunk)
+        if self._behind_bytes > self._max_unread:
+            self._catch_up(self._asked)  # so much is not kept for anybody
+
+    def _catch_up(self, said: int) -> None:
+        """Write what waits for no more acks than those."""
+        behind = self._behind
+        while behind and behind[0][0] <= said:
+            _, chunk, delivery = behind.popleft()
+            self._behind_bytes -= len(chunk)
+            if delivery is None:
+                self.push_message(chunk)
+            elif delivery.sender().abandoned:
+                self.router.junction.lost(delivery.decided())
+            else:
+                Connection.push_delivery(self, delivery)
 
     def worded(self, subscription: Subscription, send: NodeCall) -> bytes:
         own = subscription  # compiled, of this very class
@@ -330,7 +380,8 @@ class PubSub(Connection):
         self._subscriptions.end_all()
         self.watch_no_more()
         self._todo = []
-        return []
+        behind, self._behind = self._behind, deque()
+        return [delivery for _, _, delivery in behind if delivery is not None]
 
     @property
     def subscriptions(self) -> int:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from skywalker.members import Place
+from workers.alarm import Alarm
+from workers.handover import Handover
 from workers.link import Link
 from workers.owner import Owner
 from workers.packets import Packets
 
 if TYPE_CHECKING:
     from workers.router import Router
+
+
+RETIRED_S: Final = 1.0
+"""Seconds for one that is replaced to say the last of what it has handed out, before its successor is heard."""
 
 
 class Siblings:
@@ -44,11 +50,16 @@ class Siblings:
             owner.met(link.forwarded)
             return
         self._askers[old] = None
-        owner.carrier = link.forwarded
+        owner.lost(old.forwarded)
+        old.forwarded.comes_before(link)
+        Alarm().set(router.turn, router.turn.now + RETIRED_S, old.forwarded.retired)
         for feed in router.feeds.all():
             feed.handed_over(old.forwarded)
-        owner.met(link.forwarded)
-        router.move.begin()
+        router.move.begin(Handover(old, router.turn, lambda: self._handed_over(slot, link)).ask)
+
+    def _handed_over(self, slot: int, link: Link) -> None:
+        if self._links.get(slot) is link:
+            self.owners[slot].met(link.forwarded)
 
     def serve(self, sock: socket.socket) -> None:
         """Use a new link to a worker that is being replaced: its clients' calls may come here."""
@@ -69,7 +80,7 @@ class Siblings:
     def hand_over(self) -> None:
         """Have a successor own what this worker owned, once there is a link to it."""
         for link in self.all():
-            link.held.audiences.retire()
+            link.held.retire()
         ours = self.owners[self._router.node.slot]
         ours.carrier = ours.absent
 

@@ -1,13 +1,15 @@
 """A node with a fault in its workers. A program of its own: the tests run it in place of `python -m workers`.
 
 A worker that starts while the file in FAULTY_NODE exists fails; if that says "stop", it stands still instead, as at
-SIGSTOP. The call `[":hang", id]` never ends.
+SIGSTOP. The call `[":hang", id]` never ends. One that is replaced notices that
+FAULTY_NODE_LATE seconds late.
 """
 
 import os
 import runpy
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from workers import methods
 from workers.worker import Worker
 
 as_ever = Worker.run
+be_replaced = Worker._be_replaced
 
 
 def run(self: Worker) -> int:
@@ -29,6 +32,11 @@ def run(self: Worker) -> int:
     return as_ever(self)
 
 
+def be_replaced_late(self: Worker) -> None:
+    time.sleep(float(os.environ.get("FAULTY_NODE_LATE", "0")))
+    be_replaced(self)
+
+
 def hang_in_here(session: Any, frame: Any) -> None:
     while True:
         pass
@@ -37,5 +45,6 @@ def hang_in_here(session: Any, frame: Any) -> None:
 if __name__ == "__main__":
     # The faults enter here.
     Worker.run = run  # type: ignore[method-assign]
+    Worker._be_replaced = be_replaced_late  # type: ignore[method-assign]
     methods.METHODS[values.pack(":hang")] = hang_in_here  # type: ignore[index]
     runpy.run_module("workers", run_name="__main__")

@@ -36,13 +36,15 @@ class OneWorker:
         *,
         access: Access | None = None,
         credentials: Credentials | None = None,
+        workers: int = 1,
     ) -> None:
+        """With more `workers` it is the first of so many, and the others are yet to be linked."""
         self.loop = Loop()
         # What the kernel accepts waits for a turn, as everything else does.
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._listener.setblocking(False)
         address = Address(*self._listener.getsockname())
-        self.member = Member(name, name, address, 1, False, tuple(sorted(tokens or random_tokens())))
+        self.member = Member(name, name, address, workers, False, tuple(sorted(tokens or random_tokens())))
         log = Log().bind(node=name)
         turn = Turn(time.monotonic())
         limits = limits or Limits()

@@ -127,6 +127,10 @@ class PubSubClient:
             self._sort(deadline)
         return self._messages.popleft()
 
+    def next(self, within: float = 5.0) -> Message | None:
+        """Return the next message, or None for an ack that comes before it; for who has waited for neither yet."""
+        return self._next(time.monotonic() + within * time_factor())
+
     def messages(self, count: int, within: float = 5.0) -> list[Message]:
         """Return the next so many."""
         return [self.message(within) for _ in range(count)]

@@ -18,6 +18,7 @@ from tests.helpers import eventually, time_factor
 from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, publish_typed, subscribe, unsubscribe
 from tests.workers.several_nodes import SeveralNodes, several
+from tests.workers.wire_client import TIMED_OUT
 from workers.pubsub import PubSub
 
 ANSWERED_S = 5.0
@@ -124,7 +125,7 @@ def test_a_publish_to_a_topic_of_a_dead_node_is_acked_once_the_ring_is_another(
     nodes.follow(after)
     until(nodes, client, ACK)
     client.write(subscribe(topic) + publish(topic, b"there"))
-    answers = [ACK, publish(topic, b"there"), ACK]
+    answers = [ACK, ACK, publish(topic, b"there")]
     until(nodes, client, b"".join(answers))
 
 
@@ -140,7 +141,7 @@ def test_what_is_published_behind_a_subscribe_comes_although_the_topic_moves_her
     client.write(publish(topic, b"hi"))
     nodes.nodes["a"].turn()
     assert not client.has_input()
-    until(nodes, client, ACK + publish(topic, b"hi") + ACK)
+    until(nodes, client, ACK + ACK + publish(topic, b"hi"))
 
 
 def test_an_unsubscribe_behind_a_subscribe_ends_it_although_the_topic_moves_here_in_between(
@@ -157,7 +158,7 @@ def test_an_unsubscribe_behind_a_subscribe_ends_it_although_the_topic_moves_here
     client.write(publish(topic, b"to nobody"))
     until(nodes, client, ACK)
     client.write(subscribe(topic) + publish(topic, b"once"))
-    until(nodes, client, ACK + publish(topic, b"once") + ACK)
+    until(nodes, client, ACK + ACK + publish(topic, b"once"))
 
 
 @pytest.mark.parametrize("successor", ["a", "c"])
@@ -329,3 +330,49 @@ def is_empty(node: OneWorker) -> bool:
     """Tell whether nothing is left of any subscription or publication."""
     held = node.holds()
     return (held["calls"], held["bytes"], held["topics"], len(node.router.feeds)) == (0, 0, 0, 0)
+
+
+def test_what_waits_behind_an_ack_keeps_its_order_and_a_send_that_times_out_there_is_not_written(
+    nodes: SeveralNodes, connect: Clients
+) -> None:
+    after = {"a", "c"}
+    nodes.follow("abc")
+    elsewhere = nodes.topic_of("b", "abc", then=("c", after)).encode()
+    topic = nodes.topic_of("a", "abc", then=("a", after))
+    client, other, sender = connect("a"), connect("a"), nodes.client("a")
+    client.write(subscribe(topic.encode()))
+    until(nodes, client, ACK)
+    nodes.kill("b")
+    client.write(publish(elsewhere, b"1") + publish(topic.encode(), b"2"))
+    other.write(publish(topic.encode(), b"3"))
+    until(nodes, other, ACK)
+    sender.call(":send!", 4, 50, topic, "4")
+    sender.call(":send!", 5, 60_000, topic, "5")
+    assert nodes.until_reply(sender) == [":send!", 4, TIMED_OUT]
+    other.write(publish(topic.encode(), b"6"))
+    until(nodes, other, ACK)
+    assert not client.has_input(), "an ack before those that come first, or a message before its own"
+    nodes.follow(after)
+    until(nodes, client, ACK + ACK + b"".join(publish(topic.encode(), each) for each in (b"2", b"3", b"5", b"6")))
+    assert nodes.until_reply(sender) == [":send!", 5, True]
+
+
+def test_a_send_to_a_subscriber_that_leaves_with_it_behind_an_ack_waits_for_another(
+    nodes: SeveralNodes, connect: Clients
+) -> None:
+    nodes.follow("abc")
+    elsewhere = nodes.topic_of("b", "abc").encode()
+    topic = nodes.topic_of("a", "abc")
+    client, sender, receiver = connect("a"), nodes.client("a"), nodes.client("a")
+    client.write(subscribe(topic.encode()))
+    until(nodes, client, ACK)
+    nodes.kill("b")
+    client.write(publish(elsewhere, b"1") + publish(topic.encode(), b"2"))
+    nodes.turn()
+    sender.call(":send!", 3, 60_000, topic, "3")
+    nodes.turn()
+    assert not sender.has_input()
+    client.reset()
+    receiver.call(":recv!", 4, 60_000, topic)
+    assert nodes.until_reply(receiver) == [":recv!", 4, "3"]
+    assert nodes.until_reply(sender) == [":send!", 3, True]

@@ -13,6 +13,9 @@ from tests.helpers import eventually
 from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, TWO, Bus, Doors, doors_of, running_bus
 from tests.workers.pubsub_client import ACK, Message, PubSubClient, publish, subscribe, unsubscribe
 
+PIPELINE = 200
+"""Messages that each publisher sends at once."""
+
 ROUNDS = {ONE: 1000, TWO: 2000, FOUR: 10_000, CLUSTER: 2000}
 """How often a subscribe that is acked is put to the test."""
 
@@ -133,6 +136,41 @@ def test_a_message_reaches_each_subscription_once_the_publishers_own_included(bu
     clients[0].write(b"".join(publish(topic, b"late") for topic in topics))
     clients[0].acks(len(topics))
     assert not any(client.has_input(0.01) for client in clients)
+
+
+def test_a_publisher_hears_the_ack_before_its_own_copy(bus: Bus, doors: Doors) -> None:
+    clients = doors.everywhere() + doors.everywhere()
+    for topic in map(str.encode, bus.topics(2 * len(bus))):
+        for client in clients:
+            client.subscribe(topic)
+        for number, client in enumerate(clients):
+            copy = publish(topic, numbered(number, 0))
+            client.write(copy)
+            assert client.read(len(ACK + copy)) == ACK + copy
+            others = [each for each in clients if each is not client]
+            assert [each.read(len(copy)) for each in others] == [copy] * len(others)
+
+
+def test_each_own_copy_of_a_pipeline_comes_behind_its_ack_and_all_else_in_order(bus: Bus, doors: Doors) -> None:
+    clients = doors.everywhere()
+    topics = [topic.encode() for topic in bus.topics(len(bus))]
+    for client in clients:
+        client.subscribe(*topics)
+    for publisher, client in enumerate(clients):
+        client.write(b"".join(publish(topics[n % len(topics)], numbered(publisher, n)) for n in range(PIPELINE)))
+    for receiver, client in enumerate(clients):
+        acks, last = 0, [dict.fromkeys(topics, -1) for _ in clients]
+        for _ in range(PIPELINE * (len(clients) + 1)):
+            message = client.next()
+            if message is None:
+                acks += 1
+                continue
+            publisher, number = map(int, message.payload.split())
+            assert last[publisher][message.topic] < number
+            last[publisher][message.topic] = number
+            assert publisher != receiver or number < acks
+        assert acks == PIPELINE
+        assert not client.has_input()
 
 
 def test_messages_of_one_publisher_on_one_topic_come_in_order(bus: Bus, doors: Doors) -> None:
