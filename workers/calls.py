@@ -41,13 +41,14 @@ TIME_IS_UP: Final = b""
 class Caller:
     """Who calls are answered to: one connection, as its calls see it; session.py and pubsub.py have what it does."""
 
-    __slots__ = ("connection", "door", "gone", "journal", "router", "tally", "turn")
+    __slots__ = ("connection", "door", "gone", "journal", "knows_errors", "router", "tally", "turn")
 
     def __init__(self, router: Router) -> None:
         self.router = router
         self.turn = router.turn
         self.tally = self.turn.tally
         self.gone = False  # expects no more of any call
+        self.knows_errors = True  # can tell an error from a value
         self.journal: Journal | None = None
         # By which number the journal knows this connection, and at which door its client came in.
         self.connection = 0
@@ -97,8 +98,8 @@ class Caller:
         """Answer the call `id`."""
         raise NotImplementedError
 
-    def reply_error(self, method: bytes, id: bytes, error: RequestError) -> None:
-        """Answer the call `id` with an error."""
+    def reply_error(self, method: bytes, id: bytes, error: RequestError, timed_out: bytes = wire.TIMED_OUT) -> None:
+        """Answer the call `id` with an error, or as if its time were over, by `timed_out`: see session.py."""
         raise NotImplementedError
 
 
@@ -328,7 +329,7 @@ class ClientCall(NodeCall):
         self.caller.release(self)
         self.note(BUSY if isinstance(error, Busy) else DRAINING if isinstance(error, Draining) else ERROR)
         self.abandon()
-        self.caller.reply_error(self.method, self.id, error)
+        self.caller.reply_error(self.method, self.id, error, self.timed_out)
         if self.ending:
             self.caller.reply(wire.CANCEL, self.ending, wire.TRUE)
 
