@@ -19,6 +19,7 @@ cdef int TIMED_OUT
 cdef int RECORDED_RECV
 cdef int RECORDED_SEND
 cdef int RECORDED_TAKE
+cdef Py_ssize_t REPLY_BYTES
 cdef bytes RECV
 cdef bytes SEND
 cdef bytes TAKE
@@ -35,6 +36,7 @@ cdef class Caller:
     cdef readonly Turn turn
     cdef public bint gone
     cdef public bint knows_errors
+    cdef public Py_ssize_t max_reply
     cdef public Journal journal
     cdef public unsigned int connection
     cdef public unsigned int door

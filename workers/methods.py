@@ -20,7 +20,7 @@ from skywalker.members import MAX_NAME, Place
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame
-from skywalker.wire.junction import TIMED_OUT
+from skywalker.wire.junction import TIMED_OUT, is_reserved
 from skywalker.wire.values import nearest_timeout, timeout_seconds, topic_bytes
 from workers.admission import Impostor
 from workers.calls import client_call
@@ -50,6 +50,8 @@ def send(session: Session, frame: Arguments) -> None:
         _, id, timeout, timed_out, topic, value = frame
     else:
         raise _bad_arity(frame, "5 or 6")
+    if is_reserved(value):
+        raise errors.ReservedValue("a value of extension type 0x45 or 0x54 would be taken for an answer of the node")
     _issue(session, id, timeout, timed_out, topic, value, None)
 
 
@@ -170,7 +172,7 @@ def ping(session: Session, frame: Arguments) -> None:
 def hello(session: Session, frame: Arguments) -> None:
     """`[":hello", id, {options}]`: what this node is, and from then on the options hold."""
     _, id, packed = _arguments(frame, 3)
-    session.knows_errors = True
+    session.learns_errors()
     options = _options(packed)
     name, acks = options.get("name", session.name), options.get("ack", session.acks)
     ring = options.get("ring", session.follows_ring)

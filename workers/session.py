@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from skywalker import errors
 from skywalker.journal import record
-from skywalker.limits import MAX_UNREADABLE
+from skywalker.limits import MAX_FRAME, MAX_UNREADABLE
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame, split
 from skywalker.wire.junction import MESSAGE, RECV, SEND, TIMED_OUT, reply
@@ -59,6 +59,7 @@ class Session(Connection):
         Connection.__init__(self, sock, peer, router)
         self.door = record.JUNCTION
         self.knows_errors = False  # before its first :hello: in the published dialects there is no word for an error
+        self.max_reply = router.limits.max_plain_reply
         self.name = ""
         self._has_called = False
         self.acks = False
@@ -247,6 +248,11 @@ class Session(Connection):
     def is_plain(self) -> bool:
         """Whether it has called something, and never said :hello: a client of the published dialects does so."""
         return self._has_called and not self.knows_errors
+
+    def learns_errors(self) -> None:
+        """It says :hello."""
+        self.knows_errors = True
+        self.max_reply = MAX_FRAME
 
     def worker_drains(self) -> None:
         self.turn.acks.append(self)

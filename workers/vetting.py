@@ -14,6 +14,7 @@ from skywalker.errors import (
     Busy,
     Forbidden,
     RequestError,
+    ReservedValue,
     TooLarge,
     Unauthorized,
     UnknownMethod,
@@ -34,7 +35,7 @@ MAX_GREETING: Final = 4096
 CLIENT_HELLO: Final = (b"\x16\x03\x01", b"\x16\x03\x03")
 """What TLS begins with: of frames, none that is good."""
 
-AS_TIMED_OUT: Final = (BadTopic, Busy, Forbidden, TooLarge, Unauthorized)
+AS_TIMED_OUT: Final = (BadTopic, Busy, Forbidden, ReservedValue, TooLarge, Unauthorized)
 """Errors that the server of the published dialects never had a reason for. Who may take an error for a value is
 told that its time is over, which is as true: nobody has its value, and nobody will. All others are ones that it knew,
 and answered with nil, or a close."""

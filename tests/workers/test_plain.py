@@ -13,12 +13,13 @@ import pytest
 
 from skywalker.access.access import Access
 from skywalker.limits import MAX_TIMEOUT_MS, Limits
+from skywalker.wire.junction import is_reserved
 from tests.helpers import eventually
 from tests.workers.one_worker import OneWorker
 from tests.workers.plain_client import PlainClient, plain_clients
 from tests.workers.processes import Client, code_of, node
 from tests.workers.reloads import begin_reload, reload
-from tests.workers.wire_client import TIMED_OUT, WireClient, refusal
+from tests.workers.wire_client import TIMED_OUT, WireClient, packed, raw_call, refusal
 from workers import exits
 
 LONG_MS = 60_000
@@ -166,6 +167,86 @@ def test_who_has_said_nothing_yet_may_still_say_hello() -> None:
         silent.ask(":hello", 1, {})
         silent.call(":recv!", 2, 0, "other")
         assert silent.refusal().code == "draining"
+
+
+# Values.
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_value_that_is_too_long_for_it_is_its_senders_error_and_it_waits_on(workers: int) -> None:
+    longest = 16_384
+    with (
+        node(workers=workers, settings=[f"--max-plain-reply={longest}"]) as running,
+        running.connect_to(0) as sender,
+        WireClient.open(("127.0.0.1", running.port)) as plain,
+        running.connect() as greeted,
+    ):
+        for slot in range(workers):
+            topic = sender.topic_owned_by(slot)
+            plain.call(":recv!", 1, LONG_MS, topic)
+            sender.wait_until(topic, receivers=1)
+            for size in (longest, 65_000, longest - 8 - 1 - 3 + 1):
+                assert code_of(sender.call, ":send!", 5_000, topic, b"x" * size) == "too-large"
+                sender.wait_until(topic, receivers=1, senders=0)
+            receive = greeted.begin(":recv!", LONG_MS, topic)
+            sender.wait_until(topic, receivers=2)
+            assert sender.call(":send!", 5_000, topic, b"x" * longest) is True
+            assert greeted.result(receive) == b"x" * longest
+            sender.wait_until(topic, receivers=1)
+            fits = b"x" * (longest - 8 - 1 - 3)
+            assert sender.call(":send!", 5_000, topic, fits) is True
+            frame = plain.read_frame()
+            assert len(frame) == 2 + longest
+            assert frame.endswith(fits)
+
+
+RESERVED = [
+    (bytes((head,)) + size + bytes((code,)) + data).hex()
+    for code in (0x45, 0x54)
+    for head, size, data in (
+        (0xD4, b"", b"\0"),
+        (0xD8, b"", bytes(16)),
+        (0xC7, b"\1", b"\0"),
+        (0xC7, b"\0", b""),
+        (0xC8, b"\0\3", b"abc"),
+        (0xC9, b"\0\0\0\1", b"\0"),
+    )
+]
+NOT_RESERVED = [
+    "d44600",
+    "d45300",
+    "c7014600",
+    "c8000144ff",
+    "c90000000044",
+    "c40145",
+    "a145",
+    "91d45400",
+    "45",
+    "d145",
+    "cc54",
+]
+
+
+def test_values_that_look_like_answers_of_the_node_are_refused() -> None:
+    worker = OneWorker()
+    try:
+        with worker.connect() as client:
+            for value in map(bytes.fromhex, RESERVED):
+                for names in ([], [b"\xc0"]):
+                    client.write(raw_call(packed(":send!"), b"\1", b"\0", *names, packed("topic"), value))
+                    worker.turn()
+                    assert client.refusal().code == "reserved-value"
+        with connected(worker) as client:
+            client.write(raw_call(packed(":send!"), b"\1", b"\0", packed("topic"), bytes.fromhex(RESERVED[0])))
+            worker.turn()
+            assert client.refusal().code == "reserved-value"
+    finally:
+        worker.close()
+
+
+@pytest.mark.parametrize("value", NOT_RESERVED)
+def test_and_no_others_are(value: str) -> None:
+    assert not is_reserved(bytes.fromhex(value))
 
 
 # Other errors.
