@@ -182,6 +182,12 @@ class TooLarge(RequestError):
     code = "too-large"
 
 
+class ReservedValue(RequestError):
+    """The value would look like an error or a timeout of the node to whoever receives it."""
+
+    code = "reserved-value"
+
+
 class Busy(RequestError):
     """A limit of the node is reached; details name it."""
 
@@ -229,6 +235,7 @@ BY_CODE: Final[Mapping[str, type[RequestError]]] = {
         BadTimeout,
         BadTopic,
         TooLarge,
+        ReservedValue,
         Busy,
         Unauthorized,
         Forbidden,

@@ -19,6 +19,7 @@ cdef int TIMED_OUT
 cdef int RECORDED_RECV
 cdef int RECORDED_SEND
 cdef int RECORDED_TAKE
+cdef Py_ssize_t REPLY_BYTES
 cdef bytes RECV
 cdef bytes SEND
 cdef bytes TAKE
@@ -34,6 +35,8 @@ cdef class Caller:
     cdef readonly Tally tally
     cdef readonly Turn turn
     cdef public bint gone
+    cdef public bint knows_errors
+    cdef public Py_ssize_t max_reply
     cdef public Journal journal
     cdef public unsigned int connection
     cdef public unsigned int door
@@ -49,7 +52,7 @@ cdef class Caller:
     cpdef bint take_back(self, ClientCall listener, bint told) except -1
     cpdef published(self, publication)
     cpdef reply(self, bytes method, bytes id, bytes result)
-    cpdef reply_error(self, bytes method, bytes id, error)
+    cpdef reply_error(self, bytes method, bytes id, error, bytes timed_out=*)
 
 
 cdef class Carrier:

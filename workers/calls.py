@@ -19,6 +19,7 @@ from skywalker.journal.record import BUSY, CANCELLED, DRAINING, ERROR, HERE, MET
 from skywalker.journal.record import RECV as RECORDED_RECV
 from skywalker.journal.record import SEND as RECORDED_SEND
 from skywalker.journal.record import TAKE as RECORDED_TAKE
+from skywalker.limits import MAX_FRAME
 from skywalker.line import Call
 from skywalker.wire import junction as wire
 from skywalker.wire.junction import RECV, SEND, TAKE, TRUE, reply
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from workers.publication import Publication
     from workers.router import Router
 
+REPLY_BYTES: Final = 1 + len(RECV)
+"""Of the reply with a value, besides that and the id: :take! is as long as :recv!."""
+
 GRACE_S: Final = 0.03
 """Seconds for the owner's last word; with a bucket of deadlines it keeps within the promised 50 ms."""
 
@@ -42,13 +46,15 @@ TIME_IS_UP: Final = b""
 class Caller:
     """Who calls are answered to: one connection, as its calls see it; session.py and pubsub.py have what it does."""
 
-    __slots__ = ("connection", "door", "gone", "journal", "router", "tally", "turn")
+    __slots__ = ("connection", "door", "gone", "journal", "knows_errors", "max_reply", "router", "tally", "turn")
 
     def __init__(self, router: Router) -> None:
         self.router = router
         self.turn = router.turn
         self.tally = self.turn.tally
         self.gone = False  # expects no more of any call
+        self.knows_errors = True  # can tell an error from a value
+        self.max_reply = MAX_FRAME  # bytes of a frame
         self.journal: Journal | None = None
         # By which number the journal knows this connection, and at which door its client came in.
         self.connection = 0
@@ -98,8 +104,8 @@ class Caller:
         """Answer the call `id`."""
         raise NotImplementedError
 
-    def reply_error(self, method: bytes, id: bytes, error: RequestError) -> None:
-        """Answer the call `id` with an error."""
+    def reply_error(self, method: bytes, id: bytes, error: RequestError, timed_out: bytes = wire.TIMED_OUT) -> None:
+        """Answer the call `id` with an error, or as if its time were over, by `timed_out`: see session.py."""
         raise NotImplementedError
 
 
@@ -226,17 +232,28 @@ class ClientCall(NodeCall):
         if caller.congested():
             self._wait_for_room()
             return False
-        try:
-            self.chunk = reply(self.method, self.id, send.value)
-        except TooLarge as error:
-            self.fail(error)
-            return False
         self.given = send
+        if len(send.value) + len(self.id) + REPLY_BYTES > caller.max_reply:
+            caller.release(self)
+            caller.turn.later.append(self)
+            return True
+        self.chunk = reply(self.method, self.id, send.value)
         self.given_bytes = len(send.value)
         send.given_here(self)
         caller.release(self)
         caller.push_value(self)
         return True
+
+    def attend(self) -> None:
+        """Give back a value that is too long for it, so that its sender hears so unless others have it, and listen on.
+
+        Now, and not when it was given: first all others are who listen.
+        """
+        send = self.decided()
+        send.too_long = max(send.too_long, self.caller.max_reply - len(self.id) - REPLY_BYTES)
+        router = self.caller.router
+        router.junction.lost(send)
+        router.listen_again(self)
 
     def recall(self, told: bool) -> bool:
         return self.caller.take_back(self, told)
@@ -270,6 +287,8 @@ class ClientCall(NodeCall):
             self.abandon()
         elif self.ending is not None:
             self.over()
+        elif self.too_long:
+            self.refuse(self.too_long)
         else:
             self.hold()
             self.caller.router.resume(self)
@@ -337,6 +356,12 @@ class ClientCall(NodeCall):
         else:
             self.caller.router.issue(self)
 
+    def refuse(self, limit: int) -> None:
+        """Answer a send whose value is too long for who listens: they could take so many bytes."""
+        size = 0 if self.value is None else len(self.value)
+        details = {"size": size, "limit": limit}
+        self.fail(TooLarge(f"value of {size} bytes, whoever listens takes {limit} at most", details))
+
     def over(self) -> None:
         """It met nobody and never will: answer with what it ends with."""
         self.caller.release(self)
@@ -353,7 +378,7 @@ class ClientCall(NodeCall):
         self.caller.release(self)
         self.note(BUSY if isinstance(error, Busy) else DRAINING if isinstance(error, Draining) else ERROR)
         self.abandon()
-        self.caller.reply_error(self.method, self.id, error)
+        self.caller.reply_error(self.method, self.id, error, self.timed_out)
         if self.ending:
             self.caller.reply(wire.CANCEL, self.ending, wire.TRUE)
 

@@ -128,6 +128,9 @@ class Connection(Outlet):
         """Return whether another worker is still to say so, or the peer that it has what it was given."""
         raise NotImplementedError
 
+    def worker_drains(self) -> None:
+        """This worker serves nobody new from now on."""
+
     def reached(self) -> Address | None:
         """Return to which address of this machine it was made, None by a Unix socket."""
         name = self._socket.getsockname()

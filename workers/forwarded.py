@@ -17,12 +17,14 @@ from workers.messages import (
     GIVE,
     LAGGED,
     LISTEN,
+    LONG,
     LOST,
     MET,
     OFFER,
     PARTING,
     PUBLISH,
     RECALL,
+    REFUSED,
     RETIRED,
     SEND,
     SETTLED,
@@ -32,6 +34,7 @@ from workers.messages import (
     WITHDRAW,
     WITHDRAWN,
     Messages,
+    limit_of,
     unwrapped,
     wrapped,
 )
@@ -68,7 +71,10 @@ class Offer(NodeCall):
 
     def missed(self) -> None:
         self.answered = True
-        self.became(LOST)
+        if self.too_long:
+            self.forwarded.refused(self.number, self.too_long)
+        else:
+            self.became(LOST)
 
     def became(self, outcome: int) -> None:
         """Tell the owner the outcome: TOOK or LOST."""
@@ -200,6 +206,11 @@ class Forwarded(Carrier):
         self._calls.pop(number, None)  # the owner may have died meanwhile
         self._messages.tell(outcome, number)
 
+    def refused(self, number: bytes, limit: int) -> None:
+        """Say that a value is too long for one of our clients, which takes so many bytes."""
+        self._calls.pop(number, None)
+        self._messages.tell(LONG, number, values.pack(limit))
+
     # What the other says.
 
     def hear(self, kind: int, message: list[bytes]) -> None:
@@ -222,6 +233,10 @@ class Forwarded(Carrier):
             call = self._no_longer_waiting(message[1], False)
             if call is not None:
                 call.fail(Busy("no room for more calls at the worker that owns the topic", {"limit": "waiting_bytes"}))
+        elif kind == REFUSED:
+            call = self._no_longer_waiting(message[1], False)
+            if call is not None and call.value is not None:
+                call.refuse(limit_of(message[2]))
         elif kind == COUNTED:
             info = values.unpack(message[2])
             census = self._censuses.pop(message[1], None)

@@ -13,6 +13,7 @@ cdef int CENSUS
 cdef int COUNTED
 cdef int GIVE
 cdef int LISTEN
+cdef int LONG
 cdef int LOST
 cdef int MET
 cdef int PUBLISH
@@ -71,13 +72,14 @@ cdef class Held:
     cdef _publish(self, bytes number, bytes topic, bytes value, bytes form)
     @cython.locals(delivery=HeldCall)
     cpdef bytes expect(self, bytes topic, NodeCall send)
+    cpdef refuse(self, HeldCall send)
     @cython.locals(router=Router)
     cpdef let_go(self, HeldCall call)
     @cython.locals(router=Router, messages=Messages)
     cpdef bint give(self, HeldCall listener, NodeCall send) except -1
     cdef _give(self, HeldCall listener, NodeCall send)
     @cython.locals(router=Router, send=NodeCall, listener=HeldCall)
-    cdef _decided(self, bytes number, bint took)
+    cdef _decided(self, bytes number, bint took, Py_ssize_t limit)
     @cython.locals(call=HeldCall)
     cdef _withdraw(self, bytes number, bint final)
     @cython.locals(listener=HeldCall)

@@ -18,10 +18,12 @@ from workers.messages import (
     COUNTED,
     GIVE,
     LISTEN,
+    LONG,
     LOST,
     MET,
     PUBLISH,
     RECALL,
+    REFUSED,
     RETIRED,
     SEND,
     SUBSCRIBE,
@@ -29,6 +31,7 @@ from workers.messages import (
     WITHDRAW,
     WITHDRAWN,
     Messages,
+    limit_of,
     unwrapped,
 )
 from workers.node_call import NodeCall
@@ -72,6 +75,8 @@ class HeldCall(NodeCall):
         router = held.router
         if self.withdrawing:
             held.give_back(self)
+        elif self.too_long:
+            held.refuse(self)
         elif router.leaving or router.replaced:
             held.turn_away(self)
         else:
@@ -144,9 +149,11 @@ class Held:
         elif kind == SEND:
             self._issue(message[1], message[2], message[3], message[4], None)
         elif kind == TOOK:
-            self._decided(message[1], True)
+            self._decided(message[1], True, 0)
         elif kind == LOST:
-            self._decided(message[1], False)
+            self._decided(message[1], False, 0)
+        elif kind == LONG:
+            self._decided(message[1], False, limit_of(message[2]))
         elif kind == WITHDRAW:
             self._withdraw(message[1], message[2] == TRUE)
         elif kind == PUBLISH:
@@ -203,6 +210,13 @@ class Held:
         self.messages.tell(WITHDRAWN, call.number)
         if call.value is not None:
             call.value = b""  # a listener that it was asked back from refers to it
+
+    def refuse(self, send: HeldCall) -> None:
+        """Let go of a send whose value is too long for who listens, and say so."""
+        send.answered = True
+        self.let_go(send)
+        send.value = b""
+        self.messages.tell(REFUSED, send.number, values.pack(send.too_long))
 
     def _publish(self, number: bytes, topic: bytes, value: bytes, form: bytes) -> None:
         router = self.router
@@ -265,7 +279,7 @@ class Held:
         send.hold()
         send.remember(listener)
 
-    def _decided(self, number: bytes, took: bool) -> None:
+    def _decided(self, number: bytes, took: bool, limit: int) -> None:
         listener = self._calls.get(number)
         if listener is not None and listener.given is not None:
             send = listener.decided()
@@ -274,6 +288,7 @@ class Held:
             if took:
                 router.junction.confirm(send)
             else:
+                send.too_long = max(send.too_long, limit)
                 router.junction.lost(send)
 
     def is_decided(self) -> bool:

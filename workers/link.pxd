@@ -7,6 +7,7 @@ from workers.turn cimport Turn
 
 
 cdef int CENSUS
+cdef int LONG
 cdef int SETTLED
 cdef int SUBSCRIBE
 

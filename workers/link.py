@@ -15,7 +15,7 @@ from skywalker.wire.junction import NIL
 from workers.forwarded import Forwarded
 from workers.held import Held
 from workers.loop import BROKEN, READ, WRITE
-from workers.messages import CENSUS, PARTING, SETTLED, SUBSCRIBE, Messages
+from workers.messages import CENSUS, LONG, PARTING, SETTLED, SUBSCRIBE, Messages
 
 if TYPE_CHECKING:
     from workers.owner import Owner
@@ -171,7 +171,7 @@ class Link:
         forwarded, held, turn = self.forwarded, self.held, self._router.turn
         for message in messages:
             kind = message[0][0]
-            if kind <= CENSUS:
+            if kind <= CENSUS or kind == LONG:
                 held.hear(kind, message)
             elif kind == SETTLED:
                 if self._settled is not None:

@@ -11,6 +11,7 @@ nodes it counts from now, and is never above 0.
       WITHDRAW no final unless it met somebody        MET no              a send has been taken, a publish handed out
       TOOK no           the listener has its value    WITHDRAWN no        it had met nobody, if that was not final
       LOST no           the listener is gone          BUSY no             no room for it to wait
+      LONG no limit     it takes no more than that    REFUSED no limit    who listens takes no more than that
       CENSUS no topic                                 COUNTED no info
                                                       RECALL no           unless its client has the value
       PUBLISH no topic value form-or-nil
@@ -31,7 +32,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from skywalker.wire import pubsub
+from skywalker.limits import MAX_FRAME
+from skywalker.wire import pubsub, values
 from skywalker.wire.frames import split
 from skywalker.wire.junction import NIL
 
@@ -67,9 +69,12 @@ LAGGED: Final = 18
 SETTLED: Final = 19
 PARTING: Final = 20
 RETIRED: Final = 21
+LONG: Final = 22
+REFUSED: Final = 23
 
 _ELEMENTS: Final = {
-    SEND: 5, LISTEN: 5, WITHDRAW: 3, PUBLISH: 5, SUBSCRIBE: 3, CENSUS: 3, GIVE: 3, COUNTED: 3, OFFER: 5,
+    SEND: 5, LISTEN: 5, WITHDRAW: 3, PUBLISH: 5, SUBSCRIBE: 3, CENSUS: 3, GIVE: 3, COUNTED: 3, OFFER: 5, LONG: 3,
+    REFUSED: 3,
 }  # fmt: skip
 """Elements of the messages that have more than a kind and a number."""
 
@@ -80,7 +85,7 @@ def _head(kind: int, size: int) -> bytes:
 
 
 # By kind and size, since nearly all messages are short.
-_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(RETIRED + 1)]
+_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(REFUSED + 1)]
 
 
 def wrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:
@@ -96,6 +101,14 @@ def unwrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:
     if len(form) > pubsub.FORM:
         value = pubsub.bus_value(pubsub.inflate(form[pubsub.FORM :]))
     return value, form
+
+
+def limit_of(packed: bytes) -> int:
+    """Return how many bytes another worker says that somebody takes. Raises ValueError if that is no such number."""
+    limit = values.unpack(packed)
+    if type(limit) is not int or not 0 < limit <= MAX_FRAME:
+        raise ValueError("no length of a value")
+    return limit
 
 
 class Way(Protocol):

@@ -1,5 +1,6 @@
 cimport cython
 
+from skywalker.wire.junction cimport is_reserved
 from skywalker.wire.values cimport timeout_seconds, topic_bytes
 from workers.calls cimport client_call
 from workers.connection cimport Connection

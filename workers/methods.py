@@ -20,8 +20,8 @@ from skywalker.members import MAX_NAME, Place
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame
-from skywalker.wire.junction import TIMED_OUT
-from skywalker.wire.values import timeout_seconds, topic_bytes
+from skywalker.wire.junction import TIMED_OUT, is_reserved
+from skywalker.wire.values import nearest_timeout, timeout_seconds, topic_bytes
 from workers.admission import Impostor
 from workers.calls import client_call
 from workers.closes import Close
@@ -50,6 +50,8 @@ def send(session: Session, frame: Arguments) -> None:
         _, id, timeout, timed_out, topic, value = frame
     else:
         raise _bad_arity(frame, "5 or 6")
+    if is_reserved(value):
+        raise errors.ReservedValue("a value of extension type 0x45 or 0x54 would be taken for an answer of the node")
     _issue(session, id, timeout, timed_out, topic, value, None)
 
 
@@ -83,14 +85,21 @@ def _issue(
     """Have a new call on its way. Raises what forbids it."""
     if len(id) > MAX_ID:
         raise _bad_id(id)
-    seconds = timeout_seconds(timeout)
+    try:
+        seconds = timeout_seconds(timeout)
+    except errors.BadTimeout:
+        if session.knows_errors:
+            raise
+        seconds = nearest_timeout(timeout)
     topic = topic_bytes(topic)
     if session.account is not None:
         session.account.check(access.RECV if value is None else access.SEND, topic)
     router = session.router
+    if router.leaving and not session.knows_errors:
+        return  # it is about to be closed, and makes the call again elsewhere
     now = session.turn.now
     call = client_call(session, id, timed_out, topic, now, now + seconds, value, group)
-    if router.draining:
+    if router.draining and session.knows_errors:
         call.note(record.DRAINING)
         raise errors.Draining("this worker is going away")
     try:
@@ -114,7 +123,7 @@ def cancel(session: Session, frame: Arguments) -> None:
 def subscribe(session: Session, frame: Arguments) -> None:
     """`[":subscribe", id, topic]`: true, and from then on `[":message", id, value]` for each value."""
     _, id, name = _arguments(frame, 3)
-    if session.router.draining:
+    if session.router.draining and session.knows_errors:
         raise errors.Draining("this worker is going away")
     topic = topic_bytes(name)
     if session.account is not None:
@@ -163,6 +172,7 @@ def ping(session: Session, frame: Arguments) -> None:
 def hello(session: Session, frame: Arguments) -> None:
     """`[":hello", id, {options}]`: what this node is, and from then on the options hold."""
     _, id, packed = _arguments(frame, 3)
+    session.learns_errors()
     options = _options(packed)
     name, acks = options.get("name", session.name), options.get("ack", session.acks)
     ring = options.get("ring", session.follows_ring)
@@ -306,6 +316,13 @@ def echo(frame: Frame) -> tuple[bytes, bytes]:
     elif not _is_short_text(method):
         method = wire.ERROR
     return method, id if 0 < len(id) <= MAX_ID else wire.NIL
+
+
+def timed_out_of(frame: Frame) -> bytes:
+    """Return what a send or receive wants to be answered with when its time is over."""
+    method, _ = echo(frame)
+    names_it = not isinstance(frame, BadFrame) and len(frame) == {wire.SEND: 6, wire.RECV: 5}.get(method)
+    return frame[3] if names_it else TIMED_OUT
 
 
 def _canonical_name(method: bytes) -> bytes | None:

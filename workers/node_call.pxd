@@ -12,6 +12,7 @@ cdef class NodeCall(Call):
     cdef public list given_to
     cdef public NodeCall given
     cdef public bytes form
+    cdef public Py_ssize_t too_long
 
     @cython.locals(value=bytes)
     cpdef Py_ssize_t cost(self)

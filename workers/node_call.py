@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class NodeCall(Call):
     """One of them: a client's of ours, of another worker, or what one offers to ours."""
 
-    __slots__ = ("abandoned", "form", "given", "given_to")
+    __slots__ = ("abandoned", "form", "given", "given_to", "too_long")
 
     def begin(self, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
         Call.begin(self, topic, since, value, group)
@@ -23,6 +23,7 @@ class NodeCall(Call):
         # written; and the listeners that may have it and must be asked then, those of other workers' clients at least.
         self.abandoned = False
         self.given_to: list[NodeCall] | None = None
+        self.too_long = 0  # once somebody could not take its value for its length: bytes that it might have
         self.form = b""  # of what was published with them: hint and flags, and the payload if that is compressed
         self.given: NodeCall | None = None  # of a listener: whose value it was given, until that has its outcome
 

@@ -204,15 +204,23 @@ class Router:
 
     def be_replaced(self) -> None:
         """Take no new calls, and have those that wait meet at a successor, once there is a link to it."""
-        self.draining = self.replaced = True
+        self.replaced = True
         self.siblings.hand_over()
         for feed in self.feeds.all():
             feed.ring_changed()  # all at once: the successor hands out nothing before it has heard of them
         self.move.begin()
+        self.drain()
 
     def drain(self) -> None:
-        """Take no new calls, because this node is going away; say so to those who follow the ring."""
-        self.draining = self.node_drains = True
+        """Take no new calls, and let those go whose last one is answered."""
+        self.draining = True
+        for connection in [*self.connections]:
+            connection.worker_drains()
+
+    def drain_node(self) -> None:
+        """Do so because this node is going away; say so to those who follow the ring."""
+        self.node_drains = True
+        self.drain()
         self._tell_of_the_ring()
 
     def _tell_of_the_ring(self) -> None:

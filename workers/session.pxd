@@ -24,6 +24,7 @@ cdef bytes MESSAGE
 cdef class Session(Connection):
     cdef public Py_ssize_t unreadable
     cdef public Py_ssize_t too_fast
+    cdef bint _has_called
     cdef Py_ssize_t _max_calls
     cdef Waiting _waiting
     cdef Unacked _unacked
@@ -35,7 +36,7 @@ cdef class Session(Connection):
     cdef public object response
     cdef public str name
 
-    @cython.locals(frames=list)
+    @cython.locals(frames=list, fresh=bint)
     cpdef received(self, bytes data)
     @cython.locals(left=Py_ssize_t, name=bytes)
     cpdef obey(self, list todo)
@@ -45,6 +46,8 @@ cdef class Session(Connection):
     cpdef bytes worded(self, Subscriber subscription, NodeCall send)
     @cython.locals(router=Router)
     cpdef keep(self, ClientCall call)
+    @cython.locals(router=Router)
+    cdef _roomy(self)
     @cython.locals(router=Router)
     cpdef release(self, ClientCall call)
     cpdef bint congested(self) except -1

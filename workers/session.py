@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from skywalker import errors
 from skywalker.journal import record
-from skywalker.limits import MAX_UNREADABLE
+from skywalker.limits import MAX_FRAME, MAX_UNREADABLE
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame, split
-from skywalker.wire.junction import MESSAGE, RECV, SEND, reply
+from skywalker.wire.junction import MESSAGE, RECV, SEND, TIMED_OUT, reply
 from workers.admission import speaks_tls
 from workers.calls import ClientCall
 from workers.closes import Close
-from workers.connection import Connection
+from workers.connection import GOODBYE, Connection
 from workers.log import MAX_NAME
 from workers.methods import METHODS, recv, send, unusual
 from workers.node_call import NodeCall
@@ -27,7 +27,7 @@ from workers.silence import Silence
 from workers.sockets import end_unacknowledged
 from workers.subscription import Delivery, Subscription, Subscriptions, Unsubscribing
 from workers.unacked import Unacked
-from workers.vetting import refuse, vet, vet_tail
+from workers.vetting import AS_TIMED_OUT, refuse, vet, vet_tail
 from workers.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class Session(Connection):
     """A client's connection and the calls that wait on it."""
 
     __slots__ = (
-        "_max_calls", "_silence", "_subscriptions", "_unacked", "_waiting", "acks", "follows_ring", "heard_at", "name",
-        "response", "too_fast", "unreadable",
+        "_has_called", "_max_calls", "_silence", "_subscriptions", "_unacked", "_waiting", "acks", "follows_ring",
+        "heard_at", "name", "response", "too_fast", "unreadable",
     )  # fmt: skip
 
     knows_tokens = True
@@ -59,7 +59,10 @@ class Session(Connection):
     def __init__(self, sock: Transport, peer: str, router: Router) -> None:
         Connection.__init__(self, sock, peer, router)
         self.door = record.JUNCTION
+        self.knows_errors = False  # before its first :hello: in the published dialects there is no word for an error
+        self.max_reply = router.limits.max_plain_reply
         self.name = ""
+        self._has_called = False
         self.acks = False
         self.follows_ring = False
         self.response: Response | None = None  # to the challenge of another node
@@ -78,6 +81,8 @@ class Session(Connection):
         had_tail = self._tail
         frames, self._tail = split(had_tail + data if had_tail else data, 2, MAX_UNREADABLE)
         fresh = bool(frames)
+        if fresh:
+            self._has_called = True
         frames.reverse()
         self.take(frames, FRAMES_PER_TURN)
         if self.gone:
@@ -143,12 +148,23 @@ class Session(Connection):
         except errors.TooLarge as error:
             self.reply_error(method, id, error)
 
-    def reply_error(self, method: bytes, id: bytes, error: errors.RequestError) -> None:
+    def reply_error(self, method: bytes, id: bytes, error: errors.RequestError, timed_out: bytes = TIMED_OUT) -> None:
         if not self.gone:
-            self.push(self.refusal(method, id, error))
+            self.push(self.refusal(method, id, error, timed_out))
 
-    def refusal(self, method: bytes, id: bytes, error: errors.RequestError) -> bytes:
-        """Return the reply that says why a call is refused, and count it."""
+    def refusal(self, method: bytes, id: bytes, error: errors.RequestError, timed_out: bytes = TIMED_OUT) -> bytes:
+        """Return the reply that says why a call is refused, and count it.
+
+        A client that may take an error for a value is told nothing of a worker that goes away: it is closed instead,
+        see depart(). Where that is wanted it is told `timed_out` in place of other errors, if that is as true.
+        """
+        if not self.knows_errors:
+            if isinstance(error, errors.Draining):
+                return b""
+            as_timed_out = self.router.limits.errors_after_hello and isinstance(error, AS_TIMED_OUT)
+            if as_timed_out and method in (SEND, RECV):
+                self.tally.refused(error)
+                return reply(method, id, timed_out)
         self.tally.refused(error)
         return wire.error_frame(method, id, error)
 
@@ -234,8 +250,41 @@ class Session(Connection):
         # What waits for its turn may acknowledge something.
         return bool(self._unacked.count or self._todo) or any(call.carrier is not None for call in self.waiting())
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has called something, and never said :hello: a client of the published dialects does so."""
+        return self._has_called and not self.knows_errors
+
+    def learns_errors(self) -> None:
+        """It says :hello."""
+        self.knows_errors = True
+        self.max_reply = MAX_FRAME
+
+    def worker_drains(self) -> None:
+        self.turn.acks.append(self)
+
+    def acknowledge(self) -> None:
+        # Whoever met somebody in this turn has been told: until then a send may look as if nothing of it waited.
+        self.depart()
+
+    def depart(self) -> None:
+        """Close a plain one, whose worker drains, if nothing that it asked waits; else that follows its last answer.
+
+        What it calls from then on is not done: it makes those calls again, over its next connection.
+        """
+        awaits = self._waiting.count or self._todo or self.subscriptions or self._values or self._backlog is not None
+        if self.is_plain and self.response is None and not awaits and not self.gone:
+            self.finish(b"", *GOODBYE)
+
+    def _roomy(self) -> None:
+        Connection._roomy(self)
+        router = self.router
+        if router.draining:
+            self.turn.acks.append(self)
+
     def turn_away(self, error: errors.RequestError, reason: Close, text: str) -> None:
-        self.last_words(self.refusal(wire.ERROR, wire.NIL, error), reason, text)
+        words = self.refusal(wire.ERROR, wire.NIL, error)
+        self.last_words(b"" if self.is_plain else words, reason, text)
 
     def forget(self) -> list[ClientCall]:
         self._todo = []

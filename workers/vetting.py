@@ -8,13 +8,23 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.access.access import ANYONE
-from skywalker.errors import BadFrame, Busy, Forbidden, RequestError, Unauthorized, UnknownMethod
+from skywalker.errors import (
+    BadFrame,
+    BadTopic,
+    Busy,
+    Forbidden,
+    RequestError,
+    ReservedValue,
+    TooLarge,
+    Unauthorized,
+    UnknownMethod,
+)
 from skywalker.limits import MAX_UNREADABLE
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame
 from workers.admission import Impostor, unknown
 from workers.closes import Close
-from workers.methods import METHODS, challenge, echo, hello, peer, proof, unusual
+from workers.methods import METHODS, challenge, echo, hello, peer, proof, timed_out_of, unusual
 
 if TYPE_CHECKING:
     from workers.session import Session
@@ -24,6 +34,11 @@ MAX_GREETING: Final = 4096
 
 CLIENT_HELLO: Final = (b"\x16\x03\x01", b"\x16\x03\x03")
 """What TLS begins with: of frames, none that is good."""
+
+AS_TIMED_OUT: Final = (BadTopic, Busy, Forbidden, ReservedValue, TooLarge, Unauthorized)
+"""Errors that the server of the published dialects never had a reason for. Who may take an error for a value is
+told that its time is over, which is as true: nobody has its value, and nobody will. All others are ones that it knew,
+and answered with nil, or a close."""
 
 GREETINGS: Final = (hello, challenge, proof, peer)
 """What such a one may say: who they are."""
@@ -74,7 +89,7 @@ def _is_unpaced(session: Session, frame: Any) -> bool:
 
 def refuse(session: Session, frame: Frame, error: RequestError) -> None:
     """Answer with an error; close, too, if nothing better is to be expected of its client."""
-    words = session.refusal(*echo(frame), error)
+    words = session.refusal(*echo(frame), error, timed_out_of(frame))
     if isinstance(error, Unauthorized | Forbidden):
         _note(session, frame, error)
     if isinstance(error, Impostor):

@@ -188,7 +188,7 @@ class Worker:
                 else:
                     self._router.follow(snapshot)
             case Drain(outlived=outlived):
-                self._router.drain()
+                self._router.drain_node()
                 self._alone = self._replaced = self._said_idle = False
                 for name, door in self._doors.items():
                     if name in outlived:
@@ -211,7 +211,8 @@ class Worker:
             return
         timeout_s = self._config.drain_timeout_s
         self._log.info("worker-draining", timeout_s=timeout_s)
-        self._router.draining = self._alone = True
+        self._alone = True
+        self._router.drain()
         Alarm().set(self._router.turn, time.monotonic() + timeout_s, self._leave)
 
     def _be_replaced(self) -> None:

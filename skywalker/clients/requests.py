@@ -15,7 +15,7 @@ from skywalker.errors import LocalProtocolError, TooLarge
 from skywalker.limits import MAX_FRAME, MAX_TIMEOUT_MS
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, split
-from skywalker.wire.junction import ERROR_TYPE, RECV, TOPIC, frame, is_timeout
+from skywalker.wire.junction import ERROR_TYPE, RECV, TIMEOUT_TYPE, TOPIC, frame
 
 MeetingKind = Literal["send", "recv", "take"]
 Kind = Literal["send", "recv", "take", "tokens", "topic", "hello", "ping", "cancel", "nodes"]
@@ -89,7 +89,7 @@ class Requests:
 
     def _check_value(self, value: Any) -> None:
         """Refuse what a receiver could not tell from the node's own words."""
-        if isinstance(value, msgpack.ExtType) and (value.code == ERROR_TYPE or is_timeout(value)):
+        if isinstance(value, msgpack.ExtType) and value.code in (ERROR_TYPE, TIMEOUT_TYPE):
             raise LocalProtocolError(f"a value of extension type 0x{value.code:02x} is reserved for the node's answers")
         # Equality in Python is the wider one, so that most values are not encoded twice.
         if self._timeout_value_bytes and value == self._timeout_value and self.says_timed_out(values.pack(value)):

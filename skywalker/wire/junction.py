@@ -42,6 +42,10 @@ TRUE: Final = b"\xc3"
 TIMEOUT_TYPE: Final = 0x54
 ERROR_TYPE: Final = 0x45
 _TIMEOUT_PAYLOAD: Final = b"\0"
+_RESERVED: Final = (ERROR_TYPE, TIMEOUT_TYPE)
+_TYPE_AT: Final = {0xC7: 2, 0xC8: 3, 0xC9: 5}
+"""By first byte, where extensions that say their length have their type; others have it right behind that byte."""
+
 TIMED_OUT: Final = b"\xd4\x54\x00"
 """The result that says "timed out" in the current dialect."""
 
@@ -140,6 +144,14 @@ def refusal(result: Any) -> RequestError | None:
         except ValueError:
             pass  # some client's value: a node makes no such errors
     return None
+
+
+def is_reserved(value: bytes) -> bool:
+    """Whether an encoded value is an extension as a node's errors and timeouts are, so that nobody could tell it."""
+    head = value[0]
+    if head < 0xC7 or head > 0xD8 or 0xC9 < head < 0xD4:
+        return False
+    return value[_TYPE_AT.get(head, 1)] in _RESERVED
 
 
 def is_timeout(result: Any) -> bool:

@@ -173,17 +173,35 @@ def timeout_seconds(data: bytes) -> float:
     return whole / 1000
 
 
+def nearest_timeout(data: bytes) -> float:
+    """Return an encoded timeout that is not allowed as the nearest one that is, in seconds.
+
+    Raises BadTimeout if it is no number.
+    """
+    head = data[0]
+    if not (head >= 0xE0 or 0xCA <= head <= 0xD3):
+        raise _no_timeout()
+    milliseconds: float = unpack(data)
+    if math.isnan(milliseconds):
+        raise _no_timeout()
+    return 0.0 if milliseconds < 0 else MAX_TIMEOUT_MS / 1000
+
+
 def _unusual_timeout(data: bytes) -> int:
     """Return the milliseconds of a timeout that is no short unsigned integer, rounded up."""
     # The first byte tells numbers from the rest, so that a huge value is not decoded to be refused.
     head = data[0]
     if not (head >= 0xE0 or 0xCA <= head <= 0xD3):
-        raise BadTimeout("the timeout is no number of milliseconds")
+        raise _no_timeout()
     milliseconds: float = unpack(data)
     # Also refuses a NaN, which compares as neither.
     if not 0 <= milliseconds <= MAX_TIMEOUT_MS:
         raise _bad_timeout(milliseconds)
     return math.ceil(milliseconds)
+
+
+def _no_timeout() -> BadTimeout:
+    return BadTimeout("the timeout is no number of milliseconds")
 
 
 def _bad_timeout(milliseconds: float) -> BadTimeout:

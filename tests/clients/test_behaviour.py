@@ -18,7 +18,7 @@ SOON = 10.0
 VALUES = [
     None, True, False, 0, -1, 2**64 - 1, -(2**63), 1.5, "", "text", b"", b"\xff\0", [], [1, [2, [3]]], {},
     {"a": {1: None}}, "x" * 60_000, b"y" * 65_000, "\udcff not utf-8",
-    msgpack.ExtType(5, b"own"), msgpack.ExtType(0x54, b"\1"), [msgpack.ExtType(0x54, b"\0")],
+    msgpack.ExtType(5, b"own"), [msgpack.ExtType(0x54, b"\0")],
     {"error": msgpack.ExtType(0x45, b"\x93")},
 ]  # fmt: skip
 
@@ -268,7 +268,9 @@ def test_a_value_nested_too_deep_is_refused(one: Driver, topic: str) -> None:
     assert one.ping() is True
 
 
-@pytest.mark.parametrize("value", [msgpack.ExtType(0x54, b"\0"), msgpack.ExtType(0x45, b"")], ids=["timeout", "error"])
+@pytest.mark.parametrize(
+    "value", [msgpack.ExtType(0x54, b"\0"), msgpack.ExtType(0x54, b"\1"), msgpack.ExtType(0x45, b"")], ids=repr
+)
 def test_a_value_that_looks_like_the_nodes_own_answer_is_refused(one: Driver, topic: str, value: Any) -> None:
     with pytest.raises(skywalker.LocalProtocolError, match="reserved"):
         one.send(topic, value)

@@ -68,12 +68,17 @@ class OneWorker:
             self._door = None
 
     def connect(self, *, send_buffer: int | None = None) -> WireClient:
-        """Return a client of the worker. With a small `send_buffer` (bytes) the kernel takes no more for it, about."""
+        """Return a client of the worker, which is taken to have said :hello.
+
+        With a small `send_buffer` (bytes) the kernel takes no more for it, about.
+        """
         ours, theirs = socket.socketpair()
         if send_buffer is not None:
             theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
         theirs.setblocking(False)
-        self.router.opened(Session(theirs, "test", self.router))
+        session = Session(theirs, "test", self.router)
+        session.knows_errors = True
+        self.router.opened(session)
         return WireClient(ours)
 
     def turn(self, later: float = 0.0) -> None:

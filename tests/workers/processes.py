@@ -154,6 +154,7 @@ class Client:
         self._replies: dict[int, Any] = {}
         self._ids = 0
         self._greeting: dict[str, Any] | None = None
+        self._hello = self.begin(":hello", {})
 
     def __enter__(self) -> Client:
         return self
@@ -174,7 +175,7 @@ class Client:
     def greeting(self) -> dict[str, Any]:
         """What the worker says of itself and of its node."""
         if self._greeting is None:
-            self._greeting = self.call(":hello", {})
+            self._greeting = self.result(self._hello)
         return self._greeting
 
     @property

@@ -101,15 +101,16 @@ def test_a_call_that_waited_takes_its_time_and_one_that_did_not_takes_none(worke
     assert sum(hand_off[: figures.BUCKETS]) == 1
 
 
-def test_a_value_that_cannot_be_given_is_an_error(worker: OneWorker) -> None:
+def test_a_send_whose_value_cannot_be_given_is_an_error(worker: OneWorker) -> None:
     with worker.connect() as one:
         one.call(":recv!", "x" * 30, 60_000, "topic")
         one.call(":send!", 1, 10, "topic", b"v" * 65_510)
         worker.turn()
         assert one.refusal().code == "too-large"
-        worker.turn(later=1.0)
-        one.reply()
-    assert worker.counted(figures.CALLS) == {"recv error": 1, "send timed-out": 1}
+        one.call(":send!", 2, 10, "topic", b"v")
+        worker.turn()
+        assert len(one.replies(2)) == 2
+    assert worker.counted(figures.CALLS) == {"send error": 1, "recv met": 1, "send prompt": 1}
     assert worker.counted(figures.REFUSED) == {"too-large": 1}
 
 

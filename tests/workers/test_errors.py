@@ -110,7 +110,7 @@ BAD_TIMEOUTS = {
 
 @pytest.mark.parametrize(("body", "method", "id", "code"), BAD.values(), ids=BAD)
 def test_bad_calls_are_named_and_refused(connect: Clients, body: bytes, method: str, id: object, code: str) -> None:
-    client = connect()
+    client = connect().greet()
     client.write(framed(body))
     error = client.refusal()
     assert (error.method, error.id, error.code) == (method, id, code)
@@ -122,7 +122,7 @@ def test_bad_calls_are_named_and_refused(connect: Clients, body: bytes, method: 
 @pytest.mark.parametrize("timeout", BAD_TIMEOUTS.values(), ids=BAD_TIMEOUTS)
 @pytest.mark.parametrize("method", [":recv!", ":send!", ":take!"])
 def test_what_is_no_timeout_is_refused(connect: Clients, method: str, timeout: str) -> None:
-    client = connect()
+    client = connect().greet()
     arguments = [TOPIC] if method == ":recv!" else [TOPIC, TOPIC]
     client.write(raw_call(packed(method), ID, bytes.fromhex(timeout), *arguments))
     error = client.refusal()

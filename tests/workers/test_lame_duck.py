@@ -87,7 +87,7 @@ def test_calls_that_still_wait_at_the_end_of_the_grace_go_on_at_another_node() -
 @pytest.mark.parametrize("drain_timeout_s", [0.0, 0.4])
 def test_an_agent_that_hangs_keeps_a_node_for_half_its_time_at_most(drain_timeout_s: float) -> None:
     with two_nodes(drain_timeout_s) as (_, leaves, _), leaves.client() as client:
-        client.call(":recv!", 1, 60_000, "topic")
+        client.greet().call(":recv!", 1, 60_000, "topic")
         os.kill(leaves.agent_pid() or 0, signal.SIGSTOP)
         told_at = time.monotonic()
         leaves.drain()

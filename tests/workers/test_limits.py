@@ -185,7 +185,7 @@ class TestConnections:
 class TestHalfAFrame:
     @pytest.mark.parametrize("part", [b"\x00", b"\x00\x10", call(":ping", 1)[:-1], call(":ping", 1) + b"\x00"])
     def test_the_rest_must_come_in_time(self, connect: Clients, part: bytes) -> None:
-        client = connect()
+        client = connect().greet()
         began = time.monotonic()
         client.write(part)
         if len(part) > len(call(":ping", 1)):

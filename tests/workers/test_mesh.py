@@ -155,21 +155,36 @@ def test_a_forwarded_call_is_cancelled_at_once(node: Node, at: list[WireClient],
         eventually(lambda: at[1].info(name) == NOBODY)
 
 
-def test_a_reply_that_is_too_large_for_a_listener_elsewhere_leaves_the_value_to_others(
+def test_a_sender_hears_that_its_value_is_too_long_for_a_listener_elsewhere_who_goes_on_listening(
     node: Node, connect: Clients
 ) -> None:
     for here, there, owner in places(node):
         topic = node.topic_of(owner, "t")
         overhead = len(raw_call(packed(":send!"), b"\x01", packed(9000), packed(topic), packed(b"x" * 60_000))) - 60_002
         value = b"x" * (65_535 - overhead)
-        sender, unlucky, lucky = connect(worker=here), connect(worker=there), connect(worker=owner)
-        unlucky.call(":recv!", "i" * 31, 60_000, topic)
+        sender, listener, other = connect(worker=here), connect(worker=there), connect(worker=owner)
+        listener.call(":recv!", "i" * 31, 60_000, topic)
         sender.wait_until(topic, receivers=1)
         sender.call(":send!", 1, 9000, topic, value)
-        assert unlucky.refusal().code == "too-large"
-        lucky.wait_until(topic, senders=1, receivers=0)
-        assert lucky.ask(":recv!", 2, 5000, topic) == value
-        assert sender.reply() == [":send!", 1, True]
+        error = sender.refusal()
+        assert (error.method, error.id, error.code) == (":send!", 1, "too-large")
+        assert error.details == {"size": len(packed(value)), "limit": 65_535 - 8 - 32}
+        sender.wait_until(topic, receivers=1, senders=0)
+        # Who can take it does, and the sender hears nothing of the other.
+        other.call(":recv!", 2, 5000, topic)
+        sender.wait_until(topic, receivers=2)
+        assert sender.ask(":send!", 3, 9000, topic, value) is True
+        assert other.reply() == [":recv!", 2, value]
+        sender.wait_until(topic, receivers=1, senders=0)
+        # One that waits already is told so, too, when such a listener comes.
+        assert sender.ask(":send!", 4, 9000, topic, "short") is True
+        assert listener.reply() == [":recv!", "i" * 31, "short"]
+        sender.call(":send!", 5, 9000, topic, value)
+        other.wait_until(topic, senders=1)
+        listener.call(":recv!", "i" * 31, 60_000, topic)
+        assert sender.refusal().code == "too-large"
+        assert sender.ask(":send!", 6, 9000, topic, "next") is True
+        assert listener.reply() == [":recv!", "i" * 31, "next"]
 
 
 def test_a_census_names_the_first_groups_and_counts_those_of_all_others_wherever_it_is_taken(

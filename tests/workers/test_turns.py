@@ -98,7 +98,7 @@ def test_a_value_for_more_subscriptions_than_a_connection_can_take_cuts_it_off_a
 
 def test_calls_that_wait_for_their_turn_are_answered_by_a_node_that_ends() -> None:
     with processes.node(drain_timeout_s=0.2) as running, WireClient.open(("127.0.0.1", running.port)) as client:
-        client.ask(":ping", 0)
+        client.greet()
         client.write(call(":recv!", 1, 60_000, "drain") * MANY)
         running.signal(signal.SIGTERM)
         assert {refusal(reply).code for reply in client.replies(MANY)} == {"draining"}

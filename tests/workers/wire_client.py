@@ -134,6 +134,11 @@ class WireClient:
 
     # What nearly every test asks.
 
+    def greet(self) -> Self:
+        """Say :hello, and hear of errors from then on; return this."""
+        self.ask(":hello", "hello", {})
+        return self
+
     def worker(self) -> int:
         """Return the number of the worker that has this connection."""
         number: int = self.ask(":hello", "who", {})["worker"]

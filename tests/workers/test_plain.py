@@ -1,0 +1,329 @@
+"""Who never says :hello takes every error for a value, as the clients of the published dialects do, and hears none."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from skywalker.access.access import Access
+from skywalker.limits import MAX_TIMEOUT_MS, Limits
+from skywalker.wire.junction import is_reserved
+from tests.helpers import eventually
+from tests.workers.one_worker import OneWorker
+from tests.workers.plain_client import PlainClient, plain_clients
+from tests.workers.processes import Client, code_of, node
+from tests.workers.reloads import begin_reload, reload
+from tests.workers.wire_client import TIMED_OUT, WireClient, packed, raw_call, refusal
+from workers import exits
+
+LONG_MS = 60_000
+RELOADS = int(os.environ.get("SKYWALKER_TEST_RELOADS", "6"))
+DRAINS = int(os.environ.get("SKYWALKER_TEST_DRAINS", "2"))
+PAIRS = 5
+
+
+class Pairs:
+    """Plain clients that hand numbers to each other, pair by pair, until they are told to end."""
+
+    def __init__(self, senders: list[PlainClient], receivers: list[PlainClient]) -> None:
+        self.sent: list[list[int]] = [[] for _ in senders]
+        self.received: list[list[Any]] = [[] for _ in receivers]
+        self._ends = threading.Event()
+        self._problems: list[BaseException] = []
+        self._threads = [
+            threading.Thread(target=self._run, args=[work, client, number])
+            for work, clients in ((self._send, senders), (self._receive, receivers))
+            for number, client in enumerate(clients)
+        ]
+
+    def __enter__(self) -> Pairs:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        for thread in self._threads:
+            thread.join()
+        if self._problems:
+            raise self._problems[0]
+
+    def _run(self, work: Any, client: PlainClient, number: int) -> None:
+        try:
+            work(client, number)
+        except BaseException as error:
+            self._problems.append(error)
+
+    def _send(self, client: PlainClient, pair: int) -> None:
+        while not self._ends.is_set():
+            value = len(self.sent[pair])
+            assert client.call(":send!", f"pair-{pair}", value) is True
+            self.sent[pair].append(value)
+        assert client.call(":send!", f"pair-{pair}", None) is True
+
+    def _receive(self, client: PlainClient, pair: int) -> None:
+        while (value := client.call(":recv!", f"pair-{pair}")) is not None:
+            self.received[pair].append(value)
+
+    def wait_for_more(self) -> None:
+        """Wait until each pair has met again."""
+        before = [len(each) for each in self.received]
+        eventually(lambda: all(len(now) > then for now, then in zip(self.received, before, strict=True)), 20.0)
+
+
+def test_reloads_lose_nothing_double_nothing_and_are_no_value_to_anybody() -> None:
+    with node(workers=2, drain_timeout_s=1) as running, plain_clients(lambda: running.port, 2 * PAIRS) as clients:
+        with Pairs(clients[:PAIRS], clients[PAIRS:]) as pairs:
+            for _ in range(RELOADS):
+                pairs.wait_for_more()
+                reload(running, within=20.0)
+        assert pairs.received == pairs.sent
+        assert all(client.dialled > 1 for client in clients)
+
+
+def test_nor_do_nodes_that_end_and_begin_again() -> None:
+    port = 0
+    with plain_clients(lambda: port, 2 * PAIRS) as clients, contextlib.ExitStack() as stack:
+        running = stack.enter_context(node(workers=2, drain_timeout_s=1))
+        port = running.port
+        with Pairs(clients[:PAIRS], clients[PAIRS:]) as pairs:
+            for _ in range(DRAINS):
+                pairs.wait_for_more()
+                running.signal(signal.SIGTERM)
+                assert running.wait(within=10.0) == exits.OK
+                running = stack.enter_context(node(workers=2, drain_timeout_s=1))
+                port = running.port
+        assert pairs.received == pairs.sent
+
+
+@pytest.mark.parametrize("drain_timeout_s", [0, 0.5])
+def test_calls_that_still_wait_when_the_time_is_over_are_cut_off_without_a_word(drain_timeout_s: float) -> None:
+    with node(workers=2, drain_timeout_s=drain_timeout_s) as running, contextlib.ExitStack() as stack:
+        guide = running.connect_to(0)
+        clients = [stack.enter_context(WireClient.open(("127.0.0.1", running.port))) for _ in range(20)]
+        topics = [guide.topic_owned_by(slot) for slot in (0, 1)]
+        for number, client in enumerate(clients):
+            client.call(":recv!", 1, LONG_MS, topics[number % 2])
+            client.call(":send!", 2, LONG_MS, f"{topics[0]}-{number}", "value")
+            client.call(":take!", 3, LONG_MS, f"{topics[1]}-{number}", "group")
+        for topic in topics:
+            guide.wait_until(topic, receivers=10)
+        running.signal(signal.SIGTERM)
+        for client in clients:
+            client.wait_for_end(10.0)
+        assert running.wait(within=10.0) == exits.OK
+
+
+@contextlib.contextmanager
+def replaced(drain_timeout_s: float = 60.0) -> Iterator[tuple[WireClient, Client]]:
+    """Yield a plain client with a receive that waits, whose worker is being replaced, and one of the successor."""
+    with (
+        node(workers=1, drain_timeout_s=drain_timeout_s) as running,
+        running.connect() as other,
+        WireClient.open(("127.0.0.1", running.port)) as client,
+    ):
+        client.call(":recv!", "waits", LONG_MS, "topic")
+        other.wait_until("topic", receivers=1)
+        other.call(":hello", {})
+        begin_reload(running)
+        eventually(lambda: code_of(other.call, ":recv!", 0, "other") == "draining")
+        with running.connect() as late:
+            yield client, late
+
+
+def test_calls_that_come_while_others_wait_are_served_and_the_last_answer_is_the_end() -> None:
+    with replaced() as (client, other):
+        assert client.ask(":recv!", 1, 0, "nobody") == TIMED_OUT
+        receive = other.begin(":recv!", LONG_MS, "new")
+        assert client.ask(":send!", 2, 5_000, "new", "value") is True
+        assert other.result(receive) == "value"
+        assert isinstance(client.ask(":tokens", 3), list)
+        assert other.call(":send!", 5_000, "topic", "last") is True
+        assert client.reply() == [":recv!", "waits", "last"]
+        client.wait_for_end()
+
+
+def test_what_is_called_as_it_is_closed_is_not_done() -> None:
+    with replaced() as (client, other):
+        assert other.call(":send!", 5_000, "topic", "last") is True
+        assert client.reply() == [":recv!", "waits", "last"]
+        client.call(":send!", 1, LONG_MS, "again", "value")
+        client.wait_for_end()
+        assert other.call(":recv!", 200, "again") == TIMED_OUT
+
+
+def test_who_has_said_nothing_yet_may_still_say_hello() -> None:
+    with node(workers=1, drain_timeout_s=60) as running, contextlib.ExitStack() as stack:
+        silent, plain = [stack.enter_context(WireClient.open(("127.0.0.1", running.port))) for _ in range(2)]
+        assert isinstance(plain.ask(":tokens", 1), list)
+        begin_reload(running)
+        plain.wait_for_end()  # it asked something, and nothing of that waits
+        silent.ask(":hello", 1, {})
+        silent.call(":recv!", 2, 0, "other")
+        assert silent.refusal().code == "draining"
+
+
+# Values.
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_value_that_is_too_long_for_it_is_its_senders_error_and_it_waits_on(workers: int) -> None:
+    longest = 16_384
+    with (
+        node(workers=workers, settings=[f"--max-plain-reply={longest}"]) as running,
+        running.connect_to(0) as sender,
+        WireClient.open(("127.0.0.1", running.port)) as plain,
+        running.connect() as greeted,
+    ):
+        for slot in range(workers):
+            topic = sender.topic_owned_by(slot)
+            plain.call(":recv!", 1, LONG_MS, topic)
+            sender.wait_until(topic, receivers=1)
+            for size in (longest, 65_000, longest - 8 - 1 - 3 + 1):
+                assert code_of(sender.call, ":send!", 5_000, topic, b"x" * size) == "too-large"
+                sender.wait_until(topic, receivers=1, senders=0)
+            receive = greeted.begin(":recv!", LONG_MS, topic)
+            sender.wait_until(topic, receivers=2)
+            assert sender.call(":send!", 5_000, topic, b"x" * longest) is True
+            assert greeted.result(receive) == b"x" * longest
+            sender.wait_until(topic, receivers=1)
+            fits = b"x" * (longest - 8 - 1 - 3)
+            assert sender.call(":send!", 5_000, topic, fits) is True
+            frame = plain.read_frame()
+            assert len(frame) == 2 + longest
+            assert frame.endswith(fits)
+
+
+RESERVED = [
+    (bytes((head,)) + size + bytes((code,)) + data).hex()
+    for code in (0x45, 0x54)
+    for head, size, data in (
+        (0xD4, b"", b"\0"),
+        (0xD8, b"", bytes(16)),
+        (0xC7, b"\1", b"\0"),
+        (0xC7, b"\0", b""),
+        (0xC8, b"\0\3", b"abc"),
+        (0xC9, b"\0\0\0\1", b"\0"),
+    )
+]
+NOT_RESERVED = [
+    "d44600",
+    "d45300",
+    "c7014600",
+    "c8000144ff",
+    "c90000000044",
+    "c40145",
+    "a145",
+    "91d45400",
+    "45",
+    "d145",
+    "cc54",
+]
+
+
+def test_values_that_look_like_answers_of_the_node_are_refused() -> None:
+    worker = OneWorker()
+    try:
+        with worker.connect() as client:
+            for value in map(bytes.fromhex, RESERVED):
+                for names in ([], [b"\xc0"]):
+                    client.write(raw_call(packed(":send!"), b"\1", b"\0", *names, packed("topic"), value))
+                    worker.turn()
+                    assert client.refusal().code == "reserved-value"
+        with connected(worker) as client:
+            client.write(raw_call(packed(":send!"), b"\1", b"\0", packed("topic"), bytes.fromhex(RESERVED[0])))
+            worker.turn()
+            assert client.refusal().code == "reserved-value"
+    finally:
+        worker.close()
+
+
+@pytest.mark.parametrize("value", NOT_RESERVED)
+def test_and_no_others_are(value: str) -> None:
+    assert not is_reserved(bytes.fromhex(value))
+
+
+# Other errors.
+
+
+def connected(worker: OneWorker) -> WireClient:
+    """Return a new client, which has not said :hello."""
+    return WireClient.open((worker.member.address.host, worker.member.address.port))
+
+
+def told(worker: OneWorker, *call: Any, hello: bool) -> Any:
+    """Return what a new client of a worker hears to a call."""
+    with connected(worker) as client:
+        if hello:
+            client.call(":hello", 0, {})
+        client.call(*call)
+        worker.turn()
+        worker.turn(later=0.1)
+        if hello:
+            client.reply()
+        return client.reply()[2]
+
+
+CALLS = [(":recv!", 1, 50, "topic"), (":send!", 1, 50, "topic", "value")]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=["recv", "send"])
+@pytest.mark.parametrize("names_it", [False, True], ids=["current", "first"])
+@pytest.mark.parametrize("code", ["busy", "bad-topic", "forbidden", "unauthorized"])
+def test_what_the_original_would_not_have_refused_is_a_timeout_to_it_where_that_is_wanted(
+    code: str, names_it: bool, call: tuple[Any, ...]
+) -> None:
+    method, id, timeout, topic, *value = call
+    if code == "bad-topic":
+        topic *= 820
+    named = ["over"] if names_it else []
+    limits = Limits(errors_after_hello=True, waiting_bytes=1 if code == "busy" else 1_000_000)
+    known = {"forbidden": {"anyone": {"recv": ["other"]}}, "unauthorized": {"web": {"user": "root", "send": ["*"]}}}
+    access = Access.parse(known[code], "access") if code in known else None
+    worker = OneWorker(limits, access=access)
+    try:
+        elements = (method, id, timeout, *named, topic, *value)
+        if code != "unauthorized":
+            assert refusal([method, id, told(worker, *elements, hello=True)]).code == code
+        assert told(worker, *elements, hello=False) == ("over" if names_it else TIMED_OUT)
+    finally:
+        worker.close()
+
+
+@pytest.mark.parametrize("timeout", [-1, -0.5, -(2**40), float("-inf")])
+def test_a_timeout_below_zero_is_none_at_all(timeout: float) -> None:
+    worker = OneWorker()
+    try:
+        assert told(worker, ":recv!", 1, timeout, "topic", hello=False) == TIMED_OUT
+        assert refusal([0, 0, told(worker, ":recv!", 1, timeout, "topic", hello=True)]).code == "bad-timeout"
+    finally:
+        worker.close()
+
+
+@pytest.mark.parametrize("timeout", [MAX_TIMEOUT_MS + 1, 2.0**40, 2**63, float("inf")])
+def test_a_timeout_above_a_day_is_a_day(timeout: float) -> None:
+    worker = OneWorker()
+    try:
+        with connected(worker) as client:
+            client.call(":recv!", 1, timeout, "topic")
+            worker.turn(MAX_TIMEOUT_MS / 1000 - 60)
+            assert not client.has_input()
+            worker.turn(MAX_TIMEOUT_MS / 1000 + 60)
+            assert client.reply() == [":recv!", 1, TIMED_OUT]
+    finally:
+        worker.close()
+
+
+@pytest.mark.parametrize("timeout", ["soon", None, float("nan"), [], True])
+def test_what_the_original_would_have_failed_at_is_an_error(timeout: Any) -> None:
+    worker = OneWorker()
+    try:
+        assert refusal([0, 0, told(worker, ":recv!", 1, timeout, "topic", hello=False)]).code == "bad-timeout"
+    finally:
+        worker.close()
