@@ -8,6 +8,7 @@ begin() and all that builds on it wait for room.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import socket
 from typing import TYPE_CHECKING, Any
@@ -22,11 +23,11 @@ from skywalker.clients.dialer import ATTEMPT_S, HASTY_S, direct_socket, numeric
 from skywalker.clients.homes import Round
 from skywalker.clients.line import Line
 from skywalker.clients.requests import Kind, milliseconds
-from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, Dialect, Settings
+from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, MEET_S, Dialect, Settings
 from skywalker.clients.tasks import TaskJunction
 from skywalker.clients.way import Dial
 from skywalker.dialling import cause_of
-from skywalker.errors import Closed, DiscoveryError, TimedOut, Unreachable
+from skywalker.errors import Closed, DiscoveryError, RequestError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, MAX_FRAME
 
 if TYPE_CHECKING:
@@ -109,9 +110,11 @@ class Client(TaskJunction):
             except TimedOut:
                 raise Unreachable(f"the node at {self._address} does not answer :hello") from None
 
-    async def close(self) -> None:
+    async def close(self, drain: float = 0.0) -> None:
         if self._pid != process.pid():
             return  # the connection is the parent's, and so is the event loop
+        if milliseconds(drain):
+            await self._finish_serving(drain)
         for task in [*self._adding, *([self._redialling] if self._redialling is not None else [])]:
             task.cancel()
         self._flush()
@@ -124,6 +127,11 @@ class Client(TaskJunction):
         for link in links:
             if not link.lost.done():  # else asyncio of Python 3.11.2 has let go of what it would abort
                 link.transport.abort()
+
+    async def _meet_node(self) -> None:
+        if not self._settings.timeout_value and self._core.main.greeting is None:
+            with contextlib.suppress(TimedOut, Unreachable, RequestError):
+                await self.hello(MEET_S)
 
     def _check_open(self) -> None:
         super()._check_open()

@@ -7,6 +7,7 @@ and one connection, a call costs one send and one receive.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import select
 import threading
@@ -22,11 +23,11 @@ from skywalker.clients.directs import Directs
 from skywalker.clients.interface import Pending
 from skywalker.clients.leading import LedJunction
 from skywalker.clients.requests import Kind, milliseconds
-from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, Dialect, Settings
+from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, MEET_S, Dialect, Settings
 from skywalker.clients.threads import SLACK_S
 from skywalker.clients.tls_connection import line_connection
 from skywalker.dialling import cause_of
-from skywalker.errors import SkywalkerError, TimedOut, Unreachable
+from skywalker.errors import RequestError, SkywalkerError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, DEFAULT_CONTROL_TIMEOUT_S, MAX_FRAME
 
 if TYPE_CHECKING:
@@ -114,9 +115,9 @@ class Client(LedJunction):
             except TimedOut:
                 raise Unreachable(f"the node at {self._dialer.address} does not answer :hello") from None
 
-    def close(self) -> None:
+    def close(self, drain: float = 0.0) -> None:
         self._check_process()
-        super().close()
+        super().close(drain)
         self._dialer.interrupt()
         with self._lock:
             self._shut_all()  # which wakes the leader
@@ -139,6 +140,11 @@ class Client(LedJunction):
         if self._clogged and self._clogged_by(call) is not None:
             self._wait(call, until_written=True)
         return call
+
+    def _meet_node(self) -> None:
+        if not self._settings.timeout_value and self._core.main.greeting is None:
+            with contextlib.suppress(TimedOut, Unreachable, RequestError):
+                self.hello(MEET_S)
 
     # After a fork.
 

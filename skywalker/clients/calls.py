@@ -140,6 +140,7 @@ class Calls(Ordered):
                 line.acks = self._settings.acks
         if line is self.main:
             self._main_greeted(Greeting.parse(greeting), call is line.hello, now)
+            self._issue_what_waits(now)  # what only some nodes know
         elif line not in self.routes.candidates:
             return
         elif self._version is None:

@@ -7,6 +7,7 @@ With one thread there is nobody to wake, and a call takes the lock three times: 
 from __future__ import annotations
 
 import abc
+import math
 import select
 import threading
 import time
@@ -30,15 +31,15 @@ class LedJunction(ThreadedJunction):
         self._leader: int | None = None  # the thread that reads and dials; only it closes sockets
         self._clogged: list[LineConnection] = []  # those with something unsent
 
-    def _wait(self, call: Pending, until_written: bool = False) -> None:
-        """Return once `call` has ended, or nothing that was to be written is left."""
+    def _wait(self, call: Pending, until: float = math.inf, until_written: bool = False) -> None:
+        """Return once `call` has ended, the time is `until`, or nothing that was to be written is left."""
         self._check_process()
         led = False
         try:
-            while not self._is_over(call, until_written):
-                led = self._lead(call, call.expires + SLACK_S, until_written)
+            while not self._is_over(call, until_written) and time.monotonic() < until:
+                led = self._lead(call, min(call.expires + SLACK_S, until), until_written)
                 if not led:
-                    self._follow(call, until_written)
+                    self._follow(call, until, until_written)
         except BaseException:
             self._abandon(call)
             raise
@@ -101,12 +102,12 @@ class LedJunction(ThreadedJunction):
             if self._leader is None and self._sleepers:
                 self._sleepers.popitem()[0].release()
 
-    def _follow(self, call: Pending, until_written: bool) -> None:
+    def _follow(self, call: Pending, until: float, until_written: bool) -> None:
         """Write, or sleep, while another thread leads."""
         if until_written or self._clogged_by(call) is not None:
             self._help_write(call)
         else:
-            self._sleep(call)
+            self._sleep(call, until)
 
     def _help_write(self, call: Pending) -> None:
         """Write while another thread reads."""

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 Dialect = Literal["current", "first"]
 
 CONNECT_TIMEOUT_S: Final = 5.0
+MEET_S: Final = 2.0
+"""Seconds for a node to say what it can do, before serve() goes on without knowing: it is an original one."""
+
 MIN_FRAME: Final = 64
 """Bytes; with a smaller limit not even a :cancel would fit."""
 
