@@ -84,7 +84,9 @@ class Requests:
         try:
             body: bytes = self._pack(elements)
         except _UNENCODABLE as error:
-            raise LocalProtocolError(f"a {kind} cannot be sent as MessagePack: {error}") from error
+            raise LocalProtocolError(
+                f"a {kind} cannot be sent as MessagePack: {_why(kind, arguments) or error}"
+            ) from error
         size = len(body)
         if size > self._max_frame:
             details = {"size": size, "limit": self._max_frame}
@@ -102,6 +104,14 @@ class Requests:
     def says_timed_out(self, result: bytes) -> bool:
         """Whether the encoded result of a send or recv is the timeout value, in the first dialect."""
         return values.canonical(result) == self._timeout_value_bytes
+
+
+def _why(kind: Kind, arguments: tuple[Any, ...]) -> str:
+    """Return which part of an argument has no form in MessagePack, empty if that is not to be found."""
+    from skywalker.clients.unsendable import why_unsendable  # only now: it loads all types that people try
+
+    names = ("topic", "group") if kind == "take" else ("topic", "value")
+    return next(filter(None, map(why_unsendable, arguments, names)), "")
 
 
 def elements_of(request: bytes) -> list[bytes]:
