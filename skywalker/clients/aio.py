@@ -26,6 +26,7 @@ from skywalker.clients.requests import Kind, milliseconds
 from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, MEET_S, Dialect, Settings
 from skywalker.clients.tasks import TaskJunction
 from skywalker.clients.way import Dial
+from skywalker.clients.wrong_door import ANSWER_S, what_is_at
 from skywalker.dialling import cause_of
 from skywalker.errors import Closed, DiscoveryError, RequestError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, MAX_FRAME
@@ -104,11 +105,28 @@ class Client(TaskJunction):
                     await self._attempt()
         except TimeoutError:
             raise self._core.unreachable(cause_so_far(self._trying, self._settings)) from None
-        if self._settings.hello is not None:
+        if self._settings.is_plain:
+            await self._see_that_it_is_a_node(deadline)
+        elif self._settings.hello is not None:
             try:
                 await self.ping(max(0.0, deadline - self._loop.time()))
             except TimedOut:
                 raise Unreachable(f"the node at {self._address} does not answer :hello") from None
+
+    async def _see_that_it_is_a_node(self, deadline: float) -> None:
+        question = self._issue("tokens", (), max(0.0, deadline - self._loop.time()))  # which original nodes know, too
+        answered = asyncio.ensure_future(self._wait(question))
+        try:
+            while not self._core.has_answered(question):
+                await asyncio.wait([answered], timeout=min(ANSWER_S, max(0.0, deadline - self._loop.time())))
+                if self._core.has_answered(question):
+                    return
+                if self._address and (what := await asyncio.to_thread(what_is_at, self._address, self._settings.tls)):
+                    raise Unreachable(f"no node at {self._settings.where}: {what}")
+                if self._loop.time() >= deadline:
+                    raise self._core.unreachable(cause_so_far(self._trying, self._settings))
+        finally:
+            answered.cancel()  # which abandons the question, if it is not answered
 
     async def close(self, drain: float = 0.0) -> None:
         if self._pid != process.pid():

@@ -26,6 +26,7 @@ from skywalker.clients.requests import Kind, milliseconds
 from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, MEET_S, Dialect, Settings
 from skywalker.clients.threads import SLACK_S
 from skywalker.clients.tls_connection import line_connection
+from skywalker.clients.wrong_door import ANSWER_S, what_is_at
 from skywalker.dialling import cause_of
 from skywalker.errors import RequestError, SkywalkerError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, DEFAULT_CONTROL_TIMEOUT_S, MAX_FRAME
@@ -109,11 +110,27 @@ class Client(LedJunction):
                 raise self._core.unreachable()
             if time.monotonic() >= deadline:
                 raise self._core.unreachable(self._dialer.cause)
-        if self._settings.hello is not None:
+        if self._settings.is_plain:
+            self._see_that_it_is_a_node(deadline)
+        elif self._settings.hello is not None:
             try:
                 self.ping(max(0.0, deadline - time.monotonic()))
             except TimedOut:
                 raise Unreachable(f"the node at {self._dialer.address} does not answer :hello") from None
+
+    def _see_that_it_is_a_node(self, deadline: float) -> None:
+        question = self._begin("tokens", (), max(0.0, deadline - time.monotonic()))  # which original nodes know, too
+        while not self._core.has_answered(question):
+            self._wait(question, min(time.monotonic() + ANSWER_S, deadline))
+            if self._core.has_answered(question):
+                return
+            address = self._dialer.address
+            if address is not None and (what := what_is_at(address, self._settings.tls)):
+                self._abandon(question)
+                raise Unreachable(f"no node at {self._settings.where}: {what}")
+            if time.monotonic() >= deadline:
+                self._abandon(question)
+                raise self._core.unreachable(self._dialer.cause)
 
     def close(self, drain: float = 0.0) -> None:
         self._check_process()

@@ -22,7 +22,7 @@ from skywalker.clients.settings import Settings
 from skywalker.clients.survey import Survey
 from skywalker.clients.view import Greeting, View
 from skywalker.clients.way import Dial
-from skywalker.errors import RemoteProtocolError, TimedOut, Unauthorized, Unreachable
+from skywalker.errors import RemoteProtocolError, RequestError, TimedOut, Unauthorized, Unreachable
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 from skywalker.tls.words import SPEAKS_TLS, is_alert
 
@@ -51,6 +51,15 @@ class Calls(Ordered):
     def unreachable(self, cause: str = "") -> Unreachable | Unauthorized:
         # What goes on may have begun just now, and says less than what has failed.
         return no_node(self._settings.where, self._cause if self.failures else cause or self._cause)
+
+    def has_answered(self, first: Call) -> bool:
+        """Whether the node has answered the first question, be it with an error. Raises what says that we may not."""
+        error = first.error
+        if error is None or isinstance(error, TimedOut):
+            return first.ended and error is None
+        if isinstance(error, RequestError) and error.why is None and self._settings.hello is None:
+            return True
+        raise error
 
     # The main connection.
 
