@@ -22,8 +22,9 @@ from skywalker.clients.calls import Calls
 from skywalker.clients.dialer import ATTEMPT_S, HASTY_S, direct_socket, numeric
 from skywalker.clients.homes import Round
 from skywalker.clients.line import Line
+from skywalker.clients.news import Herald, News, OnConnect, OnDisconnect
 from skywalker.clients.requests import Kind, milliseconds
-from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, MEET_S, Dialect, Settings
+from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, MEET_S, Dialect, Settings, check_patience
 from skywalker.clients.tasks import TaskJunction
 from skywalker.clients.way import Dial
 from skywalker.clients.wrong_door import ANSWER_S, what_is_at
@@ -47,6 +48,9 @@ async def connect(
     connect_timeout: float = CONNECT_TIMEOUT_S,
     max_frame: int = MAX_FRAME,
     direct: bool = True,
+    on_connect: OnConnect | None = None,
+    on_disconnect: OnDisconnect | None = None,
+    timeout: None = None,
 ) -> Client:
     """Connect to a node, or to a cluster, and return a client for tasks of the running event loop.
 
@@ -63,8 +67,8 @@ async def connect(
         max_frame=max_frame,
         direct=direct,
     )
-    milliseconds(connect_timeout)
-    client = Client(settings)
+    check_patience(connect_timeout, timeout)
+    client = Client(settings, Herald(on_connect, on_disconnect))
     try:
         await client.open(connect_timeout)
     except BaseException:
@@ -78,9 +82,10 @@ class Client(TaskJunction):
 
     _core: Calls
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, herald: Herald) -> None:
         super().__init__(Calls(settings))
         self._settings = settings
+        self._herald = herald
         self._pid = process.pid()
         self._links: dict[Link, Line] = {}
         self._link: Link | None = None  # the main one
@@ -91,6 +96,10 @@ class Client(TaskJunction):
         self._flush_is_due = False
         self._begun = 0  # calls, in this turn of the loop
         self._is_eager = False  # whether a call need not wait for others of its turn
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else self._core.state
+        return f"<skywalker.aio.Client of {self._settings.where}, {state}>"
 
     async def open(self, timeout: float) -> None:
         """Make the first connection. Raises Unreachable if there is none within `timeout` seconds."""
@@ -183,6 +192,10 @@ class Client(TaskJunction):
     def _act(self) -> None:
         super()._act()
         core = self._core
+        if core.news:
+            for news in core.news:
+                self._loop.call_soon(self._tell, news)
+            core.news.clear()
         if core.due_at < self._timer_at:
             self._wake_by(core.due_at)
         touched = core.touched
@@ -193,6 +206,10 @@ class Client(TaskJunction):
             else:
                 self._flush_is_due = True
                 self._loop.call_soon(self._flush_turn)
+
+    def _tell(self, news: News) -> None:
+        if not self._closed:
+            self._herald.tell(news)
 
     def _flush_turn(self) -> None:
         """Write what this turn of the loop has brought; if it was one call, the next call need not wait for more."""

@@ -15,6 +15,7 @@ from skywalker.cause import Cause
 from skywalker.clients.call import Call
 from skywalker.clients.homes import Homes
 from skywalker.clients.line import HELLO_S, Line
+from skywalker.clients.news import News
 from skywalker.clients.no_node import no_node
 from skywalker.clients.order import Ordered
 from skywalker.clients.routes import DIRECT_AFTER_CALLS
@@ -45,8 +46,15 @@ class Calls(Ordered):
         self._unanswered = 0  # main connections in a row that were lost before their :hello was answered
         self._cause = Cause("no connection yet")
         self._was_connected = False
+        self._connected_to = ""  # while there is a main connection
+        self.news: list[News] = []  # of the main connection, since the shell last emptied this
         self.given_up = False
         """Whether the last attempt to connect would only be told the same if it were made again."""
+
+    @property
+    def state(self) -> str:
+        """How it stands with the main connection, in words."""
+        return f"connected to {self._connected_to}" if self._connected_to else f"not connected: {self._cause}"
 
     def unreachable(self, cause: str = "") -> Unreachable | Unauthorized:
         # What goes on may have begun just now, and says less than what has failed.
@@ -67,6 +75,8 @@ class Calls(Ordered):
         """A new main connection is there: it gets the :hello, if any, and the calls that have not ended."""
         self._home = address
         self._was_connected = True
+        self._connected_to = str(address or self._settings.where)
+        self.news.append(News(self._connected_to))
         self.homes.settle()
         self.main.takes_calls = True
         self.main.heard(now)
@@ -82,6 +92,9 @@ class Calls(Ordered):
         lost.takes_calls = False
         self.failures += 1
         self._cause = SPEAKS_TLS if is_alert(lost.tail) else Cause.of(cause)
+        if self._connected_to:
+            self.news.append(News(self._connected_to, self._cause))
+            self._connected_to = ""
         self._avoid_home()
         if lost.hello is not None and not lost.hello.ended:
             if not lost.hang_up:  # by the node, as one may that knows no :hello

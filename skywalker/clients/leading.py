@@ -16,6 +16,7 @@ from typing import Final
 from skywalker.clients.call import Core
 from skywalker.clients.connection import LineConnection, wait_for
 from skywalker.clients.interface import Pending
+from skywalker.clients.news import News
 from skywalker.clients.threads import SLACK_S, ThreadedJunction
 from skywalker.errors import Closed
 
@@ -30,6 +31,7 @@ class LedJunction(ThreadedJunction):
         super().__init__(core)
         self._leader: int | None = None  # the thread that reads and dials; only it closes sockets
         self._clogged: list[LineConnection] = []  # those with something unsent
+        self._news: list[News] = []  # that no thread has told yet
 
     def _wait(self, call: Pending, until: float = math.inf, until_written: bool = False) -> None:
         """Return once `call` has ended, the time is `until`, or nothing that was to be written is left."""
@@ -38,6 +40,8 @@ class LedJunction(ThreadedJunction):
         try:
             while not self._is_over(call, until_written) and time.monotonic() < until:
                 led = self._lead(call, min(call.expires + SLACK_S, until), until_written)
+                if self._news:
+                    self._tell_news()
                 if not led:
                     self._follow(call, until, until_written)
         except BaseException:
@@ -54,10 +58,12 @@ class LedJunction(ThreadedJunction):
         self._check_process()
         if self._core.owns(call):
             self._lead(call, until=0.0)
+            if self._news:
+                self._tell_news()
         return call.ended
 
     def _lead(self, call: Pending, until: float, until_written: bool = False) -> bool:
-        """Read for everybody until `call` has ended or the time is `until`, at least once.
+        """Read for everybody until `call` has ended, the time is `until`, or there is news to tell, at least once.
 
         Returns False, having read nothing, if another thread leads or there is nothing to wait for any more.
         """
@@ -75,7 +81,7 @@ class LedJunction(ThreadedJunction):
                 with self._lock:
                     now = time.monotonic()
                     self._take(read, call.expires, now)
-                    if self._is_over(call, until_written) or now >= until:
+                    if self._is_over(call, until_written) or now >= until or self._news:
                         self._stop_leading()
                         return True
                     wait = self._time_to_read(until, now)
@@ -128,6 +134,18 @@ class LedJunction(ThreadedJunction):
 
     def _is_needed(self, call: Pending) -> bool:
         return self._leader is None or self._clogged_by(call) is not None
+
+    def _tell_news(self) -> None:
+        """Tell what is new; no lock is held, and this thread does not lead, so that others may call what they want."""
+        with self._lock:
+            news = [*self._news]
+            self._news.clear()
+        for each in news:
+            self._tell(each)
+
+    @abc.abstractmethod
+    def _tell(self, news: News) -> None:
+        """Tell it."""
 
     # What connections are there, and what a leader does with them.
 

@@ -77,6 +77,11 @@ class Exchange:
         return self._connection is not None
 
     @property
+    def state(self) -> str:
+        """How it stands with the connection, in words."""
+        return f"connected to {self.address}" if self.is_connected else f"not connected: {self._cause}"
+
+    @property
     def hang_up(self) -> str:
         """Why the shell must close the connection, once it must."""
         return "" if self._connection is None else self._connection.hang_up
@@ -113,6 +118,8 @@ class Exchange:
             waiting = self._topics.get(ask.topic)
             if waiting is None:
                 self._topics[ask.topic] = {ask: None}
+                if b"*" in ask.topic:
+                    self.news.append(News(f"{ask} is to that very topic: a * stands for nothing but itself", False))
             elif waiting:
                 waiting[ask] = None
         elif ask.code == UNSUBSCRIBE:
