@@ -12,7 +12,7 @@ SkywalkerError
 ├── HandlerFailed          the other side of a request() raised
 ├── NoSuchNode             Silk: no member has this id
 ├── NobodyHandles          Silk: nobody there handles messages of this type
-├── NoReply                Silk: a request was not answered, however often it was sent (also TimedOut)
+├── NoReply                a request was taken up, or sent, and not answered (also TimedOut)
 ├── NotJoined              Silk: this node has left its cluster
 └── RequestError           the node refused one call; one subclass for each code
 """
@@ -109,7 +109,11 @@ class NobodyHandles(SkywalkerError):
 
 
 class NoReply(TimedOut):
-    """A Silk request was not answered, however often it was sent; whether it was handled is not known."""
+    """A request was taken up by somebody, or sent to a node of Silk, and not answered.
+
+    Whether it was handled is not known. It comes when the request's time is over, or as soon as it is known that
+    nobody will answer any more.
+    """
 
 
 class NotJoined(SkywalkerError):

@@ -11,7 +11,7 @@
                         pub/sub pubsub wording
     who comes in        admission account bucket strangers vetting refusals; over TLS: handshakes handshake
                         secure_socket credentials renewed
-    what clients ask    node_call calls census; publication, subscription and feeds for who subscribes
+    what clients ask    node_call calls will census; publication, subscription and feeds for who subscribes
     other workers       owner siblings handover peers peer attempt guest doubt; link messages packets stream, with two
                         ends: forwarded is what we ask, held and audience are what is asked of us
 

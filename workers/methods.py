@@ -27,6 +27,7 @@ from workers.calls import client_call
 from workers.closes import Close
 from workers.control import Heard
 from workers.messages import VERSION
+from workers.will import Will
 
 if TYPE_CHECKING:
     from workers.session import Session
@@ -107,6 +108,24 @@ def _issue(
     except errors.Busy:
         call.note(record.BUSY)
         raise
+
+
+def will(session: Session, frame: Arguments) -> None:
+    """`[":will!", id, timeout, topic, value]`: published if the connection is lost before the time is over."""
+    _, id, timeout, name, testament = _arguments(frame, 5)
+    seconds = timeout_seconds(timeout)
+    topic = topic_bytes(name)
+    if session.account is not None:
+        session.account.check(access.SEND, topic)
+    router = session.router
+    if router.draining:
+        raise errors.Draining("this worker is going away")
+    now = session.turn.now
+    call = Will.__new__(Will)
+    call.begin(topic, now, None, None)
+    call.begin_for(session, id, TIMED_OUT, now + seconds)
+    call.begin_with(testament)
+    router.hold(call)
 
 
 def cancel(session: Session, frame: Arguments) -> None:
@@ -278,6 +297,7 @@ METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {
     wire.SEND: send,
     wire.RECV: recv,
     wire.TAKE: take,
+    wire.WILL: will,
     wire.CANCEL: cancel,
     wire.ACK: ack,
     wire.SUBSCRIBE: subscribe,

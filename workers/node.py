@@ -13,7 +13,7 @@ from skywalker.ring import slices
 from skywalker.wire import values
 from workers.control import Channel
 
-EXTENSIONS: Final = ("hello", "ping", "cancel", "take", "topic", "ack", "nodes", "subscribe")
+EXTENSIONS: Final = ("hello", "ping", "cancel", "take", "topic", "ack", "nodes", "subscribe", "will")
 """Methods beyond the published dialects, as :hello lists them."""
 
 _ENVELOPE: Final = MAX_ID + 256

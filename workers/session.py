@@ -29,9 +29,11 @@ from workers.subscription import Delivery, Subscription, Subscriptions, Unsubscr
 from workers.unacked import Unacked
 from workers.vetting import AS_TIMED_OUT, refuse, vet, vet_tail
 from workers.waiting import Waiting
+from workers.will import Will
 
 if TYPE_CHECKING:
     from skywalker.access.proof import Response
+    from workers.publication import Publication
     from workers.router import Router
 
 
@@ -293,6 +295,8 @@ class Session(Connection):
             self.release(call)
             call.note(record.GONE)
             call.abandon()
+            if isinstance(call, Will):
+                call.publish()
         self.watch_no_more()
         if self._silence is not None:
             self._silence.end()
@@ -355,6 +359,9 @@ class Session(Connection):
         except errors.TooLarge as error:
             self.reply_error(MESSAGE, own.key, error)
             return b""
+
+    def published(self, publication: Publication) -> None:
+        pass  # it was the last that we had to say
 
     # What a method may ask of its session.
 

@@ -8,6 +8,7 @@ begin() and all that builds on it wait for room.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import socket
 from typing import TYPE_CHECKING, Any
@@ -21,12 +22,14 @@ from skywalker.clients.calls import Calls
 from skywalker.clients.dialer import ATTEMPT_S, HASTY_S, direct_socket, numeric
 from skywalker.clients.homes import Round
 from skywalker.clients.line import Line
+from skywalker.clients.news import Herald, News, OnConnect, OnDisconnect
 from skywalker.clients.requests import Kind, milliseconds
-from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, Dialect, Settings
+from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, MEET_S, Dialect, Settings, check_patience
 from skywalker.clients.tasks import TaskJunction
 from skywalker.clients.way import Dial
+from skywalker.clients.wrong_door import ANSWER_S, what_is_at
 from skywalker.dialling import cause_of
-from skywalker.errors import Closed, DiscoveryError, TimedOut, Unreachable
+from skywalker.errors import Closed, DiscoveryError, RequestError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, MAX_FRAME
 
 if TYPE_CHECKING:
@@ -45,6 +48,9 @@ async def connect(
     connect_timeout: float = CONNECT_TIMEOUT_S,
     max_frame: int = MAX_FRAME,
     direct: bool = True,
+    on_connect: OnConnect | None = None,
+    on_disconnect: OnDisconnect | None = None,
+    timeout: None = None,
 ) -> Client:
     """Connect to a node, or to a cluster, and return a client for tasks of the running event loop.
 
@@ -61,8 +67,8 @@ async def connect(
         max_frame=max_frame,
         direct=direct,
     )
-    milliseconds(connect_timeout)
-    client = Client(settings)
+    check_patience(connect_timeout, timeout)
+    client = Client(settings, Herald(on_connect, on_disconnect))
     try:
         await client.open(connect_timeout)
     except BaseException:
@@ -76,9 +82,10 @@ class Client(TaskJunction):
 
     _core: Calls
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, herald: Herald) -> None:
         super().__init__(Calls(settings))
         self._settings = settings
+        self._herald = herald
         self._pid = process.pid()
         self._links: dict[Link, Line] = {}
         self._link: Link | None = None  # the main one
@@ -89,6 +96,10 @@ class Client(TaskJunction):
         self._flush_is_due = False
         self._begun = 0  # calls, in this turn of the loop
         self._is_eager = False  # whether a call need not wait for others of its turn
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else self._core.state
+        return f"<skywalker.aio.Client of {self._settings.where}, {state}>"
 
     async def open(self, timeout: float) -> None:
         """Make the first connection. Raises Unreachable if there is none within `timeout` seconds."""
@@ -103,15 +114,34 @@ class Client(TaskJunction):
                     await self._attempt()
         except TimeoutError:
             raise self._core.unreachable(cause_so_far(self._trying, self._settings)) from None
-        if self._settings.hello is not None:
+        if self._settings.is_plain:
+            await self._see_that_it_is_a_node(deadline)
+        elif self._settings.hello is not None:
             try:
                 await self.ping(max(0.0, deadline - self._loop.time()))
             except TimedOut:
                 raise Unreachable(f"the node at {self._address} does not answer :hello") from None
 
-    async def close(self) -> None:
+    async def _see_that_it_is_a_node(self, deadline: float) -> None:
+        question = self._issue("tokens", (), max(0.0, deadline - self._loop.time()))  # which original nodes know, too
+        answered = asyncio.ensure_future(self._wait(question))
+        try:
+            while not self._core.has_answered(question):
+                await asyncio.wait([answered], timeout=min(ANSWER_S, max(0.0, deadline - self._loop.time())))
+                if self._core.has_answered(question):
+                    return
+                if self._address and (what := await asyncio.to_thread(what_is_at, self._address, self._settings.tls)):
+                    raise Unreachable(f"no node at {self._settings.where}: {what}")
+                if self._loop.time() >= deadline:
+                    raise self._core.unreachable(cause_so_far(self._trying, self._settings))
+        finally:
+            answered.cancel()  # which abandons the question, if it is not answered
+
+    async def close(self, drain: float = 0.0) -> None:
         if self._pid != process.pid():
             return  # the connection is the parent's, and so is the event loop
+        if milliseconds(drain):
+            await self._finish_serving(drain)
         for task in [*self._adding, *([self._redialling] if self._redialling is not None else [])]:
             task.cancel()
         self._flush()
@@ -124,6 +154,11 @@ class Client(TaskJunction):
         for link in links:
             if not link.lost.done():  # else asyncio of Python 3.11.2 has let go of what it would abort
                 link.transport.abort()
+
+    async def _meet_node(self) -> None:
+        if not self._settings.timeout_value and self._core.main.greeting is None:
+            with contextlib.suppress(TimedOut, Unreachable, RequestError):
+                await self.hello(MEET_S)
 
     def _check_open(self) -> None:
         super()._check_open()
@@ -157,6 +192,10 @@ class Client(TaskJunction):
     def _act(self) -> None:
         super()._act()
         core = self._core
+        if core.news:
+            for news in core.news:
+                self._loop.call_soon(self._tell, news)
+            core.news.clear()
         if core.due_at < self._timer_at:
             self._wake_by(core.due_at)
         touched = core.touched
@@ -167,6 +206,10 @@ class Client(TaskJunction):
             else:
                 self._flush_is_due = True
                 self._loop.call_soon(self._flush_turn)
+
+    def _tell(self, news: News) -> None:
+        if not self._closed:
+            self._herald.tell(news)
 
     def _flush_turn(self) -> None:
         """Write what this turn of the loop has brought; if it was one call, the next call need not wait for more."""

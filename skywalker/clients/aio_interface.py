@@ -7,17 +7,18 @@ cancels the call.
 from __future__ import annotations
 
 import abc
-import inspect
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from typing import Any, Self, TypeVar
 
 from skywalker.clients import rpc
+from skywalker.clients.aio_serving import Serving
 from skywalker.clients.call import Call
-from skywalker.clients.interface import RAISE, Raise, greeting, log, meeting_arguments
+from skywalker.clients.interface import RAISE, Raise, greeting, meeting_arguments
 from skywalker.clients.pages import Pages
 from skywalker.clients.requests import MAX_TIMEOUT_S, Kind, MeetingKind
-from skywalker.errors import Closed, LocalProtocolError, TimedOut, TooLarge
+from skywalker.errors import NoReply, TimedOut
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
 
 T = TypeVar("T")
@@ -115,13 +116,17 @@ class AsyncJunction(abc.ABC):
     async def request(self, topic: Any, value: Any, timeout: float = DEFAULT_TIMEOUT_S) -> Any:
         """Return what the handler that serves `topic` returns for `value`.
 
-        Raises TimedOut if none answers in time, HandlerFailed if it raised.
+        Raises TimedOut if nobody takes the request up in time, NoReply if somebody does and does not answer in time,
+        or is gone before, and HandlerFailed if the handler raised.
         """
         reply_topic = rpc.private_topic()
         answer = await self._begin("recv", (reply_topic,), timeout)
         try:
             await self.send(topic, rpc.request(reply_topic, value, timeout), timeout)
-            return rpc.result(await answer.result())
+            try:
+                return rpc.result(topic, await answer.result())
+            except TimedOut as error:
+                raise error if isinstance(error, NoReply) else rpc.unanswered(topic, timeout) from None
         finally:
             self._abandon(answer)
 
@@ -132,29 +137,22 @@ class AsyncJunction(abc.ABC):
         *,
         group: Any = "",
         timeout: float | None = None,
+        stop: asyncio.Event | None = None,
     ) -> None:
-        """Answer requests on `topic` with what `handler`, plain or async, returns, until this junction is closed.
+        """Answer requests on `topic` with what `handler` returns, until `stop` is set or this junction is closed.
 
-        Each request goes to one of those that serve the topic in the same group; one of them
-        handles one at a time. An exception of the handler is raised as HandlerFailed at the
-        other side. Ends also once no request has come for `timeout` seconds.
+        The handler is plain or async. Each request goes to one of those that serve the topic in the
+        same group; one of them handles one at a time. An exception of the handler is raised as
+        HandlerFailed at the other side. Ends also once no request has come for `timeout` seconds.
+        Once `stop` is set nothing more is taken up; a handler that runs goes on, and serve() returns
+        when its answer is delivered.
         """
+        serving = Serving(self, topic, handler, group, timeout, stop)
+        self._servings.add(serving)
         try:
-            async for message in self.values(topic, group, timeout):
-                request = rpc.Request.parse(message)
-                if request is None:
-                    log.warning("a value sent to the served topic %r is no request", topic)
-                    continue
-                await self._answer(request, await _handle(handler, request.value))
-        except Closed:
-            return
-
-    async def _answer(self, request: rpc.Request, answer: Any) -> None:
-        # Nobody waits for these sends: whoever asked may be gone, which is not the handler's business.
-        try:
-            await self._begin("send", (request.reply_topic, answer), request.timeout)
-        except (LocalProtocolError, TooLarge) as error:
-            await self._begin("send", (request.reply_topic, rpc.failure(error)), request.timeout)
+            await serving.run()
+        finally:
+            self._servings.discard(serving)
 
     # The node.
 
@@ -191,8 +189,12 @@ class AsyncJunction(abc.ABC):
     # Life.
 
     @abc.abstractmethod
-    async def close(self) -> None:
-        """End every call under way with Closed. What is called later raises Closed too."""
+    async def close(self, drain: float = 0.0) -> None:
+        """End every call under way with Closed. What is called later raises Closed too.
+
+        Before that, each serve() is told to stop, and has `drain` seconds for the handler that runs to end and its
+        answer to be delivered.
+        """
 
     async def __aenter__(self) -> Self:
         return self
@@ -217,6 +219,13 @@ class AsyncJunction(abc.ABC):
         return call
 
     # What the implementations differ in.
+
+    _servings: set[Serving]
+    """Those that go on."""
+
+    @abc.abstractmethod
+    async def _meet_node(self) -> None:
+        """Have it be known what the node can do."""
 
     _stalled = 0  # connections whose node does not keep up
 
@@ -244,12 +253,3 @@ def _outcome(call: Pending, default: Any) -> Any:
     if default is RAISE or not isinstance(call.error, TimedOut):
         raise call.error
     return default
-
-
-async def _handle(handler: Callable[[Any], Awaitable[Any] | Any], value: Any) -> dict[str, Any]:
-    try:
-        result = handler(value)
-        return rpc.success(await result if inspect.isawaitable(result) else result)
-    except Exception as error:
-        log.exception("the handler of a request failed")
-        return rpc.failure(error)

@@ -7,6 +7,7 @@ and one connection, a call costs one send and one receive.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import select
 import threading
@@ -21,12 +22,14 @@ from skywalker.clients.dialer import DIAL_STEP_S, Dialer
 from skywalker.clients.directs import Directs
 from skywalker.clients.interface import Pending
 from skywalker.clients.leading import LedJunction
-from skywalker.clients.requests import Kind, milliseconds
-from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, Dialect, Settings
+from skywalker.clients.news import Herald, News, OnConnect, OnDisconnect
+from skywalker.clients.requests import Kind
+from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, MEET_S, Dialect, Settings, check_patience
 from skywalker.clients.threads import SLACK_S
 from skywalker.clients.tls_connection import line_connection
+from skywalker.clients.wrong_door import ANSWER_S, what_is_at
 from skywalker.dialling import cause_of
-from skywalker.errors import SkywalkerError, TimedOut, Unreachable
+from skywalker.errors import RequestError, SkywalkerError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, DEFAULT_CONTROL_TIMEOUT_S, MAX_FRAME
 
 if TYPE_CHECKING:
@@ -45,6 +48,9 @@ def connect(
     connect_timeout: float = CONNECT_TIMEOUT_S,
     max_frame: int = MAX_FRAME,
     direct: bool = True,
+    on_connect: OnConnect | None = None,
+    on_disconnect: OnDisconnect | None = None,
+    timeout: None = None,
 ) -> Client:
     """Connect to a node, or to a cluster, and return a client that threads may share.
 
@@ -56,7 +62,8 @@ def connect(
 
     With `ack` the sender of a value hears True only when this client has it. `name` and `token`, a secret,
     are told to the node. With dialect "first", `timeout_value` names a timed-out call on the wire.
-    Frames over `max_frame` bytes are refused. Raises Unreachable if no node answers within
+    Frames over `max_frame` bytes are refused. `on_connect` is called with the address whenever there is a connection,
+    and `on_disconnect` with the address and the cause when it is lost. Raises Unreachable if no node answers within
     `connect_timeout` seconds, LocalProtocolError for an argument that is not allowed,
     DiscoveryError if a library is missing that asks what `where` names.
     """
@@ -71,8 +78,8 @@ def connect(
         max_frame=max_frame,
         direct=direct,
     )
-    milliseconds(connect_timeout)
-    client = Client(settings)
+    check_patience(connect_timeout, timeout)
+    client = Client(settings, Herald(on_connect, on_disconnect))
     try:
         client.open(connect_timeout)
     except BaseException:
@@ -86,12 +93,18 @@ class Client(LedJunction):
 
     _core: Calls
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, herald: Herald) -> None:
         self._settings = settings
+        self._herald = herald
         self._become_new()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else self._core.state
+        return f"<skywalker.Client of {self._settings.where}, {state}>"
 
     def _become_new(self) -> None:
         super().__init__(Calls(self._settings))
+        self._news = self._core.news
         self._pid = process.pid()
         self._dialer = Dialer(self._settings, self._core.homes)
         self._main: LineConnection | None = None
@@ -108,15 +121,32 @@ class Client(LedJunction):
                 raise self._core.unreachable()
             if time.monotonic() >= deadline:
                 raise self._core.unreachable(self._dialer.cause)
-        if self._settings.hello is not None:
+        self._tell_news()
+        if self._settings.is_plain:
+            self._see_that_it_is_a_node(deadline)
+        elif self._settings.hello is not None:
             try:
                 self.ping(max(0.0, deadline - time.monotonic()))
             except TimedOut:
                 raise Unreachable(f"the node at {self._dialer.address} does not answer :hello") from None
 
-    def close(self) -> None:
+    def _see_that_it_is_a_node(self, deadline: float) -> None:
+        question = self._begin("tokens", (), max(0.0, deadline - time.monotonic()))  # which original nodes know, too
+        while not self._core.has_answered(question):
+            self._wait(question, min(time.monotonic() + ANSWER_S, deadline))
+            if self._core.has_answered(question):
+                return
+            address = self._dialer.address
+            if address is not None and (what := what_is_at(address, self._settings.tls)):
+                self._abandon(question)
+                raise Unreachable(f"no node at {self._settings.where}: {what}")
+            if time.monotonic() >= deadline:
+                self._abandon(question)
+                raise self._core.unreachable(self._dialer.cause)
+
+    def close(self, drain: float = 0.0) -> None:
         self._check_process()
-        super().close()
+        super().close(drain)
         self._dialer.interrupt()
         with self._lock:
             self._shut_all()  # which wakes the leader
@@ -139,6 +169,15 @@ class Client(LedJunction):
         if self._clogged and self._clogged_by(call) is not None:
             self._wait(call, until_written=True)
         return call
+
+    def _meet_node(self) -> None:
+        if not self._settings.timeout_value and self._core.main.greeting is None:
+            with contextlib.suppress(TimedOut, Unreachable, RequestError):
+                self.hello(MEET_S)
+
+    def _tell(self, news: News) -> None:
+        if not self._closed:
+            self._herald.tell(news)
 
     # After a fork.
 

@@ -15,6 +15,7 @@ from skywalker.cause import Cause
 from skywalker.clients.call import Call
 from skywalker.clients.homes import Homes
 from skywalker.clients.line import HELLO_S, Line
+from skywalker.clients.news import News
 from skywalker.clients.no_node import no_node
 from skywalker.clients.order import Ordered
 from skywalker.clients.routes import DIRECT_AFTER_CALLS
@@ -22,7 +23,7 @@ from skywalker.clients.settings import Settings
 from skywalker.clients.survey import Survey
 from skywalker.clients.view import Greeting, View
 from skywalker.clients.way import Dial
-from skywalker.errors import RemoteProtocolError, TimedOut, Unauthorized, Unreachable
+from skywalker.errors import RemoteProtocolError, RequestError, TimedOut, Unauthorized, Unreachable
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 from skywalker.tls.words import SPEAKS_TLS, is_alert
 
@@ -45,12 +46,28 @@ class Calls(Ordered):
         self._unanswered = 0  # main connections in a row that were lost before their :hello was answered
         self._cause = Cause("no connection yet")
         self._was_connected = False
+        self._connected_to = ""  # while there is a main connection
+        self.news: list[News] = []  # of the main connection, since the shell last emptied this
         self.given_up = False
         """Whether the last attempt to connect would only be told the same if it were made again."""
+
+    @property
+    def state(self) -> str:
+        """How it stands with the main connection, in words."""
+        return f"connected to {self._connected_to}" if self._connected_to else f"not connected: {self._cause}"
 
     def unreachable(self, cause: str = "") -> Unreachable | Unauthorized:
         # What goes on may have begun just now, and says less than what has failed.
         return no_node(self._settings.where, self._cause if self.failures else cause or self._cause)
+
+    def has_answered(self, first: Call) -> bool:
+        """Whether the node has answered the first question, be it with an error. Raises what says that we may not."""
+        error = first.error
+        if error is None or isinstance(error, TimedOut):
+            return first.ended and error is None
+        if isinstance(error, RequestError) and error.why is None and self._settings.hello is None:
+            return True
+        raise error
 
     # The main connection.
 
@@ -58,6 +75,8 @@ class Calls(Ordered):
         """A new main connection is there: it gets the :hello, if any, and the calls that have not ended."""
         self._home = address
         self._was_connected = True
+        self._connected_to = str(address or self._settings.where)
+        self.news.append(News(self._connected_to))
         self.homes.settle()
         self.main.takes_calls = True
         self.main.heard(now)
@@ -73,6 +92,9 @@ class Calls(Ordered):
         lost.takes_calls = False
         self.failures += 1
         self._cause = SPEAKS_TLS if is_alert(lost.tail) else Cause.of(cause)
+        if self._connected_to:
+            self.news.append(News(self._connected_to, self._cause))
+            self._connected_to = ""
         self._avoid_home()
         if lost.hello is not None and not lost.hello.ended:
             if not lost.hang_up:  # by the node, as one may that knows no :hello
@@ -140,6 +162,7 @@ class Calls(Ordered):
                 line.acks = self._settings.acks
         if line is self.main:
             self._main_greeted(Greeting.parse(greeting), call is line.hello, now)
+            self._issue_what_waits(now)  # what only some nodes know
         elif line not in self.routes.candidates:
             return
         elif self._version is None:

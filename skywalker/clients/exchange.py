@@ -15,7 +15,7 @@ import msgpack
 from skywalker.clients.call import Call
 from skywalker.clients.line import Line
 from skywalker.clients.no_node import refused
-from skywalker.clients.requests import MEETINGS, Kind, elements_of, id_in
+from skywalker.clients.requests import TIMED, Kind, elements_of, id_in
 from skywalker.clients.settings import Settings, is_about_us
 from skywalker.clients.stays import Stay
 from skywalker.deadlines import Deadlines
@@ -238,7 +238,7 @@ class Exchange(abc.ABC):
             if follower.leaving is None:  # two may have younger calls of each other's topics
                 self._leave(follower)
         for id in line.leaving:
-            if self._calls[id].kind in MEETINGS:
+            if self._calls[id].kind in TIMED:
                 line.write(self._cancel_frame(id))
         line.end_when_left()
 
@@ -342,7 +342,7 @@ class Exchange(abc.ABC):
 
     def _withdraw(self, call: Call) -> None:
         """Have the node forget a call; what it answers finds no call any more."""
-        if call.line is not None and call.kind in MEETINGS:
+        if call.line is not None and call.kind in TIMED:
             call.line.write(self._cancel_frame(call.id))
 
     def _cancel_frame(self, id: int) -> bytes:

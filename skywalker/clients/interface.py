@@ -7,7 +7,8 @@ names, to be awaited. Timeouts are seconds, from 0 ("is anyone there now?") to 8
 from __future__ import annotations
 
 import abc
-import logging
+import math
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Self, TypeVar
@@ -16,10 +17,9 @@ from skywalker.clients import rpc
 from skywalker.clients.call import Call
 from skywalker.clients.pages import Pages
 from skywalker.clients.requests import MAX_TIMEOUT_S, Kind, MeetingKind
-from skywalker.errors import Closed, LocalProtocolError, TimedOut, TooLarge
+from skywalker.clients.serving import Serving
+from skywalker.errors import LocalProtocolError, NoReply, TimedOut
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
-
-log: Final = logging.getLogger("skywalker")
 
 T = TypeVar("T")
 
@@ -123,41 +123,42 @@ class Junction(abc.ABC):
     def request(self, topic: Any, value: Any, timeout: float = DEFAULT_TIMEOUT_S) -> Any:
         """Return what the handler that serves `topic` returns for `value`.
 
-        Raises TimedOut if none answers in time, HandlerFailed if it raised.
+        Raises TimedOut if nobody takes the request up in time, NoReply if somebody does and does not answer in time,
+        or is gone before, and HandlerFailed if the handler raised.
         """
         reply_topic = rpc.private_topic()
         answer = self._begin("recv", (reply_topic,), timeout)
         try:
             self.send(topic, rpc.request(reply_topic, value, timeout), timeout)
-            return rpc.result(answer.result())
+            try:
+                return rpc.result(topic, answer.result())
+            except TimedOut as error:
+                raise error if isinstance(error, NoReply) else rpc.unanswered(topic, timeout) from None
         finally:
             self._abandon(answer)
 
     def serve(
-        self, topic: Any, handler: Callable[[Any], Any], *, group: Any = "", timeout: float | None = None
+        self,
+        topic: Any,
+        handler: Callable[[Any], Any],
+        *,
+        group: Any = "",
+        timeout: float | None = None,
+        stop: threading.Event | None = None,
     ) -> None:
-        """Answer requests on `topic` with what `handler` returns, until this junction is closed.
+        """Answer requests on `topic` with what `handler` returns, until `stop` is set or this junction is closed.
 
         Each request goes to one of those that serve the topic in the same group. An exception of
         the handler is raised as HandlerFailed at the other side. Ends also once no request has
-        come for `timeout` seconds.
+        come for `timeout` seconds. Once `stop` is set nothing more is taken up; a handler that runs
+        goes on, and serve() returns when its answer is delivered.
         """
+        serving = Serving(self, topic, handler, group, timeout, stop)
+        self._servings.add(serving)
         try:
-            for message in self.values(topic, group, timeout):
-                request = rpc.Request.parse(message)
-                if request is None:
-                    log.warning("a value sent to the served topic %r is no request", topic)
-                    continue
-                self._answer(request, _handle(handler, request.value))
-        except Closed:
-            return
-
-    def _answer(self, request: rpc.Request, answer: Any) -> None:
-        # Nobody waits for these sends: whoever asked may be gone, which is not the handler's business.
-        try:
-            self._begin("send", (request.reply_topic, answer), request.timeout)
-        except (LocalProtocolError, TooLarge) as error:
-            self._begin("send", (request.reply_topic, rpc.failure(error)), request.timeout)
+            serving.run()
+        finally:
+            self._servings.discard(serving)
 
     # The node.
 
@@ -194,8 +195,12 @@ class Junction(abc.ABC):
     # Life.
 
     @abc.abstractmethod
-    def close(self) -> None:
-        """End every call under way with Closed. What is called later raises Closed too."""
+    def close(self, drain: float = 0.0) -> None:
+        """End every call under way with Closed. What is called later raises Closed too.
+
+        Before that, each serve() is told to stop, and has `drain` seconds for the handler that runs to end and its
+        answer to be delivered.
+        """
 
     def __enter__(self) -> Self:
         return self
@@ -205,13 +210,20 @@ class Junction(abc.ABC):
 
     # What the implementations differ in.
 
+    _servings: set[Serving]
+    """Those that go on."""
+
+    @abc.abstractmethod
+    def _meet_node(self) -> None:
+        """Have it be known what the node can do."""
+
     @abc.abstractmethod
     def _begin(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
         """Start a call."""
 
     @abc.abstractmethod
-    def _wait(self, call: Pending) -> None:
-        """Return once `call` has ended; abandon it if interrupted."""
+    def _wait(self, call: Pending, until: float = math.inf) -> None:
+        """Return once `call` has ended, or the time is `until`; abandon it if interrupted."""
 
     @abc.abstractmethod
     def _poll(self, call: Pending) -> bool:
@@ -249,11 +261,3 @@ def _outcome(call: Pending, default: Any) -> Any:
         if default is RAISE:
             raise
         return default
-
-
-def _handle(handler: Callable[[Any], Any], value: Any) -> dict[str, Any]:
-    try:
-        return rpc.success(handler(value))
-    except Exception as error:
-        log.exception("the handler of a request failed")
-        return rpc.failure(error)

@@ -7,6 +7,7 @@ With one thread there is nobody to wake, and a call takes the lock three times: 
 from __future__ import annotations
 
 import abc
+import math
 import select
 import threading
 import time
@@ -15,6 +16,7 @@ from typing import Final
 from skywalker.clients.call import Core
 from skywalker.clients.connection import LineConnection, wait_for
 from skywalker.clients.interface import Pending
+from skywalker.clients.news import News
 from skywalker.clients.threads import SLACK_S, ThreadedJunction
 from skywalker.errors import Closed
 
@@ -29,16 +31,19 @@ class LedJunction(ThreadedJunction):
         super().__init__(core)
         self._leader: int | None = None  # the thread that reads and dials; only it closes sockets
         self._clogged: list[LineConnection] = []  # those with something unsent
+        self._news: list[News] = []  # that no thread has told yet
 
-    def _wait(self, call: Pending, until_written: bool = False) -> None:
-        """Return once `call` has ended, or nothing that was to be written is left."""
+    def _wait(self, call: Pending, until: float = math.inf, until_written: bool = False) -> None:
+        """Return once `call` has ended, the time is `until`, or nothing that was to be written is left."""
         self._check_process()
         led = False
         try:
-            while not self._is_over(call, until_written):
-                led = self._lead(call, call.expires + SLACK_S, until_written)
+            while not self._is_over(call, until_written) and time.monotonic() < until:
+                led = self._lead(call, min(call.expires + SLACK_S, until), until_written)
+                if self._news:
+                    self._tell_news()
                 if not led:
-                    self._follow(call, until_written)
+                    self._follow(call, until, until_written)
         except BaseException:
             self._abandon(call)
             raise
@@ -53,10 +58,12 @@ class LedJunction(ThreadedJunction):
         self._check_process()
         if self._core.owns(call):
             self._lead(call, until=0.0)
+            if self._news:
+                self._tell_news()
         return call.ended
 
     def _lead(self, call: Pending, until: float, until_written: bool = False) -> bool:
-        """Read for everybody until `call` has ended or the time is `until`, at least once.
+        """Read for everybody until `call` has ended, the time is `until`, or there is news to tell, at least once.
 
         Returns False, having read nothing, if another thread leads or there is nothing to wait for any more.
         """
@@ -74,7 +81,7 @@ class LedJunction(ThreadedJunction):
                 with self._lock:
                     now = time.monotonic()
                     self._take(read, call.expires, now)
-                    if self._is_over(call, until_written) or now >= until:
+                    if self._is_over(call, until_written) or now >= until or self._news:
                         self._stop_leading()
                         return True
                     wait = self._time_to_read(until, now)
@@ -101,12 +108,12 @@ class LedJunction(ThreadedJunction):
             if self._leader is None and self._sleepers:
                 self._sleepers.popitem()[0].release()
 
-    def _follow(self, call: Pending, until_written: bool) -> None:
+    def _follow(self, call: Pending, until: float, until_written: bool) -> None:
         """Write, or sleep, while another thread leads."""
         if until_written or self._clogged_by(call) is not None:
             self._help_write(call)
         else:
-            self._sleep(call)
+            self._sleep(call, until)
 
     def _help_write(self, call: Pending) -> None:
         """Write while another thread reads."""
@@ -127,6 +134,18 @@ class LedJunction(ThreadedJunction):
 
     def _is_needed(self, call: Pending) -> bool:
         return self._leader is None or self._clogged_by(call) is not None
+
+    def _tell_news(self) -> None:
+        """Tell what is new; no lock is held, and this thread does not lead, so that others may call what they want."""
+        with self._lock:
+            news = [*self._news]
+            self._news.clear()
+        for each in news:
+            self._tell(each)
+
+    @abc.abstractmethod
+    def _tell(self, news: News) -> None:
+        """Tell it."""
 
     # What connections are there, and what a leader does with them.
 

@@ -57,6 +57,13 @@ class Line:
         self._silence = Silence()
         self._touched = touched
 
+    def knows(self, extension: str) -> bool:
+        """Whether the node has said that it knows this beyond the published dialects."""
+        match self.greeting:
+            case {"extensions": [*extensions]}:
+                return extension in extensions
+        return False
+
     def put(self, call: Call, now: float) -> None:
         """Give the node a call."""
         call.line = self

@@ -13,7 +13,7 @@ from typing import Any, Final
 from skywalker.clients.call import GRACE_S, Call
 from skywalker.clients.exchange import Exchange
 from skywalker.clients.line import Line
-from skywalker.clients.requests import MEETINGS, Kind, renewed, topic_in
+from skywalker.clients.requests import MEETINGS, TIMED, Kind, renewed, topic_in
 from skywalker.clients.routes import Routes
 from skywalker.clients.settings import Settings
 from skywalker.clients.stays import Stay, Stays
@@ -48,6 +48,8 @@ class Ordered(Exchange):
         return [self.main, *self.routes.direct().values(), *self._left]
 
     def _line_for(self, call: Call, arguments: tuple[Any, ...], now: float) -> Line:
+        if call.kind == "will":
+            return self._line_of(call)
         routes, stays = self.routes, self._stays.by_topic
         if not (routes.known or stays) or call.kind not in TOPICAL:
             return self.main
@@ -63,6 +65,9 @@ class Ordered(Exchange):
         return line
 
     def _line_of(self, call: Call) -> Line:
+        if call.kind == "will":
+            # One that the node does not know waits here, and does no harm.
+            return self.main if self.main.knows("will") else self._nowhere
         stay = call.stay
         if stay is None:
             return self.routes.line(call.owner)
@@ -74,7 +79,7 @@ class Ordered(Exchange):
             if call.line is None:
                 line = self._line_of(call)
                 if line.takes_calls:
-                    if call.kind in MEETINGS:
+                    if call.kind in TIMED:
                         call.frame = renewed(call.frame, max(0.0, call.deadline - now))
                     line.put(call, now)
 

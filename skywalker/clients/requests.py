@@ -18,11 +18,14 @@ from skywalker.wire.frames import BadFrame, split
 from skywalker.wire.junction import ERROR_TYPE, RECV, TIMEOUT_TYPE, TOPIC, frame
 
 MeetingKind = Literal["send", "recv", "take"]
-Kind = Literal["send", "recv", "take", "tokens", "topic", "hello", "ping", "cancel", "nodes"]
+Kind = Literal["send", "recv", "take", "tokens", "topic", "hello", "ping", "cancel", "nodes", "will"]
 
 MAX_TIMEOUT_S: Final = MAX_TIMEOUT_MS // 1000
 MEETINGS: Final[frozenset[Kind]] = frozenset(("send", "recv", "take"))
-"""The calls that wait for a partner: their frames say for how long, at the same place in both dialects."""
+"""The calls that wait for a partner."""
+
+TIMED: Final[frozenset[Kind]] = MEETINGS | {"will"}
+"""The calls that wait at the node: their frames say for how long, at the same place in both dialects."""
 
 _METHODS: Final[dict[Kind, str]] = {
     "send": ":send!",
@@ -34,6 +37,7 @@ _METHODS: Final[dict[Kind, str]] = {
     "ping": ":ping",
     "cancel": ":cancel",
     "nodes": ":nodes",
+    "will": ":will!",
 }
 _TIMEOUT_POSITION: Final = 2
 _UNENCODABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
@@ -64,23 +68,25 @@ class Requests:
         self._timeout_value = values.unpack(timeout_value) if timeout_value else None
 
     def encode(self, id: int, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> bytes:
-        """Return the frame of a call; `timeout`, in seconds, is for meetings only.
+        """Return the frame of a call; `timeout`, in seconds, is for those that wait only.
 
         Raises LocalProtocolError for what the protocol forbids, TooLarge for what does not fit in a frame.
         """
         elements: tuple[Any, ...]
-        if kind in MEETINGS:
-            if kind == "send":
+        if kind in TIMED:
+            if kind in ("send", "will"):
                 self._check_value(arguments[-1])
             elements = (_METHODS[kind], id, milliseconds(timeout), *arguments)
-            if self._timeout_value_bytes and kind != "take":
+            if self._timeout_value_bytes and kind in ("send", "recv"):
                 elements = (*elements[:3], self._timeout_value, *arguments)
         else:
             elements = (_METHODS[kind], id, *arguments)
         try:
             body: bytes = self._pack(elements)
         except _UNENCODABLE as error:
-            raise LocalProtocolError(f"a {kind} cannot be sent as MessagePack: {error}") from error
+            raise LocalProtocolError(
+                f"a {kind} cannot be sent as MessagePack: {_why(kind, arguments) or error}"
+            ) from error
         size = len(body)
         if size > self._max_frame:
             details = {"size": size, "limit": self._max_frame}
@@ -98,6 +104,14 @@ class Requests:
     def says_timed_out(self, result: bytes) -> bool:
         """Whether the encoded result of a send or recv is the timeout value, in the first dialect."""
         return values.canonical(result) == self._timeout_value_bytes
+
+
+def _why(kind: Kind, arguments: tuple[Any, ...]) -> str:
+    """Return which part of an argument has no form in MessagePack, empty if that is not to be found."""
+    from skywalker.clients.unsendable import why_unsendable  # only now: it loads all types that people try
+
+    names = ("topic", "group") if kind == "take" else ("topic", "value")
+    return next(filter(None, map(why_unsendable, arguments, names)), "")
 
 
 def elements_of(request: bytes) -> list[bytes]:

@@ -2,6 +2,7 @@
 
 the request, on the topic that is served   {"reply": topic, "timeout": ms, "value": value}
 the answer, on the private reply topic     {"value": result}, or {"error": text}
+if whoever took it up is lost before       {"error": text, "gone": true}
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import math
 import secrets
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from skywalker.errors import HandlerFailed
+from skywalker.errors import HandlerFailed, NoReply
 from skywalker.limits import MAX_TIMEOUT_MS
 
 _LONGEST_TEXT = 1000
@@ -38,9 +39,29 @@ def failure(error: Exception) -> dict[str, Any]:
     return {"error": f"{type(error).__name__}: {error}"[:_LONGEST_TEXT]}
 
 
-def result(answer: Any) -> Any:
-    """Return what the handler returned. Raises HandlerFailed if it did not, or if this is no answer."""
+GONE: Final = {"error": "whoever took the request up is gone", "gone": True}
+"""What comes in the place of an answer if nobody is there any more to give one."""
+
+
+def unanswered(topic: Any, timeout: float) -> NoReply:
+    """Return the error that says that somebody has the request, and has not answered in time."""
+    return NoReply(
+        f"the request to topic {topic!r} was taken up, but not answered within {timeout:g} s: "
+        "its handler may still be at work, or be cut off; whether it was done is not known"
+    )
+
+
+def result(topic: Any, answer: Any) -> Any:
+    """Return what the handler returned.
+
+    Raises HandlerFailed if it did not, or if this is no answer, and NoReply if whoever had the request is gone.
+    """
     match answer:
+        case {"gone": True}:
+            raise NoReply(
+                f"the request to topic {topic!r} was taken up, but whoever did is gone without an answer: it ended, or "
+                "lost its connection; whether it was done is not known"
+            )
         case {"value": value}:
             return value
         case {"error": str(text)}:

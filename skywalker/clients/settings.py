@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgpack
 
 from skywalker.address import Address
-from skywalker.clients.requests import Requests
+from skywalker.clients.requests import Requests, milliseconds
 from skywalker.discovery.source import Source
 from skywalker.discovery.static import StaticSource
 from skywalker.discovery.url import asks_for_tls, source_of
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 Dialect = Literal["current", "first"]
 
 CONNECT_TIMEOUT_S: Final = 5.0
+MEET_S: Final = 2.0
+"""Seconds for a node to say what it can do, before serve() goes on without knowing: it is an original one."""
+
 MIN_FRAME: Final = 64
 """Bytes; with a smaller limit not even a :cancel would fit."""
 
@@ -119,6 +122,15 @@ class Settings:
     def requests(self) -> Requests:
         """Return a new encoder of calls."""
         return Requests(self.timeout_value, self.max_frame)
+
+
+def check_patience(connect_timeout: float, timeout: object) -> None:
+    """Raise LocalProtocolError unless connect() was told in the right way for how long to try."""
+    if timeout is not None:
+        raise LocalProtocolError(
+            "connect() has no timeout: connect_timeout says how long it tries, and each call has a timeout of its own"
+        )
+    milliseconds(connect_timeout)
 
 
 def is_about_us(error: RequestError) -> bool:

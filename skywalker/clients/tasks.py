@@ -7,12 +7,13 @@ deadline comes before the time it is set for.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from typing import Any
 
 from skywalker.clients.aio_interface import AsyncJunction, Pending
 from skywalker.clients.call import Core
-from skywalker.clients.requests import Kind
+from skywalker.clients.requests import Kind, milliseconds
 from skywalker.errors import Closed
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 
@@ -26,6 +27,7 @@ class TaskJunction(AsyncJunction):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
         self._closed = False
+        self._servings = set()
 
     async def cancel(self, call: Pending, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> bool:
         self._check_open()
@@ -35,16 +37,29 @@ class TaskJunction(AsyncJunction):
         self._act()
         return await canceller.result() is True
 
-    async def close(self) -> None:
+    async def close(self, drain: float = 0.0) -> None:
+        if milliseconds(drain):
+            await self._finish_serving(drain)
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
         self._core.close(Closed("the client was closed"))
         self._act()
 
+    async def _finish_serving(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                servings = [*self._servings]
+                await asyncio.gather(*(serving.finish(seconds) for serving in servings))
+                for serving in servings:
+                    await serving.wait()
+
     def _check_open(self) -> None:
         if self._closed:
             raise Closed("the client is closed")
+
+    async def _meet_node(self) -> None:
+        pass  # there is none
 
     def _issue(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
         self._check_open()

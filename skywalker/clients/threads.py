@@ -6,13 +6,14 @@ sleeps on a lock of its own, which whoever ends the call releases.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import Any, Final
 
 from skywalker.clients.call import Core
 from skywalker.clients.interface import Junction, Pending
-from skywalker.clients.requests import Kind
+from skywalker.clients.requests import Kind, milliseconds
 from skywalker.deadlines import PRECISION_S
 from skywalker.errors import Closed
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
@@ -29,6 +30,7 @@ class ThreadedJunction(Junction):
         self._lock = threading.Lock()
         self._sleepers: dict[threading.Lock, None] = {}  # locks of threads that wait to be woken
         self._closed = False
+        self._servings = set()
 
     def cancel(self, call: Pending, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> bool:
         canceller = Pending(self)
@@ -38,15 +40,27 @@ class ThreadedJunction(Junction):
             self._act()
         return canceller.result() is True
 
-    def close(self) -> None:
+    def close(self, drain: float = 0.0) -> None:
+        if milliseconds(drain):
+            self._finish_serving(time.monotonic() + drain)
         with self._lock:
             self._closed = True
             self._core.close(Closed("the client was closed"))
             self._act()
 
+    def _finish_serving(self, until: float) -> None:
+        servings = [*self._servings]
+        for serving in servings:
+            serving.finish(max(0.0, until - time.monotonic()))
+        for serving in servings:
+            serving.wait(max(0.0, until - time.monotonic()))
+
     def _check_open(self) -> None:
         if self._closed:
             raise Closed("the client is closed")
+
+    def _meet_node(self) -> None:
+        pass  # there is none
 
     def _begin(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
         call = Pending(self)
@@ -68,16 +82,16 @@ class ThreadedJunction(Junction):
             self._act()
         return call.ended
 
-    def _wait(self, call: Pending) -> None:
+    def _wait(self, call: Pending, until: float = math.inf) -> None:
         try:
-            while not call.ended:
-                self._sleep(call)
+            while not call.ended and time.monotonic() < until:
+                self._sleep(call, until)
         except BaseException:
             self._abandon(call)
             raise
 
-    def _sleep(self, call: Pending) -> None:
-        """Wait until `call` may have ended, its time is over, or this thread is needed."""
+    def _sleep(self, call: Pending, until: float = math.inf) -> None:
+        """Wait until `call` may have ended, its time is over, this thread is needed, or the time is `until`."""
         sleeper = threading.Lock()
         sleeper.acquire()
         with self._lock:
@@ -88,7 +102,8 @@ class ThreadedJunction(Junction):
             call.waiters.append(sleeper)
             self._sleepers[sleeper] = None
         try:
-            woken = sleeper.acquire(timeout=max(0.0, call.expires - time.monotonic()) + SLACK_S)
+            wake_at = min(call.expires + SLACK_S, until)
+            woken = sleeper.acquire(timeout=max(0.0, wake_at - time.monotonic()))
         finally:
             with self._lock:
                 self._sleepers.pop(sleeper, None)

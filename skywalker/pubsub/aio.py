@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Generator
 from typing import TYPE_CHECKING, Any, Self
 
 from skywalker.clients.requests import milliseconds
-from skywalker.clients.settings import CONNECT_TIMEOUT_S, Settings
+from skywalker.clients.settings import CONNECT_TIMEOUT_S, Settings, check_patience
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
 from skywalker.pubsub.aio_channel import Channel
 from skywalker.pubsub.ask import Ask
@@ -35,12 +35,13 @@ async def connect(
     *,
     tls: ssl.SSLContext | bool | None = None,
     connect_timeout: float = CONNECT_TIMEOUT_S,
+    timeout: None = None,
 ) -> Broker:
     """Connect to a node, and return what publishes and subscribes there, for tasks of the running event loop.
 
     Arguments and errors are those of skywalker.pubsub.connect().
     """
-    milliseconds(connect_timeout)
+    check_patience(connect_timeout, timeout)
     broker = Broker(settings_of(where, tls))
     try:
         await broker.open(connect_timeout)
@@ -84,6 +85,10 @@ class Broker:
         self._exchange = Exchange(settings.where)
         self._channel = Channel(settings, self._exchange)
         self._subscriptions: dict[Subscription, None] = {}
+
+    def __repr__(self) -> str:
+        state = "closed" if self._channel.is_closed else self._exchange.state
+        return f"<skywalker.pubsub.aio.Broker of {self._settings.where}, {state}>"
 
     async def open(self, timeout: float) -> None:
         """Make the first connection. Raises Unreachable if there is none within `timeout` seconds."""

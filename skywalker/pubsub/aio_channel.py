@@ -46,14 +46,14 @@ class Channel:
         self._flush_is_due = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
-        self._is_closed = False
+        self.is_closed = False
         self._pid = process.pid()
 
     async def open(self, timeout: float) -> None:
         """Make the first connection. Raises Unreachable if there is none within `timeout` seconds."""
         try:
             async with asyncio.timeout(timeout):
-                await self._dial_until(lambda: self._link is not None or self._is_closed or self.exchange.given_up)
+                await self._dial_until(lambda: self._link is not None or self.is_closed or self.exchange.given_up)
         except TimeoutError:
             raise self.exchange.unreachable(cause_so_far(self._trying, self._settings)) from None
         self.check_open()
@@ -140,14 +140,14 @@ class Channel:
         """Raise Closed if the channel was closed, or is another process's."""
         if self._pid != process.pid():
             raise Closed(f"the connection belongs to process {self._pid}: connect anew in this one")
-        if self._is_closed:
+        if self.is_closed:
             raise Closed("the client is closed")
 
     async def close(self) -> None:
         """End all that was asked with Closed, and the waiting for the rest."""
         if self._pid != process.pid():
             return  # the connection is the parent's, and so is the event loop
-        self._is_closed = True
+        self.is_closed = True
         self.exchange.close(Closed("the client was closed"))
         self._act()
         if self._timer is not None:
@@ -197,7 +197,7 @@ class Channel:
             _wake(self._getters.popleft())
 
     def _wake_by(self, at: float) -> None:
-        if at < self._timer_at and not self._is_closed:
+        if at < self._timer_at and not self.is_closed:
             if self._timer is not None:
                 self._timer.cancel()
             self._timer = self._loop.call_at(at, self._tick)
@@ -250,7 +250,7 @@ class Channel:
             link.transport.resume_reading()
 
     def _redial(self) -> None:
-        if self.exchange.is_busy and self._redialling is None and not self._is_closed:
+        if self.exchange.is_busy and self._redialling is None and not self.is_closed:
             self._redialling = self._loop.create_task(self._dial_while_busy())
 
     async def _dial_while_busy(self) -> None:

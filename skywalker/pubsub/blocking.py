@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Self
 
 from skywalker.clients.requests import milliseconds
-from skywalker.clients.settings import CONNECT_TIMEOUT_S, Settings
+from skywalker.clients.settings import CONNECT_TIMEOUT_S, Settings, check_patience
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
 from skywalker.pubsub.ask import Ask
 from skywalker.pubsub.channel import FOREVER, Channel
@@ -30,6 +30,7 @@ def connect(
     *,
     tls: ssl.SSLContext | bool | None = None,
     connect_timeout: float = CONNECT_TIMEOUT_S,
+    timeout: None = None,
 ) -> Broker:
     """Connect to a node, and return what publishes and subscribes there; threads may share it.
 
@@ -37,7 +38,7 @@ def connect(
     with "skywalkers://" before them, or with `tls`, by TLS, as skywalker.connect() has it.
     Raises Unreachable if none does within `connect_timeout` seconds, LocalProtocolError for what is no address.
     """
-    milliseconds(connect_timeout)
+    check_patience(connect_timeout, timeout)
     broker = Broker(settings_of(where, tls))
     try:
         broker.open(connect_timeout)
@@ -82,6 +83,10 @@ class Broker:
         self._channel = Channel(settings, self._exchange)
         self._lock = threading.Lock()
         self._subscriptions: dict[Subscription, None] = {}
+
+    def __repr__(self) -> str:
+        state = "closed" if self._channel.is_closed else self._exchange.state
+        return f"<skywalker.pubsub.Broker of {self._settings.where}, {state}>"
 
     def open(self, timeout: float) -> None:
         """Make the first connection. Raises Unreachable if there is none within `timeout` seconds."""

@@ -9,13 +9,14 @@ after the topics that are subscribed to. So a publish may arrive twice, and is n
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from skywalker.cause import Cause
 from skywalker.clients.no_node import no_node
 from skywalker.clients.silence import PROBE_S
 from skywalker.deadlines import Deadlines
 from skywalker.errors import Cancelled, SkywalkerError, TimedOut, Unauthorized, Unreachable, Why
+from skywalker.limits import DEFAULT_PUBSUB_PORT
 from skywalker.pubsub.ask import Ask, Connection
 from skywalker.pubsub.message import Message, message_of
 from skywalker.tls.words import SPEAKS_TLS, is_alert
@@ -27,6 +28,11 @@ MUTE_TRIES: Final = 3
 it does not want us, which the dialect has no word for. A node that is just ending does so once or twice."""
 
 _MUTE: Final = Cause("it closes the connection and acknowledges nothing, as a node does that refuses us", Why.MUTE)
+
+
+_DOOR: Final = f"a node has a door for this, usually port {DEFAULT_PUBSUB_PORT}, if it is started with --pubsub"
+
+E = TypeVar("E", bound=SkywalkerError)
 
 
 class News(NamedTuple):
@@ -71,6 +77,11 @@ class Exchange:
         return self._connection is not None
 
     @property
+    def state(self) -> str:
+        """How it stands with the connection, in words."""
+        return f"connected to {self.address}" if self.is_connected else f"not connected: {self._cause}"
+
+    @property
     def hang_up(self) -> str:
         """Why the shell must close the connection, once it must."""
         return "" if self._connection is None else self._connection.hang_up
@@ -107,6 +118,8 @@ class Exchange:
             waiting = self._topics.get(ask.topic)
             if waiting is None:
                 self._topics[ask.topic] = {ask: None}
+                if b"*" in ask.topic:
+                    self.news.append(News(f"{ask} is to that very topic: a * stands for nothing but itself", False))
             elif waiting:
                 waiting[ask] = None
         elif ask.code == UNSUBSCRIBE:
@@ -158,7 +171,13 @@ class Exchange:
 
     def unreachable(self, cause: str = "", more: str = "") -> Unreachable | Unauthorized:
         """Return the error that says where no node answered, and why: what failed last, or else what is said here."""
-        return no_node(self._where, self._cause if self.failures else cause or self._cause, more)
+        return self._advised(no_node(self._where, self._cause if self.failures else cause or self._cause, more))
+
+    def _advised(self, error: E) -> E:
+        """Have an error of somebody whom no node has ever acknowledged anything say what that takes."""
+        if not self._was_acknowledged and not error.advice and error.why is None:
+            error.advice = _DOOR
+        return error
 
     def nothing_came(self, timeout: float) -> SkywalkerError:
         """Return the error for whoever has waited for a message in vain."""
@@ -296,7 +315,9 @@ class Exchange:
         if not self.is_connected:
             return self.unreachable(more=f", for {ask.timeout:g} s; {ask} was not acknowledged{perhaps}")
         before = f", nor before: {self._cause}" if self.failures else ""
-        return TimedOut(f"{self.address} did not acknowledge {ask} within {ask.timeout:g} s{before}{perhaps}")
+        return self._advised(
+            TimedOut(f"{self.address} did not acknowledge {ask} within {ask.timeout:g} s{before}{perhaps}")
+        )
 
     # Ends.
 

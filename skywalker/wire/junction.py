@@ -18,6 +18,7 @@ from skywalker.wire import values
 RECV: Final = values.pack(":recv!")
 SEND: Final = values.pack(":send!")
 TAKE: Final = values.pack(":take!")
+WILL: Final = values.pack(":will!")
 TOKENS: Final = values.pack(":tokens")
 TOPIC: Final = values.pack(":topic")
 HELLO: Final = values.pack(":hello")

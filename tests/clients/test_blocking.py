@@ -107,10 +107,10 @@ def test_a_thread_that_goes_to_sleep_just_as_the_leader_ends_leads_itself(
 ) -> None:
     sleep = junction._sleep
 
-    def sleep_late(call: skywalker.Pending) -> None:
+    def sleep_late(call: skywalker.Pending, until: float) -> None:
         assert other.send([topic, "leads"], 1, timeout=SOON)
         assert leading.result(SOON * time_factor()) == 1
-        sleep(call)
+        sleep(call, until)
 
     monkeypatch.setattr(junction, "_sleep", sleep_late)
     leading = background(lambda: junction.recv([topic, "leads"], timeout=60.0))

@@ -85,12 +85,12 @@ def test_a_token_that_was_told_to_this_machine_goes_to_no_other(make_place: Make
         connection = node.next_connection()
         greet(connection, elsewhere.port)
         method, id = connection.read()[:2]
-        while method != ":ping":
+        while method != ":tokens":
             if method == ":nodes":
                 told = [member(name, elsewhere.port) for name in ("n1", "n2")]
                 connection.write([method, id, {"version": "v", "nodes": told, "more": False}])
             method, id = connection.read()[:2]
-        connection.write([method, id, True])
+        connection.write([method, id, [1, 2, 3]])
         junction = joining.result(SOON * time_factor())
         call = background(lambda: junction.recv("t", timeout=SOON))
         while connection.read()[0] != ":recv!":

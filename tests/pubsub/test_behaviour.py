@@ -244,3 +244,24 @@ def test_the_end_of_a_broker_is_that_of_its_subscriptions(broker: Broker, topic:
         with pytest.raises(skywalker.Closed):
             closed()
     broker.close()
+
+
+def test_a_topic_with_a_star_is_warned_of_and_is_itself(
+    broker: Broker, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with broker.subscribe(f"{topic}.*") as messages:
+        broker.publish(f"{topic}.a", b"other")
+        broker.publish(f"{topic}.*", b"same")
+        assert messages.get(SOON).payload == b"same"
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert f"'{topic}.*'" in record.getMessage()
+    caplog.clear()
+    with broker.subscribe(topic):
+        pass
+    assert not caplog.records
+
+
+def test_a_broker_shows_where_it_is(broker: Broker) -> None:
+    shown = repr(getattr(broker, "broker", broker))
+    assert "connected to 127.0.0.1" in shown

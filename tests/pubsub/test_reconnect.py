@@ -160,8 +160,9 @@ def test_a_worker_that_is_killed_costs_a_gap_and_no_more(connect: Connect, worke
 
 
 def test_the_kernel_watches_over_connections_that_say_nothing(connect: Connect, node: Nodes, topic: str) -> None:
+    where = node(1).pubsub_address
     before = set(os.listdir("/proc/self/fd"))
-    with connect(node(1).pubsub_address).subscribe(topic):
+    with connect(where).subscribe(topic):
         made = [int(fd) for fd in os.listdir("/proc/self/fd") if fd not in before]
         sockets = [socket.socket(fileno=os.dup(fd)) for fd in made if stat.S_ISSOCK(os.stat(fd).st_mode)]
         kept_alive = [each.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) for each in sockets]
@@ -196,9 +197,25 @@ def test_after_a_loss_another_address_comes_first(connect: Connect) -> None:
 
 def test_no_node_is_said_with_every_address_and_why(connect: Connect, nobody: str) -> None:
     started = time.monotonic()
-    with pytest.raises(skywalker.Unreachable, match=f"{nobody}: connection refused"):
+    with pytest.raises(skywalker.Unreachable, match=f"{nobody}: connection refused.* started with --pubsub"):
         connect(nobody, connect_timeout=0.3)
     assert 0.3 <= time.monotonic() - started < 2 * time_factor()
+
+
+def test_a_door_that_acknowledges_nothing_is_told_from_one_that_did_before(
+    connect: Connect, scripted: ScriptedNode
+) -> None:
+    broker = connect(scripted.address)
+    with pytest.raises(skywalker.TimedOut, match="started with --pubsub"):
+        broker.publish("t", b"1", timeout=0.1)
+    publishing = background(lambda: broker.publish("t", b"2", timeout=SOON))
+    connection = scripted.next_connection()
+    acknowledge(connection)
+    acknowledge(connection)
+    publishing.result(SOON * time_factor())
+    with pytest.raises(skywalker.TimedOut) as caught:
+        broker.publish("t", b"3", timeout=0.1)
+    assert "--pubsub" not in str(caught.value)
 
 
 @pytest.mark.parametrize("where", ["a:1,,b:2", "a:1,", "a:0", "a:b", "dns://a:1"])

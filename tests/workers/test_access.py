@@ -212,6 +212,7 @@ class TestRights:
             ("send", (":send!", 1, 100, "done/1", "value")),
             ("send", (":send!", 1, 100, "jobs/1", "done/1", "value")),
             ("send", (":send!", 1, 100, b"jobs/1", "value")),
+            ("send", (":will!", 1, 100, "done/1", "value")),
             ("recv", (":recv!", 1, 100, "jobs/1")),
             ("recv", (":recv!", 1, 100, 7.0)),
             ("recv", (":take!", 1, 100, "jobs/1", "done/1")),

@@ -1,0 +1,135 @@
+"""`:will!`: what a client leaves to be published if its connection is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from tests.workers.one_worker import OneWorker
+from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, Bus, Doors, doors_of, running_bus
+from tests.workers.wire_client import TIMED_OUT, WireClient, refusal
+
+LONG_MS = 60_000
+
+
+@pytest.fixture(scope="module", params=[ONE, FOUR, CLUSTER])
+def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
+    with running_bus(request.param) as bus:
+        yield bus
+
+
+@pytest.fixture
+def doors(bus: Bus) -> Iterator[Doors]:
+    with doors_of(bus) as doors:
+        yield doors
+
+
+def left(client: WireClient, id: int, topic: str, value: object, timeout: int = LONG_MS) -> None:
+    """Have a will in effect: what the client says next is answered after it."""
+    client.call(":will!", id, timeout, topic, value)
+    assert client.ask(":ping", "in effect") is True
+
+
+def nobody_gets_it(client: WireClient, topic: str) -> None:
+    client.call(":recv!", "first", 200, topic)
+    assert client.reply() == [":recv!", "first", TIMED_OUT]
+
+
+@pytest.mark.parametrize("end", ["close", "reset"])
+def test_it_is_published_at_once_when_the_connection_is_lost(bus: Bus, doors: Doors, end: str) -> None:
+    for owner, place in itertools.product(range(len(bus)), range(len(bus))):
+        topic = bus.topic(owner)
+        leaver, heir, subscriber = doors.junction(place), doors.junction(0), doors.junction(len(bus) - 1)
+        assert subscriber.ask(":subscribe", "s", topic) is True
+        heir.call(":recv!", "heir", LONG_MS, topic)
+        heir.wait_until(topic, receivers=1)
+        left(leaver, 1, topic, {"gone": True})
+        getattr(leaver, end)()
+        assert heir.reply() == [":recv!", "heir", {"gone": True}]
+        assert subscriber.reply() == [":message", "s", {"gone": True}]
+
+
+def test_it_waits_for_nobody(bus: Bus, doors: Doors) -> None:
+    topic = bus.topic(0)
+    leaver, heir, other = doors.junction(0), doors.junction(0), doors.junction(len(bus) - 1)
+    left(leaver, 1, topic, "gone")
+    assert other.info(topic)["senders"] == other.info(topic)["receivers"] == 0
+    heir.call(":recv!", "heir", LONG_MS, topic)
+    other.wait_until(topic, receivers=1)
+    leaver.close()
+    assert heir.reply() == [":recv!", "heir", "gone"]
+    nobody_gets_it(other, topic)
+
+
+def test_it_is_nothing_to_those_who_meet_on_its_topic(bus: Bus, doors: Doors) -> None:
+    topic = bus.topic(0)
+    leaver, other = doors.junction(0), doors.junction(len(bus) - 1)
+    left(leaver, 1, topic, "gone")
+    nobody_gets_it(other, topic)
+    assert other.ask(":send!", 2, 0, topic, "nobody") == TIMED_OUT
+
+
+def test_one_that_is_cancelled_is_not_published(bus: Bus, doors: Doors) -> None:
+    topic = bus.topic(0)
+    leaver, other = doors.junction(0), doors.junction(len(bus) - 1)
+    left(leaver, 1, topic, "gone")
+    leaver.call(":cancel", 2, 1)
+    first, second = leaver.replies(2)
+    assert refusal(first)[:3] == (":will!", 1, "cancelled")
+    assert second == [":cancel", 2, True]
+    leaver.close()
+    nobody_gets_it(other, topic)
+
+
+@pytest.mark.parametrize("timeout", [0, 30])
+def test_one_whose_time_is_over_is_not_published(bus: Bus, doors: Doors, timeout: int) -> None:
+    topic = bus.topic(0)
+    leaver, other = doors.junction(0), doors.junction(len(bus) - 1)
+    assert leaver.ask(":will!", 1, timeout, topic, "gone") == TIMED_OUT
+    leaver.close()
+    nobody_gets_it(other, topic)
+
+
+def test_a_worker_that_goes_away_gives_it_back() -> None:
+    with contextlib.closing(OneWorker()) as worker, worker.connect() as leaver, worker.connect() as heir:
+        leaver.call(":will!", 1, LONG_MS, "topic", "gone")
+        heir.call(":recv!", "heir", LONG_MS, "topic")
+        worker.turn()
+        assert worker.router.calls_held == 2
+        worker.router.stop()
+        worker.turn()
+        assert leaver.refusal()[:3] == (":will!", 1, "draining")
+        assert heir.refusal().code == "draining"
+
+
+def test_nothing_is_kept_of_it() -> None:
+    with contextlib.closing(OneWorker()) as worker:
+        empty = worker.holds()
+        for end in ("cancel", "close"):
+            leaver = worker.connect()
+            leaver.call(":will!", 1, LONG_MS, "topic", "x" * 10_000)
+            worker.turn()
+            held = worker.holds()
+            assert held["bytes"] > 10_000
+            assert held["topics"] == 0
+            if end == "cancel":
+                leaver.call(":cancel", 2, 1)
+                worker.turn()
+            leaver.close()
+            worker.turn()
+            assert worker.holds() == empty
+
+
+def test_what_it_takes_is_checked(bus: Bus, doors: Doors) -> None:
+    client = doors.junction(0)
+    for arguments, code in (
+        ((1, "topic", "value"), "bad-arity"),
+        ((1, "soon", "topic", "value"), "bad-timeout"),
+        ((1, 1000, "t" * 5000, "value"), "bad-topic"),
+    ):
+        client.call(":will!", *arguments)
+        assert client.refusal().code == code
+    assert "will" in client.ask(":hello", 2, {})["extensions"]
