@@ -140,6 +140,9 @@ class Connection(Outlet):
         """The peer sends nothing more."""
         self.close(Close.PEER, "the peer closed it")
 
+    def hold_back(self) -> None:
+        """Publish nothing more before all that was is acked: it may go another way, and overtake that."""
+
     def ring_changed(self) -> None:
         """Tell the peer, if it wants to know, that the ring is another, or that this node is leaving it."""
         raise NotImplementedError

@@ -142,6 +142,8 @@ class Peer(Owner):
         self.lost(link.forwarded)
         for feed in self._router.feeds.all():
             feed.handed_over(link.forwarded)
+        for connection in self._router.connections:
+            connection.hold_back()  # the predecessor gives back nothing that was published before its link ends
         self.visit(self._sought or "")
         self._router.move.begin()
 

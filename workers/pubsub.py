@@ -393,5 +393,8 @@ class PubSub(Connection):
     def waiting(self) -> list[ClientCall]:
         return [each for each in self._unacked if isinstance(each, Publication)]
 
-    def ring_changed(self) -> None:
+    def hold_back(self) -> None:
         self._gated = bool(self._unacked)
+
+    def ring_changed(self) -> None:
+        self.hold_back()

@@ -469,6 +469,28 @@ def test_an_owner_with_a_successor_goes_on_while_that_is_told_who_subscribes(ben
     assert bench.hear(after) == [SUBSCRIBE, "first", 0]
 
 
+def test_what_is_published_to_a_successor_waits_for_what_the_owner_before_it_did_not_hand_out(bench: Bench) -> None:
+    before, topic = bench.owner()
+    client = bench.pubsub()
+    client.write(publish(topic.encode(), b"1"))
+    assert bench.hear(before)[0] == PUBLISH
+    bench.guest("owner", life="another", waits=True)
+    bench.worker.turn(later=1.1 * PARTING_S)
+    after = bench.dialled()
+    client.write(publish(topic.encode(), b"2"))
+    bench.worker.turn()
+    assert not after.heard()
+    before.socket.close()
+    published = []
+    for _ in range(2):
+        _, number, _, payload, _ = bench.hear(after)
+        published.append(payload)
+        body = b"\x92" + packed(MET) + b"\xcf" + number.to_bytes(8, "big")
+        after.socket.send(len(body).to_bytes(4, "big") + body)
+        bench.expect(client, ACK)
+    assert published == [b"1", b"2"]
+
+
 def test_a_successor_is_told_at_once_when_the_owner_before_it_has_gone(bench: Bench) -> None:
     before, _ = bench.owner()
     bench.guest("owner", life="another", waits=True)
