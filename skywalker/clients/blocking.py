@@ -23,6 +23,7 @@ from skywalker.clients.directs import Directs
 from skywalker.clients.interface import Pending
 from skywalker.clients.leading import LedJunction
 from skywalker.clients.news import Herald, News, OnConnect, OnDisconnect
+from skywalker.clients.order import BARRIER_S
 from skywalker.clients.requests import Kind
 from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, MEET_S, Dialect, Settings, check_patience
 from skywalker.clients.threads import SLACK_S
@@ -168,7 +169,22 @@ class Client(LedJunction):
             raise
         if self._clogged and self._clogged_by(call) is not None:
             self._wait(call, until_written=True)
+        elif call.line is None and self._leader is None and self._core.is_kept_back(call):
+            self._have_it_issued(call)
         return call
+
+    def _have_it_issued(self, call: Pending) -> None:
+        """Read what lets a call go that was kept back, as nobody else does: begin() may not be followed by a wait."""
+        try:
+            self._lead(call, time.monotonic() + BARRIER_S, until_written=True)
+        except BaseException:
+            self._abandon(call)
+            raise
+
+    def _is_over(self, call: Pending, until_written: bool) -> bool:
+        if until_written and self._leader in (None, threading.get_ident()) and self._core.is_kept_back(call):
+            return False  # another leader will see to it
+        return super()._is_over(call, until_written)
 
     def _meet_node(self) -> None:
         if not self._settings.timeout_value and self._core.main.greeting is None:

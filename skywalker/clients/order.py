@@ -64,6 +64,10 @@ class Ordered(Exchange):
             routes.called(owner, topic, now)
         return line
 
+    def is_kept_back(self, call: Call) -> bool:
+        """Whether a call could go to a node, and only waits for another line to take over or to be left."""
+        return call.line is None and not call.ended and call.kind in TOPICAL and self.main.takes_calls
+
     def _line_of(self, call: Call) -> Line:
         if call.kind == "will":
             # One that the node does not know waits here, and does no harm.

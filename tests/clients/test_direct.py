@@ -284,3 +284,17 @@ def test_after_a_fork_the_child_has_direct_connections_of_its_own(
         for number in range(50):
             meet(junction, [topic, number])
         assert spy.forwarded == 0
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_what_is_begun_is_in_effect_though_nobody_waits_just_as_its_topic_moves(
+    node: Callable[[int], Node], topic: str, workers: int
+) -> None:
+    with skywalker.connect(node(workers).address) as sender:
+        for round in range(5):
+            with skywalker.connect(node(workers).address) as receiver:
+                for number in range(100):
+                    # Only this thread reads, and not between begin() and result().
+                    call = receiver.begin("recv", [topic, round, number], timeout=60.0)
+                    assert sender.send([topic, round, number], number, timeout=SOON) is True
+                    assert call.result() == number
