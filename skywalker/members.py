@@ -111,14 +111,17 @@ class Snapshot:
                     # Two nodes with one token are copies of each other, or very unlucky: everybody takes the first.
                     owned.setdefault(token, Place(member.id, worker))
         self.ring: Ring[Place] = Ring.of_tokens(owned)
-        packed = values.pack([each.as_map() for each in self])
-        self.version = hashlib.sha256(packed).hexdigest()[:16]
+        self.version = hashlib.sha256(self.pack()).hexdigest()[:16]
 
     def __iter__(self) -> Iterator[Member]:
         return iter(self.by_id.values())
 
     def __len__(self) -> int:
         return len(self.by_id)
+
+    def pack(self) -> bytes:
+        """Return the members in MessagePack: of these bytes the version is made."""
+        return values.pack([each.as_map() for each in self])
 
     def says_the_same(self, other: Snapshot) -> bool:
         """Whether both are of one version, and name the same of those who are no nodes of the cluster."""

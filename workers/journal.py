@@ -56,10 +56,10 @@ class Journal:
         self._connections = (self._connections + 1) % MAX_CONNECTIONS
         return self._connections
 
-    def follow(self, ring: str) -> None:
-        """Calls go by this version of the ring from now on."""
+    def follow(self, members: bytes) -> None:
+        """Calls go by the ring of these members, in MessagePack, from now on."""
         self._hand_over()
-        self._writer.follow(ring)
+        self._writer.follow(members)
 
     def add(self, topic: bytes, since: float, size: int, connection: int, codes: int) -> None:
         """Record a call that was just answered, unless its turn to be sampled has not come: see Recorder.add()."""

@@ -194,7 +194,7 @@ class Router:
         """Have calls go by another ring from now on; those that wait, and whose topic moved, in the next turns."""
         self.node.follow(snapshot)
         if self.journal is not None:
-            self.journal.follow(snapshot.version)
+            self.journal.follow(snapshot.pack())
         owners = {owner.place: owner for owner in self.siblings.owners} | self.peers.follow(snapshot)
         self._ring: Ring[Owner] = snapshot.ring.mapped(owners.__getitem__)
         self._only = next(iter(owners.values())) if len(owners) == 1 else None

@@ -13,6 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from skywalker.address import Address
+from skywalker.journal import rings
+from skywalker.members import Member, Snapshot
 from skywalker.wire import values
 
 NODES: Final = ("red", "green", "blue")
@@ -44,20 +47,34 @@ class Traffic:
         random = np.random.default_rng(self.seed)
         tokens = np.array([mmh3.hash64(values.pack(f"topic-{at}"))[0] for at in range(self.topics)], dtype=np.int64)
         self._write_names(directory / "names", tokens)
-        ring = np.sort(random.integers(-(2**63), 2**63, TOKENS * len(NODES)))
-        places = random.permutation(np.arange(len(ring)) % (len(NODES) * WORKERS))
-        owners = places[np.searchsorted(ring, tokens) - 1]
+        ring = self._ring(random)
+        self._write_ring(directory / "rings", ring)
+        owned = [ring.ring.owner(token) for token in tokens.tolist()]
+        owners = np.array([NODES.index(place.node) * WORKERS + place.worker for place in owned])
         weights = np.arange(1, self.topics + 1) ** -self.skew
         heat = np.cumsum(weights / weights.sum())
         files = -(-self.records // FILE_RECORDS)
         for at in range(files):
             count = self.records * (at + 1) // files - self.records * at // files
-            table = self._table(random, count, at / files, (at + 1) / files, tokens, owners, heat)
+            table = self._table(random, count, at / files, (at + 1) / files, tokens, owners, heat, ring.version)
             day = np.datetime64(self.start + int(self.seconds * at / files), "s").astype("datetime64[D]")
             folder = directory / "calls" / f"date={day}"
             folder.mkdir(parents=True, exist_ok=True)
             pq.write_table(table, folder / f"part-{at:05}.parquet")
             yield self.records * (at + 1) // files
+
+    @staticmethod
+    def _ring(random: np.random.Generator) -> Snapshot:
+        shares = random.integers(-(2**63), 2**63, (len(NODES), TOKENS)).tolist()
+        return Snapshot(
+            Member(name, name, Address("127.0.0.1", 1 + at), WORKERS, False, tuple(sorted(shares[at])))
+            for at, name in enumerate(NODES)
+        )
+
+    @staticmethod
+    def _write_ring(directory: Path, ring: Snapshot) -> None:
+        directory.mkdir(parents=True)
+        (directory / f"{ring.version}{rings.SUFFIX}").write_bytes(ring.pack())
 
     def _write_names(self, directory: Path, tokens: npt.NDArray[np.int64]) -> None:
         directory.mkdir(parents=True)
@@ -76,6 +93,7 @@ class Traffic:
         tokens: npt.NDArray[np.int64],
         owners: npt.NDArray[np.int64],
         heat: Floats,
+        ring: str,
     ) -> pa.Table:
         moments = np.sort(begin + (end - begin) * random.random(count))
         topic = np.minimum(np.searchsorted(heat, random.random(count)), self.topics - 1)
@@ -110,7 +128,7 @@ class Traffic:
                 "wait_us": pa.array(wait.astype(np.int64)),
                 "size": pa.array(random.integers(1, 2000, count).astype(np.int32)),
                 "sample": pa.array(np.ones(count, dtype=np.int32)),
-                "ring": _words(np.zeros(count, dtype=np.int64), ("0123456789abcdef",)),
+                "ring": _words(np.zeros(count, dtype=np.int64), (ring,)),
                 "source": _words(np.zeros(count, dtype=np.int64), ("node",)),
             }
         )

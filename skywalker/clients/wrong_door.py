@@ -14,6 +14,8 @@ from skywalker.address import Address
 from skywalker.dialling import server_name
 from skywalker.limits import DEFAULT_ADMIN_PORT, DEFAULT_PORT, DEFAULT_PUBSUB_PORT
 from skywalker.tls.words import is_alert
+from skywalker.wire import frames
+from skywalker.wire.junction import ERROR, NIL
 from skywalker.wire.pubsub import ACKED, unsubscribe
 
 if TYPE_CHECKING:
@@ -27,15 +29,21 @@ ASK_S: Final = 0.25
 
 _HTTP_REQUEST: Final = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
+_A_NODES_REFUSAL: Final = b"\x93" + ERROR + NIL
+"""How a message begins in which a node says why it serves nobody more, say."""
+
 _MAX_ANSWER: Final = 4096
 
 OURS: Final = f"a node's door for clients is usually port {DEFAULT_PORT}"
 
 
 def what_is_at(address: Address, tls: ssl.SSLContext | None) -> str:
-    """Return in words what took our connection and does not answer as a node; empty if nothing takes any."""
+    """Return in words what took our connection and does not answer as a node; empty if nothing takes any, or a node did
+    and says itself why it does not answer."""
     try:
         said = _ask(address, tls, _HTTP_REQUEST)
+        if said[frames.LENGTH_BYTES :].startswith(_A_NODES_REFUSAL):
+            return ""
         if said.startswith(b"HTTP/"):
             if b'"status":"OK"' in said or b'"status":"ERROR"' in said:
                 return f"this is the admin door of a node (usually port {DEFAULT_ADMIN_PORT}), or one like it; {OURS}"

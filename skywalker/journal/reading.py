@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from skywalker.errors import ConfigError, JournalError
+from skywalker.journal import rings
 from skywalker.journal.header import CALLS, HEADER_BYTES, MAGIC, NAMES, Header
 from skywalker.journal.names import entries
 from skywalker.journal.record import FIELDS, RECORD_BYTES, UNKNOWN, WORDS
@@ -90,6 +91,7 @@ class Journal:
 
     segments: list[Segment] = dataclasses.field(default_factory=list)  # the oldest of a directory first
     names: list[Path] = dataclasses.field(default_factory=list)
+    rings: list[Path] = dataclasses.field(default_factory=list)
     problems: list[JournalError] = dataclasses.field(default_factory=list)  # of each file that was left out
 
 
@@ -104,7 +106,8 @@ def look(paths: Iterable[Path]) -> Journal:
     for path in paths:
         try:
             is_directory = path.is_dir()
-            for each in [file.path for file in files(path)] if is_directory else [path]:
+            inside = [*(file.path for file in files(path)), *rings.files(path)] if is_directory else [path]
+            for each in inside:
                 if (real := each.resolve()) in known:
                     continue
                 known.add(real)
@@ -266,6 +269,9 @@ ALL: Final = Selection()
 
 
 def _look_at(path: Path, journal: Journal) -> None:
+    if rings.is_ring(path):
+        journal.rings.append(path)
+        return
     try:
         header, size = header_of(path)
     except FileNotFoundError:

@@ -3,6 +3,7 @@
     NODE-wWORKER-OPENED.calls.open    is written, and locked by who writes it
     NODE-wWORKER-OPENED.calls         is complete
     NODE-wWORKER-OPENED.names         grows as topics are met
+    VERSION.ring                      see rings.py
 
 OPENED is the Unix time in µs, so that names sort by age.
 """
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from skywalker import own_directory
+from skywalker.journal import rings
 from skywalker.journal.header import CALLS, HEADER_BYTES, NAMES, Header
 
 OPEN: Final = ".open"
@@ -50,8 +52,8 @@ class Segment:
         suffix = f".{header.kind}{OPEN if header.kind == CALLS else ''}"
         # Also where the clock was set back: readers take what is behind the last for new, and nothing before it.
         after = [file.opened + 1 for file in files(directory) if file.writer == writer]
-        opened = max([header.opened_ns // 1000, *after])
-        self.path = directory / f"{writer}-{opened:016d}{suffix}"
+        self.opened = max([header.opened_ns // 1000, *after])
+        self.path = directory / f"{writer}-{self.opened:016d}{suffix}"
         self.size = 0
         # Under its name only once it is locked, or somebody might think that its writer has died.
         beside = directory / f".{self.path.name}"
@@ -139,7 +141,7 @@ def complete(directory: Path) -> None:
 def prune(directory: Path, keep_bytes: int) -> None:
     """Delete the oldest complete segments until the rest is small enough. Raises OSError.
 
-    Names are not counted. They go once nothing is left of the writer that knew them.
+    Names and rings are not counted. They go once nothing is left of the writer that knew them, or that needs them.
     """
     sizes: dict[File, int] = {}
     for file in files(directory):
@@ -149,15 +151,18 @@ def prune(directory: Path, keep_bytes: int) -> None:
     surplus = sum(sizes.values()) - keep_bytes
     for file in [*sizes]:
         if surplus <= 0:
-            return
+            break
         if file.kind == CALLS and not file.is_open:
             file.path.unlink(missing_ok=True)
             surplus -= sizes.pop(file)
-    for file in [*sizes]:
-        if file.kind == NAMES and not any(each.writer == file.writer and each.kind == CALLS for each in sizes):
+    left = [file for file in sizes if file.kind == CALLS]
+    writers = {file.writer for file in left}
+    for file in sizes:
+        if file.kind == NAMES and file.writer not in writers:
             with contextlib.suppress(FileNotFoundError), _locked(file.path) as is_left:
                 if is_left:
                     file.path.unlink()
+    rings.prune(directory, min((file.opened for file in left), default=time.time_ns() // 1000))
 
 
 @contextlib.contextmanager

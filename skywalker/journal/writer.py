@@ -16,11 +16,11 @@ from collections.abc import Callable
 from typing import Final
 
 from skywalker import own_directory
-from skywalker.journal import names
+from skywalker.journal import names, rings
 from skywalker.journal.header import CALLS, NAMES, Header, Origin
 from skywalker.journal.record import RECORD_BYTES
 from skywalker.journal.recorder import PAGE_BYTES
-from skywalker.journal.segments import Segment, complete, now, prune
+from skywalker.journal.segments import Segment, complete, now, prune, writer_of
 from skywalker.journal.settings import JournalSettings
 
 MAX_PAGES: Final = 64
@@ -49,7 +49,7 @@ class _Name:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Ring:
-    version: str
+    members: bytes
 
 
 class Writer:
@@ -59,7 +59,7 @@ class Writer:
         self._settings = settings
         self._origin = origin
         self._warn, self._info = warn, info
-        self._ring = ""
+        self._ring = b""  # its members
         self._waiting: queue.SimpleQueue[_Page | _Name | _Ring | None] = queue.SimpleQueue()
         self._free: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
         self._calls: Segment | None = None
@@ -100,9 +100,9 @@ class Writer:
         """Have the topic of a token on record, in canonical MessagePack."""
         self._waiting.put(_Name(token, topic))
 
-    def follow(self, ring: str) -> None:
-        """What comes from now on was seen in this version of the ring."""
-        self._waiting.put(_Ring(ring))
+    def follow(self, members: bytes) -> None:
+        """What comes from now on was seen in the ring of these members, in MessagePack."""
+        self._waiting.put(_Ring(members))
 
     def close(self) -> None:
         """Write the rest and end the segment, unless the disk takes too long for it."""
@@ -139,9 +139,9 @@ class Writer:
                     self._free.put(page)
                 case _Name(token, topic):
                     self._unwritten.append(names.pack(token, topic))
-                case _Ring(version):
+                case _Ring(members):
                     self._end_calls()
-                    self._ring = version
+                    self._ring = members
                 case None:
                     self._end()
                     return
@@ -162,6 +162,7 @@ class Writer:
             if self._calls is None:
                 self._calls = Segment(self._settings.directory, self._header(CALLS))
                 self._rotate_at = time.monotonic() + self._settings.rotate_s
+                self._keep_ring(self._calls.opened)
             before = self._calls.size
             try:
                 self._calls.write(memoryview(page)[: count * RECORD_BYTES], RECORD_BYTES)
@@ -172,6 +173,14 @@ class Writer:
             self._failed(error)
         else:
             self._succeeded()
+
+    def _keep_ring(self, opened: int) -> None:
+        if self._ring:
+            writer = writer_of(self._origin.node, self._origin.worker)
+            try:
+                rings.keep(self._settings.directory, self._ring, writer, opened)
+            except OSError as error:
+                self._failed(error)  # records can be read without it
 
     def _write_names(self) -> None:
         try:
@@ -204,7 +213,8 @@ class Writer:
 
     def _header(self, kind: str) -> Header:
         unix, clock = now()
-        return Header(kind, *self._origin, self._ring, clock, unix, self._settings.sample)
+        ring = rings.version_of(self._ring) if self._ring else ""
+        return Header(kind, *self._origin, ring, clock, unix, self._settings.sample)
 
     def _failed(self, error: OSError) -> None:
         """Say so, once until it goes on."""

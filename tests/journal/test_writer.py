@@ -22,6 +22,7 @@ from skywalker.journal import writer as writing
 from skywalker.journal.header import CALLS, HEADER_BYTES, Header, Origin
 from skywalker.journal.page import Page
 from skywalker.journal.recorder import PAGE_BYTES, PAGE_RECORDS
+from skywalker.journal.rings import version_of
 from skywalker.journal.settings import JournalSettings
 from skywalker.journal.writer import Writer
 from tests.helpers import eventually
@@ -143,16 +144,19 @@ def test_a_rotation_that_is_none_is_named(rotate: str) -> None:
 def test_what_was_handed_over_is_in_files_that_are_complete_at_the_end(tmp_path: Path, events: Events) -> None:
     directory = tmp_path / "made" / "for it"
     writer = make(events, directory)
-    writer.follow("first")
+    writer.follow(b"first")
     writer.name(5, b"\xa4five")
     writer.name(-6, b"\x06")
     for start in range(0, 100, 10):
         writer.write(*page_of(range(start, start + 10)))
-    writer.follow("second")
+    writer.follow(b"second")
     writer.write(*page_of(range(100, 103)))
     writer.close()
     assert [record.token for record in calls_in(directory)] == [*range(103)]
-    assert [header_of(path)["ring"] for path in sorted(directory.glob("*.calls"))] == ["first", "second"]
+    assert [header_of(path)["ring"] for path in sorted(directory.glob("*.calls"))] == [
+        version_of(b"first"),
+        version_of(b"second"),
+    ]
     assert names_in(directory) == {5: "five", -6: 6}
     assert not [*directory.glob("*.open")]
     assert not events.said
@@ -308,7 +312,7 @@ assert "No space left" in events.said[0][1]["reason"] and "make room" in events.
 whole = len(calls_in(directory))
 assert whole >= 2000, whole
 ballast.unlink()
-writer.follow("another")
+writer.follow(b"another")
 writer.write(*page_of(range(1000)))
 eventually(lambda: len(events.said) == 2)
 assert events.said[1][0] == "journal-goes-on" and events.said[1][1]["dropped"] == lost, events.said
@@ -350,7 +354,7 @@ def test_what_others_put_among_the_files_holds_up_nobody_and_is_not_written_thro
     writer = make(events, directory, keep=MIB)
     for start in (0, 10):
         writer.write(*page_of(range(start, start + 10)))
-        writer.follow("another")  # ends a segment
+        writer.follow(b"another")  # ends a segment
     eventually(lambda: writer._taken == 2)
     writer.close()
     assert not writer.dropped

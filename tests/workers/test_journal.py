@@ -166,6 +166,26 @@ def test_topics_have_their_names(node: Node, connect: Clients, topic: str, kept:
     eventually(lambda: tokens.items() <= names_in(kept[1]).items())
 
 
+def test_the_owner_of_every_call_can_be_told_by_the_ring_that_is_on_record(
+    node: Node, connect: Clients, topic: str, kept: tuple[Node, Path], journal: Journal
+) -> None:
+    names = [f"{topic} {number}" for number in range(20)]
+    for name in names:
+        connect(worker=0).ask(":recv!", 1, 0, name)
+    owners = [recorded(journal, name, 1)[0].route for name in names]
+    (ring,) = kept[1].glob("*.ring")
+    assert {header_of(path)["ring"] for path in kept[1].glob("*.calls*")} == {ring.stem}
+    (member,) = msgpack.unpackb(ring.read_bytes())
+    tokens = sorted(member["tokens"])
+
+    def worker(token: int) -> int:
+        at = max((at for at, each in enumerate(tokens) if each < token), default=len(tokens) - 1)
+        return at % int(member["workers"])
+
+    found = [worker(token_of(msgpack.packb(name))) for name in names]
+    assert owners == ["here" if worker == 0 else "sibling" for worker in found]
+
+
 def test_a_sample_is_one_of_all_calls_and_not_of_every_second_one(tmp_path: Path, topic: str) -> None:
     with running(workers=1, journal=str(tmp_path), journal_sample="1/8") as node, clients_of(node.address) as connect:
         receiver, sender = connect(worker=0), connect(worker=0)
@@ -176,7 +196,7 @@ def test_a_sample_is_one_of_all_calls_and_not_of_every_second_one(tmp_path: Path
             sender.reply()
     counts = Counter(record.method for record in calls_in(tmp_path))
     assert all(150 < counts[method] < 350 for method in ("send", "recv")), counts
-    assert {header_of(path)["sample"] for path in tmp_path.iterdir()} == {8}
+    assert {header_of(path)["sample"] for path in tmp_path.glob("*-w*")} == {8}
 
 
 def test_the_end_of_a_node_completes_its_journal(tmp_path: Path, topic: str) -> None:

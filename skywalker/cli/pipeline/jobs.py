@@ -21,7 +21,7 @@ from skywalker.cli.pipeline.options import (
     spark_options,
 )
 from skywalker.cli.pipeline.steps import Steps
-from skywalker.pipeline.jobs.defaults import GROUPS, HOP_COST, MINUTE_S, OVERLAP_US
+from skywalker.pipeline.jobs.defaults import GROUPS, HOP_COST, MINUTE_S, NODES, OVERLAP_US
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,15 +47,19 @@ def _command(job: Job) -> Callable[..., int]:
         with session(job.__name__, cores, memory, [input]) as spark:
             from skywalker.pipeline.jobs.inputs import read
 
-            table = job(read(spark, input), **options)
+            found = read(spark, input)
+            table = job(found, **options)
             with Steps(spark).step(job.__name__):
                 if output is not None:
                     save(table, output, format)
                     table = spark.read.schema(table.schema).format(format).options(header=True).load(str(output))
                 # Both while there is a session: one of Spark Connect is asked for columns, too.
-                names, found = table.columns, [[*row] for row in table.limit(rows).collect()] if rows else []
+                names, shown = table.columns, [[*row] for row in table.limit(rows).collect()] if rows else []
         if rows:
-            terminal.write("".join(f"{line}\n" for line in _lines(names, found)).encode(errors="replace"))
+            for at in (at for at, name in enumerate(names) if name in NODES):
+                for row in shown:
+                    row[at] = row[at] and found.owners.called(row[at])
+            terminal.write("".join(f"{line}\n" for line in _lines(names, shown)).encode(errors="replace"))
         return exits.OK
 
     return run
@@ -104,11 +108,10 @@ def topics(found: Input, most: int | None) -> DataFrame:
 @ring_option
 @_command
 def balance(found: Input, ring: Path | None) -> DataFrame:
-    """Calls that each node and worker owns, and took in, against a fair share; with --ring, of each token, too."""
+    """Calls that each node, worker and token of the ring owns, and what came in there, against a fair share."""
     from skywalker.pipeline.jobs.balance import balance
-    from skywalker.pipeline.jobs.owners import Owners
 
-    return balance(found.calls, None if ring is None else Owners.load(ring))
+    return balance(found.calls, found.owners if ring is None else found.owners.with_ring(ring))
 
 
 @click.command(short_help="Calls that came in at the wrong worker")

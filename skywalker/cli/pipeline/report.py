@@ -32,11 +32,9 @@ def report(
     with session("report", cores, memory, [input]) as spark:
         from skywalker.pipeline.jobs.ingest import ingest
         from skywalker.pipeline.jobs.inputs import is_journal, read
-        from skywalker.pipeline.jobs.owners import Owners
         from skywalker.pipeline.report.making import make
 
         steps = Steps(spark)
-        owners = None if ring is None else Owners.load(ring)
         status = exits.OK
         if is_journal(input):
             parquet = output / "parquet"
@@ -46,6 +44,9 @@ def report(
                 terminal.complain(str(problem))
                 status = exits.FAILED
             input = parquet
-        page = make(read(spark, input), output, title, steps.step, owners, per_core)
+        found = read(spark, input)
+        if ring is not None:
+            found = found._replace(owners=found.owners.with_ring(ring))
+        page = make(found, output, title, steps.step, per_core)
     terminal.write(f"{page}, after {time.monotonic() - started:.0f} s\n".encode())
     return status

@@ -8,38 +8,30 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from skywalker.pipeline.jobs.counts import count
-from skywalker.pipeline.jobs.owners import Owners
+from skywalker.pipeline.jobs.owners import NO_OWNERS, Owners
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def balance(calls: DataFrame, owners: Owners | None = None) -> DataFrame:
-    """Return how much of the calls each node and worker owns and took in; with `owners`, each token of the ring, too.
+def balance(calls: DataFrame, owners: Owners = NO_OWNERS) -> DataFrame:
+    """Return how much of the calls each node and worker owns and took in, and each token of the rings that are known.
 
     The columns: level (node, worker or token), node, worker, token, owned (calls of topics that it owns), share, arc
-    (its share of the ring; null without `owners`), fair (the share if all were equal), load (share over fair), arrived
-    (calls that came in there, null for tokens) and arrived_share.
+    (its part of the ring, of several on average over the calls; null where no ring is known), fair (the share if all
+    were equal), load (share over fair), arrived (calls that came in there, null for tokens) and arrived_share.
 
-    With `owners`, calls are told by that ring, whichever they were made in. Without, by what the records say: who took
-    in a call knows whether it is the owner itself, and a call that was passed on has the owner that other calls of its
-    topic show. Where there are none, the owner is unknown: a row without node, or without worker, and without a fair
-    share.
+    Who owns what is told by `owners`, as far as they know the ring that a call was made in. Else it is what the records
+    say: who took in a call knows whether it is the owner itself, and a call that was passed on has the owner that other
+    calls of its topic show. Where there are none, the owner is unknown: a row without node, or without worker, and
+    without a fair share.
     """
-    places = calls.groupBy("ring", "token", "route", "node", "worker").agg(count().alias("calls"))
-    told = owners.told(places) if owners is not None else _shown(places)
-    owned, arrived = _by_place(told, "owner_node", "owner_worker"), _by_place(places, "node", "worker")
-    if owners is not None:
-        owned = owned.unionByName(
-            told.groupBy(
-                F.lit("token").alias("level"),
-                F.col("owner_node").alias("node"),
-                F.col("owner_worker").alias("worker"),
-                F.col("owner_token").alias("token"),
-            ).agg(F.sum("calls").alias("calls"))
-        )
-    both = _together(owned, arrived, owners)
-    return _shares(both).orderBy("level", "node", "worker", "token")
+    place, whose = ("node", "worker"), ("owner_node", "owner_worker", "owner_token")
+    told = owners.told(calls.where(owners.known())).groupBy("ring", *whose, *place).agg(count().alias("calls"))
+    places = calls.where(~owners.known()).groupBy("ring", "token", "route", *place).agg(count().alias("calls"))
+    shown = _shown(places).groupBy("ring", *whose, *place).agg(F.sum("calls").alias("calls"))
+    parts = _parts(told.unionByName(shown), owners)
+    return _shares(_levels(parts)).orderBy("level", "node", "worker", "token")
 
 
 def _shown(places: DataFrame) -> DataFrame:
@@ -56,39 +48,48 @@ def _shown(places: DataFrame) -> DataFrame:
         .otherwise(F.max(F.when(here, place)).over(topic))
     )
     found = places.withColumn("_owner", owner)
-    return found.withColumns({"owner_node": F.col("_owner")["node"], "owner_worker": F.col("_owner")["worker"]})
-
-
-def _by_place(counted: DataFrame, node: str, worker: str) -> DataFrame:
-    """Add up `calls` for each node, and for each worker."""
-    token = F.lit(None).cast("bigint").alias("token")
-    workers = counted.groupBy(F.col(node).alias("node"), F.col(worker).alias("worker")).agg(
-        F.sum("calls").alias("calls")
-    )
-    nodes = workers.groupBy("node").agg(F.sum("calls").alias("calls"))
-    return workers.select(F.lit("worker").alias("level"), "node", "worker", token, "calls").unionByName(
-        nodes.select(F.lit("node").alias("level"), "node", F.lit(None).cast("int").alias("worker"), token, "calls")
+    return found.withColumns(
+        {
+            "owner_node": F.col("_owner")["node"],
+            "owner_worker": F.col("_owner")["worker"],
+            "owner_token": F.lit(None).cast("bigint"),
+        }
     )
 
 
-def _together(owned: DataFrame, arrived: DataFrame, owners: Owners | None) -> DataFrame:
-    """Return a row for each place: calls of both kinds, and its part of the ring."""
-    none = F.lit(None)
-    parts = [
-        owned.withColumns({"owned": F.col("calls"), "arrived": none.cast("bigint"), "arc": none.cast("double")}),
-        arrived.withColumns({"owned": none.cast("bigint"), "arrived": F.col("calls"), "arc": none.cast("double")}),
-    ]
-    if owners is not None:
-        arcs = owners.arcs(owned.sparkSession)
-        parts.append(arcs.withColumns({"owned": none.cast("bigint"), "arrived": none.cast("bigint")}))
-    columns = ("level", "node", "worker", "token", "owned", "arrived", "arc")
-    joined = parts[0].select(*columns)
-    for part in parts[1:]:
-        joined = joined.unionByName(part.select(*columns))
-    return joined.groupBy(*columns[:4]).agg(
-        F.coalesce(F.sum("owned"), F.lit(0)).alias("owned"),
-        F.sum("arrived").alias("_arrived"),
-        F.sum("arc").alias("arc"),
+def _parts(flows: DataFrame, owners: Owners) -> DataFrame:
+    """Return what places have of the calls and of the rings: node, worker, token, owned, arrived and arc."""
+    # Both in one table, so that calls are gone through once.
+    rows = flows.unionByName(owners.arcs(flows.sparkSession), allowMissingColumns=True)
+    # An arc counts as much as its ring has of the calls whose ring is known.
+    of_known = F.sum(F.when(F.col("owner_token").isNotNull(), F.col("calls")))
+    of_ring, of_all = (of_known.over(Window.partitionBy(by)) for by in ("ring", F.lit(0)))
+    weight = F.coalesce(of_ring / of_all, F.when(of_all.isNull(), 1 / max(1, owners.count)))
+    return (
+        rows.withColumn("arc", F.col("arc") * weight)
+        .selectExpr(
+            "stack(2, owner_node, owner_worker, owner_token, calls, null, arc, node, worker, null, null, calls, null)"
+            " as (node, worker, token, owned, arrived, arc)"
+        )
+        .where("owned > 0 or arrived > 0 or arc > 0")
+    )
+
+
+def _levels(parts: DataFrame) -> DataFrame:
+    """Add up the parts of each node, of each worker and of each token."""
+    return (
+        parts.selectExpr(
+            "stack(3, 'node', null, null, 'worker', worker, null, nvl2(token, 'token', null), worker, token)"
+            " as (level, worker, token)",
+            *("node", "owned", "arrived", "arc"),
+        )
+        .where("level is not null")
+        .groupBy("level", "node", "worker", "token")
+        .agg(
+            F.coalesce(F.sum("owned"), F.lit(0)).alias("owned"),
+            F.sum("arrived").alias("_arrived"),
+            F.sum("arc").alias("arc"),
+        )
     )
 
 

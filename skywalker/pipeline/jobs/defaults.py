@@ -18,6 +18,9 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
 }
 """What calls can be told apart by, and the columns that take."""
 
+NODES: Final = ("node", "recv_node", "send_node")
+"""The columns of tables that have ids of nodes, in whose place people are shown names."""
+
 MINUTE_S: Final = 60
 
 HOP_COST: Final = 3.0

@@ -2,6 +2,7 @@
 
     DIR/calls/date=2026-01-31/SEGMENT.parquet   calls, by the day (UTC) on which they were answered
     DIR/names/FILE.parquet                      what topics are called
+    DIR/rings/VERSION.ring                      the rings that calls were made in, as they are in the journal
     DIR/done/SEGMENT.json, DIR/done/FILE.json   how many records of a segment are there, how many bytes of names
 
 A file is written beside its place and renamed, under a name that its segment gives it. So whatever was interrupted is
@@ -25,11 +26,12 @@ import pyarrow.parquet as pq
 
 from skywalker import own_directory
 from skywalker.errors import ConfigError, JournalError
-from skywalker.journal import reading
+from skywalker.journal import reading, rings
 from skywalker.journal.header import CALLS, NAMES
 from skywalker.journal.names import size_of
 from skywalker.journal.reading import look, names_in, unix_ns
 from skywalker.journal.topic_text import topic_text
+from skywalker.pipeline.jobs.inputs import RINGS
 from skywalker.pipeline.journals.columns import Columns, names_batch, schema_of
 
 if TYPE_CHECKING:
@@ -75,7 +77,8 @@ def ingest(spark: SparkSession, journal: Iterable[Path], directory: Path) -> Ing
         segments.sort(key=lambda each: -each.records)
         work = [(CALLS, str(each.path)) for each in segments] + [(NAMES, str(path)) for path in names]
         records = _work(spark, work, directory) if work else 0
-    return Ingested(len(segments), records, len(found.segments) - len(segments), found.problems)
+        problems = [*found.problems, *_copy_rings(found.rings, directory / RINGS)]
+    return Ingested(len(segments), records, len(found.segments) - len(segments), problems)
 
 
 def _work(spark: SparkSession, work: Sequence[tuple[str, str]], directory: Path) -> int:
@@ -139,6 +142,20 @@ def _writer(file: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
     file.parent.mkdir(parents=True, exist_ok=True)
     with _beside(file) as beside, pq.ParquetWriter(beside, schema, compression="zstd") as writer:
         yield writer
+
+
+def _copy_rings(files: Iterable[Path], directory: Path) -> Iterator[JournalError]:
+    """Copy those that are not there yet; yield what is wrong with any other."""
+    directory.mkdir(exist_ok=True)
+    for file in files:
+        to = directory / file.name
+        try:
+            if not to.exists():
+                _put(to, rings.read(file))
+        except FileNotFoundError:
+            continue  # deleted, with the calls that it was for
+        except JournalError as error:
+            yield error
 
 
 def _put(file: Path, data: bytes) -> None:

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from skywalker.errors import ConfigError
+from skywalker.journal import rings
 from skywalker.journal.header import CALLS, NAMES
 from skywalker.journal.segments import files
+from skywalker.pipeline.jobs.owners import NO_OWNERS, Owners
 from skywalker.pipeline.journals.columns import schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+RINGS: Final = "rings"
+"""Where ingest puts the rings of a journal."""
+
+
 class Input(NamedTuple):
-    """Calls, and the names of topics if there are any."""
+    """Calls, the names of topics if there are any, and the rings that are known."""
 
     calls: DataFrame
-    names: DataFrame | None
+    names: DataFrame | None = None
+    owners: Owners = NO_OWNERS
 
 
 def is_journal(directory: Path) -> bool:
@@ -42,8 +49,14 @@ def read(spark: SparkSession, directory: Path) -> Input:
 
         pipeline.register(spark)
         journal = spark.read.format("skywalker-journal")
-        return Input(journal.load(str(directory)), journal.option("kind", NAMES).load(str(directory)))
+        calls = journal.load(str(directory))
+        names = journal.option("kind", NAMES).load(str(directory))  # of the same reader, from now on
+        return Input(calls, names, Owners.of_files(rings.files(directory)))
     # With their schema, they may be empty.
     calls = spark.read.schema(schema_of(CALLS).add("date", "date")).parquet(str(directory / CALLS))
-    names = directory / NAMES
-    return Input(calls, spark.read.schema(schema_of(NAMES)).parquet(str(names)) if names.is_dir() else None)
+    topics, known = directory / NAMES, directory / RINGS
+    return Input(
+        calls,
+        spark.read.schema(schema_of(NAMES)).parquet(str(topics)) if topics.is_dir() else None,
+        Owners.of_files(rings.files(known)) if known.is_dir() else NO_OWNERS,
+    )

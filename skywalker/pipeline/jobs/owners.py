@@ -1,34 +1,61 @@
-"""A ring that is known, asked for the owners of many topics at once."""
+"""Rings that are known, asked for the owners of topics."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from pyspark.sql import functions as F
 
 from skywalker.arcs import arcs
-from skywalker.errors import ConfigError
+from skywalker.errors import ConfigError, JournalError
+from skywalker.journal import rings
 from skywalker.members import Member, Snapshot
 from skywalker.ring import TOKENS
+from skywalker.wire import values
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+ID: Final = 8
+"""Characters of a node's id that tell it from others."""
+
+LEAST_BANDS: Final = 6
+MOST_BANDS: Final = 14
+"""Logarithms of how many equal bands a ring is cut into, so that a topic is looked for among few arcs."""
 
 
 class Owners:
-    """Who owns which tokens: that of a topic belongs to the biggest of the ring's tokens that is less."""
+    """Who owns which tokens in each ring: that of a topic belongs to the biggest of the ring's tokens that is less."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
-        self._arcs = [(arc.start, *arc.owner, arc.length / TOKENS) for arc in arcs(snapshot)]
+    def __init__(self, rings: Mapping[str, Snapshot], for_all: Snapshot | None = None) -> None:
+        """Take the rings by their versions; `for_all` is one for all calls, whichever they were made in."""
+        self._rings = {"": for_all} if for_all is not None else rings
+        self._for_all = for_all is not None
+        self._nodes = {member.id: member.name for each in (*rings.values(), for_all) for member in each or ()}
+
+    @property
+    def count(self) -> int:
+        """How many rings are known."""
+        return len(self._rings)
 
     @classmethod
-    def load(cls, file: Path) -> Self:
-        """Read what `skywalker ring --json` printed. Raises ConfigError if it is anything else."""
+    def of_files(cls, files: Iterable[Path]) -> Self:
+        """Take the rings that a journal keeps. One that is damaged is not known."""
+        found = {}
+        for path in files:
+            try:
+                members = _members(values.unpack(rings.read(path)))
+            except (JournalError, OSError, ValueError):
+                continue
+            if members:
+                found[path.stem] = Snapshot(members)
+        return cls(found)
+
+    def with_ring(self, file: Path) -> Self:
+        """Go by the ring that `skywalker ring --json` printed, for all calls. Raises ConfigError if it is no such."""
         try:
             said = json.loads(file.read_bytes())
         except OSError as error:
@@ -36,54 +63,82 @@ class Owners:
         except ValueError as error:
             raise ConfigError(f"{file} is no JSON: {error}") from error
         match said:
-            case {"value": {"nodes": [_, *_] as nodes}}:
-                members = [Member.parse(node) for node in nodes]
-                known = [member for member in members if member is not None]
-                if len(known) == len(members):
-                    return cls(Snapshot(known))
+            case {"value": {"nodes": [_, *_] as nodes}} if members := _members(nodes):
+                return type(self)(self._rings, Snapshot(members))
         raise ConfigError(f"{file} does not hold a ring; write one by: skywalker ring --json > {file}")
 
-    def told(self, counted: DataFrame) -> DataFrame:
-        """Return `counted` with owner_node, owner_worker and owner_token of each `token`."""
-        import numpy as np
+    def called(self, node: str) -> str:
+        """Return the name of a node, with the beginning of its id if others have it, too; that alone if it has none."""
+        name = self._nodes.get(node, "")
+        alone = [*self._nodes.values()].count(name) == 1
+        return name if name and alone else f"{name} {node[:ID]}".lstrip()
 
-        ring = np.array([arc[0] for arc in self._arcs], dtype=np.int64)
+    def known(self) -> Column:
+        """Return whether the ring of a call is known."""
+        return F.lit(True) if self._for_all else F.col("ring").isin(*self._rings) if self._rings else F.lit(False)
 
-        # Closes over numbers alone, so that workers of a cluster need numpy and pyarrow, and no skywalker.
-        def look_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            import pyarrow as pa
-
-            for batch in batches:
-                tokens = batch.column("token").to_numpy()
-                # One below the first that is not less; with none less that is the biggest, by way of index -1.
-                found = ring[np.searchsorted(ring, tokens, side="left") - 1]
-                yield pa.RecordBatch.from_arrays(
-                    [*batch.columns, pa.array(found)], names=[*batch.schema.names, "owner_token"]
-                )
-
-        schema = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in counted.schema.fields)
-        found: Any = counted.mapInArrow(look_up, f"{schema}, owner_token bigint")
-        places = self._table(counted.sparkSession).selectExpr(
-            "token as owner_token", "node as owner_node", "worker as owner_worker"
+    def told(self, calls: DataFrame) -> DataFrame:
+        """Return calls whose ring is known, with owner_node, owner_worker and owner_token of each `token`."""
+        if self._for_all:
+            calls = calls.withColumn("ring", F.lit(""))
+        bits = self._bands
+        pieces = _table(
+            calls.sparkSession,
+            "ring string, band int, low bigint, high bigint, owner_token bigint, owner_node string, owner_worker int",
+            [
+                (version, piece[0], *piece[1:], arc.start, *arc.owner)
+                for version, ring in self._rings.items()
+                for arc in arcs(ring)
+                for piece in _pieces(arc.start, arc.length, bits)
+            ],
         )
-        told: DataFrame = found.join(F.broadcast(places), "owner_token")
-        return told
+        is_its = F.col("token").between(F.col("low"), F.col("high"))
+        banded = calls.withColumn("band", F.shiftright("token", 64 - bits).cast("int"))
+        return (
+            banded.alias("calls")
+            .join(F.broadcast(pieces), ["ring", "band"])
+            .where(is_its)
+            .select("calls.*", "owner_node", "owner_worker", "owner_token")
+            .drop("band")
+        )
 
     def arcs(self, spark: SparkSession) -> DataFrame:
-        """Return the share of the ring of every node, worker and token: level, node, worker, token, arc."""
-        nothing = F.lit(None)
-        tokens = self._table(spark)
-        workers = tokens.groupBy("node", "worker").agg(F.sum("arc").alias("arc"))
-        nodes = tokens.groupBy("node").agg(F.sum("arc").alias("arc"))
-        return (
-            tokens.select(F.lit("token").alias("level"), "node", "worker", "token", "arc")
-            .unionByName(workers.withColumns({"level": F.lit("worker"), "token": nothing.cast("bigint")}))
-            .unionByName(
-                nodes.withColumns(
-                    {"level": F.lit("node"), "worker": nothing.cast("int"), "token": nothing.cast("bigint")}
-                )
-            )
+        """Return which part of each ring every token owns: ring, owner_node, owner_worker, owner_token, arc."""
+        return _table(
+            spark,
+            "ring string, owner_node string, owner_worker int, owner_token bigint, arc double",
+            [
+                (version, *arc.owner, arc.start, arc.length / TOKENS)
+                for version, ring in self._rings.items()
+                for arc in arcs(ring)
+            ],
         )
 
-    def _table(self, spark: SparkSession) -> DataFrame:
-        return spark.createDataFrame(self._arcs, "token bigint, node string, worker int, arc double")
+    @property
+    def _bands(self) -> int:
+        most = max((sum(len(member.tokens) for member in ring) for ring in self._rings.values()), default=0)
+        return min(max(most.bit_length(), LEAST_BANDS), MOST_BANDS)
+
+
+NO_OWNERS: Final = Owners({})
+"""No ring is known."""
+
+
+def _members(data: object) -> list[Member]:
+    """Return the members of a ring; none if one of them makes no sense."""
+    members = [Member.parse(each) for each in data] if isinstance(data, list) else []
+    known = [member for member in members if member is not None]
+    return known if len(known) == len(members) else []
+
+
+def _pieces(start: int, length: int, bits: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the bands that an arc lies in, and the first and the last token of it in each."""
+    shift = 64 - bits
+    first, end = start + 1, start + length
+    for low, high in ((first, min(end, TOKENS // 2 - 1)), (max(first, TOKENS // 2) - TOKENS, end - TOKENS)):
+        for band in range(low >> shift, (high >> shift) + 1) if low <= high else ():
+            yield band, max(low, band << shift), min(high, (band + 1 << shift) - 1)
+
+
+def _table(spark: SparkSession, schema: str, rows: list[tuple[object, ...]]) -> DataFrame:
+    return spark.createDataFrame(rows, schema)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from skywalker.pipeline.jobs.inputs import Input
-    from skywalker.pipeline.jobs.owners import Owners
 
 PAGE = "index.html"
 
@@ -29,7 +28,6 @@ def make(
     output: Path,
     title: str,
     step: Step = silent,
-    owners: Owners | None = None,
     per_core: float = PER_CORE,
 ) -> Path:
     """Write tables/, pictures and the page into `output`; return the page. Each part of the work is done in a `step`.
@@ -40,7 +38,7 @@ def make(
         raise ConfigError(f"a report needs matplotlib: {extras.command_for('spark')}")
     try:
         own_directory.make(output, own_directory.PUBLIC)
-        tables = gather(found, output / "tables", step, owners, per_core)
+        tables = gather(found, output / "tables", step, per_core)
         with step("pictures"):
             pictures = [_drawn(*each, output) for each in _plan(tables)]
         (output / PAGE).write_text(page(title, tables, pictures, per_core), encoding="utf-8")

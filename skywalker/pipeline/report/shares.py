@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 LABELLED: Final = 40
 """Workers whose names fit beside their bars; of more, every few are named."""
 
-ID: Final = 8
-"""Characters of a node's id."""
-
 _METHODS: Final = {"send": style.BLUE, "recv": style.ORANGE, "take": style.GREEN, "publish": style.PINK}
 
 
@@ -135,13 +132,7 @@ def _names(axes: Axes, names: list[str]) -> None:
 
 
 def _places(table: pd.DataFrame) -> list[str]:
-    """Return what workers are called: the beginning of their node's id is enough where no other begins so."""
-    ids = {*table["node"]}
-    length = ID if len({id[:ID] for id in ids}) == len(ids) else None
-    return [
-        f"{style.short(node[:length])} / {worker:.0f}"
-        for node, worker in zip(table["node"], table["worker"], strict=True)
-    ]
+    return [f"{style.short(node)} / {worker:.0f}" for node, worker in zip(table["node"], table["worker"], strict=True)]
 
 
 def _every(count: int) -> int:

@@ -6,6 +6,7 @@ Calls are only read by what makes few rows of them; nothing here collects more t
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -18,16 +19,16 @@ from skywalker.errors import ConfigError
 from skywalker.pipeline.jobs.balance import balance
 from skywalker.pipeline.jobs.capacity import capacity
 from skywalker.pipeline.jobs.counts import MET, condense, count, forwarded, step_of, stepped
-from skywalker.pipeline.jobs.defaults import PER_CORE
+from skywalker.pipeline.jobs.defaults import NODES, PER_CORE
 from skywalker.pipeline.jobs.forwarding import forwarding
 from skywalker.pipeline.jobs.latency import latency
-from skywalker.pipeline.jobs.owners import Owners
-from skywalker.pipeline.jobs.timeouts import PROBE_US, timeouts
+from skywalker.pipeline.jobs.timeouts import timeouts
 from skywalker.pipeline.jobs.topics import topics
 from skywalker.pipeline.jobs.unmatched import unmatched
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from skywalker.pipeline.jobs.inputs import Input
@@ -54,8 +55,10 @@ def silent(words: str) -> AbstractContextManager[None]:
 class Tables:
     """Every table by its name, in a directory and, as far as it is shown, in memory."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, called: Callable[[str], str]) -> None:
+        """What is shown has nodes as they are `called`, by their ids."""
         self._directory = directory
+        self._called = called
         self.shown: dict[str, pd.DataFrame] = {}
         self.seconds = STEPS_S[0]  # length of a step in time
 
@@ -65,17 +68,32 @@ class Tables:
         table.write.mode("overwrite").parquet(path)
         return table.sparkSession.read.schema(table.schema).parquet(path)
 
-    def keep(self, name: str, table: DataFrame, most: int | None = None) -> pd.DataFrame:
-        """Make a table, write it, and show it: all of it, or the `most` first rows."""
-        written = self.write(name, table)
-        self.shown[name] = (written if most is None else written.limit(most)).toPandas()
-        return self.shown[name]
+    def keep(self, name: str, table: DataFrame) -> None:
+        """Make a table of few rows, write it, and show it."""
+        import pyarrow.parquet as pq
+
+        made = table.toArrow()
+        directory = self._directory / name
+        # What is small is soon here, while Spark takes several jobs to write it and to read it again.
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        pq.write_table(made, directory / "part-0.parquet")
+        self.show(name, made)
+
+    def show(self, name: str, made: pa.Table) -> None:
+        """Show a table, of which all times are in UTC, without saying so."""
+        shown: pd.DataFrame = made.to_pandas()
+        for column in shown.select_dtypes("datetimetz"):
+            shown[column] = shown[column].dt.tz_convert(None)
+        for column in (column for column in NODES if column in shown):
+            shown[column] = shown[column].map(self._called, na_action="ignore")
+        self.shown[name] = shown
 
 
-def gather(found: Input, directory: Path, step: Step, owners: Owners | None, per_core: float = PER_CORE) -> Tables:
+def gather(found: Input, directory: Path, step: Step, per_core: float = PER_CORE) -> Tables:
     """Make all tables of a report in `directory`. Raises ConfigError if there are no calls."""
-    tables = Tables(directory)
-    calls, names = found
+    calls, names, owners = found
+    tables = Tables(directory, owners.called)
     with step("calls a second"), _kept(condense(stepped(calls, 1), ["time"])) as seconds:
         first, last = seconds.agg(F.min(F.unix_seconds("time")), F.max(F.unix_seconds("time"))).collect()[0]
         if first is None:
@@ -85,7 +103,7 @@ def gather(found: Input, directory: Path, step: Step, owners: Owners | None, per
     with step("what became of calls over time"), _kept(_by_step(calls, tables.seconds)) as by_step:
         tables.keep("rates", _rates(by_step))
         tables.keep("forwarding", forwarding(by_step))
-        tables.write(
+        tables.keep(
             "methods", by_step.groupBy("method", "outcome").agg(count().alias("calls")).orderBy("method", "outcome")
         )
     with step("waits over time"):
@@ -96,16 +114,15 @@ def gather(found: Input, directory: Path, step: Step, owners: Owners | None, per
         tables.keep("waits_of_workers", latency(calls, by=("worker",)).orderBy("measure", "node", "worker"))
     with step("tokens against time"):
         tables.keep("heat", _heat(calls, tables.seconds))
-    # What is kept is made with the first table that is made of it.
-    with _kept(_by_topic(calls)) as by_topic:
-        with step("hot topics"):
-            hot = tables.keep("topics", topics(by_topic, names).coalesce(1), HOT)
-        with step("causes of timeouts"):
-            tables.keep("timeouts", timeouts(by_topic))
-        with step("balance"):
-            tables.keep("balance", balance(by_topic, owners))
+    with step("hot topics"):
+        hot = tables.write("topics", topics(calls, names).coalesce(1)).limit(HOT).toArrow()
+        tables.show("topics", hot)
+    with step("causes of timeouts"):
+        tables.keep("timeouts", timeouts(calls))
+    with step("balance"):
+        tables.keep("balance", balance(calls, owners))
     with step("waits of hot topics"):
-        among = F.col("token").isin(*hot["token"].tolist())
+        among = F.col("token").isin(*hot["token"].to_pylist())
         tables.keep("waits_of_topics", latency(calls.where(among), names, ("topic",)))
     with step("who missed whom"):
         pairs = tables.write("unmatched", unmatched(calls, names))
@@ -119,14 +136,6 @@ def _step(span: int) -> int:
 
 def _by_step(calls: DataFrame, seconds: int) -> DataFrame:
     return condense(stepped(calls, seconds), ["time", "node", "worker", "method", "outcome", "route"])
-
-
-def _by_topic(calls: DataFrame) -> DataFrame:
-    # Of waits, all that is asked is whether there was one.
-    waited = F.when(F.col("wait_us") < PROBE_US, 0).otherwise(PROBE_US).cast("bigint")
-    columns = ["ring", "token", "node", "worker", "route", "method", "outcome"]
-    never = F.lit(0).cast("timestamp")
-    return condense(calls.withColumn("wait_us", waited), [*columns, "wait_us"]).withColumn("time", never)
 
 
 def _rates(by_step: DataFrame) -> DataFrame:

@@ -102,7 +102,7 @@ def a_ring() -> Snapshot:
     """Make a ring of three nodes, whose tokens include the lowest and the highest."""
     tokens = {"a": (-(2**63), 5), "b": (-(2**62), 0, 2**62), "node c": (17, 2**63 - 1)}
     return Snapshot(
-        Member(name, name, Address("127.0.0.1", 1 + at), 2, False, each)
+        Member(name, f"called {name}", Address("127.0.0.1", 1 + at), 2, False, each)
         for at, (name, each) in enumerate(tokens.items())
     )
 

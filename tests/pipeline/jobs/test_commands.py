@@ -15,7 +15,7 @@ from skywalker.cli.outcome import run
 from skywalker.cli.pipeline.command import pipeline
 from skywalker.errors import ConfigError
 from skywalker.pipeline.jobs.counts import keys
-from skywalker.pipeline.jobs.owners import Owners
+from skywalker.pipeline.jobs.owners import NO_OWNERS
 from tests.pipeline.jobs import segments
 from tests.pipeline.jobs.records import a_ring
 from tests.pipeline.submitting import submit
@@ -94,7 +94,7 @@ def test_what_is_wrong_with_the_input_is_said_in_one_line(
 def test_a_file_that_holds_no_ring_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "ring").write_text(text)
     with pytest.raises(ConfigError, match="ring"):
-        Owners.load(tmp_path / "ring")
+        NO_OWNERS.with_ring(tmp_path / "ring")
 
 
 def test_a_group_that_there_is_not_is_named_with_those_that_there_are() -> None:

@@ -10,7 +10,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from skywalker.address import Address
 from skywalker.errors import ConfigError, JournalError
+from skywalker.journal import rings
+from skywalker.members import Member, Snapshot
 from skywalker.pipeline.jobs import ingest as module
 from skywalker.pipeline.jobs.ingest import MOST_DAYS, ingest, write_calls
 from skywalker.pipeline.jobs.inputs import read
@@ -48,13 +51,32 @@ def test_parquet_says_what_the_journal_says(spark: SparkSession, tmp_path: Path)
     segments.write(journal, 40)
     segments.write_names(journal, {-3: b"\xa4jobs", 0: b"\x05"})
     ingest(spark, [journal], out)
-    (calls, names), (its_calls, its_names) = read(spark, out), read(spark, journal)
+    (calls, names, _), (its_calls, its_names, _) = read(spark, out), read(spark, journal)
     assert names is not None
     assert its_names is not None
     assert sorted(calls.drop("date").collect()) == sorted(its_calls.collect())
     assert sorted(names.collect()) == sorted(its_names.collect())
     named = {row.token: row.topic for row in topics(calls, names).collect()}
     assert named == {token: {-3: "jobs", 0: "5"}.get(token) for token in range(-3, 4)}
+
+
+def test_the_rings_of_a_journal_go_along_and_say_how_nodes_are_called(spark: SparkSession, tmp_path: Path) -> None:
+    journal, out = tmp_path / "journal", tmp_path / "out"
+    segments.write(journal, 7)
+    tokens = {"a": ("red", (1,)), "b": ("red", (2,)), "c" * 32: ("blue", (3,))}
+    ring = Snapshot(
+        Member(id, name, Address("127.0.0.1", 1), 1, False, tokens) for id, (name, tokens) in tokens.items()
+    )
+    rings.keep(journal, ring.pack(), "a-w0", 1)
+    torn = journal / f"{0:016x}.ring"
+    torn.write_bytes(b"")
+    (problem,) = ingest(spark, [journal], out).problems
+    assert str(torn) in str(problem)
+    for directory in (journal, out):
+        owners = read(spark, directory).owners
+        (told,) = owners.told(spark.sql(f"select '{ring.version}' ring, 3L token")).collect()
+        assert told.owner_node == "b"
+        assert [*map(owners.called, ("a", "b", "c" * 32, "d" * 32))] == ["red a", "red b", "blue", "d" * 8]
 
 
 def test_a_segment_that_is_written_is_replaced_by_more_of_itself(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from skywalker.address import Address
+from skywalker.members import Member, Snapshot
 from skywalker.pipeline.jobs.balance import balance
 from skywalker.pipeline.jobs.capacity import capacity
 from skywalker.pipeline.jobs.counts import condense, keys
@@ -17,6 +19,7 @@ from skywalker.pipeline.jobs.owners import Owners
 from skywalker.pipeline.jobs.timeouts import timeouts
 from skywalker.pipeline.jobs.topics import topics
 from skywalker.pipeline.jobs.unmatched import unmatched
+from skywalker.ring import random_tokens
 from tests.pipeline.jobs.records import Record, a_ring, by_chance, table, us_of
 
 if TYPE_CHECKING:
@@ -244,7 +247,7 @@ def test_balance_by_a_ring_is_what_the_ring_itself_says(spark: SparkSession, rec
             arrived[key] += record.sample
     found = {
         (row["level"], row["node"], row["worker"], row["token"]): row
-        for row in rows(balance(table(spark, records), Owners(ring)))
+        for row in rows(balance(table(spark, records), Owners({}, ring)))
     }
     # Node "a" has a worker for each of its two tokens; "b" has three tokens, of which its first worker has two.
     assert Counter(level for level, *_ in found) == {"node": 3, "worker": 6, "token": 7}
@@ -280,6 +283,50 @@ def test_balance_by_records_knows_owners_where_a_call_was_made_at_home(
         assert sum(row["arrived"] for row in known.values()) == calls(records)
         assert {part(each) for each in records} <= {key[1] if level == "node" else key[1:] for key in known}
         assert all(row["fair"] == pytest.approx(1 / len(known)) and row["arc"] is None for row in known.values())
+
+
+def test_balance_goes_by_the_ring_of_each_call_and_by_records_where_that_is_not_known(
+    spark: SparkSession, records: list[Record]
+) -> None:
+    rings = {"r1": a_ring(), "r3": a_ring()}  # in which no call was made
+    homes = {(each.ring, each.token): (each.node, each.worker) for each in records if each.route == "here"}
+    owned: Counter[Any] = Counter()
+    for record in records:
+        if record.ring in rings:
+            owner: tuple[str | None, int | None] = rings[record.ring].ring.owner(record.token)
+        else:
+            aside = (record.node if record.route == "sibling" else None, None)
+            owner = homes.get((record.ring, record.token), aside)
+        owned["node", owner[0], None] += record.sample
+        owned["worker", *owner] += record.sample
+    found = {
+        (row["level"], row["node"], row["worker"]): row
+        for row in rows(balance(table(spark, records), Owners(rings)))
+        if row["level"] != "token"
+    }
+    assert {key: row["owned"] for key, row in found.items() if row["owned"]} == dict(owned)
+    if any(record.ring == "r1" for record in records):
+        for node, share in rings["r1"].shares().items():
+            assert found["node", node, None]["arc"] == pytest.approx(share)
+
+
+def test_a_ring_is_asked_as_it_answers_itself(spark: SparkSession, records: list[Record]) -> None:
+    few, one = a_ring(), Snapshot([Member("a", "a", Address("127.0.0.1", 1), 1, False, (-7,))])
+    many = Snapshot(
+        Member(name, name, Address("127.0.0.1", 1), 3, False, tuple(sorted(random_tokens(500)))) for name in "ab"
+    )
+    rings = {"few": few, "one": one, "many": many}
+    tokens = {-(2**63), 2**63 - 1, 0, *random_tokens(300), *(record.token for record in records)}
+    for ring in rings.values():
+        held = [token for member in ring for token in member.tokens][:100]
+        tokens |= {min(max(token + by, -(2**63)), 2**63 - 1) for token in held for by in (-1, 0, 1)}
+    asked = spark.createDataFrame(
+        [(ring, token) for ring in (*rings, "unknown") for token in sorted(tokens)], "ring string, token bigint"
+    )
+    told = Owners(rings).told(asked).collect()
+    assert len(told) == len(rings) * len(tokens)
+    for row in told:
+        assert (row.owner_node, row.owner_worker) == rings[row.ring].ring.owner(row.token), (row.ring, row.token)
 
 
 def test_what_is_condensed_gives_the_same_figures(spark: SparkSession, records: list[Record]) -> None:

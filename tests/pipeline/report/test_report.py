@@ -57,11 +57,13 @@ def test_a_report_has_every_call_in_every_table_and_picture(spark: SparkSession,
         yield
 
     # Cached, as the same few records are read ten times.
-    page = make(Input(table(spark, records).cache(), names), out, "Calls of <a> day", step, Owners(a_ring()))
+    page = make(Input(table(spark, records).cache(), names, Owners({}, a_ring())), out, "Calls of <a> day", step)
     text = page.read_text(encoding="utf-8")
     assert "<h1>Calls of &lt;a&gt; day</h1>" in text
     assert "&lt;b&gt;$x_1$ &amp; co" in text
     assert not re.findall(r"(?:src|href)=\"(?!data:)|url\(|<script", text), "the page needs something else"
+    assert ">called a<" in text
+    assert ">a<" not in text, "a node is shown by its id"
     assert told[0] == "calls a second"
     assert told[-1] == "pictures"
     for name in PICTURES:
