@@ -14,7 +14,7 @@ from skywalker.address import Address
 from skywalker.dialling import server_name
 from skywalker.limits import DEFAULT_ADMIN_PORT, DEFAULT_PORT, DEFAULT_PUBSUB_PORT
 from skywalker.tls.words import is_alert
-from skywalker.wire import frames
+from skywalker.wire.frames import split
 from skywalker.wire.junction import ERROR, NIL
 from skywalker.wire.pubsub import ACKED, unsubscribe
 
@@ -29,9 +29,6 @@ ASK_S: Final = 0.25
 
 _HTTP_REQUEST: Final = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
-_A_NODES_REFUSAL: Final = b"\x93" + ERROR + NIL
-"""How a message begins in which a node says why it serves nobody more, say."""
-
 _MAX_ANSWER: Final = 4096
 
 OURS: Final = f"a node's door for clients is usually port {DEFAULT_PORT}"
@@ -42,7 +39,7 @@ def what_is_at(address: Address, tls: ssl.SSLContext | None) -> str:
     and says itself why it does not answer."""
     try:
         said = _ask(address, tls, _HTTP_REQUEST)
-        if said[frames.LENGTH_BYTES :].startswith(_A_NODES_REFUSAL):
+        if any(frame[:2] == [ERROR, NIL] for frame in split(said)[0]):  # which says why it serves nobody more, say
             return ""
         if said.startswith(b"HTTP/"):
             if b'"status":"OK"' in said or b'"status":"ERROR"' in said:
