@@ -306,10 +306,15 @@ class PubSub(Connection):
             self._say(acks)
 
     def _say(self, acks: int) -> None:
-        self.push(ACKED * acks)
-        self._said += acks
-        if self._behind:
+        while acks and self._behind:
+            # One by one, since each message comes right behind the ack that it waits for.
+            acks -= 1
+            self._said += 1
+            self.push(ACKED)
             self._catch_up(self._said)
+        if acks:
+            self._said += acks
+            self.push(ACKED * acks)
         if self._over and not self._unacked:
             end = self.finish if self._over in (HUNG_UP, GOODBYE) else self.last_words
             end(b"", *self._over)
