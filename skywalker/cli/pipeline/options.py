@@ -24,8 +24,15 @@ FORMATS: Final = ("parquet", "csv", "json")
 DRIVER_MEMORY: Final = "1536m"
 """Of the JVM's heap: tasks write to disk what they cannot hold."""
 
-LONG_BYTES: Final = 256 * MIB
-"""From so much input on LONG pays."""
+LONG_BYTES: Final = 128 * MIB
+"""From so much input on LONG pays, and up to it SHORT."""
+
+SHORT: Final = {
+    # To plan anew after each stage, and to divide what is small, takes longer than the work itself.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Settings of a local Spark that has little to do."""
 
 LONG: Final = {
     # Java makes better code, which takes longer to make.
@@ -93,9 +100,7 @@ def session(name: str, cores: int | None, memory: str, inputs: Iterable[Path]) -
     """
     from skywalker.pipeline.session import local
 
-    settings = {"spark.driver.memory": memory}
-    if _size(inputs) > LONG_BYTES:
-        settings |= LONG
+    settings = {"spark.driver.memory": memory, **(LONG if _size(inputs) > LONG_BYTES else SHORT)}
     loaded = sys.modules.get("pyspark.sql")
     is_ours = loaded is None or loaded.SparkSession.getActiveSession() is None
     spark = local(f"skywalker pipeline {name}", cores, **settings)

@@ -54,12 +54,16 @@ def _shared(missed: DataFrame, columns: Sequence[str]) -> DataFrame:
     counted = missed.groupBy(*columns, "cause").agg(
         F.sum("calls").alias("calls"), F.count_distinct("token").alias("topics")
     )
-    total = counted.agg(
-        F.sum("calls").alias("_all"), F.sum(F.when(F.col("cause").isNotNull(), F.col("calls"))).alias("_missed")
-    )
+    # Sums over what is counted by now, and not a join with them, for which calls would be gone through twice.
+    whole = Window.partitionBy(F.lit(0))
     return (
-        counted.where("cause is not null")
-        .crossJoin(F.broadcast(total))
+        counted.withColumns(
+            {
+                "_all": F.sum("calls").over(whole),
+                "_missed": F.sum(F.when(F.col("cause").isNotNull(), F.col("calls"))).over(whole),
+            }
+        )
+        .where("cause is not null")
         .select(
             *columns,
             "cause",

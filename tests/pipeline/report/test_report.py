@@ -93,6 +93,17 @@ def test_one_record_makes_a_report(spark: SparkSession, tmp_path: Path) -> None:
     assert "<h1>one</h1>" in page.read_text(encoding="utf-8")
 
 
+def test_a_report_takes_few_jobs_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    context = spark.sparkContext
+    context.setJobGroup("one report", "all of it")
+    try:
+        make(Input(table(spark, by_chance(40, 3)).cache()), tmp_path, "one")
+        jobs = context.statusTracker().getJobIdsForGroup("one report")
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    assert len(jobs) < 30
+
+
 def test_no_calls_make_none(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there are no calls to report on"):
         make(Input(table(spark, []), None), tmp_path, "none")
