@@ -202,10 +202,11 @@ def _at_bind(values: Mapping[str, Value]) -> dict[str, Value]:
     """Return the values with each door at the host of `bind`, unless its address is given, or has a host of its own."""
     host = str(values.get("bind", DEFAULT_HOST))
     in_brackets = f"[{host}]" if ":" in host else host
+    as_number = DEFAULT_HOST if host == "localhost" else in_brackets  # Silk takes no names
     filled: dict[str, Value] = {"pubsub_bind": in_brackets, "admin_bind": host, "health_bind": host, **values}
-    for key in ("pubsub_bind", "silk", "silk_pub"):
+    for key, at in {"pubsub_bind": in_brackets, "silk": as_number, "silk_pub": as_number}.items():
         if re.fullmatch(r":\d+", text := str(filled.get(key, "")), re.ASCII):
-            filled[key] = in_brackets + text
+            filled[key] = at + text
     return filled
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from skywalker.limits import DEFAULT_HOST
 
-NO_HOME: Final = Path("/nonexistent")
-"""The home of users who have none, such as nobody."""
+NO_HOMES: Final = (Path("/nonexistent"), Path("/"))
+"""The homes of users who have none, such as nobody: of Debian's, and of others'."""
 
 
 def usual_state_path(host: str, port: int) -> Path | None:
@@ -25,7 +25,7 @@ def usual_state_path(host: str, port: int) -> Path | None:
     if given:
         return Path(given.split(":")[0])  # systemd lists all that it made
     if not (home := os.environ.get("XDG_STATE_HOME")):
-        if (owners := Path.home()) == NO_HOME:
+        if (owners := Path.home()) in NO_HOMES:
             return None
         home = str(owners / ".local" / "state")
     return Path(home) / "skywalker" / (f"{host}:{port}" if _is_further_loopback(host) else str(port))

@@ -267,6 +267,12 @@ def test_an_address_of_pubsub_that_cannot_be_is_refused(flags: dict[str, str]) -
         load(flags)
 
 
+def test_silk_is_on_loopback_where_bind_is_localhost() -> None:
+    found = load({"bind": "localhost", "silk": ":3444", "pubsub": "true"})
+    assert found.cluster.silk == "127.0.0.1:3444"
+    assert found.pubsub_address[0] == "localhost"
+
+
 @pytest.mark.parametrize(("bind", "host"), [("10.0.0.5", "10.0.0.5"), ("::1", "[::1]"), (None, "127.0.0.1")])
 def test_all_doors_are_at_the_host_of_bind_unless_they_have_one_of_their_own(bind: str | None, host: str) -> None:
     at = {} if bind is None else {"bind": bind}

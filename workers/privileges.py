@@ -82,9 +82,9 @@ def trial(user: pwd.struct_passwd, deed: Callable[[], object]) -> None:
     os.close(writing)
     with open(reading, "rb") as told:
         why = told.read()
-    os.waitpid(pid, 0)
-    if why:
-        raise ConfigError(why.decode(errors="replace"))
+    _, status = os.waitpid(pid, 0)
+    if why or status:
+        raise ConfigError(why.decode(errors="replace") or "it was killed when it tried")
 
 
 def become(user: pwd.struct_passwd) -> None:
@@ -107,6 +107,7 @@ def become(user: pwd.struct_passwd) -> None:
         raise ConfigError(f"user: as {user.pw_name} this keeps some of what root may do: start the node as that user")
     # Its state is kept below its home, and not below root's.
     os.environ.update(HOME=user.pw_dir, USER=user.pw_name, LOGNAME=user.pw_name)
+    os.environ.pop("XDG_STATE_HOME", None)
     for file in (__file__, os.__file__):
         if not os.access(file, os.R_OK):
             raise ConfigError(

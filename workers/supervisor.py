@@ -59,7 +59,8 @@ class Supervisor:
         self._parent_fd = parent_fd
         self._parent: socket.socket | None = None  # the program that started this node, if it wants to know of it
         self._log = Log(process="supervisor")
-        self._log.use(config.log_level, config.log_format)
+        # It says of whoever has started it what it becomes, whatever the level is: see _live().
+        self._log.use("info", config.log_format)
         self._signals = Signals(
             [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD], ignored=[signal.SIGPIPE]
         )
@@ -118,10 +119,10 @@ class Supervisor:
 
     def _look_around(self) -> None:
         """Read and write what the node has to, as it would. Raises an exception if it may not."""
-        if self._read_again is not None:
-            self._read_again()
         if self._config.tls_cert:
             server(self._config)
+        if self._read_again is not None:
+            self._read_again()  # the last that fails if all is as usual: it makes the directory of the journal
         if (path := state_path(self._config)) is not None:
             state = StateDirectory(path)
             state.open(self._config.tokens)
@@ -142,6 +143,7 @@ class Supervisor:
             raise ConfigError(f"{error} ({privileges.told(heir)})") from error
 
     def _live(self) -> int:
+        self._log.use(self._config.log_level, self._config.log_format)
         try:
             for slot in self._crew.slots:
                 self._crew.start(slot)

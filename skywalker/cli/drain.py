@@ -71,7 +71,9 @@ def drain(port: int, bind: str | None, admin: AdminAddress | None, wait: bool, c
     except ProcessLookupError:
         return exits.OK  # it has ended since
     try:
-        beside = AdminAddress(Address(address.host, DEFAULT_ADMIN_PORT))
+        hosts = dict.fromkeys((address.host, DEFAULT_HOST))
+        usual = [each for host in hosts if serves(pid, each := Address(host, DEFAULT_ADMIN_PORT))]
+        beside = AdminAddress(usual[0] if usual else Address(address.host, DEFAULT_ADMIN_PORT))
         api = AdminApi(admin or beside, credentials, ADMIN_S)
         # From here on the number is this process's, whoever had it before.
         if nodes().get(address) == pid:

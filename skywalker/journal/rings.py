@@ -18,7 +18,7 @@ from skywalker.limits import MIB
 
 SUFFIX: Final = ".ring"
 
-MAX_BYTES: Final = 64 * MIB
+MAX_BYTES: Final = 4 * MIB
 """Of a file that is read; a thousand nodes have half a MiB."""
 
 SPARE_NS: Final = 3600 * 10**9

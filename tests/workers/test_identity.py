@@ -157,6 +157,13 @@ class TestStateDirectory:
         assert usual_state_path("127.0.0.1", 3443) == Path("/systemd/skywalker")
         assert usual_state_path("127.0.0.1", 0) is None
 
+    @pytest.mark.parametrize("home", ["/nonexistent", "/"])
+    def test_there_is_none_for_who_has_no_home(self, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("STATE_DIRECTORY", raising=False)
+        monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+        monkeypatch.setenv("HOME", home)
+        assert usual_state_path("127.0.0.1", 3443) is None
+
 
 class TestAddress:
     @pytest.fixture

@@ -171,8 +171,9 @@ def undecided(
 def test_root_on_loopback_that_says_nothing_becomes_nobody_with_a_warning(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
-    with undecided([f"--port={low_port()}", f"--journal={place}/journal"], monkeypatch, *reachable()) as found:
+    monkeypatch.setenv("XDG_STATE_HOME", "/root/state")  # where nobody can make anything
+    flags = [f"--port={low_port()}", f"--journal={place}/journal", "--log-level=error"]
+    with undecided(flags, monkeypatch, *reachable()) as found:
         assert [event["user"] for event in found.events("leaves-root")] == ["nobody"]
         for pid in (found.pid, *children(found.pid)):
             assert status(pid, "Uid").split() == [str(NOBODY.pw_uid)] * 4
@@ -191,6 +192,20 @@ def test_root_stays_that_with_a_warning_where_nobody_could_not_run_the_node(
         assert "journal: cannot write" in event["reason"]
         assert "--user" in event["advice"]
         assert status(found.pid, "Uid").split() == ["0"] * 4
+
+
+@is_roots
+def test_a_trial_that_is_killed_has_failed() -> None:
+    program = """
+import os, pwd, signal
+from skywalker.errors import ConfigError
+from workers import privileges
+try:
+    privileges.trial(pwd.getpwnam("nobody"), lambda: os.kill(os.getpid(), signal.SIGKILL))
+except ConfigError as error:
+    print(error)
+"""
+    assert as_root(program) == "it was killed when it tried\n"
 
 
 @is_roots

@@ -44,8 +44,6 @@ VALUES = {
     "map with an array as key": "8191010a",
     "empty ext": "c70042",
     "ext of type -128": "d48000",
-    "our own sign of a timeout": "d45400",
-    "our own sign of an error": "c7044593a0a080",
     "a Clojure keyword": "c70303a2" + b"ok".hex(),
     "timestamp of an odd length": "c703ff010203",
 }

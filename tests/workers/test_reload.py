@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ import pytest
 import skywalker
 from skywalker import embedding
 from skywalker.cli.demo_cluster.ports import free_ports
+from skywalker.config import Config, load
 from tests.admin import asking
 from tests.helpers import eventually, time_factor
 from tests.journal.raw import calls_in
@@ -26,6 +28,7 @@ from tests.workers.processes import FAULTY, TIMED_OUT, Client, Node, code_of, is
 from tests.workers.pubsub_bus import doors_of, pubsub_node
 from tests.workers.reloads import Wanderer, begin_reload, reload, reloads, wait_for_successor
 from workers import exits
+from workers.reload import merged
 
 LONG_MS = 60_000
 
@@ -133,6 +136,20 @@ def test_settings_that_need_a_restart_are_named_and_the_others_hold_all_the_same
             assert client.greeting["name"] != "other"
             client.begin(":recv!", LONG_MS, "a")
             assert code_of(client.call, ":recv!", LONG_MS, "b") == "busy"
+
+
+def test_doors_that_follow_bind_stay_with_the_one_that_is_kept() -> None:
+    def settings(bind: str, service: str) -> Config:
+        return load({"bind": bind, "silk": ":3444", "silk_pub": ":3445", "health_port": "80", "service": service})
+
+    old, new = settings("10.0.0.1", "a"), settings("0.0.0.0", "b")
+    kept, waiting = merged(old, new)
+    assert (kept.bind, kept.admin_bind, kept.cluster) == (
+        "10.0.0.1",
+        "10.0.0.1",
+        dataclasses.replace(old.cluster, service="b"),
+    )
+    assert "bind" in waiting
 
 
 def test_a_flag_outdoes_the_file_at_a_reload_as_it_did_at_the_start(tmp_path: Path) -> None:

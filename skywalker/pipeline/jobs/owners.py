@@ -47,7 +47,7 @@ class Owners:
         found = {}
         for path in files:
             try:
-                members = _members(values.unpack(rings.read(path)))
+                members = _members(values.unpack(rings.read(path), text_keys=True))
             except (JournalError, OSError, ValueError):
                 continue
             if members:
