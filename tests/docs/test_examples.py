@@ -40,7 +40,7 @@ README_NOT_RUN = {
     "$ make demo-cluster\n": "tests/cli/test_demo_cluster.py runs it",
     "$ skywalker serve --open --bind 10.0.0.1 --silk": "it needs two machines",
     "$ skywalker serve --journal": "it needs traffic",
-    "$ pip install": "it installs, some of it as root",
+    "$ sudo python3 -m venv": "it installs, as root",
     "$ skywalker-bench": "a load takes a minute",
     'import skywalker\n\njunction = skywalker.connect("127.0.0.1:3443")': "its halves are two programs",
     'junction = skywalker.connect("silk://': "it needs two machines",
