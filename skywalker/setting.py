@@ -10,7 +10,7 @@ from typing import Final
 
 from skywalker.errors import ConfigError
 from skywalker.journal.settings import ROTATION, SAMPLE, rotation, sampling
-from skywalker.limits import KIB, MIB
+from skywalker.limits import KIB, MAX_FRAME, MIB
 from skywalker.members import MAX_NAME, MAX_TOKENS
 from skywalker.tls.words import MINIMUMS
 from skywalker.units import duration, size
@@ -40,6 +40,7 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "tokens": (1, MAX_TOKENS),
     "health_port": (0, MAX_PORT),
     "max_rate": (0, 2**40),
+    "max_plain_reply": (64, MAX_FRAME),
 }
 _ANY_DURATION: Final = (0.001, _DAY_S)
 _ANY_NUMBER: Final = (1, 2**40)

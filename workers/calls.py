@@ -290,6 +290,7 @@ class ClientCall(NodeCall):
         elif self.too_long:
             self.refuse(self.too_long)
         else:
+            self.given_to = None  # nobody has the value any more
             self.hold()
             self.caller.router.resume(self)
 
@@ -331,7 +332,7 @@ class ClientCall(NodeCall):
         elif self.withdraw():
             self.over()
             return
-        elif ending == TIME_IS_UP or self.given_to is not None:
+        elif ending == TIME_IS_UP:
             # Times run out as a turn begins: who was given the value here has it, or is choked and must not get it.
             self.ask_back(False)
         else:
@@ -358,6 +359,9 @@ class ClientCall(NodeCall):
 
     def refuse(self, limit: int) -> None:
         """Answer a send whose value is too long for who listens: they could take so many bytes."""
+        if self.ending is not None:
+            self.over()
+            return
         size = 0 if self.value is None else len(self.value)
         details = {"size": size, "limit": limit}
         self.fail(TooLarge(f"value of {size} bytes, whoever listens takes {limit} at most", details))

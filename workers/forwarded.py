@@ -337,15 +337,15 @@ class Forwarded(Carrier):
     def close(self) -> None:
         """The link has ended: issue its calls again."""
         self.retired()
-        censuses, self._censuses = self._censuses, {}
-        for census in censuses.values():
-            census.end()
         calls, self._calls = self._calls, {}
         for call in calls.values():
             if call.carrier is None:
                 continue  # it has a value already
             call.carrier = None
             call.left()
+        censuses, self._censuses = self._censuses, {}
+        for census in censuses.values():
+            census.end()  # by which younger calls may be let go, so the older ones come first
         self._passing = {}
         for feed in [*self._feeds.values()]:
             feed.lost(self)

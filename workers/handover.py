@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from workers.turn import Turn
 
 PATIENCE_S: Final = 0.7
-"""Seconds for one that is replaced to give back what it does not hand out. Its successor waits longer for us."""
+"""Seconds for one that is replaced to say the last of what it has handed out, and to give back what it has not, before
+its successor is asked and heard. That waits longer for us."""
 
 
 class Handover:

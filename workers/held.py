@@ -80,6 +80,7 @@ class HeldCall(NodeCall):
         elif router.leaving or router.replaced:
             held.turn_away(self)
         else:
+            self.given_to = None  # nobody has the value any more
             router.junction.resume(self)
 
     def given_here(self, listener: NodeCall) -> None:

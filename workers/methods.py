@@ -51,8 +51,7 @@ def send(session: Session, frame: Arguments) -> None:
         _, id, timeout, timed_out, topic, value = frame
     else:
         raise _bad_arity(frame, "5 or 6")
-    if is_reserved(value):
-        raise errors.ReservedValue("a value of extension type 0x45 or 0x54 would be taken for an answer of the node")
+    _refuse_reserved(value)
     _issue(session, id, timeout, timed_out, topic, value, None)
 
 
@@ -110,11 +109,17 @@ def _issue(
         raise
 
 
+def _refuse_reserved(value: bytes) -> None:
+    if is_reserved(value):
+        raise errors.ReservedValue("a value of extension type 0x45 or 0x54 would be taken for an answer of the node")
+
+
 def will(session: Session, frame: Arguments) -> None:
     """`[":will!", id, timeout, topic, value]`: published if the connection is lost before the time is over."""
     _, id, timeout, name, testament = _arguments(frame, 5)
     seconds = timeout_seconds(timeout)
     topic = topic_bytes(name)
+    _refuse_reserved(testament)
     if session.account is not None:
         session.account.check(access.SEND, topic)
     router = session.router

@@ -14,7 +14,7 @@ from skywalker.journal import record
 from skywalker.limits import MAX_FRAME, MAX_UNREADABLE
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame, split
-from skywalker.wire.junction import MESSAGE, RECV, SEND, TIMED_OUT, reply
+from skywalker.wire.junction import MESSAGE, RECV, SEND, TIMED_OUT, WILL, reply
 from workers.admission import speaks_tls
 from workers.calls import ClientCall
 from workers.closes import Close
@@ -161,7 +161,7 @@ class Session(Connection):
         see depart(). Where that is wanted it is told `timed_out` in place of other errors, if that is as true.
         """
         if not self.knows_errors:
-            if isinstance(error, errors.Draining):
+            if isinstance(error, errors.Draining) and method != WILL:  # who leaves one knows errors
                 return b""
             as_timed_out = self.router.limits.errors_after_hello and isinstance(error, AS_TIMED_OUT)
             if as_timed_out and method in (SEND, RECV):

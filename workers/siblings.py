@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from skywalker.members import Place
 from workers.alarm import Alarm
-from workers.handover import Handover
+from workers.handover import PATIENCE_S, Handover
 from workers.link import Link
 from workers.owner import Owner
 from workers.packets import Packets
 
 if TYPE_CHECKING:
     from workers.router import Router
-
-
-RETIRED_S: Final = 1.0
-"""Seconds for one that is replaced to say the last of what it has handed out, before its successor is heard."""
 
 
 class Siblings:
@@ -52,7 +48,7 @@ class Siblings:
         self._askers[old] = None
         owner.lost(old.forwarded)
         old.forwarded.comes_before(link)
-        Alarm().set(router.turn, router.turn.now + RETIRED_S, old.forwarded.retired)
+        Alarm().set(router.turn, router.turn.now + PATIENCE_S, old.forwarded.retired)
         for feed in router.feeds.all():
             feed.handed_over(old.forwarded)
         router.move.begin(Handover(old, router.turn, lambda: self._handed_over(slot, link)).ask)

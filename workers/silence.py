@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from skywalker.wire import junction as wire
 from workers.alarm import Alarm
 from workers.closes import Close
+from workers.will import Will
 
 if TYPE_CHECKING:
     from workers.session import Session
@@ -33,7 +34,7 @@ class Silence:
         silence = now - heard_at
         if silence < period:
             next_at = heard_at + period
-        elif not session.waiting():
+        elif all(isinstance(call, Will) for call in session.waiting()):  # it waits for nothing by these
             next_at = now + period
         elif silence < 2 * period:
             session.push(wire.frame(wire.PING, wire.NIL))

@@ -27,7 +27,7 @@ from skywalker.clients.requests import Kind, milliseconds
 from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, MEET_S, Dialect, Settings, check_patience
 from skywalker.clients.tasks import TaskJunction
 from skywalker.clients.way import Dial
-from skywalker.clients.wrong_door import ANSWER_S, what_is_at
+from skywalker.clients.wrong_door import ANSWER_S, SILENT, what_is_at
 from skywalker.dialling import cause_of
 from skywalker.errors import Closed, DiscoveryError, RequestError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, MAX_FRAME
@@ -130,9 +130,13 @@ class Client(TaskJunction):
                 await asyncio.wait([answered], timeout=min(ANSWER_S, max(0.0, deadline - self._loop.time())))
                 if self._core.has_answered(question):
                     return
-                if self._address and (what := await asyncio.to_thread(what_is_at, self._address, self._settings.tls)):
+                what = ""
+                if self._address:
+                    what = await asyncio.to_thread(what_is_at, self._address, self._settings.tls)
+                is_late = self._loop.time() >= deadline
+                if what and (is_late or what != SILENT):
                     raise Unreachable(f"no node at {self._settings.where}: {what}")
-                if self._loop.time() >= deadline:
+                if is_late:
                     raise self._core.unreachable(cause_so_far(self._trying, self._settings))
         finally:
             answered.cancel()  # which abandons the question, if it is not answered

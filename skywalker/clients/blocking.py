@@ -28,7 +28,7 @@ from skywalker.clients.requests import Kind
 from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, MEET_S, Dialect, Settings, check_patience
 from skywalker.clients.threads import SLACK_S
 from skywalker.clients.tls_connection import line_connection
-from skywalker.clients.wrong_door import ANSWER_S, what_is_at
+from skywalker.clients.wrong_door import ANSWER_S, SILENT, what_is_at
 from skywalker.dialling import cause_of
 from skywalker.errors import RequestError, SkywalkerError, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_ADDRESS, DEFAULT_CONTROL_TIMEOUT_S, MAX_FRAME
@@ -138,10 +138,12 @@ class Client(LedJunction):
             if self._core.has_answered(question):
                 return
             address = self._dialer.address
-            if address is not None and (what := what_is_at(address, self._settings.tls)):
+            what = "" if address is None else what_is_at(address, self._settings.tls)
+            is_late = time.monotonic() >= deadline
+            if what and (is_late or what != SILENT):
                 self._abandon(question)
                 raise Unreachable(f"no node at {self._settings.where}: {what}")
-            if time.monotonic() >= deadline:
+            if is_late:
                 self._abandon(question)
                 raise self._core.unreachable(self._dialer.cause)
 

@@ -132,7 +132,8 @@ class Exchange(abc.ABC):
     def close(self, error: SkywalkerError) -> None:
         """End every call with `error`."""
         for call in [*self._calls.values()]:
-            self._end(call, error=error)
+            if self.owns(call):  # one that cancels another ends with that
+                self._end(call, error=error)
 
     # What comes.
 
@@ -280,6 +281,8 @@ class Exchange(abc.ABC):
     def tick(self, now: float) -> None:
         """End the calls whose time is over; ping a node that is silent although it owes an answer."""
         for call in self._deadlines.due(now):
+            if not self.owns(call):
+                continue  # it has ended with the one that it cancels
             line = call.line
             if line is not None and call in (line.hello, line.check):
                 line.end(f"the node did not answer :{call.kind} in time")

@@ -33,6 +33,9 @@ _MAX_ANSWER: Final = 4096
 
 OURS: Final = f"a node's door for clients is usually port {DEFAULT_PORT}"
 
+SILENT: Final = f"what is there takes connections and does not answer as a node does: it hangs, or is no node; {OURS}"
+"""Said of what says nothing at all. That may be a node whose worker is only about to start, so it is given time."""
+
 
 def what_is_at(address: Address, tls: ssl.SSLContext | None) -> str:
     """Return in words what took our connection and does not answer as a node; empty if nothing takes any, or a node did
@@ -55,7 +58,7 @@ def what_is_at(address: Address, tls: ssl.SSLContext | None) -> str:
         return ""
     if said:
         return f"what is there says {said[:40]!r} and is no node; {OURS}"
-    return f"what is there takes connections and does not answer as a node does: it hangs, or is no node; {OURS}"
+    return SILENT
 
 
 def _speaks_tls(address: Address) -> bool:

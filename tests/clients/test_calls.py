@@ -417,6 +417,26 @@ def test_cancelling_a_call_that_is_at_the_node_asks_the_node() -> None:
     assert canceller.value is True
 
 
+def test_a_client_that_is_closed_ends_a_call_and_what_cancels_it_once_each() -> None:
+    calls = make()
+    call, canceller = begin(calls, "send", "a", 1), Call()
+    calls.main.output()
+    calls.cancel(call, canceller, 10, T0)
+    calls.close(errors.Closed("test"))
+    assert isinstance(call.error, errors.Closed)
+    assert canceller.value is False
+    assert ended(calls) == [call, canceller]
+
+
+def test_a_call_and_what_cancels_it_may_be_over_at_one_time() -> None:
+    calls = make()
+    call, canceller = begin(calls, "send", "a", 1, timeout=5), Call()
+    calls.main.output()
+    calls.cancel(call, canceller, 5, T0)
+    calls.tick(T0 + 1000)
+    assert ended(calls) == [call, canceller]
+
+
 def test_cancelling_too_late_is_false_and_the_value_is_kept() -> None:
     calls = make()
     call, canceller = begin(calls, "recv", "a"), Call()

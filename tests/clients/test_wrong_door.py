@@ -14,7 +14,7 @@ import pytest
 
 import skywalker
 from skywalker.address import Address
-from skywalker.clients.wrong_door import what_is_at
+from skywalker.clients.wrong_door import ANSWER_S, what_is_at
 from skywalker.embedding import Node, embedded
 from skywalker.tls.contexts import server_context
 from tests.authority import Authority
@@ -60,11 +60,29 @@ def web_server(secure: Callable[[socket.socket], socket.socket] = lambda sock: s
         server.server_close()
 
 
+def relay(client: socket.socket, address: str) -> None:
+    """Have what a client says go to a node, and what that says to the client."""
+    host, _, port = address.rpartition(":")
+    with client, socket.create_connection((host, int(port))) as node:
+        back = threading.Thread(target=pump, args=(node, client), daemon=True)
+        back.start()
+        pump(client, node)
+        back.join()
+
+
+def pump(source: socket.socket, target: socket.socket) -> None:
+    """Pass on what comes, until one has gone."""
+    with contextlib.suppress(OSError):
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+
+
 def fails(make_place: MakePlace, where: str, words: str, **options: object) -> None:
     """Have a connect() fail in its time, and say so."""
     began = time.monotonic()
     with pytest.raises(skywalker.SkywalkerError, match=words) as caught:
-        make_place(where).join(connect_timeout=60.0 * time_factor(), **options)
+        make_place(where).join(**{"connect_timeout": 60.0 * time_factor()} | options)
     assert time.monotonic() - began < SOON_S * time_factor()
     assert isinstance(caught.value, (skywalker.Unreachable, skywalker.Unauthorized))
 
@@ -94,7 +112,25 @@ def test_a_web_server_by_tls(make_place: MakePlace, tmp_path: Path) -> None:
 
 def test_a_door_that_says_nothing(make_place: MakePlace) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        fails(make_place, f"127.0.0.1:{listener.getsockname()[1]}", "does not answer as a node does.* 3443")
+        where = f"127.0.0.1:{listener.getsockname()[1]}"
+        fails(make_place, where, "does not answer as a node does.* 3443", connect_timeout=1.0)
+
+
+def test_a_node_that_is_only_slow_is_waited_for(make_place: MakePlace, doors: Node) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve_late() -> None:
+            time.sleep(1.5 * ANSWER_S)  # nobody accepts, as where a worker is being replaced
+            with contextlib.suppress(OSError):
+                while True:
+                    sock, _ = listener.accept()
+                    threading.Thread(target=relay, args=(sock, doors.address), daemon=True).start()
+
+        threading.Thread(target=serve_late, daemon=True).start()
+        place = make_place(f"127.0.0.1:{listener.getsockname()[1]}")
+        client = place.join(connect_timeout=10.0 * time_factor())
+        assert client.recv("nobody sends", timeout=0, default=None) is None
+        listener.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_door_that_says_something_else(make_place: MakePlace) -> None:
@@ -125,4 +161,4 @@ def test_a_unix_socket_that_is_no_nodes(make_place: MakePlace, tmp_path: Path) -
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "s"))
         listener.listen()
-        fails(make_place, f"unix://{tmp_path / 's'}", "does not answer as a node does")
+        fails(make_place, f"unix://{tmp_path / 's'}", "does not answer as a node does", connect_timeout=1.0)

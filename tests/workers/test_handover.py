@@ -30,7 +30,6 @@ from workers.messages import (
     WITHDRAWN,
 )
 from workers.pubsub import PubSub
-from workers.siblings import RETIRED_S
 
 LONG_MS = 60_000
 NUMBER, VALUE = 1, 4
@@ -206,8 +205,6 @@ def test_one_that_does_not_answer_is_not_waited_for(world: World) -> None:
     world.worker.turn(later=PATIENCE_S + 0.1)
     assert [message[0] for message in new.heard(SUBSCRIBE, SETTLED)] == [SUBSCRIBE, SETTLED]
     new.say(OFFER, world.topic, None, b"2", None)
-    world.expect(client)
-    world.worker.turn(later=RETIRED_S + 0.1)
     world.expect(client, b"2")
 
 

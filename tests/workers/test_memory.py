@@ -314,3 +314,28 @@ def test_what_refers_to_itself_is_looked_for_where_that_takes_little(
             assert circle() is None, "as soon as there is little"
         finally:
             gc.enable()
+
+
+def test_a_value_that_is_given_back_again_and_again_remembers_none_of_those_who_had_it(worker: OneWorker) -> None:
+    sender, receiver = worker.connect(), worker.connect()
+
+    def cycle() -> int:
+        for id in range(100):
+            receiver.call(":recv!", id, 60_000, "topic")
+            worker.turn()
+            assert receiver.reply() == [":recv!", id, "value"]
+            receiver.call(":cancel", "back", id)
+            worker.turn()
+            assert receiver.reply() == [":cancel", "back", False]
+        gc.collect()
+        return len(gc.get_objects())
+
+    with sender, receiver:
+        receiver.call(":hello", "h", {"ack": True})
+        worker.turn()
+        receiver.reply()
+        sender.call(":send!", 1, 60_000, "topic", "value")
+        worker.turn()
+        cycle()
+        counts = [cycle() for _ in range(3)]
+        assert max(counts) - min(counts) < 50

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 from collections.abc import Iterator
 
+import msgpack
 import pytest
 
 from tests.workers.one_worker import OneWorker
@@ -129,6 +130,8 @@ def test_what_it_takes_is_checked(bus: Bus, doors: Doors) -> None:
         ((1, "topic", "value"), "bad-arity"),
         ((1, "soon", "topic", "value"), "bad-timeout"),
         ((1, 1000, "t" * 5000, "value"), "bad-topic"),
+        ((1, 1000, "topic", msgpack.ExtType(0x45, b"\x93\xa0\xa0\x80")), "reserved-value"),
+        ((1, 1000, "topic", msgpack.ExtType(0x54, b"\x00")), "reserved-value"),
     ):
         client.call(":will!", *arguments)
         assert client.refusal().code == code
