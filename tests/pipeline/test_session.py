@@ -95,10 +95,11 @@ def test_the_session_listens_on_loopback_only_and_counts_in_utc(spark: SparkSess
 
 def test_the_session_that_is_active_is_used_and_keeps_its_settings(spark: SparkSession) -> None:
     before = spark.sparkContext.getConf().getAll()
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
     again = session.local(app="another", cores=1)
     assert again.sparkContext is spark.sparkContext
     assert again.sparkContext.getConf().getAll() == before
-    assert again.conf.get("spark.sql.shuffle.partitions") == "2"
+    assert again.conf.get("spark.sql.shuffle.partitions") == "3"
 
 
 def test_tasks_run_in_the_python_of_the_session(spark: SparkSession) -> None:
