@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import msgpack
 import pytest
 
+from skywalker.limits import Limits
 from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, Bus, Doors, doors_of, running_bus
 from tests.workers.wire_client import TIMED_OUT, WireClient, refusal
@@ -104,6 +105,20 @@ def test_a_worker_that_goes_away_gives_it_back() -> None:
         worker.turn()
         assert leaver.refusal()[:3] == (":will!", 1, "draining")
         assert heir.refusal().code == "draining"
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_who_waits_for_nothing_but_has_left_one_is_not_asked_whether_it_lives(waits: bool) -> None:
+    """It may be at work, as a program is that serves a request."""
+    with contextlib.closing(OneWorker(Limits(idle_probe_s=60.0))) as worker, worker.connect() as leaver:
+        leaver.call(":hello", "h", {})
+        leaver.call(":will!", 1, 24 * 3600 * 1000, "topic", "gone")
+        if waits:
+            leaver.call(":recv!", 2, 24 * 3600 * 1000, "other")
+        worker.turn()
+        assert leaver.reply()[:2] == [":hello", "h"]
+        worker.turn(later=61.0)
+        assert leaver.has_input() is waits
 
 
 def test_nothing_is_kept_of_it() -> None:
