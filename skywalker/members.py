@@ -7,13 +7,12 @@ same cluster name it by the same version, and to compare versions is to compare 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from skywalker.address import Address
-from skywalker.ring import Ring, slices
+from skywalker.ring import Ring, slices, version_of
 from skywalker.wire import values
 
 MAX_WORKERS: Final = 1024
@@ -111,7 +110,7 @@ class Snapshot:
                     # Two nodes with one token are copies of each other, or very unlucky: everybody takes the first.
                     owned.setdefault(token, Place(member.id, worker))
         self.ring: Ring[Place] = Ring.of_tokens(owned)
-        self.version = hashlib.sha256(self.pack()).hexdigest()[:16]
+        self.version = version_of(self.pack())
 
     def __iter__(self) -> Iterator[Member]:
         return iter(self.by_id.values())

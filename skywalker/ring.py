@@ -6,6 +6,7 @@ less, the biggest token of all. Equality counts as not less.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -20,6 +21,11 @@ TOKENS: Final = 2**64
 
 Owner = TypeVar("Owner", bound=Hashable)
 Other = TypeVar("Other", bound=Hashable)
+
+
+def version_of(members: bytes) -> str:
+    """Return the version of a ring, of its members in MessagePack."""
+    return hashlib.sha256(members).hexdigest()[:16]
 
 
 def token_of(topic: bytes) -> int:

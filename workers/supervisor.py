@@ -245,10 +245,12 @@ class Supervisor:
                 "once no node is of that version, and then give all nodes another secret",
             )
         count, limits, group = len(self._crew.slots), self._config.limits, memory.of_group()
-        if group is not None and group < count * memory.wanted(limits, count):
-            needed = memory.shown(count * memory.wanted(limits, count))
+        needed = count * memory.wanted(limits, count)
+        if group is not None and group < needed:
             advice = memory.advice(limits, count, group // count, "its control group more, by MemoryMax=")
-            self._log.warning("memory-short", there=memory.shown(group), needed=needed, advice=f"give {advice}")
+            self._log.warning(
+                "memory-short", there=memory.shown(group), needed=memory.shown(needed), advice=f"give {advice}"
+            )
         if self._config.bares_tokens:
             self._log.warning("tokens-in-plain", reason="without tls_cert they can be read on their way here")
         self._notifier.ready()

@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.clients import rpc
+from skywalker.clients.answers import Answers
 from skywalker.clients.log import log
 from skywalker.clients.requests import MAX_TIMEOUT_S
 from skywalker.clients.serving import ANSWERED_S
-from skywalker.errors import Cancelled, Closed, LocalProtocolError, SkywalkerError, TimedOut, TooLarge
+from skywalker.errors import Cancelled, Closed, SkywalkerError, TimedOut
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Serving:
         self._stop = stop
         self._is_finishing = False
         self._take: Pending | None = None
-        self._answers: list[Pending] = []  # that are on their way
+        self._answers: Answers[Pending] = Answers(junction._issue)
         self._ended = asyncio.Event()
         self._task = asyncio.current_task()
 
@@ -97,25 +98,18 @@ class Serving:
         return not (self._is_finishing or (self._stop is not None and self._stop.is_set()))
 
     async def _answer(self, request: rpc.Request) -> None:
-        will = self._leave_will(request)
+        will = self._answers.leave_will(request)
         answer = rpc.GONE  # unless the handler ends: an exception that is none of its own ends the serving
         try:
             await asyncio.sleep(0)  # which has the will written: the handler may not give the loop a chance for long
             answer = await self._handle(request.value)
         finally:
             with contextlib.suppress(Closed):  # the next take says so
-                self._say(request, answer)
+                self._answers.say(request, answer)
                 if will is not None:
                     self._junction._abandon(will)
-        if self._junction._stalled and self._answers:
-            await self._junction._wait_for_room(self._answers[-1])
-
-    def _leave_will(self, request: rpc.Request) -> Pending | None:
-        """Have the node tell who asked if we are lost before we answer."""
-        try:
-            return self._junction._issue("will", (request.reply_topic, rpc.GONE), request.timeout)
-        except (LocalProtocolError, TooLarge):
-            return None  # max_frame is small
+        if self._junction._stalled and self._answers.under_way:
+            await self._junction._wait_for_room(self._answers.under_way[-1])
 
     async def _handle(self, value: Any) -> dict[str, Any]:
         try:
@@ -125,19 +119,10 @@ class Serving:
             log.exception("the handler of a request failed")
             return rpc.failure(error)
 
-    def _say(self, request: rpc.Request, answer: dict[str, Any]) -> None:
-        # Nobody waits for these sends: whoever asked may be gone, which is not the handler's business.
-        self._answers = [each for each in self._answers if not each.ended]
-        try:
-            sent = self._junction._issue("send", (request.reply_topic, answer), request.timeout)
-        except (LocalProtocolError, TooLarge) as error:
-            sent = self._junction._issue("send", (request.reply_topic, rpc.failure(error)), request.timeout)
-        self._answers.append(sent)
-
     async def _deliver(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ANSWERED_S):
-                for answer in self._answers:
+                for answer in self._answers.under_way:
                     with contextlib.suppress(SkywalkerError):
                         await answer.result()
 

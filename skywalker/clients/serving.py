@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.clients import rpc
+from skywalker.clients.answers import Answers
 from skywalker.clients.log import log
 from skywalker.clients.requests import MAX_TIMEOUT_S
-from skywalker.errors import Cancelled, Closed, LocalProtocolError, SkywalkerError, TimedOut, TooLarge
+from skywalker.errors import Cancelled, Closed, SkywalkerError, TimedOut
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Serving:
         self._stop = stop
         self._is_finishing = False
         self._take: Pending | None = None
-        self._answers: list[Pending] = []  # that are on their way
+        self._answers: Answers[Pending] = Answers(junction._begin)
         self._ended = threading.Event()
         self._thread = threading.get_ident()
 
@@ -107,22 +108,15 @@ class Serving:
                 self.finish()
 
     def _answer(self, request: rpc.Request) -> None:
-        will = self._leave_will(request)
+        will = self._answers.leave_will(request)
         answer = rpc.GONE  # unless the handler ends: an exception that is none of its own ends the serving
         try:
             answer = self._handle(request.value)
         finally:
             with contextlib.suppress(Closed):  # the next take says so
-                self._say(request, answer)
+                self._answers.say(request, answer)
                 if will is not None:
                     self._junction._abandon(will)
-
-    def _leave_will(self, request: rpc.Request) -> Pending | None:
-        """Have the node tell who asked if we are lost before we answer."""
-        try:
-            return self._junction._begin("will", (request.reply_topic, rpc.GONE), request.timeout)
-        except (LocalProtocolError, TooLarge):
-            return None  # max_frame is small
 
     def _handle(self, value: Any) -> dict[str, Any]:
         try:
@@ -131,18 +125,9 @@ class Serving:
             log.exception("the handler of a request failed")
             return rpc.failure(error)
 
-    def _say(self, request: rpc.Request, answer: dict[str, Any]) -> None:
-        # Nobody waits for these sends: whoever asked may be gone, which is not the handler's business.
-        self._answers = [each for each in self._answers if not each.ended]
-        try:
-            sent = self._junction._begin("send", (request.reply_topic, answer), request.timeout)
-        except (LocalProtocolError, TooLarge) as error:
-            sent = self._junction._begin("send", (request.reply_topic, rpc.failure(error)), request.timeout)
-        self._answers.append(sent)
-
     def _deliver(self) -> None:
         until = time.monotonic() + ANSWERED_S
-        for answer in self._answers:
+        for answer in self._answers.under_way:
             self._junction._wait(answer, until)
 
 

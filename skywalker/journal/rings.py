@@ -7,7 +7,6 @@ When it was modified is when the last file of calls was begun that may need it.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Final
 
 from skywalker.errors import JournalError
 from skywalker.limits import MIB
+from skywalker.ring import version_of
 
 SUFFIX: Final = ".ring"
 
@@ -25,11 +25,6 @@ SPARE_NS: Final = 3600 * 10**9
 """How much longer a ring is kept than it may be needed: writers do not wait for each other."""
 
 _NAME: Final = re.compile(r"[0-9a-f]{16}\.ring", re.ASCII)
-
-
-def version_of(members: bytes) -> str:
-    """Return the version of a ring, of its members in MessagePack."""
-    return hashlib.sha256(members).hexdigest()[:16]
 
 
 def is_ring(path: Path) -> bool:

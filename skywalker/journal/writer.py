@@ -22,6 +22,7 @@ from skywalker.journal.record import RECORD_BYTES
 from skywalker.journal.recorder import PAGE_BYTES
 from skywalker.journal.segments import Segment, complete, now, prune, writer_of
 from skywalker.journal.settings import JournalSettings
+from skywalker.ring import version_of
 
 MAX_PAGES: Final = 64
 """Pages that may wait for the disk, 16 MiB: half a second of the most calls that a worker can answer."""
@@ -213,7 +214,7 @@ class Writer:
 
     def _header(self, kind: str) -> Header:
         unix, clock = now()
-        ring = rings.version_of(self._ring) if self._ring else ""
+        ring = version_of(self._ring) if self._ring else ""
         return Header(kind, *self._origin, ring, clock, unix, self._settings.sample)
 
     def _failed(self, error: OSError) -> None:

@@ -19,6 +19,7 @@ from skywalker.embedding import Node, embedded
 from skywalker.tls.contexts import server_context
 from tests.authority import Authority
 from tests.clients.driving import Place
+from tests.clients.proxy import Proxy
 from tests.helpers import time_factor
 
 MakePlace = Callable[..., Place]
@@ -60,24 +61,6 @@ def web_server(secure: Callable[[socket.socket], socket.socket] = lambda sock: s
         server.server_close()
 
 
-def relay(client: socket.socket, address: str) -> None:
-    """Have what a client says go to a node, and what that says to the client."""
-    host, _, port = address.rpartition(":")
-    with client, socket.create_connection((host, int(port))) as node:
-        back = threading.Thread(target=pump, args=(node, client), daemon=True)
-        back.start()
-        pump(client, node)
-        back.join()
-
-
-def pump(source: socket.socket, target: socket.socket) -> None:
-    """Pass on what comes, until one has gone."""
-    with contextlib.suppress(OSError):
-        while data := source.recv(1 << 16):
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
-
-
 def fails(make_place: MakePlace, where: str, words: str, **options: object) -> None:
     """Have a connect() fail in its time, and say so."""
     began = time.monotonic()
@@ -117,20 +100,11 @@ def test_a_door_that_says_nothing(make_place: MakePlace) -> None:
 
 
 def test_a_node_that_is_only_slow_is_waited_for(make_place: MakePlace, doors: Node) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve_late() -> None:
-            time.sleep(1.5 * ANSWER_S)  # nobody accepts, as where a worker is being replaced
-            with contextlib.suppress(OSError):
-                while True:
-                    sock, _ = listener.accept()
-                    threading.Thread(target=relay, args=(sock, doors.address), daemon=True).start()
-
-        threading.Thread(target=serve_late, daemon=True).start()
-        place = make_place(f"127.0.0.1:{listener.getsockname()[1]}")
-        client = place.join(connect_timeout=10.0 * time_factor())
+    with Proxy(doors.host, doors.port) as proxy:
+        proxy.stall()
+        threading.Timer(1.5 * ANSWER_S, proxy.flow).start()
+        client = make_place(proxy.address).join(connect_timeout=10.0 * time_factor())
         assert client.recv("nobody sends", timeout=0, default=None) is None
-        listener.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_door_that_says_something_else(make_place: MakePlace) -> None:

@@ -14,6 +14,7 @@ from skywalker.errors import JournalError
 from skywalker.journal import rings
 from skywalker.journal.reading import look
 from skywalker.members import Member, Snapshot
+from skywalker.ring import version_of
 from skywalker.wire import values
 from tests.journal.raw import header_of
 from tests.journal.test_writer import Events, make, page_of
@@ -24,7 +25,7 @@ HOUR_US = 3600 * 10**6
 @given(st.sets(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=9), st.text(max_size=9), st.integers(1, 9))
 def test_the_version_of_a_ring_is_made_of_what_is_kept_of_it(tokens: set[int], name: str, workers: int) -> None:
     ring = Snapshot([Member("id", name, Address("127.0.0.1", 7), workers, True, tuple(sorted(tokens)))])
-    assert rings.version_of(ring.pack()) == ring.version
+    assert version_of(ring.pack()) == ring.version
     assert values.unpack(ring.pack()) == [member.as_map() for member in ring]
 
 
@@ -38,7 +39,7 @@ def test_each_ring_is_kept_once_whoever_follows_it(tmp_path: Path) -> None:
         writer.follow(b"third")  # in which no call is made
         writer.close()
     found = {path.stem: rings.read(path) for path in look([tmp_path]).rings}
-    assert found == {rings.version_of(members): members for members in (b"first", b"second")}
+    assert found == {version_of(members): members for members in (b"first", b"second")}
     assert {header_of(path)["ring"] for path in tmp_path.glob("*.calls")} == found.keys()
     assert {path.suffix for path in tmp_path.iterdir()} == {".calls", ".ring"}
     assert not events.said

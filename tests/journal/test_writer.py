@@ -22,9 +22,9 @@ from skywalker.journal import writer as writing
 from skywalker.journal.header import CALLS, HEADER_BYTES, Header, Origin
 from skywalker.journal.page import Page
 from skywalker.journal.recorder import PAGE_BYTES, PAGE_RECORDS
-from skywalker.journal.rings import version_of
 from skywalker.journal.settings import JournalSettings
 from skywalker.journal.writer import Writer
+from skywalker.ring import version_of
 from tests.helpers import eventually
 from tests.journal.raw import RECORD, calls_in, header_of, names_in, records_of
 

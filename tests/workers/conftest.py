@@ -9,6 +9,7 @@ import pytest
 
 from tests.authority import Authority
 from tests.workers.nodes import TLS, Node, running_by
+from tests.workers.pubsub_bus import Bus, Doors, doors_of
 from tests.workers.wire_client import Clients, clients_of
 
 
@@ -24,6 +25,13 @@ def connect(node: Node) -> Iterator[Clients]:
     """Connects to the node; what is connected is closed after the test."""
     with clients_of(node.address) as clients:
         yield clients
+
+
+@pytest.fixture
+def doors(bus: Bus) -> Iterator[Doors]:
+    """Connects to the `bus` that a module has; what is connected is closed after the test."""
+    with doors_of(bus) as doors:
+        yield doors
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.helpers import eventually
-from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, TWO, Bus, Doors, doors_of, running_bus
+from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, TWO, Bus, Doors, running_bus
 from tests.workers.pubsub_client import ACK, Message, PubSubClient, publish, subscribe, unsubscribe
 
 PIPELINE = 200
@@ -31,12 +31,6 @@ def bus(kind: str) -> Iterator[Bus]:
     """What the tests of this module share, and none of them may harm."""
     with running_bus(kind) as bus:
         yield bus
-
-
-@pytest.fixture
-def doors(bus: Bus) -> Iterator[Doors]:
-    with doors_of(bus) as doors:
-        yield doors
 
 
 def numbered(publisher: int, number: int) -> bytes:

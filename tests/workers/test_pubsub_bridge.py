@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.helpers import eventually, time_factor
-from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, TWO, Bus, Doors, doors_of, running_bus
+from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, TWO, Bus, Doors, running_bus
 from tests.workers.pubsub_client import PubSubClient, publish, subscribe
 from tests.workers.wire_client import TIMED_OUT, WireClient, call, packed
 
@@ -21,12 +21,6 @@ LONG = 60_000
 def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
     with running_bus(request.param) as bus:
         yield bus
-
-
-@pytest.fixture
-def doors(bus: Bus) -> Iterator[Doors]:
-    with doors_of(bus) as doors:
-        yield doors
 
 
 def places(bus: Bus) -> Iterator[tuple[int, int, int]]:

@@ -31,12 +31,6 @@ def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
         yield bus
 
 
-@pytest.fixture
-def doors(bus: Bus) -> Iterator[Doors]:
-    with doors_of(bus) as doors:
-        yield doors
-
-
 class _Beside:
     """Another connection to the same worker: once it is answered, the worker has read what was written before."""
 

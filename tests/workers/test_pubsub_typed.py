@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, Bus, Doors, doors_of, running_bus
+from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, Bus, Doors, running_bus
 from tests.workers.pubsub_client import publish, publish_typed, subscribe
 
 PAYLOAD = b"payload " * 50
@@ -43,12 +43,6 @@ PUBLISHED: dict[str, Published] = {
 def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
     with running_bus(request.param) as bus:
         yield bus
-
-
-@pytest.fixture
-def doors(bus: Bus) -> Iterator[Doors]:
-    with doors_of(bus) as doors:
-        yield doors
 
 
 @pytest.mark.parametrize("way", PUBLISHED)

@@ -27,12 +27,6 @@ def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
         yield bus
 
 
-@pytest.fixture
-def doors(bus: Bus) -> Iterator[Doors]:
-    with doors_of(bus) as doors:
-        yield doors
-
-
 def everywhere(bus: Bus, doors: Doors) -> list[WireClient]:
     """Return a MessagePack connection to each place."""
     return [doors.junction(place) for place in range(len(bus))]

@@ -11,7 +11,7 @@ import pytest
 
 from skywalker.limits import Limits
 from tests.workers.one_worker import OneWorker
-from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, Bus, Doors, doors_of, running_bus
+from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, Bus, Doors, running_bus
 from tests.workers.wire_client import TIMED_OUT, WireClient, refusal
 
 LONG_MS = 60_000
@@ -21,12 +21,6 @@ LONG_MS = 60_000
 def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
     with running_bus(request.param) as bus:
         yield bus
-
-
-@pytest.fixture
-def doors(bus: Bus) -> Iterator[Doors]:
-    with doors_of(bus) as doors:
-        yield doors
 
 
 def left(client: WireClient, id: int, topic: str, value: object, timeout: int = LONG_MS) -> None:
