@@ -33,7 +33,7 @@ from skywalker.tls.words import CLOSED, SILENT
 from skywalker.wire import frames, values
 from skywalker.wire import junction as wire
 from workers.log import Log
-from workers.messages import VERSION
+from workers.node import VERSION
 
 # Each has at most one call in flight of these, which need different ids from nobody but each other.
 _HELLO_ID: Final = values.pack(1)

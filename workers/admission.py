@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from skywalker.access.access import Access
 from skywalker.access.principal import Principal
 from skywalker.access.trust import ADVICE, Trust
-from skywalker.errors import Busy, Forbidden, Unauthorized
+from skywalker.errors import Busy, Forbidden, RequestError, Unauthorized
+from skywalker.limits import Limits
 from workers.account import Account
+from workers.closes import Close
 from workers.handshakes import Handshakes
 from workers.log import Log
 from workers.refusals import Refusals
-from workers.strangers import Strangers
-
-if TYPE_CHECKING:
-    from skywalker.limits import Limits
-    from workers.connection import Connection
-    from workers.turn import Turn
+from workers.strangers import Stranger, Strangers
+from workers.turn import Turn
 
 _CREDENTIALS: Final = struct.Struct("@iII")
 """What the kernel tells of the process at the other end of a Unix socket: pid, uid, gid."""
@@ -37,6 +35,26 @@ def unknown() -> Unauthorized:
 def speaks_tls() -> Unauthorized:
     """Return the error for whoever speaks none at a door that does."""
     return Unauthorized("this node speaks TLS here, and nothing else: connect by skywalkers://", {"tls": True})
+
+
+class Applicant(Protocol):
+    """A connection, as far as it matters whose it is."""
+
+    account: Account | None
+    stranger: Stranger | None
+    proved: bool
+    paced: bool
+
+    @property
+    def knows_tokens(self) -> bool:
+        """Whether it has a word by which a client says who it is."""
+
+    @property
+    def in_flight(self) -> int:
+        """What its principal may have so many of: calls that wait, and subscriptions."""
+
+    def turn_away(self, error: RequestError, reason: Close, text: str) -> None:
+        """Have it go, with a last word if there is one for it."""
 
 
 class Admission:
@@ -57,7 +75,7 @@ class Admission:
         self._turn = turn
         self._accounts: dict[str, Account] = {}  # by the name of the principal
 
-    def greet(self, connection: Connection, names: tuple[str, ...], host: str, uid: int | None) -> None:
+    def greet(self, connection: Applicant, names: tuple[str, ...], host: str, uid: int | None) -> None:
         """Find out whose a new connection is: by names in a certificate, a user of this machine, or where it is from.
 
         It is a stranger if that tells nothing. Raises Busy if whose it is has too many.
@@ -79,7 +97,7 @@ class Admission:
         if connection.stranger is None:
             connection.stranger = self.strangers.come(connection)
 
-    def present(self, connection: Connection, token: str | bytes | None) -> None:
+    def present(self, connection: Applicant, token: str | bytes | None) -> None:
         """Take a connection for whose token it says. Raises Impostor, Unauthorized, or Busy as greet() does.
 
         One that says none stays who it is.
@@ -95,7 +113,7 @@ class Admission:
             raise Impostor("this node knows no such token")
         self._become(connection, principal)
 
-    def has_proved(self, connection: Connection, secret: str) -> None:
+    def has_proved(self, connection: Applicant, secret: str) -> None:
         """A connection has proved that it knows a secret of the cluster. Raises as present() does."""
         if self.access is not None:
             principal = self.access.by_token(secret)
@@ -104,7 +122,7 @@ class Admission:
             self._become(connection, principal)
         connection.proved = True
 
-    def check_node(self, connection: Connection, token: str | bytes | None = None) -> None:
+    def check_node(self, connection: Applicant, token: str | bytes | None = None) -> None:
         """Raise Unauthorized or Forbidden unless a connection is known to be a node's.
 
         One of the version before says the secret itself, as a `token`, which is enough while that is allowed.
@@ -120,7 +138,7 @@ class Admission:
         missing = {"missing": "node"}
         raise (Unauthorized if connection.stranger is not None else Forbidden)(text, missing)
 
-    def _become(self, connection: Connection, principal: Principal) -> None:
+    def _become(self, connection: Applicant, principal: Principal) -> None:
         before = connection.account
         if before is None or before.principal is not principal:
             self._enter(connection, principal)
@@ -128,13 +146,13 @@ class Admission:
                 before.connections -= 1
                 before.in_flight -= connection.in_flight
 
-    def gone(self, connection: Connection) -> None:
+    def gone(self, connection: Applicant) -> None:
         """It is closed, or nobody's any more."""
         self.known(connection)
         if connection.account is not None:
             connection.account.connections -= 1
 
-    def _enter(self, connection: Connection, principal: Principal) -> None:
+    def _enter(self, connection: Applicant, principal: Principal) -> None:
         account = self._accounts.get(principal.name)
         if account is None:
             account = self._accounts[principal.name] = Account(principal, self._turn.now)
@@ -144,7 +162,7 @@ class Admission:
             connection.paced = True
         self.known(connection)
 
-    def known(self, connection: Connection) -> None:
+    def known(self, connection: Applicant) -> None:
         """It is no stranger, or not any more."""
         if connection.stranger is not None:
             self.strangers.go(connection.stranger)

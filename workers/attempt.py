@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from skywalker.access.proof import NotProven
 from skywalker.access.trust import Introduction, farewell
@@ -30,12 +30,10 @@ from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, split
 from workers import sockets
+from workers.connector import Connector
 from workers.loop import READ, WRITE
-from workers.messages import VERSION
+from workers.node import VERSION
 from workers.secure_socket import SecureSocket, Transport
-
-if TYPE_CHECKING:
-    from workers.router import Router
 
 MAX_ANSWER: Final = 4096
 
@@ -59,13 +57,13 @@ class Attempt:
     """One of them, to the worker in `place` of `member`."""
 
     __slots__ = (
-        "_asked_at", "_awaits", "_dialler", "_heard", "_introduction", "_member", "_place", "_router", "_socket",
+        "_asked_at", "_awaits", "_by", "_dialler", "_heard", "_introduction", "_member", "_place", "_socket",
     )  # fmt: skip
 
-    def __init__(self, place: Place, member: Member, router: Router, dialler: Dialler) -> None:
+    def __init__(self, place: Place, member: Member, by: Connector, dialler: Dialler) -> None:
         self._place = place
         self._member = member
-        self._router = router
+        self._by = by
         self._dialler = dialler
         self._socket: Transport | None = None  # until it is given away, or closed
         self._introduction: Introduction | None = None  # once there is a connection
@@ -79,7 +77,7 @@ class Attempt:
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         try:
             self._socket = sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-            self._router.loop.add(sock.fileno(), self, WRITE)
+            self._by.loop.add(sock.fileno(), self, WRITE)
             sockets.tune(sock)
             if self._member.steering:
                 bind_to_steer(sock, self._place.worker, self._member.workers)
@@ -90,7 +88,7 @@ class Attempt:
     def end(self) -> None:
         """Give it up; nobody is told."""
         if self._socket is not None:
-            self._router.loop.remove(self._socket.fileno())
+            self._by.loop.remove(self._socket.fileno())
             self._socket.close()
             self._socket = None
 
@@ -122,8 +120,8 @@ class Attempt:
             self._dialler.failed(str(error))
 
     def _connected(self, sock: socket.socket) -> None:
-        self._router.loop.change(sock.fileno(), READ)
-        credentials = self._router.credentials
+        self._by.loop.change(sock.fileno(), READ)
+        credentials = self._by.credentials
         if credentials is None:
             self._introduce(sock, ())
             return
@@ -140,18 +138,18 @@ class Attempt:
             self._introduce(sock, sock.names())
 
     def _introduce(self, sock: Transport, names: tuple[str, ...]) -> None:
-        router = self._router
+        by = self._by
         self._heard = b""
         self._introduction = Introduction(
-            router.admission.trust, router.node.id, router.node.address, self._member.address, names, self._place.node
+            by.trust, by.node.id, by.node.address, self._member.address, names, self._place.node
         )
         sock.send(self._introduction.begin(_ID) or self._question())
 
     def _question(self) -> bytes:
         assert self._introduction is not None, "there is a connection"
         self._awaits = wire.PEER
-        self._asked_at = self._router.turn.now
-        node, token = self._router.node, self._introduction.token
+        self._asked_at = self._by.turn.now
+        node, token = self._by.node, self._introduction.token
         question = {
             "from": node.id,
             "node": self._place.node,
@@ -159,8 +157,8 @@ class Attempt:
             "by": node.slot,
             "life": node.life,
             "version": VERSION,
-            "waits": self._router.opening is not None,
-            "replaced": self._router.replaced,
+            "waits": self._by.standing.opening,
+            "replaced": self._by.standing.replaced,
             **({"token": token} if token else {}),
         }
         return wire.frame(wire.PEER, _ID, values.pack(question))
@@ -204,9 +202,9 @@ class Attempt:
                 if worker != self._place.worker:
                     self._dialler.strayed()
                     return
-                self._router.loop.remove(sock.fileno())
+                self._by.loop.remove(sock.fileno())
                 self._socket = None
-                round_trip_s = self._router.turn.now - self._asked_at
+                round_trip_s = self._by.turn.now - self._asked_at
                 self._dialler.opened(sock, str(answer.get("life", "")), round_trip_s, rest)
             case _:
                 raise ValueError(_refusal(answer))

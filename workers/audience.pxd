@@ -26,8 +26,12 @@ cdef class Audience(Subscriber):
 
 
 cdef class Audiences:
-    cdef object _held
-    cdef object _router
+    cdef object _expect
+    cdef object _turn
+    cdef object _junction
+    cdef object _standing
+    cdef object _feeds
+    cdef object _log
     cdef Messages _messages
     cdef dict _by_topic
     cdef list _delayed

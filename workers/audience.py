@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
+from skywalker.junction import Junction
 from skywalker.line import Call, Subscriber
 from skywalker.wire import values
 from skywalker.wire.junction import NIL
 from workers.alarm import Alarm
+from workers.feeds import Feeds
+from workers.log import Log
 from workers.messages import LAGGED, OFFER, SUBSCRIBED, Messages, wrapped
 from workers.node_call import NodeCall
 from workers.publication import Publication
-
-if TYPE_CHECKING:
-    from workers.held import Held
-    from workers.router import Router
+from workers.standing import Standing
+from workers.turn import Turn
 
 BEHIND_BYTES: Final = 512 * 1024
 """Bytes queued for a worker, besides what the kernel holds for it, from which on what is published waits for it."""
@@ -65,30 +67,44 @@ class _Change:
 class Audiences:
     """All of one worker."""
 
-    def __init__(self, held: Held, messages: Messages, router: Router) -> None:
-        self._held = held
+    def __init__(
+        self,
+        messages: Messages,
+        turn: Turn,
+        junction: Junction,
+        standing: Standing,
+        feeds: Feeds,
+        log: Log,
+        expect: Callable[[bytes, NodeCall], bytes],
+    ) -> None:
+        """`expect` returns a number for a value of a topic; the other worker says by that whether anybody got it."""
         self._messages = messages
-        self._router = router
+        self._turn = turn
+        self._junction = junction
+        self._standing = standing
+        self._feeds = feeds
+        self._log = log
+        self._expect: Callable[[bytes, NodeCall], bytes] | None = expect
         self._by_topic: dict[bytes, Audience] = {}
         self._delayed: list[Publication] = []
         self._stuck = Alarm()
 
     def ask(self, topic: bytes, count: int) -> None:
         """The other worker has `count` subscribers to a topic, and wants to know when that is in effect."""
-        if self._router.replaced and not self._messages.abroad:
+        if self._standing.replaced and not self._messages.abroad:
             self._messages.tell(SUBSCRIBED, topic)  # it asks our successor, too
             return
         audience = self._by_topic.get(topic)
         if audience is None:
             audience = self._by_topic[topic] = Audience.__new__(Audience)
-            audience.begin(topic, self._router.turn.now, None, None)
+            audience.begin(topic, self._turn.now, None, None)
             audience.begin_for(self)
         by, audience.asked = count - audience.asked, count
         audience.changes += 1
         if self._messages.abroad:
             self.settle(audience, count)  # what another node asks stays here, whatever our ring says
         else:
-            self._router.feeds.change(topic, by, _Change(self, audience, count))
+            self._feeds.change(topic, by, _Change(self, audience, count))
 
     def settle(self, audience: Audience, count: int) -> None:
         """Have an audience be that strong, and say so."""
@@ -97,7 +113,7 @@ class Audiences:
         self._messages.tell(SUBSCRIBED, audience.topic)
         if self._by_topic.get(audience.topic) is not audience:
             return  # it was retired meanwhile
-        self._router.junction.resize(audience, count)
+        self._junction.resize(audience, count)
         audience.changes -= 1
         if not count:
             self._leave(audience)
@@ -106,16 +122,16 @@ class Audiences:
         elif not audience.stands:
             audience.stands = True
             if self._messages.abroad:
-                self._router.junction.subscribe(audience)
+                self._junction.subscribe(audience)
             else:
-                self._router.feeds.stand(audience)
+                self._feeds.stand(audience)
 
     def _leave(self, audience: Audience) -> None:
         audience.stands = False
         if self._messages.abroad:
-            self._router.junction.unsubscribe(audience)
+            self._junction.unsubscribe(audience)
         else:
-            self._router.feeds.leave(audience)
+            self._feeds.leave(audience)
 
     def give(self, audience: Audience, send: NodeCall) -> bool:
         """Pass a value on; what became of one whose sender waits for that, the other worker says later."""
@@ -132,7 +148,8 @@ class Audiences:
         if send.form:
             value, form = wrapped(value, send.form)
         if not send.answered:
-            messages.tell(OFFER, audience.topic, self._held.expect(audience.topic, send), value, form)
+            assert self._expect is not None, "the link has not ended"
+            messages.tell(OFFER, audience.topic, self._expect(audience.topic, send), value, form)
             return True
         number = send.goes_to(messages) if isinstance(send, Publication) else NIL
         messages.tell(OFFER, audience.topic, number, value, form)
@@ -144,7 +161,7 @@ class Audiences:
         publication.delays += 1
         self._delayed.append(publication)
         if self._stuck.at is None:
-            self._stuck.set(self._router.turn, self._router.turn.now + STUCK_S, self._is_stuck)
+            self._stuck.set(self._turn, self._turn.now + STUCK_S, self._is_stuck)
 
     def drop(self, audience: Audience) -> None:
         """Give it nothing more until it asks anew, and have it know."""
@@ -158,13 +175,13 @@ class Audiences:
             self._go_on()
 
     def _go_on(self) -> None:
-        self._stuck.off(self._router.turn)
+        self._stuck.off(self._turn)
         delayed, self._delayed = self._delayed, []
         for publication in delayed:
             publication.delayed_no_more()
 
     def _is_stuck(self) -> None:
-        self._router.log.warning("worker-behind", unsent=self._messages.unsent, seconds=STUCK_S)
+        self._log.warning("worker-behind", unsent=self._messages.unsent, seconds=STUCK_S)
         for audience in [*self._by_topic.values()]:
             self.drop(audience)
         self._go_on()
@@ -173,14 +190,14 @@ class Audiences:
         """The link has ended: its subscribers are gone, or ask anew."""
         self.retire()
         self._go_on()
-        self._held = None  # type: ignore[assignment]  # the two refer to each other, and nothing is expected any more
+        self._expect = None  # the two refer to each other, and nothing is expected any more
 
     def retire(self) -> None:
         """Give them nothing any more: they ask another."""
         for audience in self._by_topic.values():
             self._leave(audience)
             if not self._messages.abroad:
-                self._router.feeds.change(audience.topic, -audience.asked, None)
+                self._feeds.change(audience.topic, -audience.asked, None)
         self._by_topic = {}
 
 

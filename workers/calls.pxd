@@ -1,9 +1,11 @@
 cimport cython
 
+from skywalker.junction cimport Junction
 from skywalker.line cimport Call
 from skywalker.wire.junction cimport reply
 from workers.journal cimport Journal
 from workers.node_call cimport NodeCall
+from workers.standing cimport Standing
 from workers.tally cimport Tally
 from workers.turn cimport Turn
 
@@ -29,9 +31,17 @@ cdef bytes TRUE
 cdef class ClientCall
 
 
+cdef class Routing:
+    cpdef issue(self, ClientCall call)
+    cpdef bint publish(self, ClientCall call) except -1
+    cpdef resume(self, ClientCall call)
+    cpdef bint withdraw(self, ClientCall call) except -1
+
+
 cdef class Caller:
-    # Who needs its C fields says so in a local variable: a module cannot import the one that imports it.
-    cdef public object router
+    cdef readonly Junction junction
+    cdef readonly Routing routing
+    cdef readonly Standing standing
     cdef readonly Tally tally
     cdef readonly Turn turn
     cdef public bint gone
@@ -44,19 +54,19 @@ cdef class Caller:
     cpdef keep(self, ClientCall call)
     cpdef release(self, ClientCall call)
     cpdef postpone(self, ClientCall call, double seconds)
-    cpdef admit(self)
+    cpdef admit(self, Py_ssize_t cost)
     cpdef bint congested(self) except -1
     cpdef park(self, ClientCall listener)
     cpdef bint unpark(self, ClientCall listener) except -1
     cpdef push_value(self, ClientCall listener)
     cpdef bint take_back(self, ClientCall listener, bint told) except -1
-    cpdef published(self, publication)
+    cpdef published(self, ClientCall call)
     cpdef reply(self, bytes method, bytes id, bytes result)
     cpdef reply_error(self, bytes method, bytes id, error, bytes timed_out=*)
 
 
 cdef class Carrier:
-    cdef public object owner
+    cdef public object place
     cdef public double grace_s
     cdef public unsigned int route
 
@@ -82,6 +92,8 @@ cdef class ClientCall(NodeCall):
     cdef public Py_ssize_t given_bytes
 
     cpdef Py_ssize_t cost(self)
+    cpdef admit(self)
+    cpdef listen_again(self)
     cpdef begin_for(self, Caller caller, bytes id, bytes timed_out, double deadline)
     @cython.locals(caller=Caller)
     cpdef bint give(self, Call send) except -1

@@ -12,26 +12,23 @@ time is over, and GRACE_S more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from skywalker.errors import Busy, Cancelled, Draining, RequestError, TooLarge
 from skywalker.journal.record import BUSY, CANCELLED, DRAINING, ERROR, HERE, MET, PROMPT, TIMED_OUT
 from skywalker.journal.record import RECV as RECORDED_RECV
 from skywalker.journal.record import SEND as RECORDED_SEND
 from skywalker.journal.record import TAKE as RECORDED_TAKE
+from skywalker.junction import Junction
 from skywalker.limits import MAX_FRAME
-from skywalker.line import Call
+from skywalker.line import Call, Subscriber
+from skywalker.members import Place
 from skywalker.wire import junction as wire
 from skywalker.wire.junction import RECV, SEND, TAKE, TRUE, reply
+from workers.journal import Journal
 from workers.node_call import NodeCall
-
-if TYPE_CHECKING:
-    from workers.census import Question
-    from workers.feeds import Feed
-    from workers.journal import Journal
-    from workers.owner import Owner
-    from workers.publication import Publication
-    from workers.router import Router
+from workers.standing import Standing
+from workers.turn import Turn
 
 REPLY_BYTES: Final = 1 + len(RECV)
 """Of the reply with a value, besides that and the id: :take! is as long as :recv!."""
@@ -43,15 +40,75 @@ TIME_IS_UP: Final = b""
 """What a call ends with, where it is not the id of the :cancel that asked for it."""
 
 
+class Routing:
+    """Who decides where calls go, as the calls themselves see it: router.py has how."""
+
+    __slots__ = ()
+
+    def issue(self, call: ClientCall) -> None:
+        """Have a call meet somebody, or wait where its topic is owned. Raises Busy if a new one has no room."""
+        raise NotImplementedError
+
+    def publish(self, call: ClientCall) -> bool:
+        """Have a publication handed out where its topic is owned; return whether that is done, else it has met()."""
+        raise NotImplementedError
+
+    def resume(self, call: ClientCall) -> None:
+        """Have a send that is held, and whose listeners here are all lost, go on waiting."""
+        raise NotImplementedError
+
+    def withdraw(self, call: ClientCall) -> bool:
+        """Take a call back from where it waits. Returns False if it may just be meeting somebody."""
+        raise NotImplementedError
+
+
+class Question(Protocol):
+    """A question about a topic that another worker owns."""
+
+    carrier: Carrier | None
+    number: bytes
+
+    def answer(self, info: bytes) -> None:
+        """This is what the owner counted."""
+
+    def end(self) -> None:
+        """The owner will not answer."""
+
+
+class Interest(Protocol):
+    """That of all who subscribe to one topic here, or through here, in its values: feeds.py has how it is kept up."""
+
+    topic: bytes
+    audience: int
+    """How many they are."""
+
+    def subscribers(self) -> list[Subscriber]:
+        """Return those whose subscription is in effect."""
+
+    def answered(self, by: Carrier) -> None:
+        """What was asked longest ago is in effect where the topic is owned."""
+
+    def lost(self, by: Carrier) -> None:
+        """The carrier is gone, or another has its place."""
+
+    def cut_off(self) -> None:
+        """Values were lost on their way here."""
+
+
 class Caller:
     """Who calls are answered to: one connection, as its calls see it; session.py and pubsub.py have what it does."""
 
-    __slots__ = ("connection", "door", "gone", "journal", "knows_errors", "max_reply", "router", "tally", "turn")
+    __slots__ = (
+        "connection", "door", "gone", "journal", "junction", "knows_errors", "max_reply", "routing", "standing",
+        "tally", "turn",
+    )  # fmt: skip
 
-    def __init__(self, router: Router) -> None:
-        self.router = router
-        self.turn = router.turn
-        self.tally = self.turn.tally
+    def __init__(self, turn: Turn, junction: Junction, routing: Routing, standing: Standing) -> None:
+        self.turn = turn
+        self.tally = turn.tally
+        self.junction = junction
+        self.routing = routing
+        self.standing = standing
         self.gone = False  # expects no more of any call
         self.knows_errors = True  # can tell an error from a value
         self.max_reply = MAX_FRAME  # bytes of a frame
@@ -72,8 +129,8 @@ class Caller:
         """Look at a call in so many seconds rather than at its deadline."""
         raise NotImplementedError
 
-    def admit(self) -> None:
-        """Raise Busy if no more calls may wait here."""
+    def admit(self, cost: int) -> None:
+        """Raise Busy if no more calls may wait here, or none that takes so many bytes."""
         raise NotImplementedError
 
     def congested(self) -> bool:
@@ -96,8 +153,8 @@ class Caller:
         """Do not write that value, as recall() says."""
         raise NotImplementedError
 
-    def published(self, publication: Publication) -> None:
-        """It is in effect."""
+    def published(self, call: ClientCall) -> None:
+        """A publication is in effect."""
         raise NotImplementedError
 
     def reply(self, method: bytes, id: bytes, result: bytes) -> None:
@@ -112,13 +169,13 @@ class Caller:
 class Carrier:
     """Where calls wait whose topic another worker owns: forwarded.py has what there is to it while that can be asked.
 
-    `owner` is that worker, and `grace_s` the seconds in which its last word on a call should be here.
+    `place` is that worker's, and `grace_s` the seconds in which its last word on a call should be here.
     """
 
-    __slots__ = ("grace_s", "owner", "route")
+    __slots__ = ("grace_s", "place", "route")
 
-    def __init__(self, owner: Owner | None, grace_s: float) -> None:
-        self.owner = owner
+    def __init__(self, place: Place | None, grace_s: float) -> None:
+        self.place = place
         self.grace_s = grace_s
         self.route = HERE  # or whether that is a sibling's or another node's
 
@@ -142,7 +199,7 @@ class Carrier:
         """Hear now what the owner has said already."""
         raise NotImplementedError
 
-    def subscribe(self, feed: Feed) -> None:
+    def subscribe(self, feed: Interest) -> None:
         """Ask for the values of a topic, for as many as the feed says; its answered() tells that this is in effect."""
         raise NotImplementedError
 
@@ -150,11 +207,11 @@ class Carrier:
         """Say that all is subscribed to that was before there was this way to ask."""
         raise NotImplementedError
 
-    def unsubscribe(self, feed: Feed) -> None:
+    def unsubscribe(self, feed: Interest) -> None:
         """Ask for no more of them; answered() tells that none comes any more."""
         raise NotImplementedError
 
-    def forget_feed(self, feed: Feed) -> None:
+    def forget_feed(self, feed: Interest) -> None:
         """Tell it nothing more."""
         raise NotImplementedError
 
@@ -196,6 +253,19 @@ class ClientCall(NodeCall):
         if self.value is not None:
             return SEND
         return RECV if self.group is None else TAKE
+
+    @property
+    def kind(self) -> int:
+        """Which of figures.KINDS it is."""
+        if self.value is not None:
+            return 0
+        return 1 if self.group is None else 2
+
+    def admit(self) -> None:
+        """Keep track of a call that has to wait. Raises Busy if a new one has no room."""
+        if not self.held:
+            self.caller.admit(self.cost())
+            self.hold()
 
     def hold(self) -> None:
         """Keep track of it from now on, if not yet, unless its caller is gone."""
@@ -251,20 +321,25 @@ class ClientCall(NodeCall):
         """
         send = self.decided()
         send.too_long = max(send.too_long, self.caller.max_reply - len(self.id) - REPLY_BYTES)
-        router = self.caller.router
-        router.junction.lost(send)
-        router.listen_again(self)
+        self.caller.junction.lost(send)
+        self.listen_again()
 
     def recall(self, told: bool) -> bool:
         return self.caller.take_back(self, told)
 
     def taken_back(self) -> None:
         """The value that it was given is another's again: listen on."""
-        self.caller.router.listen_again(self)
+        self.listen_again()
+
+    def listen_again(self) -> None:
+        """Go on listening after a value that it couldn't get, if its time is not over."""
+        if not self.caller.gone:
+            self.hold()
+            self.caller.routing.issue(self)
 
     def _wait_for_room(self) -> None:
         try:
-            self.caller.router.hold(self)
+            self.admit()
         except Busy as error:
             self.fail(error)
         else:
@@ -292,7 +367,7 @@ class ClientCall(NodeCall):
         else:
             self.given_to = None  # nobody has the value any more
             self.hold()
-            self.caller.router.resume(self)
+            self.caller.routing.resume(self)
 
     # Unsubscribing.
 
@@ -346,16 +421,16 @@ class ClientCall(NodeCall):
 
     def withdraw(self) -> bool:
         """Leave the place where it waits. Returns False if it may just be meeting somebody."""
-        return self.caller.router.withdraw(self)
+        return self.caller.routing.withdraw(self)
 
     def left(self) -> None:
         """It has left the place where it waited, and met nobody there: end if that was why, else go on elsewhere."""
         if self.ending is not None:
             self.over()
-        elif self.caller.router.leaving:
+        elif self.caller.standing.leaving:
             self.fail(Draining("this worker is going away"))
         else:
-            self.caller.router.issue(self)
+            self.caller.routing.issue(self)
 
     def refuse(self, limit: int) -> None:
         """Answer a send whose value is too long for who listens: they could take so many bytes."""

@@ -1,25 +1,18 @@
-"""A question about a topic that another worker owns, on its way there and back."""
+"""Who waits on a topic: counted where it is owned, or asked of the worker that owns it."""
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from skywalker.errors import Busy
+from skywalker.junction import Junction
 from skywalker.wire import junction as wire
 from workers.calls import Caller, Carrier
 
 
-class Question(Protocol):
-    """A question about a topic that another worker owns."""
-
-    carrier: Carrier | None
-    number: bytes
-
-    def answer(self, info: bytes) -> None:
-        """This is what the owner counted."""
-
-    def end(self) -> None:
-        """The owner will not answer."""
+def info(junction: Junction, topic: bytes, now: float) -> bytes:
+    """Return the result of a :topic about one that is owned here."""
+    count = junction.census(topic)
+    age = 0.0 if count.oldest is None else now - count.oldest
+    return wire.topic_info(count.receivers, count.takers, count.senders, count.subscribers, max(0, round(age * 1000)))
 
 
 class CensusCall:
@@ -41,12 +34,12 @@ class CensusCall:
         if not self._names_groups:
             info = wire.without_groups(info)
         self._answered = True
-        self.caller.router.turn.deadlines.discard(self, self.due)
+        self.caller.turn.deadlines.discard(self, self.due)
         self.caller.reply(wire.TOPIC, self.id, info)
 
     def end(self) -> None:
         """The owner will not answer."""
-        self.caller.router.turn.deadlines.discard(self, self.due)
+        self.caller.turn.deadlines.discard(self, self.due)
         self.expired()
 
     def expired(self) -> None:

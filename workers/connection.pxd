@@ -1,8 +1,5 @@
 cimport cython
 
-from skywalker.line cimport Subscriber
-from workers.account cimport Account
-from workers.node_call cimport NodeCall
 from workers.outlet cimport Outlet
 
 
@@ -22,7 +19,7 @@ cdef class Connection(Outlet):
     cdef object _unfinished
     cdef object _ending
     cdef object _bucket
-    cdef public Account account
+    cdef public double heard_at
     cdef public object stranger
     cdef public bint paced
     cdef public bint proved
@@ -45,5 +42,3 @@ cdef class Connection(Outlet):
     cpdef bint may_go_on(self) except -1
     cpdef attend(self)
     cdef _roomy(self)
-    cpdef tell(self, Subscriber subscription, NodeCall send)
-    cpdef bytes worded(self, Subscriber subscription, NodeCall send)

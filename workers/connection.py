@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import socket
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from skywalker.address import Address
 from skywalker.errors import RequestError
 from skywalker.journal.record import CANCELLED, GONE
 from workers import figures
-from workers.account import Account
 from workers.alarm import Alarm
 from workers.bucket import Bucket
 from workers.calls import ClientCall
 from workers.closes import Close
+from workers.commons import Commons
 from workers.loop import BROKEN
-from workers.node_call import NodeCall
 from workers.outlet import Outlet
 from workers.secure_socket import Transport
 from workers.strangers import Stranger
 from workers.turn import SHARE_S
-
-if TYPE_CHECKING:
-    from workers.router import Router
-    from workers.subscription import Subscription, Unsubscribing
 
 READ_BYTES: Final = 64 * 1024
 DEAR_BYTES: Final = 8 * 1024
@@ -43,7 +38,7 @@ class Connection(Outlet):
 
     __slots__ = (
         "_bucket", "_ending", "_is_dear", "_is_put_off", "_is_resting", "_recv", "_tail", "_todo", "_unfinished",
-        "account", "paced", "proved", "stranger",
+        "heard_at", "paced", "proved", "stranger",
     )  # fmt: skip
 
     knows_tokens = False
@@ -51,15 +46,15 @@ class Connection(Outlet):
     tls_wanted = b""
     """How one that speaks no TLS is told that it should, if there is a word for it."""
 
-    def __init__(self, sock: Transport, peer: str, router: Router) -> None:
-        Outlet.__init__(self, sock, peer, router)
-        self.account: Account | None = None  # whose it is, where that matters
+    def __init__(self, sock: Transport, peer: str, commons: Commons) -> None:
+        Outlet.__init__(self, sock, peer, commons)
         self.stranger: Stranger | None = None  # its place among those of whom that is not known
         self.proved = False  # that it is a node's
-        rate = router.limits.max_rate
+        rate = commons.limits.max_rate
         self._bucket = Bucket(rate, self.turn.now) if rate else None
         self.paced = self._bucket is not None  # what it asks is counted by the second
         self._recv = sock.recv
+        self.heard_at = 0.0
         self._tail = b""  # the beginning of what the peer still has to say
         self._unfinished: Alarm | None = None  # for the rest of it
         self._todo: list[Any] = []  # what is read and waits for its turn, the first of it last
@@ -70,7 +65,7 @@ class Connection(Outlet):
 
     def open(self) -> None:
         """Read from now on."""
-        self.router.loop.add(self._socket.fileno(), self)
+        self.commons.loop.add(self._socket.fileno(), self)
 
     # What a dialect says.
 
@@ -92,22 +87,6 @@ class Connection(Outlet):
 
     def waiting(self) -> list[ClientCall]:
         """Return the calls that are held."""
-        raise NotImplementedError
-
-    def worded(self, subscription: Subscription, send: NodeCall) -> bytes:
-        """Return the message that gives a value to a subscription; empty if it cannot be given."""
-        raise NotImplementedError
-
-    def tell(self, subscription: Subscription, send: NodeCall) -> None:
-        """Write that message, whose sender does not wait for it."""
-        raise NotImplementedError
-
-    def subscribed(self, subscription: Subscription) -> None:
-        """It is in effect."""
-        raise NotImplementedError
-
-    def unsubscribed(self, by: Unsubscribing) -> None:
-        """A subscription has ended."""
         raise NotImplementedError
 
     @property
@@ -184,7 +163,7 @@ class Connection(Outlet):
     def take(self, todo: list[Any], share: int) -> None:
         """Do what was just read; who says much, or was dear, waits for the next turn if this one is long."""
         was_dear, self._is_dear = self._is_dear, False
-        if self.router.opening is not None:
+        if self.standing.opening:
             self._take_early(todo)
         elif (was_dear or len(todo) > share) and self.turn.is_long():
             self.rest(todo)
@@ -197,7 +176,7 @@ class Connection(Outlet):
         if todo and not self.gone:
             self.put_off(todo)
             self._is_resting = True
-            self.router.early.append(self)
+            self.commons.connections.came_early(self)
 
     def may_be_early(self, item: Any) -> bool:
         """Whether this can be done before the worker has opened."""
@@ -272,12 +251,12 @@ class Connection(Outlet):
         if not self._tail:
             alarm.off(self.turn)
         elif fresh or alarm.at is None:
-            alarm.set(self.turn, self.turn.now + self.router.limits.half_frame_s, self._tail_is_old)
+            alarm.set(self.turn, self.turn.now + self.commons.limits.half_frame_s, self._tail_is_old)
 
     def _tail_is_old(self) -> None:
         if self.is_read:
             self.tally.limited("half_frame_s")
-            self.half_is_old(self.router.limits.half_frame_s)
+            self.half_is_old(self.commons.limits.half_frame_s)
         else:
             # It is us who do not read: the rest may long be there.
             self.watch_tail(fresh=True)
@@ -299,13 +278,13 @@ class Connection(Outlet):
 
     def last_words(self, chunk: bytes, reason: Close, text: str) -> None:
         """Write `chunk` and then close; nothing more is read or answered."""
-        self.router.admission.turned_away.note(self.peer, text)
+        self.commons.admission.turned_away.note(self.peer, text)
         self.finish(chunk, reason, text)
 
     def finish(self, chunk: bytes, reason: Close, text: str) -> None:
         """Do the same without a word in the log."""
         self.gone = True
-        self.router.admission.known(self)  # nobody waits any more to hear who it is
+        self.commons.admission.known(self)  # nobody waits any more to hear who it is
         self._ending = reason, text
         self._parked = {}
         self._lost(self.forget())
@@ -331,11 +310,11 @@ class Connection(Outlet):
     def detach(self) -> tuple[Transport, bytes]:
         """Give the socket away, with what is still to be written to it. Only for one that has no calls."""
         self.gone = self.closed = True
-        self.router.loop.remove(self._socket.fileno())
+        self.commons.loop.remove(self._socket.fileno())
         self.forget()
         unwritten = b"".join(self._out)
         self._out, self._out_bytes = [], 0
-        self.router.closed(self, Close.BECAME_LINK, "it is the link to another node's worker now")
+        self._ended(Close.BECAME_LINK, "it is the link to another node's worker now")
         return self._socket, unwritten
 
     def close(self, reason: Close, text: str) -> None:
@@ -343,7 +322,7 @@ class Connection(Outlet):
         if self.closed:
             return
         self.gone = self.closed = True
-        self.router.loop.remove(self._socket.fileno())
+        self.commons.loop.remove(self._socket.fileno())
         self._socket.close()
         if self._alarm:
             self._alarm.off(self.turn)
@@ -353,9 +332,13 @@ class Connection(Outlet):
             self._not_choked()
         self._values, self._parked = [], {}
         self._lost([*self.forget(), *unwritten])
-        self.router.closed(self, *(self._ending or (reason, text)))
+        self._ended(*(self._ending or (reason, text)))
+
+    def _ended(self, reason: Close, text: str) -> None:
+        self.commons.admission.gone(self)
+        self.commons.connections.closed(self, reason, text)
 
     def _lost(self, listeners: list[ClientCall]) -> None:
         for listener in listeners:
             listener.note(GONE if self.gone else CANCELLED)
-            self.router.junction.lost(listener.decided())
+            self.junction.lost(listener.decided())

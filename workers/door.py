@@ -11,11 +11,11 @@ from skywalker.errors import Busy, Unauthorized
 from workers.admission import user_of
 from workers.alarm import Alarm
 from workers.closes import Close
+from workers.commons import Commons
 from workers.connection import Connection
 from workers.handshake import Handshake
 from workers.handshakes import CROWD
 from workers.loop import READ
-from workers.router import Router
 from workers.secure_socket import SecureSocket, Transport
 from workers.strangers import Stranger
 
@@ -34,12 +34,12 @@ _NO_RESOURCES: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, err
 class Door:
     """Accepts on one listener, where `backlog` connections may wait, for one dialect."""
 
-    def __init__(self, listener: socket.socket, backlog: int, dialect: type[Connection], router: Router) -> None:
+    def __init__(self, listener: socket.socket, backlog: int, dialect: type[Connection], commons: Commons) -> None:
         self._listener = listener
         self._backlog = backlog
         self._dialect = dialect
-        self._router = router
-        self._is_secure = router.credentials is not None and listener.family != socket.AF_UNIX
+        self._commons = commons
+        self._is_secure = commons.credentials is not None and listener.family != socket.AF_UNIX
         self._accepts_per_turn = CROWD if self._is_secure else ACCEPTS_PER_TURN
         self._opened = False
         self._reopen = Alarm()
@@ -48,7 +48,7 @@ class Door:
         """Accept from now on."""
         if not self._opened:
             self._opened = True
-            self._router.loop.add(self._listener.fileno(), self)
+            self._commons.loop.add(self._listener.fileno(), self)
 
     def close(self) -> None:
         """Take in who has connected already, since closing the listener would reset them; then close it."""
@@ -60,18 +60,18 @@ class Door:
     def leave(self) -> None:
         """Accept nobody any more: others have this listener, too."""
         self._pause()
-        self._reopen.off(self._router.turn)
+        self._reopen.off(self._commons.turn)
         self._listener.close()
 
     def ready(self, events: int) -> None:
         """Accept those who wait."""
         for _ in range(self._accepts_per_turn):
-            if (self._is_secure and self._router.admission.handshakes.are_a_crowd()) or not self._accept():
+            if (self._is_secure and self._commons.admission.handshakes.are_a_crowd()) or not self._accept():
                 return
 
     def _accept(self) -> bool:
         """Accept one connection; return False if none waits or none can be had."""
-        router = self._router
+        commons = self._commons
         try:
             sock, address = self._listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
@@ -79,13 +79,13 @@ class Door:
         except OSError as error:
             if error.errno not in _NO_RESOURCES:
                 raise
-            router.log.error("cannot-accept", reason=error.strerror, retry_s=PAUSE_S)
+            commons.log.error("cannot-accept", reason=error.strerror, retry_s=PAUSE_S)
             self._pause()
-            self._reopen.set(router.turn, router.turn.now + PAUSE_S, self.open)
+            self._reopen.set(commons.turn, commons.turn.now + PAUSE_S, self.open)
             return False
         if self._excess() >= MAX_REFUSED:
             sock.close()
-            router.tally.limited("max_connections")
+            commons.turn.tally.limited("max_connections")
             return True
         sock.setblocking(False)
         if sock.family == socket.AF_UNIX:
@@ -94,11 +94,11 @@ class Door:
         else:
             host = str(address[0])
             peer = f"{host}:{address[1]}"
-            if router.credentials is None:
+            if commons.credentials is None:
                 self._let_in(sock, peer, host)
             else:
                 secured = functools.partial(self._secured, peer, host)
-                Handshake(sock, peer, router.credentials.server(), router, self._dialect.tls_wanted, secured)
+                Handshake(sock, peer, commons.credentials.server(), commons, self._dialect.tls_wanted, secured)
         return True
 
     def _secured(self, peer: str, host: str, sock: SecureSocket, stranger: Stranger) -> None:
@@ -109,17 +109,17 @@ class Door:
     def _let_in(
         self, sock: Transport, peer: str, host: str = "", *, uid: int | None = None, stranger: Stranger | None = None
     ) -> Connection:
-        router = self._router
-        connection = self._dialect(sock, peer, router)
+        commons = self._commons
+        connection = self._dialect(sock, peer, commons)
         if stranger is not None:
             stranger.who, connection.stranger = connection, stranger
-        router.opened(connection)
-        limit = router.limits.max_connections
+        commons.connections.opened(connection)
+        limit = commons.limits.max_connections
         try:
             if self._excess() > 0:
                 raise Busy(f"this worker has {limit} connections", {"limit": "max_connections", "value": limit})
             names = sock.names() if isinstance(sock, SecureSocket) else ()
-            router.admission.greet(connection, names, host, uid)
+            commons.admission.greet(connection, names, host, uid)
             if connection.stranger is not None and not connection.knows_tokens:
                 raise Unauthorized("neither its certificate nor its address is known")
         except Busy as error:
@@ -130,10 +130,10 @@ class Door:
 
     def _excess(self) -> int:
         """Return how many connections there are more than there may be."""
-        router = self._router
-        return len(router.connections) + len(router.peers.guests) - router.limits.max_connections
+        commons = self._commons
+        return len(commons.connections) + commons.links.guest_count - commons.limits.max_connections
 
     def _pause(self) -> None:
         if self._opened:
             self._opened = False
-            self._router.loop.remove(self._listener.fileno())
+            self._commons.loop.remove(self._listener.fileno())

@@ -7,15 +7,13 @@ another ring than we do, and its calls are as good as any; or it hangs, or is cu
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from skywalker.wire.junction import NIL
 from workers.alarm import Alarm
 from workers.calls import Carrier
-
-if TYPE_CHECKING:
-    from workers.link import Link
-    from workers.router import Router
+from workers.link import Link
+from workers.turn import Turn
 
 ANSWER_S: Final = 1.0
 """Seconds for an answer, and until the next question."""
@@ -24,9 +22,9 @@ ANSWER_S: Final = 1.0
 class Doubt:
     """About one link, which is closed if it is not answered; `is_founded` tells whether to go on asking."""
 
-    def __init__(self, link: Link, router: Router, is_founded: Callable[[], bool]) -> None:
+    def __init__(self, link: Link, turn: Turn, is_founded: Callable[[], bool]) -> None:
         self._link = link
-        self._turn = router.turn
+        self._turn = turn
         self._is_founded = is_founded
         self._alarm = Alarm()
 

@@ -11,15 +11,13 @@ then asks the new one: no value comes twice, or after one that was published lat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 from skywalker.junction import Junction
 from skywalker.line import Subscriber
-
-if TYPE_CHECKING:
-    from workers.calls import Carrier
-    from workers.owner import Owner
-    from workers.router import Router
+from workers.calls import Carrier
+from workers.owner import Owner
 
 
 class Waiter(Protocol):
@@ -153,8 +151,10 @@ class Feed:
 class Feeds:
     """All of one worker."""
 
-    def __init__(self, router: Router) -> None:
-        self._router = router
+    def __init__(self, junction: Junction, source: Callable[[bytes], Owner]) -> None:
+        """`source` tells whom a topic's values come from."""
+        self.source = source
+        self._junction = junction
         self._feeds: dict[bytes, Feed] = {}
 
     def __len__(self) -> int:
@@ -165,7 +165,7 @@ class Feeds:
         """Have so many more subscribe to a topic, here or through here; the waiter is told once that is in effect."""
         feed = self._feeds.get(topic)
         if feed is None:
-            feed = self._feeds[topic] = Feed(topic, self, self._router.junction)
+            feed = self._feeds[topic] = Feed(topic, self, self._junction)
         feed.change(by, waiter)
 
     def stand(self, subscriber: Subscriber) -> None:
@@ -177,10 +177,6 @@ class Feeds:
         feed = self._feeds.get(subscriber.topic)
         if feed is not None:
             feed.leave(subscriber)
-
-    def source(self, topic: bytes) -> Owner:
-        """Return whom a topic's values come from."""
-        return self._router.owner(topic)
 
     def forget(self, feed: Feed) -> None:
         """Nobody subscribes to that topic any more."""

@@ -4,7 +4,8 @@ from workers.calls cimport Carrier, ClientCall
 from workers.node_call cimport NodeCall
 from workers.messages cimport Messages, unwrapped, wrapped
 from workers.publication cimport Publication
-from workers.router cimport Router
+from workers.turn cimport Turn
+from skywalker.junction cimport Junction
 
 
 cdef int ALSO
@@ -54,7 +55,8 @@ cdef class Passing(Offer):
 
 cdef class Forwarded(Carrier):
     cdef Messages _messages
-    cdef Router _router
+    cdef Turn _turn
+    cdef Junction _junction
     cdef readonly dict _calls
     cdef readonly dict _censuses
     cdef readonly dict _feeds
@@ -80,7 +82,7 @@ cdef class Forwarded(Carrier):
     cdef ClientCall _no_longer_waiting(self, bytes number, bint is_met)
     @cython.locals(call=ClientCall, offer=Offer)
     cdef _give(self, bytes number)
-    @cython.locals(passing=Passing, router=Router)
+    @cython.locals(passing=Passing)
     cdef _pass_on(self, bytes topic, bytes number, bytes value, bytes form)
     cpdef passed(self, bytes number, int outcome)
     @cython.locals(call=ClientCall, offered=NodeCall)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from skywalker.errors import Busy
 from skywalker.journal.record import NODE, SIBLING
+from skywalker.junction import Junction
+from skywalker.members import Place
 from skywalker.wire import frames, values
 from skywalker.wire.junction import FALSE, NIL, TRUE
-from workers.calls import GRACE_S, Caller, Carrier, ClientCall
+from workers.calls import GRACE_S, Carrier, ClientCall, Interest, Question
 from workers.messages import (
     ALSO,
     BUSY,
@@ -39,14 +41,9 @@ from workers.messages import (
     wrapped,
 )
 from workers.node_call import NodeCall
+from workers.opening import Pausable
 from workers.publication import Publication
-
-if TYPE_CHECKING:
-    from workers.census import Question
-    from workers.feeds import Feed
-    from workers.link import Link
-    from workers.owner import Owner
-    from workers.router import Router
+from workers.turn import Turn
 
 NONE: Final = values.pack(0)
 
@@ -90,7 +87,7 @@ class Passing(Offer):
         """Set up what it has besides begin() and begin_for(): whose `publication` it is, if one of ours."""
         self.publication = publication
 
-    def place_for(self, caller: Caller) -> int:
+    def place_for(self, caller: object) -> int:
         return 0 if self.publication is None else self.publication.place_for(caller)
 
     def given_here(self, listener: NodeCall) -> None:
@@ -104,23 +101,25 @@ class Forwarded(Carrier):
     """The calls of our clients that wait at one other worker, and the values that it offers to them."""
 
     __slots__ = (
-        "_calls", "_censuses", "_feeds", "_heir", "_is_retired", "_messages", "_next", "_number_head", "_passing",
-        "_router", "_since", "_since_bytes", "_value", "parts",
+        "_calls", "_censuses", "_feeds", "_heir", "_is_retired", "_junction", "_messages", "_next", "_number_head",
+        "_passing", "_since", "_since_bytes", "_turn", "_value", "parts",
     )  # fmt: skip
 
-    def __init__(self, messages: Messages, router: Router, owner: Owner | None) -> None:
-        Carrier.__init__(self, owner, GRACE_S)
+    def __init__(self, messages: Messages, turn: Turn, junction: Junction, place: Place | None) -> None:
+        """`place` is that of an owner; without one, the other end only asks us."""
+        Carrier.__init__(self, place, GRACE_S)
         self.parts = False  # the other end has said that it goes, as is planned
-        self.route = SIBLING if owner is not None and owner.place.node == router.node.id else NODE
+        self.route = NODE if messages.abroad else SIBLING
         self._messages = messages
-        self._router = router
+        self._turn = turn
+        self._junction = junction
         # By our number, those that wait, and listeners that were given a value which has no outcome yet.
         self._calls: dict[bytes, ClientCall] = {}
         self._censuses: dict[bytes, Question] = {}
-        self._feeds: dict[bytes, Feed] = {}  # by topic
+        self._feeds: dict[bytes, Interest] = {}  # by topic
         self._passing: dict[bytes, Passing] = {}  # by the owner's number
         self._is_retired = False  # the owner hands out nothing more
-        self._heir: Link | None = None  # to its successor, which is not heard before that
+        self._heir: Pausable | None = None  # to its successor, which is not heard before that
         self._value = b""  # what was given last
         self._next = 0
         self._number_head = b""
@@ -139,7 +138,7 @@ class Forwarded(Carrier):
     def forward(self, call: ClientCall) -> None:
         since = call.since
         if self._messages.abroad:
-            since -= self._router.turn.now
+            since -= self._turn.now
         if since != self._since or not self._since_bytes:
             self._since, self._since_bytes = since, values.pack(since)
         number = self._number()
@@ -187,17 +186,17 @@ class Forwarded(Carrier):
     def forget_census(self, call: Question) -> None:
         self._censuses.pop(call.number, None)
 
-    def subscribe(self, feed: Feed) -> None:
+    def subscribe(self, feed: Interest) -> None:
         self._feeds[feed.topic] = feed
         self._messages.tell(SUBSCRIBE, feed.topic, values.pack(feed.audience))
 
     def settle(self) -> None:
         self._messages.tell(SETTLED, NIL)
 
-    def unsubscribe(self, feed: Feed) -> None:
+    def unsubscribe(self, feed: Interest) -> None:
         self._messages.tell(SUBSCRIBE, feed.topic, NONE)
 
-    def forget_feed(self, feed: Feed) -> None:
+    def forget_feed(self, feed: Interest) -> None:
         if self._feeds.get(feed.topic) is feed:
             del self._feeds[feed.topic]
 
@@ -291,7 +290,7 @@ class Forwarded(Carrier):
         feed = self._feeds.get(topic)
         subscribers = [] if feed is None else feed.subscribers()
         passing = Passing.__new__(Passing)
-        passing.begin(topic, self._router.turn.now, value, None)
+        passing.begin(topic, self._turn.now, value, None)
         if form != NIL:
             passing.value, passing.form = unwrapped(value, form)
         passing.begin_for(self, number)
@@ -299,10 +298,10 @@ class Forwarded(Carrier):
         passing.begin_as(published if isinstance(published, Publication) else None)
         if number == NIL or number[:1] == OURS:
             passing.answered = True
-            self._router.junction.pass_on(passing, subscribers)
+            self._junction.pass_on(passing, subscribers)
         else:
             self._passing[number] = passing
-            if not self._router.junction.pass_on(passing, subscribers):
+            if not self._junction.pass_on(passing, subscribers):
                 passing.missed()
 
     def passed(self, number: bytes, outcome: int) -> None:
@@ -321,7 +320,7 @@ class Forwarded(Carrier):
                 offered.remember(call)
         offered.ask_back(offered.abandoned)  # asked for twice, its sender was told
 
-    def comes_before(self, heir: Link) -> None:
+    def comes_before(self, heir: Pausable) -> None:
         """Hear nothing of the owner's successor before the last that the owner has handed out."""
         if not self._is_retired:
             self._heir = heir

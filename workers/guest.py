@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from skywalker.members import Place
 from workers.doubt import Doubt
 from workers.link import Link
-from workers.stream import Stream
-
-if TYPE_CHECKING:
-    from workers.connection import Connection
-    from workers.router import Router
+from workers.linking import Linking
+from workers.log import Log
+from workers.node import Node
+from workers.opening import Opening
+from workers.secure_socket import Transport
+from workers.turn import Turn
 
 
 class Guest:
@@ -20,30 +20,37 @@ class Guest:
 
     def __init__(
         self,
-        connection: Connection,
+        sock: Transport,
+        unwritten: bytes,
+        name: str,
         place: Place,
-        router: Router,
+        node: Node,
+        turn: Turn,
+        linking: Linking,
+        opening: Opening,
+        log: Log,
         gone: Callable[[Guest], None],
         *,
         speaks_for_place: bool,
     ) -> None:
-        """`gone` is called once its link has ended. One that is being replaced no more `speaks_for_place`."""
+        """Over a connection to whom the log knows by that `name`, and to whom `unwritten` is still to be said.
+
+        `gone` is called once its link has ended. One that is being replaced no more `speaks_for_place`.
+        """
         self.place = place
         self._speaks_for_place = speaks_for_place
-        self._name = connection.peer
-        self._router = router
+        self._name = name
+        self._node = node
+        self._opening = opening
+        self._log = log
         self._gone = gone
-        sock, unwritten = connection.detach()
-        messages = Stream(sock, router.limits.mesh_bytes, router.turn, unwritten)
-        self.link = Link(messages, router, None, self._ended, self._settled)
+        self.link = linking.abroad(sock, None, self._ended, self._settled, unwritten=unwritten)
         self._has_successor = False
         self._is_over = False  # nothing more is said to it
         # Its listeners would take values that nobody gets.
-        self._doubt = Doubt(
-            self.link, router, lambda: self._has_successor or place.node not in router.node.snapshot.by_id
-        )
-        if router.opening is not None and place.node in router.node.snapshot.by_id:
-            router.opening.linked(self.link)
+        self._doubt = Doubt(self.link, turn, lambda: self._has_successor or not self._is_on_the_ring())
+        if self._is_on_the_ring():
+            opening.linked(self.link)
         self.link.open()
         self._doubt.look()
 
@@ -54,10 +61,12 @@ class Guest:
 
     def ring_changed(self) -> None:
         """See whether its node is still on the ring."""
-        router = self._router
-        if router.opening is not None and self.place.node not in router.node.snapshot.by_id:
-            router.opening.gone(self.link)
+        if not self._is_on_the_ring():
+            self._opening.gone(self.link)
         self._doubt.look()
+
+    def _is_on_the_ring(self) -> bool:
+        return self.place.node in self._node.snapshot.by_id
 
     def hand_over(self) -> None:
         """Have it ask our successor, once all that it was given has an outcome, and all that was said is written."""
@@ -79,14 +88,11 @@ class Guest:
         self.link.close(reason)
 
     def _settled(self, link: Link) -> None:
-        opening = self._router.opening
-        if opening is not None:
-            opening.settled(link, self.place if self._speaks_for_place else None)
+        self._opening.settled(link, self.place if self._speaks_for_place else None)
 
     def _ended(self, link: Link, reason: str) -> None:
         self._doubt.end()
         del self._doubt  # it asks this one whether it is founded
-        if self._router.opening is not None:
-            self._router.opening.gone(link)
-        self._router.log.info("guest-left", peer=self._name, reason=reason)
+        self._opening.gone(link)
+        self._log.info("guest-left", peer=self._name, reason=reason)
         self._gone(self)

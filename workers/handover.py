@@ -7,15 +7,13 @@ went to that one at once would overtake what is given back.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from skywalker.wire.junction import NIL
 from workers.alarm import Alarm
 from workers.calls import Carrier
-
-if TYPE_CHECKING:
-    from workers.link import Link
-    from workers.turn import Turn
+from workers.link import Link
+from workers.turn import Turn
 
 PATIENCE_S: Final = 0.7
 """Seconds for one that is replaced to say the last of what it has handed out, and to give back what it has not, before

@@ -6,18 +6,16 @@ import select
 import socket
 import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from skywalker.errors import RequestError
 from skywalker.tls.causes import tls_cause
 from skywalker.tls.records import Records
 from workers.closes import Close
+from workers.commons import Commons
 from workers.loop import READ
 from workers.secure_socket import READ_BYTES, SecureSocket
-
-if TYPE_CHECKING:
-    from workers.router import Router
-    from workers.strangers import Stranger
+from workers.strangers import Stranger
 
 HANDSHAKE: Final = b"\x16"
 """The first byte of TLS."""
@@ -34,7 +32,7 @@ class Handshake:
         sock: socket.socket,
         peer: str,
         context: ssl.SSLContext,
-        router: Router,
+        commons: Commons,
         plain_words: bytes,
         done: Callable[[SecureSocket, Stranger], None],
     ) -> None:
@@ -43,18 +41,18 @@ class Handshake:
         self._plain_words = plain_words
         self._socket = SecureSocket(sock, Records(context, server_side=True))
         self._peer = peer
-        self._router = router
+        self._commons = commons
         self._done = done
         self._has_begun = False
         self._is_paused = False
         self._pieces = 0
-        router.loop.add(sock.fileno(), self)
-        self._stranger = router.admission.strangers.come(self)
+        commons.loop.add(sock.fileno(), self)
+        self._stranger = commons.admission.strangers.come(self)
 
     def ready(self, events: int) -> None:
         """Go on, when it is its turn: something has come."""
         if not self._is_paused:
-            self._router.admission.handshakes.come(self)
+            self._commons.admission.handshakes.come(self)
         else:
             self._fail("no TLS: the other end went away")
 
@@ -62,13 +60,13 @@ class Handshake:
         """Look for nothing but that the other end is gone, which then need not be answered."""
         self._is_paused = True
         # Once it has begun, its last words may be the end of the handshake, a call, and that it says no more.
-        self._router.loop.change(self._socket.fileno(), 0 if self._has_begun else select.EPOLLRDHUP)
+        self._commons.loop.change(self._socket.fileno(), 0 if self._has_begun else select.EPOLLRDHUP)
 
     def go_on(self) -> None:
         """Read what has come."""
         if self._is_paused:
             self._is_paused = False
-            self._router.loop.change(self._socket.fileno(), READ)
+            self._commons.loop.change(self._socket.fileno(), READ)
         try:
             if self._speaks_plainly():
                 return
@@ -84,7 +82,7 @@ class Handshake:
         except OSError as error:
             self._fail(f"no TLS: {error.strerror}")
         else:
-            self._router.loop.remove(self._socket.fileno())
+            self._commons.loop.remove(self._socket.fileno())
             self._done(self._socket, self._stranger)
 
     def _speaks_plainly(self) -> bool:
@@ -102,11 +100,11 @@ class Handshake:
         self._fail(text)
 
     def _fail(self, text: str) -> None:
-        router = self._router
-        router.admission.handshakes.go(self)
-        router.admission.strangers.go(self._stranger)
+        commons = self._commons
+        commons.admission.handshakes.go(self)
+        commons.admission.strangers.go(self._stranger)
         del self._stranger  # the two refer to each other
-        router.loop.remove(self._socket.fileno())
+        commons.loop.remove(self._socket.fileno())
         self._socket.close()
-        router.tally.handshake_failed()
-        router.admission.failed_handshakes.note(self._peer, text)
+        commons.turn.tally.handshake_failed()
+        commons.admission.failed_handshakes.note(self._peer, text)

@@ -12,12 +12,12 @@ from __future__ import annotations
 import ctypes
 import gc
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from workers.alarm import Alarm
-
-if TYPE_CHECKING:
-    from workers.router import Router
+from workers.connections import Connections
+from workers.ledger import Ledger
+from workers.turn import Turn
 
 LOOK_S: Final = 5.0
 """Seconds between looks at whether there is anything to give back."""
@@ -45,26 +45,27 @@ def _malloc_trim() -> Callable[[int], object]:
 class Heap:
     """Looks at what a worker's calls take, now and then."""
 
-    def __init__(self, router: Router) -> None:
-        self._router = router
+    def __init__(self, turn: Turn, ledger: Ledger, connections: Connections) -> None:
+        self._turn = turn
+        self._ledger = ledger
+        self._connections = connections
         self._malloc_trim = _malloc_trim()
         self._alarm = Alarm()
-        self._collect_at = router.turn.now + COLLECT_S
+        self._collect_at = turn.now + COLLECT_S
 
     def look(self) -> None:
         """Give memory back if there is much, search if that is due and there is little, and look again later."""
-        router = self._router
-        if router.most_bytes_held - router.bytes_held >= WORTHWHILE:
-            router.most_bytes_held = router.bytes_held
+        turn, ledger = self._turn, self._ledger
+        if ledger.most_bytes_held - ledger.bytes_held >= WORTHWHILE:
+            ledger.most_bytes_held = ledger.bytes_held
             self.trim()
-        if router.turn.now >= self._collect_at and self._is_small():
-            self._collect_at = router.turn.now + COLLECT_S
+        if turn.now >= self._collect_at and self._is_small():
+            self._collect_at = turn.now + COLLECT_S
             gc.collect()
-        self._alarm.set(router.turn, router.turn.now + LOOK_S, self.look)
+        self._alarm.set(turn, turn.now + LOOK_S, self.look)
 
     def _is_small(self) -> bool:
-        router = self._router
-        return len(router.connections) < MANY_CONNECTIONS and router.bytes_held < MANY_BYTES
+        return len(self._connections) < MANY_CONNECTIONS and self._ledger.bytes_held < MANY_BYTES
 
     def trim(self) -> None:
         """Give back what can be."""

@@ -1,9 +1,11 @@
 cimport cython
 
+from skywalker.junction cimport Junction
 from workers.node_call cimport NodeCall
 from workers.messages cimport Messages, unwrapped
 from workers.publication cimport Publication
-from workers.router cimport Router
+from workers.ledger cimport Ledger
+from workers.standing cimport Standing
 from workers.turn cimport Turn
 
 
@@ -37,7 +39,7 @@ cdef class HeldCall(NodeCall):
     cdef public bint withdrawing
 
     cpdef begin_for(self, Held held, bytes number)
-    @cython.locals(held=Held, router=Router)
+    @cython.locals(held=Held)
     cpdef missed(self)
 
 
@@ -47,13 +49,16 @@ cdef class HeldPublication(Publication):
     cdef bint _spreads
 
     cpdef begin_from(self, Messages messages, Turn turn)
-    cpdef bytes goes_to(self, Messages messages)
+    cpdef bytes goes_to(self, object link)
     cpdef acknowledge(self)
 
 
 cdef class Held:
     cdef readonly Messages messages
-    cdef readonly Router router
+    cdef readonly Junction junction
+    cdef readonly Standing standing
+    cdef Turn _turn
+    cdef Ledger _ledger
     cdef readonly dict _calls
     cdef readonly dict _parked
     cdef NodeCall _giving
@@ -64,25 +69,23 @@ cdef class Held:
 
     @cython.locals(group=bytes)
     cpdef hear(self, int kind, list message)
-    @cython.locals(call=HeldCall, router=Router, cost=Py_ssize_t, came=double)
+    @cython.locals(call=HeldCall, cost=Py_ssize_t, came=double)
     cdef _issue(self, bytes number, bytes since, bytes topic, bytes value, bytes group)
-    @cython.locals(router=Router)
     cdef _meet(self, HeldCall call)
-    @cython.locals(router=Router, publication=HeldPublication)
+    @cython.locals(publication=HeldPublication)
     cdef _publish(self, bytes number, bytes topic, bytes value, bytes form)
     @cython.locals(delivery=HeldCall)
     cpdef bytes expect(self, bytes topic, NodeCall send)
     cpdef refuse(self, HeldCall send)
-    @cython.locals(router=Router)
     cpdef let_go(self, HeldCall call)
-    @cython.locals(router=Router, messages=Messages)
+    @cython.locals(messages=Messages)
     cpdef bint give(self, HeldCall listener, NodeCall send) except -1
     cdef _give(self, HeldCall listener, NodeCall send)
-    @cython.locals(router=Router, send=NodeCall, listener=HeldCall)
+    @cython.locals(send=NodeCall, listener=HeldCall)
     cdef _decided(self, bytes number, bint took, Py_ssize_t limit)
     @cython.locals(call=HeldCall)
     cdef _withdraw(self, bytes number, bint final)
     @cython.locals(listener=HeldCall)
     cpdef flushed(self)
-    @cython.locals(call=HeldCall, router=Router)
+    @cython.locals(call=HeldCall)
     cpdef close(self)

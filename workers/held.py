@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from skywalker.errors import Busy
+from skywalker.junction import Junction
 from skywalker.limits import MAX_FRAME, MAX_TIMEOUT_MS
 from skywalker.line import Call
 from skywalker.wire import values
 from skywalker.wire.junction import NIL, TRUE
 from skywalker.wire.pubsub import MAX_PAYLOAD, bus_value
+from workers import census
 from workers.audience import Audiences, count_of
+from workers.feeds import Feeds
+from workers.ledger import Ledger
+from workers.log import Log
 from workers.messages import (
     ALSO,
     BUSY,
@@ -36,11 +41,8 @@ from workers.messages import (
 )
 from workers.node_call import NodeCall
 from workers.publication import Publication
-
-if TYPE_CHECKING:
-    from workers.router import Router
-    from workers.turn import Turn
-
+from workers.standing import Standing
+from workers.turn import Turn
 
 OURS: Final = b"\xd3"
 """What our own numbers begin with; those of the other worker begin otherwise."""
@@ -72,16 +74,15 @@ class HeldCall(NodeCall):
 
     def missed(self) -> None:
         held = self.held
-        router = held.router
         if self.withdrawing:
             held.give_back(self)
         elif self.too_long:
             held.refuse(self)
-        elif router.leaving or router.replaced:
+        elif held.standing.leaving or held.standing.replaced:
             held.turn_away(self)
         else:
             self.given_to = None  # nobody has the value any more
-            router.junction.resume(self)
+            held.junction.resume(self)
 
     def given_here(self, listener: NodeCall) -> None:
         self.remember(listener)
@@ -105,8 +106,8 @@ class HeldPublication(Publication):
         self.turn = turn
         self._spreads = False  # to others than that
 
-    def goes_to(self, messages: Messages) -> bytes:
-        if messages is self.messages:
+    def goes_to(self, link: object) -> bytes:
+        if link is self.messages:
             return self.number
         self._spreads = True
         return NIL
@@ -127,12 +128,25 @@ class Held:
     """The calls of one worker's clients that wait here, and the values that were given to its listeners."""
 
     __slots__ = (
-        "_calls", "_expected", "_giving", "_parked", "_since", "_since_bytes", "audiences", "messages", "router",
+        "_calls", "_expected", "_giving", "_ledger", "_parked", "_since", "_since_bytes", "_turn", "audiences",
+        "junction", "messages", "standing",
     )  # fmt: skip
 
-    def __init__(self, messages: Messages, router: Router) -> None:
+    def __init__(
+        self,
+        messages: Messages,
+        turn: Turn,
+        junction: Junction,
+        ledger: Ledger,
+        standing: Standing,
+        feeds: Feeds,
+        log: Log,
+    ) -> None:
         self.messages = messages
-        self.router = router
+        self.junction = junction
+        self.standing = standing
+        self._turn = turn
+        self._ledger = ledger
         # By the other's number, those that wait, and listeners that were given a value which has no outcome yet.
         self._calls: dict[bytes, HeldCall] = {}
         self._parked: dict[HeldCall, None] = {}  # listeners that a value came for while there was no room
@@ -140,7 +154,7 @@ class Held:
         self._since_bytes = b""  # calls that were read at once have one time, which is decoded once
         self._since = 0.0
         self._expected = 0  # of the values for subscribers: how many had a number
-        self.audiences = Audiences(self, messages, router)
+        self.audiences = Audiences(messages, turn, junction, standing, feeds, log, self.expect)
 
     def hear(self, kind: int, message: list[bytes]) -> None:
         """Deal with a message to the owner of a topic."""
@@ -162,7 +176,8 @@ class Held:
         elif kind == SUBSCRIBE:
             self.audiences.ask(message[1], count_of(message[2]))
         elif kind == CENSUS:
-            self.messages.tell(COUNTED, message[1], values.pack(self.router.info(message[2])))
+            info = census.info(self.junction, message[2], self._turn.now)
+            self.messages.tell(COUNTED, message[1], values.pack(info))
 
     def _issue(self, number: bytes, since: bytes, topic: bytes, value: bytes | None, group: bytes | None) -> None:
         if since != self._since_bytes:
@@ -173,27 +188,25 @@ class Held:
                 raise ValueError("the number of another call")
             if value is not None and len(value) > MAX_FRAME:
                 raise ValueError("a value that no client can send")
-            came = self.router.turn.now + max(-MAX_TIMEOUT_S, min(0.0, came))
+            came = self._turn.now + max(-MAX_TIMEOUT_S, min(0.0, came))
         call = HeldCall.__new__(HeldCall)
         call.begin(topic, came, value, group)
         call.begin_for(self, number)
         cost = call.cost()
-        router = self.router
         try:
-            router.admit(cost)
+            self._ledger.admit(cost)
         except Busy:
             self.messages.tell(BUSY, number)
             return
         self._calls[number] = call
-        router.bytes_held += cost
+        self._ledger.add(cost)
         self._meet(call)
 
     def _meet(self, call: HeldCall) -> None:
-        router = self.router
-        if router.leaving or router.replaced:
+        if self.standing.leaving or self.standing.replaced:
             self.turn_away(call)
-        elif not call.meet(router.junction):
-            router.junction.wait(call)
+        elif not call.meet(self.junction):
+            self.junction.wait(call)
 
     def turn_away(self, call: HeldCall) -> None:
         """Do not have it meet anybody, since its topic is our successor's.
@@ -201,7 +214,7 @@ class Held:
         A worker of this node is told about that one, if it is there. Any other issues its calls again when the link
         ends.
         """
-        if self.router.replaced and not self.messages.abroad:
+        if self.standing.replaced and not self.messages.abroad:
             self.give_back(call)
 
     def give_back(self, call: HeldCall) -> None:
@@ -220,22 +233,22 @@ class Held:
         self.messages.tell(REFUSED, send.number, values.pack(send.too_long))
 
     def _publish(self, number: bytes, topic: bytes, value: bytes, form: bytes) -> None:
-        router = self.router
-        if router.replaced and not self.messages.abroad:
+        standing = self.standing
+        if standing.replaced and not self.messages.abroad:
             self.messages.tell(WITHDRAWN, number)
             return
-        if router.leaving or router.replaced:
+        if standing.leaving or standing.replaced:
             return  # our successor will hand it out
         publication = HeldPublication.__new__(HeldPublication)
-        publication.begin(topic, router.turn.now, value, None)
+        publication.begin(topic, self._turn.now, value, None)
         if form != NIL:
             publication.value, publication.form = unwrapped(value, form)
         if publication.value is not None and len(publication.value) > LONGEST_PAYLOAD:
             raise ValueError("a payload that no client can publish")
         publication.begin_as(0)
-        publication.begin_from(self.messages, router.turn)
+        publication.begin_from(self.messages, self._turn)
         publication.number = number
-        if publication.hand_out(router.junction):
+        if publication.hand_out(self.junction):
             publication.met()
 
     def expect(self, topic: bytes, send: NodeCall) -> bytes:
@@ -251,21 +264,19 @@ class Held:
     def let_go(self, call: HeldCall) -> None:
         """Forget a call that was answered."""
         del self._calls[call.number]
-        router = self.router
-        router.bytes_held -= call.cost()
+        self._ledger.remove(call.cost())
 
     def give(self, listener: HeldCall, send: NodeCall) -> bool:
         """Give a value to a listener; its worker says later whether the client got it."""
         messages = self.messages
         if messages.closed:
             return False
-        router = self.router
         if messages.congested():
             self._parked[listener] = None
             return False
         if isinstance(send, Publication):
             send.goes_to(messages)
-        router.bytes_held -= listener.cost()
+        self._ledger.remove(listener.cost())
         self._give(listener, send)
         # A value that many get at once crosses once.
         if send is self._giving:
@@ -285,12 +296,11 @@ class Held:
         if listener is not None and listener.given is not None:
             send = listener.decided()
             del self._calls[number]
-            router = self.router
             if took:
-                router.junction.confirm(send)
+                self.junction.confirm(send)
             else:
                 send.too_long = max(send.too_long, limit)
-                router.junction.lost(send)
+                self.junction.lost(send)
 
     def is_decided(self) -> bool:
         """Return whether every value that was given to those who listen there, or came from there, has its outcome."""
@@ -300,7 +310,7 @@ class Held:
         call = self._calls.get(number)
         if call is None or call.given is not None:
             return  # a value for it, or a word about it, is on its way
-        if self.router.junction.withdraw(call) or call in self._parked:
+        if self.junction.withdraw(call) or call in self._parked:
             self._parked.pop(call, None)
             self.let_go(call)
             if not final:
@@ -328,17 +338,16 @@ class Held:
 
     def close(self) -> None:
         """The link has ended: those calls will be issued again, or their clients are gone."""
-        router = self.router
         self.audiences.close()
         calls, self._calls = self._calls, {}
         self._parked.clear()
         self._giving = None
         for call in calls.values():
             if call.given is None:
-                router.junction.withdraw(call)
-                router.bytes_held -= call.cost()
+                self.junction.withdraw(call)
+                self._ledger.remove(call.cost())
                 call.abandon()
         # Only now, since a value that is lost may go to the next in the line.
         for call in calls.values():
             if call.given is not None:
-                router.junction.lost(call.decided())
+                self.junction.lost(call.decided())

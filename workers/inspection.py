@@ -21,16 +21,14 @@ import traceback
 from collections.abc import Iterable
 from itertools import islice
 from time import thread_time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from skywalker.journal import record
 from workers.alarm import Alarm
+from workers.commons import Commons
 from workers.log import MAX_NAME
 from workers.loop import BROKEN, READ
 from workers.session import Session
-
-if TYPE_CHECKING:
-    from workers.router import Router
 
 MAX_LOOKED_AT: Final = 20_000
 """Lines of those who wait on a topic, or connections, that are looked at for one answer: it takes some milliseconds."""
@@ -50,16 +48,16 @@ _PACKET: Final = 4096
 class Inspection:
     """One end of a socket to the agent; the agent's end ends it."""
 
-    def __init__(self, sock: socket.socket, router: Router) -> None:
+    def __init__(self, sock: socket.socket, commons: Commons) -> None:
         sock.setblocking(False)
         self._socket = sock
-        self._router = router
+        self._commons = commons
         self._has_warned = False
         self._is_resting = False
 
     def open(self) -> None:
         """Answer from now on."""
-        self._router.loop.add(self._socket.fileno(), self)
+        self._commons.loop.add(self._socket.fileno(), self)
 
     def ready(self, events: int) -> None:
         """Answer one question."""
@@ -74,7 +72,7 @@ class Inspection:
             except OSError:
                 pass
         if not data:
-            self._router.loop.remove(self._socket.fileno())
+            self._commons.loop.remove(self._socket.fileno())
             self._socket.close()
             return
         began = thread_time()
@@ -83,13 +81,13 @@ class Inspection:
 
     def _rest(self, seconds: float) -> None:
         self._is_resting = True
-        self._router.loop.change(self._socket.fileno(), 0)
-        Alarm().set(self._router.turn, self._router.turn.now + seconds, self._go_on)
+        self._commons.loop.change(self._socket.fileno(), 0)
+        Alarm().set(self._commons.turn, self._commons.turn.now + seconds, self._go_on)
 
     def _go_on(self) -> None:
         self._is_resting = False
         if self._socket.fileno() >= 0:
-            self._router.loop.change(self._socket.fileno(), READ)
+            self._commons.loop.change(self._socket.fileno(), READ)
 
     def _answer(self, question: bytes) -> None:
         # What goes wrong here costs who asks an answer, not everybody on this worker.
@@ -101,23 +99,23 @@ class Inspection:
         except OSError as error:
             if not self._has_warned:
                 self._has_warned = True
-                self._router.log.warning("no-inspection", reason=error.strerror)
+                self._commons.log.warning("no-inspection", reason=error.strerror)
         except Exception:
-            self._router.log.error("bug", trace=traceback.format_exc())
+            self._commons.log.error("bug", trace=traceback.format_exc())
         with contextlib.suppress(OSError):
             self._socket.send(b"no answer")
 
     def _look(self, question: dict[str, Any]) -> None:
         look = _topics if question["what"] == "topics" else _connections
-        answer = json.dumps(look(self._router, question["order"], question["limit"])).encode()
+        answer = json.dumps(look(self._commons, question["order"], question["limit"])).encode()
         with open(os.memfd_create("skywalker-inspection"), "wb", buffering=0) as file:
             file.write(answer)
             socket.send_fds(self._socket, [b"answer"], [file.fileno()])
 
 
-def _topics(router: Router, order: str, limit: int) -> dict[str, Any]:
-    junction = router.junction
-    rates = router.tally.lately.rates(router.turn.now)
+def _topics(commons: Commons, order: str, limit: int) -> dict[str, Any]:
+    junction = commons.junction
+    rates = commons.turn.tally.lately.rates(commons.turn.now)
     if order == "rate":
         chosen: Iterable[bytes] = islice(rates, limit)
         looked_at = len(rates)
@@ -132,12 +130,12 @@ def _topics(router: Router, order: str, limit: int) -> dict[str, Any]:
             {
                 "topic": _told(topic),
                 "cut": _digest(topic).hex(),
-                "owned": router.owner(topic).carrier is None,
+                "owned": commons.router.owner(topic).carrier is None,
                 "senders": census.senders,
                 "receivers": census.receivers,
                 "takers": sum(census.takers.values()),
                 "subscribers": census.subscribers,
-                "since": None if census.oldest is None else max(0.0, router.turn.now - census.oldest),
+                "since": None if census.oldest is None else max(0.0, commons.turn.now - census.oldest),
             }
         )
     busiest = {_told(topic): rate for topic, rate in islice(rates.items(), limit)}
@@ -154,20 +152,20 @@ def _digest(topic: bytes) -> bytes:
     return hashlib.blake2b(topic, digest_size=DIGEST_BYTES).digest() if len(topic) > TOPIC_BYTES else b""
 
 
-def _connections(router: Router, order: str, limit: int) -> dict[str, Any]:
+def _connections(commons: Commons, order: str, limit: int) -> dict[str, Any]:
     chosen: Iterable[Any]
     if order == "waiting":
-        some = [*islice(router.connections, MAX_LOOKED_AT)]
+        some = [*islice(commons.connections, MAX_LOOKED_AT)]
         looked_at = len(some)
         waiting = {connection: len(connection.waiting()) for connection in some}
         chosen = heapq.nlargest(limit, some, key=waiting.__getitem__)
     else:
         # They are in the order in which they came; and who is choked is known.
-        choked = router.choked if order == "unread" else {}
+        choked = commons.connections.choked if order == "unread" else {}
         slow = heapq.nlargest(limit, choked, key=lambda connection: connection.unread)
         looked_at = len(choked)
-        chosen = islice(dict.fromkeys((*slow, *islice(router.connections, limit))), limit)
-    now = router.turn.now
+        chosen = islice(dict.fromkeys((*slow, *islice(commons.connections, limit))), limit)
+    now = commons.turn.now
     rows = [
         {
             "peer": connection.peer.partition(" ")[0],
@@ -177,16 +175,16 @@ def _connections(router: Router, order: str, limit: int) -> dict[str, Any]:
             "waiting": len(connection.waiting()),
             "subscriptions": connection.subscriptions,
             "unread_bytes": connection.unread,
-            "choked": connection in router.choked,
+            "choked": connection in commons.connections.choked,
         }
         for connection in chosen
     ]
     closed = [
         {"time": at, "peer": _text(peer), "reason": reason, "text": _text(text)}
-        for at, peer, reason, text in reversed(router.tally.lately.closed)
+        for at, peer, reason, text in reversed(commons.turn.tally.lately.closed)
     ]
     return {
-        "connections_in_all": len(router.connections),
+        "connections_in_all": len(commons.connections),
         "looked_at": max(looked_at, len(rows)),
         "connections": rows,
         "closed": closed,

@@ -15,7 +15,9 @@ cdef int SUBSCRIBE
 cdef class Link:
     cdef readonly Forwarded forwarded
     cdef readonly Held held
-    cdef object _router
+    cdef object _loop
+    cdef Turn _turn
+    cdef object _opening
     cdef object _ended
     cdef Messages _messages
     cdef bint _waits_to_write

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from skywalker.wire.junction import NIL
 from workers.forwarded import Forwarded
 from workers.held import Held
-from workers.loop import BROKEN, READ, WRITE
+from workers.loop import BROKEN, READ, WRITE, Loop
 from workers.messages import CENSUS, LONG, PARTING, SETTLED, SUBSCRIBE, Messages
-
-if TYPE_CHECKING:
-    from workers.owner import Owner
-    from workers.router import Router
+from workers.opening import Opening
+from workers.turn import Turn
 
 READS_PER_TURN: Final = 16
 
@@ -31,30 +29,32 @@ class Link:
     """Our end of the link to one worker; `ended` is called, with the reason, once there is nothing more to read."""
 
     __slots__ = (
-        "_caught_up_at", "_ended", "_is_read", "_messages", "_router", "_settled", "_unheard", "_waits_to_write",
-        "forwarded", "held",
+        "_caught_up_at", "_ended", "_is_read", "_loop", "_messages", "_opening", "_settled", "_turn", "_unheard",
+        "_waits_to_write", "forwarded", "held",
     )  # fmt: skip
 
     def __init__(
         self,
         messages: Messages,
-        router: Router,
-        owner: Owner | None,
+        loop: Loop,
+        turn: Turn,
+        opening: Opening,
+        forwarded: Forwarded,
+        held: Held,
         ended: Callable[[Link, str], None],
         settled: Callable[[Link], None] | None = None,
     ) -> None:
-        """Of an owner, calls are asked; without one, the other end only asks us.
-
-        `settled` is called when it has said all that it subscribes to.
-        """
-        self._router = router
+        """`settled` is called when the other end has said all that it subscribes to."""
+        self._loop = loop
+        self._turn = turn
+        self._opening = opening
         self._ended: Callable[[Link, str], None] | None = ended
         self._settled = settled
         self._unheard: list[Any] = []  # what was read with the last that was to be heard for now
         self._messages = messages
         messages.link = self
-        self.forwarded = Forwarded(messages, router, owner)
-        self.held = Held(messages, router)
+        self.forwarded = forwarded
+        self.held = held
         self._waits_to_write = False
         self._is_read = True
         self._caught_up_at = 0.0
@@ -71,7 +71,7 @@ class Link:
 
     def open(self) -> None:
         """Read from now on."""
-        self._router.loop.add(self._messages.fileno(), self)
+        self._loop.add(self._messages.fileno(), self)
         if self._messages.unsent:
             self.flush()
 
@@ -89,7 +89,7 @@ class Link:
 
     def _wait(self) -> None:
         wanted = (READ if self._is_read else 0) | (WRITE if self._waits_to_write else 0)
-        self._router.loop.change(self._messages.fileno(), wanted)
+        self._loop.change(self._messages.fileno(), wanted)
 
     def pause(self) -> None:
         """Read no more batches until told to go on."""
@@ -102,7 +102,7 @@ class Link:
         if not self._messages.closed:
             self._wait()
             if self._unheard:
-                self._router.turn.later.append(self)
+                self._turn.later.append(self)
 
     def attend(self) -> None:
         """Hear what was read already."""
@@ -125,7 +125,7 @@ class Link:
 
     def catch_up(self) -> None:
         """Hear now what has come already, since something is about to be decided; once a turn is enough."""
-        now = self._router.turn.now
+        now = self._turn.now
         if self._caught_up_at != now:
             self._caught_up_at = now
             for _ in range(READS_TO_CATCH_UP):
@@ -166,9 +166,9 @@ class Link:
         return True
 
     def _hear(self, messages: list[list[bytes]]) -> None:
-        if self._router.opening is not None:
+        if self._opening.goes_on:
             messages = self._hear_early(messages)
-        forwarded, held, turn = self.forwarded, self.held, self._router.turn
+        forwarded, held, turn = self.forwarded, self.held, self._turn
         for message in messages:
             kind = message[0][0]
             if kind <= CENSUS or kind == LONG:
@@ -183,9 +183,9 @@ class Link:
 
     def _hear_early(self, messages: list[list[bytes]]) -> list[list[bytes]]:
         """Hear what the other end subscribes to, and no calls of it; return the rest once the opening is over."""
-        router = self._router
+        opening, turn = self._opening, self._turn
         for number, message in enumerate(messages):
-            if router.opening is None:
+            if not opening.goes_on:
                 return messages[number:]
             kind = message[0][0]
             if kind == SETTLED and self._settled is not None:
@@ -195,14 +195,14 @@ class Link:
             elif kind > CENSUS:
                 self.forwarded.hear(kind, message)
             else:
-                router.opening.hold(self)
+                opening.hold(self)
                 self._unheard = messages[number:]
                 return []
             if not self._is_read:
                 self._unheard = messages[number + 1 :]
                 return []
-            if router.turn.later:
-                router.turn.attend()
+            if turn.later:
+                turn.attend()
         return []
 
     def finish(self) -> None:
@@ -215,7 +215,7 @@ class Link:
         """Close this end: what it held is gone, and what waits at the other end is issued again."""
         if self._messages.closed:
             return
-        self._router.loop.remove(self._messages.fileno())
+        self._loop.remove(self._messages.fileno())
         self._messages.close()
         self.held.close()
         ended, self._ended, self._settled = self._ended, None, None  # whoever is told refers to this

@@ -40,9 +40,6 @@ from skywalker.wire.junction import NIL
 if TYPE_CHECKING:
     from workers.turn import Turn
 
-VERSION: Final = 2
-"""Of what nodes say to each other. A node refuses one that it does not know."""
-
 BATCH_BYTES: Final = 32 * 1024
 """Bytes of messages after which a batch is full. One more message of any size still goes into it."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from skywalker import errors
 from skywalker.access import principal as access
@@ -25,12 +25,9 @@ from skywalker.wire.values import nearest_timeout, timeout_seconds, topic_bytes
 from workers.admission import Impostor
 from workers.calls import client_call
 from workers.closes import Close
-from workers.control import Heard
-from workers.messages import VERSION
+from workers.node import VERSION
+from workers.session import Session
 from workers.will import Will
-
-if TYPE_CHECKING:
-    from workers.session import Session
 
 Arguments = list[bytes]
 """The whole frame: element zero is the method's own name."""
@@ -94,16 +91,16 @@ def _issue(
     topic = topic_bytes(topic)
     if session.account is not None:
         session.account.check(access.RECV if value is None else access.SEND, topic)
-    router = session.router
-    if router.leaving and not session.knows_errors:
+    standing = session.standing
+    if standing.leaving and not session.knows_errors:
         return  # it is about to be closed, and makes the call again elsewhere
     now = session.turn.now
     call = client_call(session, id, timed_out, topic, now, now + seconds, value, group)
-    if router.draining and session.knows_errors:
+    if standing.draining and session.knows_errors:
         call.note(record.DRAINING)
         raise errors.Draining("this worker is going away")
     try:
-        router.issue(call)
+        session.routing.issue(call)
     except errors.Busy:
         call.note(record.BUSY)
         raise
@@ -122,15 +119,14 @@ def will(session: Session, frame: Arguments) -> None:
     _refuse_reserved(testament)
     if session.account is not None:
         session.account.check(access.SEND, topic)
-    router = session.router
-    if router.draining:
+    if session.standing.draining:
         raise errors.Draining("this worker is going away")
     now = session.turn.now
     call = Will.__new__(Will)
     call.begin(topic, now, None, None)
     call.begin_for(session, id, TIMED_OUT, now + seconds)
     call.begin_with(testament)
-    router.hold(call)
+    call.admit()
 
 
 def cancel(session: Session, frame: Arguments) -> None:
@@ -147,7 +143,7 @@ def cancel(session: Session, frame: Arguments) -> None:
 def subscribe(session: Session, frame: Arguments) -> None:
     """`[":subscribe", id, topic]`: true, and from then on `[":message", id, value]` for each value."""
     _, id, name = _arguments(frame, 3)
-    if session.router.draining and session.knows_errors:
+    if session.standing.draining and session.knows_errors:
         raise errors.Draining("this worker is going away")
     topic = topic_bytes(name)
     if session.account is not None:
@@ -171,7 +167,7 @@ def ack(session: Session, frame: Arguments) -> None:
 def tokens(session: Session, frame: Arguments) -> None:
     """`[":tokens", id]`: the sorted tokens of this node."""
     _, id = _arguments(frame, 2)
-    session.reply(wire.TOKENS, id, session.router.node.packed_tokens)
+    session.reply(wire.TOKENS, id, session.commons.node.packed_tokens)
 
 
 def topic(session: Session, frame: Arguments) -> None:
@@ -182,7 +178,7 @@ def topic(session: Session, frame: Arguments) -> None:
     may = access.ACTIONS if account is None else [each for each in access.ACTIONS if account.principal.may(each, topic)]
     if account is not None and not may:
         raise account.forbidden("recv", "may do nothing on this topic")
-    session.router.census(session, id, topic, access.RECV in may)
+    session.commons.router.census(session, id, topic, access.RECV in may)
 
 
 def ping(session: Session, frame: Arguments) -> None:
@@ -207,8 +203,8 @@ def hello(session: Session, frame: Arguments) -> None:
         raise errors.BadFrame(
             f"`name` of {len(name)} characters in the options of :hello, limit is {MAX_NAME}", details
         )
-    session.router.admission.present(session, _token(options))
-    session.reply(wire.HELLO, id, session.router.node.packed_greeting)
+    session.commons.admission.present(session, _token(options))
+    session.reply(wire.HELLO, id, session.commons.node.packed_greeting)
     session.greeted(name, acks, ring)
 
 
@@ -216,16 +212,16 @@ def nodes(session: Session, frame: Arguments) -> None:
     """`[":nodes", id]` or `[":nodes", id, after]`: the cluster as this node sees it, from that node's id on."""
     _, id, *rest = _arguments(frame, 2, 3)
     after = _text(rest[0], "the node after which :nodes goes on") if rest else ""
-    session.reply(wire.NODES, id, session.router.node.packed_nodes(after))
+    session.reply(wire.NODES, id, session.commons.node.packed_nodes(after))
 
 
 def join(session: Session, frame: Arguments) -> None:
     """`[":join", id, address]`: true, and this node goes to see whether there is a node at that address."""
     _, id, packed = _arguments(frame, 3)
     address = _text(packed, "the address of a node that joins")
-    node = session.router.node
-    session.router.admission.check_node(session)
-    if node.agent is None:
+    node = session.commons.node
+    session.commons.admission.check_node(session)
+    if node.heard is None:
         raise errors.Forbidden("this node is in no cluster that others may join: start it with --join")
     try:
         if len(address) > MAX_ADDRESS:
@@ -233,7 +229,7 @@ def join(session: Session, frame: Arguments) -> None:
         known = Address.parse(address)
     except errors.LocalProtocolError as error:
         raise errors.BadFrame(str(error)) from error
-    if all(member.address != known for member in node.snapshot) and not node.agent.send(Heard(address)):
+    if all(member.address != known for member in node.snapshot) and not node.heard(known):
         raise errors.Busy("too many nodes join at a time")
     session.reply(wire.JOIN, id, wire.TRUE)
 
@@ -244,7 +240,7 @@ def challenge(session: Session, frame: Arguments) -> None:
     It is said at the beginning of a connection, by the node that has made it.
     """
     _, id, packed = _arguments(frame, 3)
-    known, node, reached = session.router.admission.trust.secrets, session.router.node, session.reached()
+    known, node, reached = session.commons.admission.trust.secrets, session.commons.node, session.reached()
     missing = {"missing": "node"}
     if not known:
         raise errors.Forbidden("this node has no cluster.secret to prove itself by: give both the same", missing)
@@ -264,7 +260,7 @@ def proof(session: Session, frame: Arguments) -> None:
     """`[":proof", id, mac]`: the other end proves in turn that it is a node. A text says why it takes us for none."""
     _, id, packed = _arguments(frame, 3)
     told = _decoded(packed)
-    admission, response = session.router.admission, session.response
+    admission, response = session.commons.admission, session.response
     if isinstance(told, str):
         admission.mistrusted.note(session.peer, f"whoever has dialled this node says of it: {told[:MAX_REASON]}")
         session.finish(b"", Close.PEER, "it takes this node for none of its cluster")
@@ -278,7 +274,7 @@ def proof(session: Session, frame: Arguments) -> None:
 def peer(session: Session, frame: Arguments) -> None:
     """`[":peer", id, {...}]`: who was met; if that is who was wanted, a worker of another node has this connection."""
     _, id, packed = _arguments(frame, 3)
-    node = session.router.node
+    node = session.commons.node
     options = _options(packed)
     match options:
         case {"version": int(version)} if version != VERSION:
@@ -287,7 +283,7 @@ def peer(session: Session, frame: Arguments) -> None:
             pass
         case _:
             raise errors.BadFrame("the options of :peer are from, by, node, worker and version")
-    session.router.admission.check_node(session, _token(options))
+    session.commons.admission.check_node(session, _token(options))
     if session.response is not None and session.response.asker != whose:
         raise errors.BadFrame(f"node {session.response.asker} has proved itself here, and not {whose}")
     if not session.is_idle():
@@ -295,7 +291,9 @@ def peer(session: Session, frame: Arguments) -> None:
     session.reply(wire.PEER, id, values.pack({"node": node.id, "worker": node.slot, "life": node.life}))
     if (wanted, worker) == (node.id, node.slot):
         flags = (options.get("waits") is True, options.get("replaced") is True)
-        session.router.peers.welcome(session, Place(whose, by), str(options.get("life", "")), *flags)
+        sock, unwritten = session.detach()
+        place, life = Place(whose, by), str(options.get("life", ""))
+        session.commons.links.welcome(sock, unwritten, session.peer, place, life, *flags)
 
 
 METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {

@@ -5,27 +5,41 @@ That may be much, so it takes several turns, and what is asked by then goes by t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
 
 from workers.alarm import Alarm
-
-if TYPE_CHECKING:
-    from workers.connection import Connection
-    from workers.feeds import Feed
-    from workers.router import Router
+from workers.calls import Carrier, ClientCall
+from workers.feeds import Feed, Feeds
+from workers.turn import Turn
 
 CALLS_PER_TURN: Final = 5_000
 """What is looked at in a turn: it takes some milliseconds."""
 
 
+class Holder(Protocol):
+    """Whose calls wait: a connection."""
+
+    def waiting(self) -> list[ClientCall]:
+        """Return them."""
+
+    def hold_back(self) -> None:
+        """Publish nothing more before all that was is acked: it may go another way, and overtake that."""
+
+
 class Move:
     """Of one worker: what is yet to be looked at."""
 
-    def __init__(self, router: Router) -> None:
-        self._router = router
+    def __init__(
+        self, turn: Turn, feeds: Feeds, holders: Iterable[Holder], reroute: Callable[[ClientCall], None]
+    ) -> None:
+        """`holders` are those of the moment, each time; `reroute` has a call go elsewhere if it should."""
+        self._turn = turn
+        self._all_feeds = feeds
+        self._all_holders = holders
+        self._reroute = reroute
         self._feeds: list[Feed] = []
-        self._connections: list[Connection] = []
+        self._holders: list[Holder] = []
         self._next = Alarm()
         self._then: list[Callable[[], None]] = []  # who is told once there is nothing more
 
@@ -36,9 +50,19 @@ class Move:
         """
         if then is not None:
             self._then.append(then)
-        self._feeds = self._router.feeds.all()
-        self._connections = [*self._router.connections]
+        self._feeds = self._all_feeds.all()
+        self._holders = [*self._all_holders]
         self._go_on()
+
+    def succeed(self, predecessor: Carrier) -> None:
+        """Ask for the values that came by this carrier anew: another worker has the place of the one behind it."""
+        for feed in self._all_feeds.all():
+            feed.handed_over(predecessor)
+
+    def hold_back(self) -> None:
+        """Have nothing more published before all that was is acked."""
+        for holder in self._all_holders:
+            holder.hold_back()
 
     def _go_on(self) -> None:
         looked_at = 0
@@ -46,13 +70,12 @@ class Move:
         while self._feeds and looked_at < CALLS_PER_TURN:
             self._feeds.pop().ring_changed()
             looked_at += 1
-        while self._connections and looked_at < CALLS_PER_TURN:
-            for call in self._connections.pop().waiting():
-                self._router.reroute(call)
+        while self._holders and looked_at < CALLS_PER_TURN:
+            for call in self._holders.pop().waiting():
+                self._reroute(call)
                 looked_at += 1
-        if self._feeds or self._connections:
-            turn = self._router.turn
-            self._next.set(turn, turn.now, self._go_on)
+        if self._feeds or self._holders:
+            self._next.set(self._turn, self._turn.now, self._go_on)
             return
         told, self._then = self._then, []
         for then in told:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import secrets
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import Final
 
 from skywalker import limits
+from skywalker.address import Address
 from skywalker.limits import MAX_FRAME, MAX_ID
 from skywalker.members import Member, Snapshot
 from skywalker.ring import slices
 from skywalker.wire import values
-from workers.control import Channel
+
+VERSION: Final = 2
+"""Of what nodes say to each other. A node refuses one that it does not know."""
 
 EXTENSIONS: Final = ("hello", "ping", "cancel", "take", "topic", "ack", "nodes", "subscribe", "will")
 """Methods beyond the published dialects, as :hello lists them."""
@@ -23,15 +27,18 @@ _ENVELOPE: Final = MAX_ID + 256
 class Node:
     """The node that the worker in `slot` belongs to. It sees itself alone until it is told to follow a snapshot."""
 
-    def __init__(self, member: Member, version: str, slot: int, agent: Channel | None = None) -> None:
-        """Over `agent`, addresses of nodes that want to join are passed on; None if nobody here wants to know."""
+    def __init__(self, member: Member, version: str, slot: int, heard: Callable[[Address], bool] | None = None) -> None:
+        """`heard` passes the address of a node that wants to join on, and returns whether there was room for it.
+
+        It is None if nobody here wants to know.
+        """
         self.id = member.id
         self.name = member.name
         self.address = member.address  # where others reach it
         self.slot = slot
         self.life = secrets.token_hex(8)  # of this worker, as others tell it from those before and after it
         self.workers = member.workers
-        self.agent = agent
+        self.heard = heard
         self.packed_tokens = values.pack(list(member.tokens))
         self._greeting = {
             "version": version,

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from skywalker.junction import Junction
 from skywalker.limits import WAITING_CALL_BYTES
 from skywalker.line import Call
-
-if TYPE_CHECKING:
-    from workers.calls import Caller
 
 
 class NodeCall(Call):
@@ -69,7 +64,7 @@ class NodeCall(Call):
     def given_here(self, listener: NodeCall) -> None:
         """A client of this worker has been given the value, and will have it unless it is recalled."""
 
-    def place_for(self, caller: Caller) -> int:
+    def place_for(self, caller: object) -> int:
         """Return which of all that `caller` asks to have acked this is, counted from 1; 0 if it is another's."""
         return 0
 

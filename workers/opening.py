@@ -9,35 +9,54 @@ heard before all have. One that hangs is not waited for, nor is one whose node i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from skywalker.members import Place
 from workers.alarm import Alarm
-
-if TYPE_CHECKING:
-    from workers.link import Link
-    from workers.log import Log
-    from workers.turn import Turn
+from workers.log import Log
+from workers.standing import Standing
+from workers.turn import Turn
 
 PATIENCE_S: Final = 1.0
 
 
-class Opening:
-    """Those who have not said so yet, and the links that are not read meanwhile."""
+class Pausable(Protocol):
+    """A link, of which nothing is read for a while."""
 
-    def __init__(self, turn: Turn, log: Log, opened: Callable[[], None]) -> None:
-        """`opened` is called once."""
+    def pause(self) -> None:
+        """Read no more until told to go on."""
+
+    def go_on(self) -> None:
+        """Read on."""
+
+
+class Opening:
+    """Those who have not said so yet, and the links that are not read meanwhile. It goes on from begin()."""
+
+    def __init__(self, turn: Turn, log: Log, standing: Standing) -> None:
         self._turn = turn
         self._log = log
-        self._opened = opened
-        self._awaited: dict[Link | Place, None] = {}  # a place until somebody speaks for it
-        self._paused: list[Link] = []
+        self._standing = standing
+        self._opened: Callable[[], None] | None = None
+        self._awaited: dict[Pausable | Place, None] = {}  # a place until somebody speaks for it
+        self._paused: list[Pausable] = []
         self._has_all = False  # links to siblings that there are to be
         self._alarm = Alarm()
 
-    def linked(self, link: Link) -> None:
+    def begin(self, opened: Callable[[], None]) -> None:
+        """Hear nobody until all have said so; then `opened` is called, once."""
+        self._standing.opening = True
+        self._opened = opened
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it has begun and is not over."""
+        return self._opened is not None
+
+    def linked(self, link: Pausable) -> None:
         """There is another sibling, or a guest."""
-        self._awaited[link] = None
+        if self.goes_on:
+            self._awaited[link] = None
 
     def has_all(self, places: Iterable[Place] = ()) -> None:
         """There are all siblings, and in these places there are workers of other nodes."""
@@ -46,20 +65,22 @@ class Opening:
         self._alarm.set(self._turn, self._turn.now + PATIENCE_S, self._wait_no_more)
         self._look()
 
-    def hold(self, link: Link) -> None:
+    def hold(self, link: Pausable) -> None:
         """Read no more of one that says something else than what it subscribes to."""
         link.pause()
         self._paused.append(link)
 
-    def settled(self, link: Link, place: Place | None = None) -> None:
+    def settled(self, link: Pausable, place: Place | None = None) -> None:
         """One has said all, and speaks for its place if that is named."""
+        if not self.goes_on:
+            return
         self.hold(link)
         self._awaited.pop(link, None)
         if place is not None:
             self._awaited.pop(place, None)
         self._look()
 
-    def gone(self, who: Link | Place) -> None:
+    def gone(self, who: Pausable | Place) -> None:
         """One is dead, or not on the ring any more."""
         self._awaited.pop(who, None)
         self._look()
@@ -77,6 +98,11 @@ class Opening:
     def _open(self) -> None:
         self._has_all = False  # so that nobody who is gone opens it once more
         self._alarm.off(self._turn)
-        for link in self._paused:
+        paused, self._paused = self._paused, []
+        self._awaited = {}
+        for link in paused:
             link.go_on()
-        self._opened()
+        self._standing.opening = False
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened()

@@ -1,19 +1,21 @@
 cimport cython
 
 from workers.backlog cimport Backlog
-from workers.calls cimport Caller, ClientCall
-from workers.router cimport Router
+from workers.calls cimport ClientCall
+from workers.ledger cimport Ledger
+from workers.subscription cimport Delivery, Subscribing
 
 
 cdef Py_ssize_t SENT
 cdef Py_ssize_t MAX_AT_ONCE
 
 
-cdef class Outlet(Caller):
+cdef class Outlet(Subscribing):
     cdef readonly double opened_at
     cdef Py_ssize_t _max_out_bytes
     cdef Py_ssize_t _max_unread
     cdef Py_ssize_t _counted
+    cdef Ledger _ledger
     cdef bint _is_deferred
     cdef bint _was_flooded
     cdef public bint paused
@@ -34,11 +36,10 @@ cdef class Outlet(Caller):
     cdef _roomy(self)
     cdef _drain(self)
     cdef _wait(self)
-    @cython.locals(router=Router)
     cpdef delivered(self, ClientCall listener)
     cpdef push(self, bytes chunk)
     cpdef push_message(self, bytes chunk)
-    cpdef push_delivery(self, delivery)
+    cpdef push_delivery(self, Delivery delivery)
     @cython.locals(unwritten=Py_ssize_t)
     cpdef bint is_flooded(self) except -1
     cdef _see_that_it_is_read(self)

@@ -12,20 +12,18 @@ A subscriber gets its values nevertheless, up to a limit. Past that it is cut of
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from workers import figures
 from workers.alarm import Alarm
 from workers.backlog import Backlog
-from workers.calls import Caller, ClientCall
+from workers.calls import ClientCall
 from workers.closes import Close
+from workers.commons import Commons
+from workers.ledger import Ledger
 from workers.loop import READ, WRITE
 from workers.secure_socket import SecureSocket, Transport
-
-if TYPE_CHECKING:
-    from workers.router import Router
-    from workers.subscription import Delivery
-
+from workers.subscription import Delivery, Subscribing
 
 SENT: Final = figures.SENT.at
 
@@ -33,18 +31,20 @@ MAX_AT_ONCE: Final = 1024 * 1024
 """Bytes more than its buffer holds that a subscriber may be given before it can be written to."""
 
 
-class Outlet(Caller):
+class Outlet(Subscribing):
     """What is to be written to one client."""
 
     __slots__ = (
-        "_alarm", "_backlog", "_counted", "_is_deferred", "_max_out_bytes", "_max_unread", "_out", "_out_bytes",
-        "_parked", "_secure", "_socket", "_values", "_was_flooded", "_write", "closed", "opened_at", "paused", "peer",
+        "_alarm", "_backlog", "_counted", "_is_deferred", "_ledger", "_max_out_bytes", "_max_unread", "_out",
+        "_out_bytes", "_parked", "_secure", "_socket", "_values", "_was_flooded", "_write", "closed", "opened_at",
+        "paused", "peer",
     )  # fmt: skip
 
-    def __init__(self, sock: Transport, peer: str, router: Router) -> None:
-        Caller.__init__(self, router)
-        if router.journal is not None:
-            self.journal = router.journal
+    def __init__(self, sock: Transport, peer: str, commons: Commons) -> None:
+        Subscribing.__init__(self, commons)
+        self._ledger: Ledger = commons.ledger
+        if commons.journal is not None:
+            self.journal = commons.journal
             self.connection = self.journal.number()
         self.peer = peer
         self.opened_at = self.turn.now
@@ -55,11 +55,11 @@ class Outlet(Caller):
         self._write = sock.send
         self._out: list[bytes] = []
         self._out_bytes = 0
-        self._max_out_bytes = router.limits.output_bytes
+        self._max_out_bytes = commons.limits.output_bytes
         self._values: list[ClientCall] = []  # those whose value is in `_out`, in the same order
         self._backlog: Backlog | None = None  # what is unwritten, while choked
         self._counted = 0  # bytes of it, when that began
-        self._max_unread = router.limits.subscriber_buffer
+        self._max_unread = commons.limits.subscriber_buffer
         self._is_deferred = False  # attend() is about to be called
         self._was_flooded = False  # and it was not given all that it should
         self._parked: dict[ClientCall, None] = {}  # those that a value came for while there was no room
@@ -75,9 +75,8 @@ class Outlet(Caller):
 
     def delivered(self, listener: ClientCall) -> None:
         """The kernel has taken the whole value that was given to `listener`."""
-        router = self.router
         listener.delivered()
-        router.junction.confirm(listener.decided())
+        self.junction.confirm(listener.decided())
 
     def push(self, chunk: bytes) -> None:
         """Write `chunk` at the end of this turn, or once the peer has read what came before."""
@@ -104,12 +103,10 @@ class Outlet(Caller):
         self._see_that_it_is_read()
 
     def push_delivery(self, delivery: Delivery) -> None:
-        """Write a value that a subscription was given, and tell the junction what became of it."""
         self.push_value(delivery)
         self._see_that_it_is_read()
 
     def is_flooded(self) -> bool:
-        """Return whether it is given no more messages, because there were too many at once, and is to be cut off."""
         unwritten = self._out_bytes if self._backlog is None else self._backlog.size
         if unwritten <= self._max_unread + MAX_AT_ONCE:
             return False
@@ -141,11 +138,11 @@ class Outlet(Caller):
             self.cut_off("subscriber_buffer", f"it has not read {self._max_unread} bytes of what it subscribes to")
 
     def cut_off(self, limit: str, text: str) -> None:
-        """Close a subscriber that, because of a limit, cannot be given all that it should."""
         if not self.closed:
-            router = self.router
-            router.subscribers_cut_off += 1
-            router.log.warning("subscriber-cut-off", peer=self.peer, reason=text, so_far=router.subscribers_cut_off)
+            connections = self.commons.connections
+            connections.subscribers_cut_off += 1
+            so_far = connections.subscribers_cut_off
+            self.commons.log.warning("subscriber-cut-off", peer=self.peer, reason=text, so_far=so_far)
             self.tally.limited(limit)
             self.close(Close.SLOW_SUBSCRIBER, text)
 
@@ -170,7 +167,7 @@ class Outlet(Caller):
         self._values.remove(listener)
         self._out = [chunk for chunk in self._out if chunk is not listener.chunk]
         self._out_bytes -= len(listener.chunk)
-        self.router.junction.lost(listener.decided())
+        self.junction.lost(listener.decided())
         listener.taken_back()
         return True
 
@@ -216,8 +213,8 @@ class Outlet(Caller):
             else:
                 backlog.add(chunk)
         self._counted = backlog.size
-        self.router.bytes_held += self._counted
-        self.router.choked[self] = None
+        self._ledger.add(self._counted)
+        self.commons.connections.choked[self] = None
         self._wait()
         self._alarm = Alarm()
         self._expect_reading(self._alarm)
@@ -228,7 +225,7 @@ class Outlet(Caller):
         backlog = self._backlog
         assert backlog is not None
         for listener in backlog.withdraw():
-            self.router.junction.lost(listener.decided())
+            self.junction.lost(listener.decided())
             listener.taken_back()
         sent = self._send(backlog.batch())
         if sent >= 0:
@@ -251,8 +248,8 @@ class Outlet(Caller):
 
     def _not_choked(self) -> None:
         self._backlog = None
-        self.router.bytes_held -= self._counted
-        del self.router.choked[self]
+        self._ledger.remove(self._counted)
+        del self.commons.connections.choked[self]
 
     def _roomy(self) -> None:
         if self.gone:
@@ -261,10 +258,10 @@ class Outlet(Caller):
         elif self._parked and not self.congested():
             parked, self._parked = self._parked, {}
             for listener in parked:
-                self.router.listen_again(listener)
+                listener.listen_again()
 
     def _expect_reading(self, alarm: Alarm) -> None:
-        alarm.set(self.turn, self.turn.now + self.router.limits.unread_output_s, self._unread)
+        alarm.set(self.turn, self.turn.now + self.commons.limits.unread_output_s, self._unread)
 
     def _unread(self) -> None:
         # The socket is said to be writable only once a third of its buffer is free: a slow reader may have made
@@ -272,7 +269,7 @@ class Outlet(Caller):
         self._drain()
         if self._backlog is None or (self._alarm and self._alarm.at is not None):
             return
-        self.router.log.info("connection-closed", peer=self.peer, reason="the peer does not read its replies")
+        self.commons.log.info("connection-closed", peer=self.peer, reason="the peer does not read its replies")
         self.tally.limited("unread_output_s")
         self.close(Close.UNREAD, "the peer does not read its replies")
 
@@ -299,4 +296,4 @@ class Outlet(Caller):
     def _wait(self) -> None:
         if not self.closed:
             wanted = WRITE if self._backlog is not None else 0 if self.paused else READ
-            self.router.loop.change(self._socket.fileno(), wanted)
+            self.commons.loop.change(self._socket.fileno(), wanted)

@@ -19,6 +19,7 @@ cdef class Absent(Carrier):
     cdef readonly dict _calls
     cdef dict _censuses
     cdef dict _feeds
+    cdef Owner _owner
 
     cdef _want(self)
     cpdef bint congested(self) except -1

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from workers.calls import GRACE_S, TIME_IS_UP, Carrier, ClientCall
-
-if TYPE_CHECKING:
-    from skywalker.members import Place
-    from workers.census import Question
-    from workers.feeds import Feed
+from skywalker.members import Place
+from workers.calls import GRACE_S, TIME_IS_UP, Carrier, ClientCall, Interest, Question
 
 
 class Owner:
@@ -37,26 +31,31 @@ class Owner:
 
     def end(self) -> None:
         """It will not come back, and what still waits for it is to go elsewhere."""
-        self.absent.owner = None  # the two refer to each other
+        self.absent.end()
 
 
 class Absent(Carrier):
     """Where calls wait for an owner that cannot be asked now."""
 
-    __slots__ = ("_calls", "_censuses", "_feeds")
+    __slots__ = ("_calls", "_censuses", "_feeds", "_owner")
 
     def __init__(self, owner: Owner) -> None:
-        Carrier.__init__(self, owner, GRACE_S)
+        Carrier.__init__(self, owner.place, GRACE_S)
+        self._owner: Owner | None = owner
         self._calls: dict[ClientCall, None] = {}
         self._censuses: dict[Question, bytes] = {}  # with their topics
-        self._feeds: dict[Feed, None] = {}
+        self._feeds: dict[Interest, None] = {}
 
     def __len__(self) -> int:
         return len(self._calls) + len(self._censuses) + len(self._feeds)
 
     def _want(self) -> None:
-        if self.owner is not None:
-            self.owner.wanted()
+        if self._owner is not None:
+            self._owner.wanted()
+
+    def end(self) -> None:
+        """Nobody comes for what waits here."""
+        self._owner = None  # the two refer to each other
 
     def congested(self) -> bool:
         return False
@@ -88,17 +87,17 @@ class Absent(Carrier):
     def forget_census(self, call: Question) -> None:
         self._censuses.pop(call, None)
 
-    def subscribe(self, feed: Feed) -> None:
+    def subscribe(self, feed: Interest) -> None:
         if not feed.audience:
             feed.lost(self)  # nobody wants it any more, and it was never asked for
             return
         self._feeds[feed] = None
         self._want()
 
-    def unsubscribe(self, feed: Feed) -> None:
+    def unsubscribe(self, feed: Interest) -> None:
         feed.lost(self)  # it was never asked for
 
-    def forget_feed(self, feed: Feed) -> None:
+    def forget_feed(self, feed: Interest) -> None:
         self._feeds.pop(feed, None)
 
     def release(self, carrier: Carrier) -> None:

@@ -6,7 +6,7 @@ How that is made, attempt.py has; from then on both go on with messages.py.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from skywalker.backoff import delay
 from skywalker.members import Member, Place
@@ -14,15 +14,16 @@ from skywalker.tls.words import SILENT
 from workers.alarm import Alarm
 from workers.attempt import Attempt
 from workers.calls import GRACE_S
+from workers.connector import Connector
 from workers.doubt import Doubt
 from workers.link import Link
+from workers.linking import Linking
+from workers.log import Log
 from workers.loop import READ
+from workers.move import Move
 from workers.owner import Owner
 from workers.secure_socket import Transport
-from workers.stream import Stream
-
-if TYPE_CHECKING:
-    from workers.router import Router
+from workers.turn import Turn
 
 ATTEMPT_S: Final = 1.0
 """Seconds for a node to accept a connection and say who it is."""
@@ -50,15 +51,28 @@ class Peer(Owner):
     """A worker of another node as an owner of topics."""
 
     __slots__ = (
-        "_alarm", "_attempt", "_doubt", "_failures", "_left", "_life", "_link", "_member", "_opened_at", "_router",
-        "_sought", "_strays", "_was_idle", "owns",
+        "_alarm", "_attempt", "_connector", "_doubt", "_failures", "_left", "_life", "_link", "_linking", "_log",
+        "_member", "_move", "_opened_at", "_sought", "_strays", "_turn", "_was_idle", "owns",
     )  # fmt: skip
 
-    def __init__(self, place: Place, member: Member, router: Router) -> None:
+    def __init__(
+        self,
+        place: Place,
+        member: Member,
+        turn: Turn,
+        linking: Linking,
+        move: Move,
+        connector: Connector,
+        log: Log,
+    ) -> None:
         Owner.__init__(self, place)
         self.absent.grace_s = DIAL_GRACE_S
         self._member = member
-        self._router = router
+        self._turn = turn
+        self._linking = linking
+        self._move = move
+        self._connector = connector
+        self._log = log
         self._link: Link | None = None
         self._doubt: Doubt | None = None  # about that link, once it owns nothing any more
         self._was_idle = False
@@ -85,7 +99,7 @@ class Peer(Owner):
         """Go there, and say what is subscribed to here, to one of that `life`: now, whatever happened before."""
         self._sought = life
         if self._attempt is None and self._link is None and self.owns:
-            self._alarm.off(self._router.turn)
+            self._alarm.off(self._turn)
             self._failures = 0
             self._dial()
 
@@ -98,7 +112,7 @@ class Peer(Owner):
         else:
             # Our link is to the one before, which says the last of what was published there.
             self._sought = life
-            self._alarm.set(self._router.turn, self._router.turn.now + PARTING_S, self._ring)
+            self._alarm.set(self._turn, self._turn.now + PARTING_S, self._ring)
 
     def retire(self) -> None:
         """It owns nothing any more: be done with it, once it has let go of what waits there."""
@@ -136,32 +150,29 @@ class Peer(Owner):
         """Make another link beside one to a predecessor, which ends once all that it gave us is decided."""
         assert self._doubt is not None, "there is one of each link"
         self._doubt.end()
-        self._left[link] = doubt = Doubt(link, self._router, lambda: True)
+        self._left[link] = doubt = Doubt(link, self._turn, lambda: True)
         doubt.look()
         self._link = self._doubt = None
         self.lost(link.forwarded)
-        for feed in self._router.feeds.all():
-            feed.handed_over(link.forwarded)
-        for connection in self._router.connections:
-            connection.hold_back()  # the predecessor gives back nothing that was published before its link ends
+        self._move.succeed(link.forwarded)
+        self._move.hold_back()  # the predecessor gives back nothing that was published before its link ends
         self.visit(self._sought or "")
-        self._router.move.begin()
+        self._move.begin()
 
     # Making the connection.
 
     def _dial(self) -> None:
-        turn = self._router.turn
-        self._attempt = Attempt(self.place, self._member, self._router, self)
+        turn = self._turn
+        self._attempt = Attempt(self.place, self._member, self._connector, self)
         self._alarm.set(turn, turn.now + ATTEMPT_S, self._ring)
         self._attempt.begin()
 
     def failed(self, reason: str) -> None:
-        router = self._router
         self._drop()
         if self._failures == 0:
-            router.log.warning("peer-unreachable", peer=str(self._member), its_worker=self.place.worker, reason=reason)
+            self._log.warning("peer-unreachable", peer=str(self._member), its_worker=self.place.worker, reason=reason)
         self._failures += 1
-        self._alarm.set(router.turn, router.turn.now + _pause_s(self._failures), self._ring)
+        self._alarm.set(self._turn, self._turn.now + _pause_s(self._failures), self._ring)
 
     def strayed(self) -> None:
         self._strays += 1
@@ -173,16 +184,14 @@ class Peer(Owner):
 
     def opened(self, sock: Transport, life: str, round_trip_s: float, heard: bytes) -> None:
         """Go on as a link."""
-        router = self._router
-        self._alarm.off(router.turn)
+        self._alarm.off(self._turn)
         self._attempt = None
         self._strays = 0
         self._life = life
-        self._opened_at = router.turn.now
-        messages = Stream(sock, router.limits.mesh_bytes, router.turn, heard=heard)
-        self._link = link = Link(messages, router, self, self._ended)
+        self._opened_at = self._turn.now
+        self._link = link = self._linking.abroad(sock, self.place, self._ended, heard=heard)
         link.forwarded.grace_s = min(MAX_GRACE_S, GRACE_S + round_trip_s)
-        self._doubt = Doubt(link, router, self._is_needed)
+        self._doubt = Doubt(link, self._turn, self._is_needed)
         link.open()
         self.met(link.forwarded)
         if self._sought in ("", self._life):
@@ -199,7 +208,7 @@ class Peer(Owner):
         return not self.owns
 
     def _drop(self) -> None:
-        self._alarm.off(self._router.turn)
+        self._alarm.off(self._turn)
         if self._attempt is not None:
             self._attempt.end()
             self._attempt = None
@@ -207,7 +216,6 @@ class Peer(Owner):
     # The end.
 
     def _ended(self, link: Link, reason: str) -> None:
-        router = self._router
         left = self._left.pop(link, None)
         if left is not None:
             left.end()
@@ -219,16 +227,16 @@ class Peer(Owner):
         self.lost(link.forwarded)
         if not self.owns:
             return
-        self._alarm.off(router.turn)
+        self._alarm.off(self._turn)
         parts = link.forwarded.parts
-        event, write = ("peer-left", router.log.info) if parts else ("peer-lost", router.log.warning)
+        event, write = ("peer-left", self._log.info) if parts else ("peer-lost", self._log.warning)
         write(event, peer=str(self._member), its_worker=self.place.worker, reason=reason)
         if self._sought is not None:
             self.visit()
-        elif router.turn.now - self._opened_at >= LASTING_S:
+        elif self._turn.now - self._opened_at >= LASTING_S:
             self._failures = 0
         elif parts:
-            self._alarm.set(router.turn, router.turn.now + _pause_s(1), self._ring)
+            self._alarm.set(self._turn, self._turn.now + _pause_s(1), self._ring)
         else:
             self.failed(reason)
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from skywalker.members import Place, Snapshot
+from workers.connector import Connector
 from workers.guest import Guest
+from workers.linking import Linking
+from workers.log import Log
+from workers.move import Move
+from workers.node import Node
+from workers.opening import Opening
 from workers.owner import Owner
 from workers.peer import Peer
-
-if TYPE_CHECKING:
-    from workers.connection import Connection
-    from workers.router import Router
-
+from workers.secure_socket import Transport
+from workers.turn import Turn
 
 MAX_VISITED: Final = 256
 """Workers of other nodes that a new one goes to before it hears clients."""
@@ -21,8 +24,23 @@ MAX_VISITED: Final = 256
 class Peers:
     """All links of one worker to other nodes. Each is asked over links of its own, and asks over its own."""
 
-    def __init__(self, router: Router) -> None:
-        self._router = router
+    def __init__(
+        self,
+        node: Node,
+        turn: Turn,
+        linking: Linking,
+        opening: Opening,
+        move: Move,
+        connector: Connector,
+        log: Log,
+    ) -> None:
+        self._node = node
+        self._turn = turn
+        self._linking = linking
+        self._opening = opening
+        self._move = move
+        self._connector = connector
+        self._log = log
         self._peers: dict[Place, Peer] = {}
         self._retired: list[Peer] = []  # own nothing any more, but may hold calls of ours
         # Workers that have made links to ask us. In one place there may be several: those that are being replaced.
@@ -35,13 +53,13 @@ class Peers:
         before = {peer.place: peer for peer in known}
         self._peers = {}
         for member in snapshot:
-            if member.id == self._router.node.id:
+            if member.id == self._node.id:
                 continue
             for worker in range(member.workers):
                 place = Place(member.id, worker)
                 peer = before.get(place)
                 if peer is None or not peer.is_at(member):
-                    peer = Peer(place, member, self._router)
+                    peer = Peer(place, member, self._turn, self._linking, self._move, self._connector, self._log)
                 peer.owns = True
                 self._peers[place] = peer
         gone = [peer for peer in known if peer is not self._peers.get(peer.place)]
@@ -53,10 +71,8 @@ class Peers:
                 peer.retire()
         for guest in self.guests.values():
             guest.ring_changed()
-        opening = self._router.opening
-        if opening is not None:
-            for place in before.keys() - self._peers.keys():
-                opening.gone(place)
+        for place in before.keys() - self._peers.keys():
+            self._opening.gone(place)
         return dict(self._peers)
 
     def visit_all(self) -> list[Place]:
@@ -70,9 +86,12 @@ class Peers:
             peer.visit()
         return [*self._peers]
 
-    def welcome(self, connection: Connection, place: Place, life: str, waits: bool, replaced: bool) -> None:
-        """Let the worker in `place`, which has said so over `connection`, ask us for calls.
+    def welcome(
+        self, sock: Transport, unwritten: bytes, name: str, place: Place, life: str, waits: bool, replaced: bool
+    ) -> None:
+        """Let the worker in `place`, which has said so over this connection, ask us for calls.
 
+        The log knows it by that `name`, and `unwritten` is still to be said to it.
         A successor in that place says that it lives another `life`, and one that is `replaced` by it, that it is. One
         that is new `waits` for us to say what we subscribe to.
         """
@@ -83,11 +102,26 @@ class Peers:
             if guest.place == place:
                 guest.succeeded()
         self.guests[place, life] = Guest(
-            connection, place, self._router, lambda guest: self._gone(guest, life), speaks_for_place=not replaced
+            sock,
+            unwritten,
+            name,
+            place,
+            self._node,
+            self._turn,
+            self._linking,
+            self._opening,
+            self._log,
+            lambda guest: self._gone(guest, life),
+            speaks_for_place=not replaced,
         )
         peer = self._peers.get(place)
         if waits and not replaced and peer is not None:
             peer.has_come(life)
+
+    @property
+    def guest_count(self) -> int:
+        """How many connections to this worker are such links."""
+        return len(self.guests)
 
     @property
     def unsent(self) -> int:

@@ -2,7 +2,6 @@ cimport cython
 
 from skywalker.junction cimport Junction
 from workers.calls cimport ClientCall
-from workers.messages cimport Messages
 
 
 cdef bytes NIL
@@ -17,7 +16,7 @@ cdef class Publication(ClientCall):
     cdef public Py_ssize_t place
 
     cpdef begin_as(self, Py_ssize_t size)
-    cpdef bytes goes_to(self, Messages messages)
+    cpdef bytes goes_to(self, object link)
     cpdef Py_ssize_t place_for(self, object caller) except -1
     cpdef bint hand_out(self, Junction junction) except -1
     cpdef delayed_no_more(self)

@@ -7,8 +7,7 @@ from skywalker.journal.record import PROMPT, PUBLISH
 from skywalker.junction import Junction
 from skywalker.line import Call
 from skywalker.wire.junction import NIL
-from workers.calls import Caller, ClientCall
-from workers.messages import Messages
+from workers.calls import ClientCall
 
 
 class Publication(ClientCall):
@@ -32,11 +31,11 @@ class Publication(ClientCall):
         self.done = not self.delays
         return self.done
 
-    def goes_to(self, messages: Messages) -> bytes:
+    def goes_to(self, link: object) -> bytes:
         """It is to be written to another worker, which listens; return the number by which that one knows it."""
         return NIL
 
-    def place_for(self, caller: Caller) -> int:
+    def place_for(self, caller: object) -> int:
         return self.place if self.place and self.caller is caller else 0
 
     def delayed_no_more(self) -> None:
@@ -66,5 +65,5 @@ class Publication(ClientCall):
 
     def left(self) -> None:
         # The worker that it was on its way to is gone. It may have handed it out before.
-        if self.caller.router.publish(self):
+        if self.caller.routing.publish(self):
             self.met()

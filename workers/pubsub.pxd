@@ -1,13 +1,11 @@
 cimport cython
 
-from skywalker.line cimport Subscriber
 from skywalker.wire.pubsub cimport bus_value, split
 from workers.calls cimport ClientCall
 from workers.node_call cimport NodeCall
 from workers.connection cimport Connection
 from workers.publication cimport Publication
-from workers.router cimport Router
-from workers.subscription cimport Subscription
+from workers.subscription cimport Delivery, Subscription
 from workers.wording cimport Wording
 
 
@@ -44,7 +42,7 @@ cdef class PubSub(Connection):
     cpdef bint may_go_on(self) except -1
     @cython.locals(item=tuple)
     cdef _obey_each(self, list items)
-    cpdef published(self, publication)
+    cpdef published(self, ClientCall call)
     @cython.locals(acks=Py_ssize_t, changed=bint)
     cdef _ack(self)
     cdef _handed_out(self, Py_ssize_t count)
@@ -52,14 +50,14 @@ cdef class PubSub(Connection):
     cpdef acknowledge(self)
     cdef _say(self, Py_ssize_t acks)
     cdef bint _must_wait(self, int code) except -1
-    @cython.locals(publication=Publication, router=Router)
+    @cython.locals(publication=Publication)
     cdef _publish(self, bytes topic, bytes form, bytes value, bytes whole)
     @cython.locals(place=Py_ssize_t, chunk=bytes)
-    cpdef tell(self, Subscriber subscription, NodeCall send)
-    cpdef push_delivery(self, delivery)
+    cpdef tell(self, Subscription subscription, NodeCall send)
+    cpdef push_delivery(self, Delivery delivery)
     cpdef bint take_back(self, ClientCall listener, bint told) except -1
     cdef _put_behind(self, Py_ssize_t place, bytes chunk, object delivery)
     @cython.locals(chunk=bytes)
     cdef _catch_up(self, Py_ssize_t said)
     @cython.locals(own=Subscription)
-    cpdef bytes worded(self, Subscriber subscription, NodeCall send)
+    cpdef bytes worded(self, Subscription subscription, NodeCall send)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import traceback
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from skywalker.access import principal as access
 from skywalker.errors import Busy, Forbidden, RequestError
@@ -32,15 +32,13 @@ from skywalker.wire.pubsub import (
 )
 from workers.calls import ClientCall
 from workers.closes import Close
+from workers.commons import Commons
 from workers.connection import GOODBYE, Connection
 from workers.node_call import NodeCall
 from workers.publication import Publication
 from workers.secure_socket import Transport
 from workers.subscription import Delivery, Subscription, Subscriptions, Unsubscribing
 from workers.wording import Wording
-
-if TYPE_CHECKING:
-    from workers.router import Router
 
 MAX_IN_FLIGHT: Final = 256 * 1024
 """Bytes that one connection may have on their way to other workers before it is read on."""
@@ -65,11 +63,11 @@ class PubSub(Connection):
     # A fatal alert, protocol_version: there is no word for it in this dialect, but there is in what should be spoken.
     tls_wanted = b"\x15\x03\x03\x00\x02\x02\x46"
 
-    def __init__(self, sock: Transport, peer: str, router: Router) -> None:
-        Connection.__init__(self, sock, peer, router)
+    def __init__(self, sock: Transport, peer: str, commons: Commons) -> None:
+        Connection.__init__(self, sock, peer, commons)
         self.door = record.PUBSUB
-        self._subscriptions = Subscriptions(router)
-        self._wording: Wording = router.wording
+        self._subscriptions = Subscriptions(commons)
+        self._wording: Wording = commons.wording
         self._unacked: deque[Publication | Subscription | Unsubscribing] = deque()  # in the order they are to be acked
         self._acks = 0  # that are to be said for what was handed out in this turn
         self._asked = self._said = 0  # how much is to be acked, and how much of that is, since it was opened
@@ -85,7 +83,7 @@ class PubSub(Connection):
     # Input.
 
     def received(self, data: bytes) -> None:
-        if self.router.leaving and not self._over:
+        if self.standing.leaving and not self._over:
             self.leave()  # it came after the others were told: whom it published to may have gone to our successor
             return
         had_tail = self._tail
@@ -100,7 +98,7 @@ class PubSub(Connection):
             self._obey_each(todo)
         except Exception:
             # A mistake of ours costs the connection that met it, not everybody on this worker.
-            self.router.log.error("bug", peer=self.peer, trace=traceback.format_exc())
+            self.commons.log.error("bug", peer=self.peer, trace=traceback.format_exc())
             self._end(Close.BUG, "a mistake in the node, see its log")
 
     def _obey_each(self, items: list[Item]) -> None:
@@ -144,8 +142,8 @@ class PubSub(Connection):
             self._gated
             or (self._changes if is_publish else self._in_flight)
             or self._in_flight > MAX_IN_FLIGHT
-            or self.router.bytes_held > self.router.limits.waiting_bytes
-            or len(self._unacked) >= self.router.limits.max_calls
+            or self._ledger.is_full()
+            or len(self._unacked) >= self.commons.limits.max_calls
         )
 
     def _do(self, item: Item) -> None:
@@ -183,15 +181,14 @@ class PubSub(Connection):
             self._wording.begin(publication, None, whole)
         else:
             self._wording.begin(publication, whole, None)
-        router = self.router
-        done = router.publish(publication)
+        done = self.routing.publish(publication)
         if done:
             publication.note(record.PROMPT)
         if done and not self._unacked:
             self._handed_out(1)
         else:
             self._in_flight += publication.size
-            router.bytes_held += publication.size
+            self._ledger.add(publication.size)
             self._unacked.append(publication)
             carrier = publication.carrier
             if carrier is not None and carrier.congested():
@@ -204,7 +201,7 @@ class PubSub(Connection):
             self.account.check(action, topic)
         except Forbidden as error:
             self.tally.refused(error)
-            self.router.admission.refusals.note(self.peer, error)
+            self.commons.admission.refusals.note(self.peer, error)
             self._end(Close.FORBIDDEN, str(error))
             return False
         return True
@@ -261,7 +258,7 @@ class PubSub(Connection):
 
     # What has come into effect.
 
-    def published(self, publication: Publication) -> None:
+    def published(self, call: ClientCall) -> None:
         self._ack()
 
     def subscribed(self, subscription: Subscription) -> None:
@@ -278,7 +275,7 @@ class PubSub(Connection):
             acked = unacked.popleft()
             if isinstance(acked, Publication):
                 self._in_flight -= acked.size
-                self.router.bytes_held -= acked.size
+                self._ledger.remove(acked.size)
             else:
                 self._changes -= 1
                 changed = True
@@ -363,7 +360,7 @@ class PubSub(Connection):
             if delivery is None:
                 self.push_message(chunk)
             elif delivery.sender().abandoned:
-                self.router.junction.lost(delivery.decided())
+                self.junction.lost(delivery.decided())
             else:
                 Connection.push_delivery(self, delivery)
 
@@ -379,7 +376,7 @@ class PubSub(Connection):
 
     def forget(self) -> list[ClientCall]:
         # What is published goes on without us.
-        self.router.bytes_held -= self._in_flight
+        self._ledger.remove(self._in_flight)
         self._in_flight = self._acks = 0
         self._unacked.clear()
         self._subscriptions.end_all()

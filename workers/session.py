@@ -1,140 +1,74 @@
-"""One client of the MessagePack dialect: its calls in, its replies out, in any order.
+"""One client of the MessagePack dialect: its calls that wait, and the replies to it, in any order.
 
-Calls take effect in the order they came. A bad one is answered with an error and costs its
-sender nothing else, unless nothing readable comes at all.
+What it says, and what is done about that, dialogue.py and methods.py have.
 """
 
 from __future__ import annotations
 
-import traceback
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from skywalker import errors
+from skywalker.access.proof import Response
 from skywalker.journal import record
-from skywalker.limits import MAX_FRAME, MAX_UNREADABLE
+from skywalker.limits import MAX_FRAME
 from skywalker.wire import junction as wire
-from skywalker.wire.frames import Frame, split
 from skywalker.wire.junction import MESSAGE, RECV, SEND, TIMED_OUT, WILL, reply
 from workers.admission import speaks_tls
 from workers.calls import ClientCall
 from workers.closes import Close
+from workers.commons import Commons
 from workers.connection import GOODBYE, Connection
 from workers.log import MAX_NAME
-from workers.methods import METHODS, recv, send, unusual
 from workers.node_call import NodeCall
 from workers.secure_socket import Transport
 from workers.silence import Silence
 from workers.sockets import end_unacknowledged
 from workers.subscription import Delivery, Subscription, Subscriptions, Unsubscribing
 from workers.unacked import Unacked
-from workers.vetting import AS_TIMED_OUT, refuse, vet, vet_tail
 from workers.waiting import Waiting
 from workers.will import Will
 
-if TYPE_CHECKING:
-    from skywalker.access.proof import Response
-    from workers.publication import Publication
-    from workers.router import Router
-
-
-FRAMES_PER_TURN: Final = 64
-"""Of one connection: others wait for a fraction of a millisecond then, and not for all that it has said."""
-
-MAX_TOO_FAST: Final = 16
-"""Calls in a row that are refused for being too many a second before the connection rests."""
-
-REST_S: Final = 0.1
-"""Seconds for which it is not read then."""
+AS_TIMED_OUT: Final = (
+    errors.BadTopic,
+    errors.Busy,
+    errors.Forbidden,
+    errors.ReservedValue,
+    errors.TooLarge,
+    errors.Unauthorized,
+)
+"""Errors that the server of the published dialects never had a reason for. Who may take an error for a value is
+told that its time is over, which is as true: nobody has its value, and nobody will. All others are ones that it knew,
+and answered with nil, or a close."""
 
 
 class Session(Connection):
     """A client's connection and the calls that wait on it."""
 
     __slots__ = (
-        "_has_called", "_max_calls", "_silence", "_subscriptions", "_unacked", "_waiting", "acks", "follows_ring",
-        "heard_at", "name", "response", "too_fast", "unreadable",
+        "_max_calls", "_silence", "_subscriptions", "_unacked", "_waiting", "acks", "follows_ring", "has_called",
+        "name", "response", "too_fast", "unreadable",
     )  # fmt: skip
 
     knows_tokens = True
     tls_wanted = wire.error_frame(wire.ERROR, wire.NIL, speaks_tls())
 
-    def __init__(self, sock: Transport, peer: str, router: Router) -> None:
-        Connection.__init__(self, sock, peer, router)
+    def __init__(self, sock: Transport, peer: str, commons: Commons) -> None:
+        Connection.__init__(self, sock, peer, commons)
         self.door = record.JUNCTION
         self.knows_errors = False  # before its first :hello: in the published dialects there is no word for an error
-        self.max_reply = router.limits.max_plain_reply
+        self.max_reply = commons.limits.max_plain_reply
         self.name = ""
-        self._has_called = False
+        self.has_called = False
         self.acks = False
         self.follows_ring = False
         self.response: Response | None = None  # to the challenge of another node
         self.unreadable = 0
         self.too_fast = 0  # calls in a row that were refused for being so
-        self._max_calls = router.limits.max_calls
+        self._max_calls = commons.limits.max_calls
         self._waiting = Waiting()
         self._unacked = Unacked()
-        self.heard_at = 0.0
         self._subscriptions: Subscriptions | None = None
         self._silence: Silence | None = None  # set once the client has greeted, for only then it knows :ping
-
-    # Input.
-
-    def received(self, data: bytes) -> None:
-        had_tail = self._tail
-        frames, self._tail = split(had_tail + data if had_tail else data, 2, MAX_UNREADABLE)
-        fresh = bool(frames)
-        if fresh:
-            self._has_called = True
-        frames.reverse()
-        self.take(frames, FRAMES_PER_TURN)
-        if self.gone:
-            return
-        if (self._tail or had_tail) and vet_tail(self, self._tail, is_first=not had_tail and not fresh):
-            self.watch_tail(fresh=fresh)
-
-    def may_be_early(self, item: Any) -> bool:
-        return item[0] in (wire.CHALLENGE, wire.PROOF, wire.PEER, wire.HELLO)
-
-    def obey(self, todo: list[Frame]) -> None:
-        frame: Any  # the name of a BadFrame is no method's
-        self.heard_at = self.turn.now
-        left = FRAMES_PER_TURN
-        while todo:
-            frame = todo.pop()
-            name = frame[0]
-            try:
-                if self.paced or self.stranger is not None:
-                    vet(self, frame)
-                # Nearly all calls are one of these, and compiled it is the quickest to call them by name.
-                if name == SEND:
-                    send(self, frame)
-                elif name == RECV:
-                    recv(self, frame)
-                else:
-                    method = METHODS.get(name) or unusual(frame)
-                    method(self, frame)
-            except errors.RequestError as error:
-                refuse(self, frame, error)
-            except Exception:
-                # A mistake of ours costs the call that met it, not everybody on this worker.
-                self.router.log.error("bug", peer=self.peer, trace=traceback.format_exc())
-                refuse(self, frame, errors.Internal("a mistake in the node, see its log"))
-            left -= 1
-            # To look at the clock for each send or receive would make them slower.
-            if (not left & 7 or (name != SEND and name != RECV)) and self.has_had_its_share():
-                left = 0
-            if self.turn.later:
-                self.turn.attend()
-                left = 0  # somebody was given much: that is a turn's work
-            if self.gone:
-                return
-            if self.too_fast >= MAX_TOO_FAST:
-                self.too_fast = 0
-                self.rest(todo, REST_S)
-                return
-            if todo and (not left or self._backlog is not None or self._out_bytes > self._max_out_bytes):
-                self.rest(todo)
-                return
 
     def half_is_old(self, seconds: float) -> None:
         error = errors.BadFrame(f"the rest of a frame did not come within {seconds:g} s")
@@ -163,7 +97,7 @@ class Session(Connection):
         if not self.knows_errors:
             if isinstance(error, errors.Draining) and method != WILL:  # who leaves one knows errors
                 return b""
-            as_timed_out = self.router.limits.errors_after_hello and isinstance(error, AS_TIMED_OUT)
+            as_timed_out = self.commons.limits.errors_after_hello and isinstance(error, AS_TIMED_OUT)
             if as_timed_out and method in (SEND, RECV):
                 self.tally.refused(error)
                 return reply(method, id, timed_out)
@@ -202,8 +136,8 @@ class Session(Connection):
         self._waiting.add(call)
         if self.account is not None:
             self.account.in_flight += 1
-        router = self.router
-        router.kept(call)
+        self._ledger.add_call(call.kind, call.cost())
+        self.turn.deadlines.add(call, call.deadline)
 
     def release(self, call: ClientCall) -> None:
         if not call.held:
@@ -212,8 +146,8 @@ class Session(Connection):
         self._waiting.remove(call)
         if self.account is not None:
             self.account.in_flight -= 1
-        router = self.router
-        router.released(call)
+        self._ledger.remove_call(call.kind, call.cost())
+        self.turn.deadlines.discard(call, call.deadline)
 
     def postpone(self, call: ClientCall, seconds: float) -> None:
         if call.held:
@@ -221,12 +155,13 @@ class Session(Connection):
             call.deadline = self.turn.now + seconds
             self.turn.deadlines.add(call, call.deadline)
 
-    def admit(self) -> None:
+    def admit(self, cost: int) -> None:
         limit = self._max_calls
         if self._waiting.count + self._unacked.count >= limit:
             raise errors.Busy(f"{limit} calls wait on this connection", {"limit": "max_calls", "value": limit})
         if self.account is not None:
             self.account.admit()
+        self._ledger.admit(cost)
 
     def waiting(self) -> list[ClientCall]:
         return self._waiting.all()
@@ -255,7 +190,7 @@ class Session(Connection):
     @property
     def is_plain(self) -> bool:
         """Whether it has called something, and never said :hello: a client of the published dialects does so."""
-        return self._has_called and not self.knows_errors
+        return self.has_called and not self.knows_errors
 
     def learns_errors(self) -> None:
         """It says :hello."""
@@ -280,8 +215,7 @@ class Session(Connection):
 
     def _roomy(self) -> None:
         Connection._roomy(self)
-        router = self.router
-        if router.draining:
+        if self.standing.draining:
             self.turn.acks.append(self)
 
     def turn_away(self, error: errors.RequestError, reason: Close, text: str) -> None:
@@ -318,7 +252,7 @@ class Session(Connection):
     def subscribe(self, id: bytes, topic: bytes) -> None:
         """Have values of a topic pushed under this id. Raises BadId if one of that id is on, Busy for too many."""
         if self._subscriptions is None:
-            self._subscriptions = Subscriptions(self.router)
+            self._subscriptions = Subscriptions(self.commons)
         if self._subscriptions.get(id) is not None:
             raise errors.BadId("this connection has a subscription of that id")
         self._subscriptions.add(self, id, topic, False).ask()
@@ -360,7 +294,7 @@ class Session(Connection):
             self.reply_error(MESSAGE, own.key, error)
             return b""
 
-    def published(self, publication: Publication) -> None:
+    def published(self, call: ClientCall) -> None:
         pass  # it was the last that we had to say
 
     # What a method may ask of its session.
@@ -385,7 +319,7 @@ class Session(Connection):
 
     def ring_changed(self) -> None:
         if self.follows_ring and not self.gone:
-            self.push(wire.frame(wire.RING, wire.NIL, self.router.node.packed_ring(self.router.node_drains)))
+            self.push(wire.frame(wire.RING, wire.NIL, self.commons.node.packed_ring(self.standing.node_drains)))
 
     def is_idle(self) -> bool:
         """Whether no call is under way, and nothing is half read or half written."""
@@ -406,10 +340,10 @@ class Session(Connection):
             self.peer = f"{self.peer.split()[0]} ({name[:MAX_NAME]})"
         if acks and not self.acks and self.reached() is not None:
             # A value that its client never gets, since its machine is gone, is another's as soon as one that is unread.
-            end_unacknowledged(self._socket, self.router.limits.unread_output_s)
+            end_unacknowledged(self._socket, self.commons.limits.unread_output_s)
         self.acks = acks
         self.follows_ring = follows_ring
-        if self.router.node_drains:
+        if self.standing.node_drains:
             self.ring_changed()
         if self._silence is None:
             self._silence = Silence(self)

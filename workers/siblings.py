@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING
 
 from skywalker.members import Place
 from workers.alarm import Alarm
 from workers.handover import PATIENCE_S, Handover
 from workers.link import Link
+from workers.linking import Linking
+from workers.move import Move
+from workers.node import Node
+from workers.opening import Opening
 from workers.owner import Owner
-from workers.packets import Packets
-
-if TYPE_CHECKING:
-    from workers.router import Router
+from workers.turn import Turn
 
 
 class Siblings:
     """All links of one worker within its node."""
 
-    def __init__(self, router: Router) -> None:
-        self._router = router
-        node = router.node
+    def __init__(self, node: Node, turn: Turn, linking: Linking, opening: Opening, move: Move) -> None:
+        self._slot = node.slot
+        self._turn = turn
+        self._linking = linking
+        self._opening = opening
+        self._move = move
         self.owners = [Owner(Place(node.id, slot), is_here=slot == node.slot) for slot in range(node.workers)]
         """By slot, with this worker itself among them."""
         self._links: dict[int, Link] = {}  # to those that own topics, by slot
@@ -36,22 +39,20 @@ class Siblings:
 
         In the slot of this very worker, that is its successor.
         """
-        router = self._router
         old = self._links.get(slot)
         if old is not None:
             old.read_to_the_end()
         owner = self.owners[slot]
-        link = self._links[slot] = self._link(sock, owner)
+        link = self._links[slot] = self._link(sock, owner.place)
         if old is None or old.closed:
             owner.met(link.forwarded)
             return
         self._askers[old] = None
         owner.lost(old.forwarded)
         old.forwarded.comes_before(link)
-        Alarm().set(router.turn, router.turn.now + PATIENCE_S, old.forwarded.retired)
-        for feed in router.feeds.all():
-            feed.handed_over(old.forwarded)
-        router.move.begin(Handover(old, router.turn, lambda: self._handed_over(slot, link)).ask)
+        Alarm().set(self._turn, self._turn.now + PATIENCE_S, old.forwarded.retired)
+        self._move.succeed(old.forwarded)
+        self._move.begin(Handover(old, self._turn, lambda: self._handed_over(slot, link)).ask)
 
     def _handed_over(self, slot: int, link: Link) -> None:
         if self._links.get(slot) is link:
@@ -61,32 +62,25 @@ class Siblings:
         """Use a new link to a worker that is being replaced: its clients' calls may come here."""
         self._askers[self._link(sock, None)] = None
 
-    def _link(self, sock: socket.socket, owner: Owner | None) -> Link:
-        router = self._router
-        link = Link(Packets(sock, router.limits.mesh_bytes, router.turn), router, owner, self._ended, self._settled)
+    def _link(self, sock: socket.socket, place: Place | None) -> Link:
+        link = self._linking.within(sock, place, self._ended, self._opening.settled)
         link.open()
-        if router.opening is not None:
-            router.opening.linked(link)
+        self._opening.linked(link)
         return link
-
-    def _settled(self, link: Link) -> None:
-        if self._router.opening is not None:
-            self._router.opening.settled(link)
 
     def hand_over(self) -> None:
         """Have a successor own what this worker owned, once there is a link to it."""
         for link in self.all():
             link.held.retire()
-        ours = self.owners[self._router.node.slot]
+        ours = self.owners[self._slot]
         ours.carrier = ours.absent
 
     def _ended(self, link: Link, reason: str) -> None:
         """The worker at the other end is dead. Calls issued to it from now on wait for its successor."""
         self._askers.pop(link, None)
-        if self._router.opening is not None:
-            self._router.opening.gone(link)
-        owner = link.forwarded.owner
-        if owner is not None:
-            owner.lost(link.forwarded)
-            if self._links.get(owner.place.worker) is link:
-                del self._links[owner.place.worker]
+        self._opening.gone(link)
+        place = link.forwarded.place
+        if place is not None:
+            self.owners[place.worker].lost(link.forwarded)
+            if self._links.get(place.worker) is link:
+                del self._links[place.worker]

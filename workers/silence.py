@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from skywalker.wire import junction as wire
 from workers.alarm import Alarm
 from workers.closes import Close
+from workers.connection import Connection
 from workers.will import Will
-
-if TYPE_CHECKING:
-    from workers.session import Session
 
 
 class Silence:
     """That of one client, which knows :ping."""
 
-    __slots__ = ("_alarm", "_period", "_session")
+    __slots__ = ("_alarm", "_connection", "_period")
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._period = session.router.limits.idle_probe_s
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._period = connection.commons.limits.idle_probe_s
         self._alarm = Alarm()
-        self._alarm.set(session.turn, session.turn.now + self._period, self._probe)
+        self._alarm.set(connection.turn, connection.turn.now + self._period, self._probe)
 
     def end(self) -> None:
         """Look no more."""
-        self._alarm.off(self._session.turn)
+        self._alarm.off(self._connection.turn)
 
     def _probe(self) -> None:
-        session, period = self._session, self._period
-        now, heard_at = session.turn.now, session.heard_at
+        connection, period = self._connection, self._period
+        now, heard_at = connection.turn.now, connection.heard_at
         silence = now - heard_at
         if silence < period:
             next_at = heard_at + period
-        elif all(isinstance(call, Will) for call in session.waiting()):  # it waits for nothing by these
+        elif all(isinstance(call, Will) for call in connection.waiting()):  # it waits for nothing by these
             next_at = now + period
         elif silence < 2 * period:
-            session.push(wire.frame(wire.PING, wire.NIL))
+            connection.push(wire.frame(wire.PING, wire.NIL))
             next_at = heard_at + 2 * period
         else:
-            session.router.log.info("connection-closed", peer=session.peer, reason="it does not answer a ping")
-            session.tally.limited("idle_probe_s")
-            session.close(Close.SILENT, "it does not answer a ping")
+            connection.commons.log.info("connection-closed", peer=connection.peer, reason="it does not answer a ping")
+            connection.tally.limited("idle_probe_s")
+            connection.close(Close.SILENT, "it does not answer a ping")
             return
-        self._alarm.set(session.turn, next_at, self._probe)
+        self._alarm.set(connection.turn, next_at, self._probe)

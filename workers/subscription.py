@@ -2,20 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from skywalker.errors import Busy
 from skywalker.limits import WAITING_CALL_BYTES
 from skywalker.line import Call, Subscriber
 from workers import figures
-from workers.calls import ClientCall
+from workers.account import Account
+from workers.calls import Caller, ClientCall
+from workers.commons import Commons
 from workers.node_call import NodeCall
 
-if TYPE_CHECKING:
-    from workers.connection import Connection
-    from workers.router import Router
-
 SUBSCRIBED: Final = figures.WAITING.at + figures.KINDS.index("subscription")
+
+
+class Subscribing(Caller):
+    """A caller that may subscribe, as its subscriptions see it: outlet.py, connection.py and dialects have the rest."""
+
+    __slots__ = ("account", "commons")
+
+    def __init__(self, commons: Commons) -> None:
+        Caller.__init__(self, commons.turn, commons.junction, commons.router, commons.standing)
+        self.commons = commons
+        self.account: Account | None = None  # whose it is, where that matters
+
+    def is_flooded(self) -> bool:
+        """Return whether it is given no more messages, because there were too many at once, and is to be cut off."""
+        raise NotImplementedError
+
+    def worded(self, subscription: Subscription, send: NodeCall) -> bytes:
+        """Return the message that gives a value to a subscription; empty if it cannot be given."""
+        raise NotImplementedError
+
+    def tell(self, subscription: Subscription, send: NodeCall) -> None:
+        """Write that message, whose sender does not wait for it."""
+        raise NotImplementedError
+
+    def push_delivery(self, delivery: Delivery) -> None:
+        """Write a value that a subscription was given, and tell the junction what became of it."""
+        raise NotImplementedError
+
+    def subscribed(self, subscription: Subscription) -> None:
+        """It is in effect."""
+        raise NotImplementedError
+
+    def unsubscribed(self, by: Unsubscribing) -> None:
+        """A subscription has ended."""
+        raise NotImplementedError
+
+    def cut_off(self, limit: str, text: str) -> None:
+        """Close a subscriber that, because of a limit, cannot be given all that it should."""
+        raise NotImplementedError
 
 
 class Subscription(Subscriber):
@@ -23,7 +60,7 @@ class Subscription(Subscriber):
 
     __slots__ = ("connection", "done", "head", "key", "size", "typed")
 
-    def begin_for(self, connection: Connection, key: bytes, typed: bool) -> None:
+    def begin_for(self, connection: Subscribing, key: bytes, typed: bool) -> None:
         """Set up what it has besides begin(). A `typed` one gets what was published with its hint and flags."""
         self.audience = 1
         self.connection = connection
@@ -39,7 +76,7 @@ class Subscription(Subscriber):
 
     def ask(self) -> None:
         """Have it come into effect; its connection is told then."""
-        self.connection.router.feeds.change(self.topic, 1, self)
+        self.connection.commons.feeds.change(self.topic, 1, self)
 
     def give(self, send: Call) -> bool:
         assert isinstance(send, NodeCall)
@@ -68,7 +105,7 @@ class Subscription(Subscriber):
         if not connection.gone:
             connection.subscribed(self)
         if not connection.gone:
-            connection.router.feeds.stand(self)
+            connection.commons.feeds.stand(self)
 
     def cut_off(self) -> None:
         """Values for it were dropped on their way here: its connection, which cannot know, is to be closed."""
@@ -81,7 +118,7 @@ class Unsubscribing:
     Values go on coming until it is in effect where the topic is owned: what was handed out there before is on its way.
     """
 
-    def __init__(self, connection: Connection, key: bytes, subscription: Subscription | None) -> None:
+    def __init__(self, connection: Subscribing, key: bytes, subscription: Subscription | None) -> None:
         self.connection = connection
         self.key = key
         self.done = False
@@ -92,14 +129,14 @@ class Unsubscribing:
         if self._subscription is None:
             self.in_effect()
         else:
-            self.connection.router.feeds.change(self._subscription.topic, -1, self)
+            self.connection.commons.feeds.change(self._subscription.topic, -1, self)
 
     def in_effect(self) -> None:
         """Nothing more comes."""
         self.done = True
         connection = self.connection
         if self._subscription is not None:
-            connection.router.feeds.leave(self._subscription)
+            connection.commons.feeds.leave(self._subscription)
         if not connection.gone:
             connection.unsubscribed(self)
 
@@ -119,10 +156,10 @@ class Delivery(ClientCall):
 class Subscriptions:
     """All of one connection, by what it calls them."""
 
-    __slots__ = ("_by_key", "_router")
+    __slots__ = ("_by_key", "_commons")
 
-    def __init__(self, router: Router) -> None:
-        self._router = router
+    def __init__(self, commons: Commons) -> None:
+        self._commons = commons
         self._by_key: dict[bytes, Subscription] = {}
 
     def __len__(self) -> int:
@@ -132,21 +169,21 @@ class Subscriptions:
         """Return one."""
         return self._by_key.get(key)
 
-    def add(self, connection: Connection, key: bytes, topic: bytes, typed: bool) -> Subscription:
+    def add(self, connection: Subscribing, key: bytes, topic: bytes, typed: bool) -> Subscription:
         """Return a new one, which is still to be asked for. Raises Busy if there is no room for it."""
-        router = self._router
-        limit = router.limits.max_calls
+        commons = self._commons
+        limit = commons.limits.max_calls
         if len(self._by_key) >= limit:
             raise Busy(f"this connection has {limit} subscriptions, max_calls", {"limit": "max_calls", "value": limit})
         account = connection.account
         if account is not None:
             account.admit()
         subscription = Subscription.__new__(Subscription)
-        subscription.begin(topic, router.turn.now, None, None)
+        subscription.begin(topic, commons.turn.now, None, None)
         subscription.begin_for(connection, key, typed)
-        router.admit(subscription.cost())
-        router.bytes_held += subscription.cost()
-        router.tally.memory[SUBSCRIBED] += 1
+        commons.ledger.admit(subscription.cost())
+        commons.ledger.add(subscription.cost())
+        commons.turn.tally.memory[SUBSCRIBED] += 1
         if account is not None:
             account.in_flight += 1
         self._by_key[key] = subscription
@@ -156,8 +193,8 @@ class Subscriptions:
         """Take out one that is to end; None if there is none of that name."""
         subscription = self._by_key.pop(key, None)
         if subscription is not None:
-            self._router.bytes_held -= subscription.cost()
-            self._router.tally.memory[SUBSCRIBED] -= 1
+            self._commons.ledger.remove(subscription.cost())
+            self._commons.turn.tally.memory[SUBSCRIBED] -= 1
             account = subscription.connection.account
             if account is not None:
                 account.in_flight -= 1
@@ -165,9 +202,9 @@ class Subscriptions:
 
     def end_all(self) -> None:
         """The connection is gone."""
-        router = self._router
+        feeds = self._commons.feeds
         for key in [*self._by_key]:
             subscription = self.remove(key)
             assert subscription is not None, "it is there"
-            router.feeds.leave(subscription)
-            router.feeds.change(subscription.topic, -1, None)
+            feeds.leave(subscription)
+            feeds.change(subscription.topic, -1, None)

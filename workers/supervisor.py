@@ -274,8 +274,9 @@ class Supervisor:
     def _be_worker(self, slot: Slot, channel: control.Channel, part: int) -> int:
         self._close_what_is_ours(slot)
         log = self._log.bind(process="worker", worker=slot.number, pid=os.getpid())
-        heard = cluster.hears_of_nodes(self._config.cluster)
-        node = Node(self._ground.member, skywalker.__version__, slot.number, channel if heard else None)
+        hears = cluster.hears_of_nodes(self._config.cluster)
+        heard = (lambda address: channel.send(control.Heard(str(address)))) if hears else None
+        node = Node(self._ground.member, skywalker.__version__, slot.number, heard)
         cells = self._board.part(part)
         succeeds = slot.worker is not None
         credentials = self._credentials and self._credentials.told_by(log)

@@ -5,40 +5,23 @@ And how it is refused, for whatever reason."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from skywalker.access.access import ANYONE
-from skywalker.errors import (
-    BadFrame,
-    BadTopic,
-    Busy,
-    Forbidden,
-    RequestError,
-    ReservedValue,
-    TooLarge,
-    Unauthorized,
-    UnknownMethod,
-)
+from skywalker.errors import BadFrame, Busy, Forbidden, RequestError, Unauthorized, UnknownMethod
 from skywalker.limits import MAX_UNREADABLE
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame
 from workers.admission import Impostor, unknown
 from workers.closes import Close
 from workers.methods import METHODS, challenge, echo, hello, peer, proof, timed_out_of, unusual
-
-if TYPE_CHECKING:
-    from workers.session import Session
+from workers.session import Session
 
 MAX_GREETING: Final = 4096
 """Bytes of a frame of one who has yet to say who they are."""
 
 CLIENT_HELLO: Final = (b"\x16\x03\x01", b"\x16\x03\x03")
 """What TLS begins with: of frames, none that is good."""
-
-AS_TIMED_OUT: Final = (BadTopic, Busy, Forbidden, ReservedValue, TooLarge, Unauthorized)
-"""Errors that the server of the published dialects never had a reason for. Who may take an error for a value is
-told that its time is over, which is as true: nobody has its value, and nobody will. All others are ones that it knew,
-and answered with nil, or a close."""
 
 GREETINGS: Final = (hello, challenge, proof, peer)
 """What such a one may say: who they are."""
@@ -109,4 +92,4 @@ def refuse(session: Session, frame: Frame, error: RequestError) -> None:
 def _note(session: Session, frame: Frame, error: Unauthorized | Forbidden) -> None:
     """Tell of a refusal in the log, but for that of a greeting which says nothing: some only see whether we live."""
     if isinstance(error, Impostor | Forbidden) or frame[0] != wire.HELLO:
-        session.router.admission.refusals.note(session.peer, error)
+        session.commons.admission.refusals.note(session.peer, error)

@@ -41,5 +41,5 @@ class Will(ClientCall):
         publication.begin(self.topic, self.caller.turn.now, self.testament, None)
         publication.begin_for(self.caller, b"", b"", math.inf)
         publication.begin_as(0)
-        if self.caller.router.publish(publication):
+        if self.caller.routing.publish(publication):
             publication.note(PROMPT)

@@ -21,7 +21,9 @@ from workers.alarm import Alarm
 from workers.cluster import trust
 from workers.connection import Connection
 from workers.control import ASKS_ONLY, Begin, Channel, Drain, Idle, Inspect, Link, Message, Ready, Replaced, Ring, Stop
+from workers.core import Core
 from workers.credentials import Credentials
+from workers.dialogue import Dialogue
 from workers.door import Door
 from workers.ground import JUNCTION, PUBSUB, UNIX
 from workers.heap import Heap
@@ -30,11 +32,8 @@ from workers.journal import Journal
 from workers.log import Log
 from workers.loop import Loop
 from workers.node import Node
-from workers.opening import Opening
 from workers.pubsub import PubSub
 from workers.pulse import Pulse
-from workers.router import Router
-from workers.session import Session
 from workers.signals import Signals
 from workers.tally import Tally
 from workers.turn import Turn
@@ -49,7 +48,7 @@ DECIDED_WITHIN_S: Final = 1.0
 READ_WITHIN_S: Final = 0.25
 """Seconds for clients to read the last words to them, and close."""
 
-DIALECTS: Final[Mapping[str, type[Connection]]] = {JUNCTION: Session, UNIX: Session, PUBSUB: PubSub}
+DIALECTS: Final[Mapping[str, type[Connection]]] = {JUNCTION: Dialogue, UNIX: Dialogue, PUBSUB: PubSub}
 """What is spoken at each door."""
 
 NOT_OURS: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
@@ -92,7 +91,7 @@ class Worker:
         self._loop = loop = Loop()
         turn = Turn(time.monotonic(), Tally(self._cells))
         config = self._config
-        self._router = router = Router(
+        self._core = core = Core(
             self._node,
             config.limits,
             loop,
@@ -108,31 +107,32 @@ class Worker:
         self._stopped = False  # all is said, and clients are to read it
         self._said_idle = False
         self._doors = {
-            door: Door(listener, config.backlog, DIALECTS[door], router) for door, listener in self._listeners.items()
+            door: Door(listener, config.backlog, DIALECTS[door], core.commons)
+            for door, listener in self._listeners.items()
         }
-        router.opening = Opening(turn, self._log, self._open)
+        core.open(self._open)
         loop.add(self._channel.fileno(), _Ready(self._hear))
         loop.add(self._signals.fileno(), _Ready(self._terminated))
-        Heap(router).look()
-        Pulse(router, self._config.watchdog_s).beat()
+        Heap(turn, core.ledger, core.connections).look()
+        Pulse(core, self._config.watchdog_s).beat()
         if self._succeeds:
             self._channel.send(Ready())
         was_idle = False
         while not self._ended:
             loop.turn(turn, patient=not was_idle)
-            idle = router.draining and not self._said_idle and not self._is_needed()
+            idle = core.standing.draining and not self._said_idle and not self._is_needed()
             if idle and was_idle:
                 # One more turn has read, and refused, what the connections held that it accepted last.
                 self._idle()
             was_idle = idle and not self._said_idle
             if self._stops or self._replaced:
-                router.peers.hand_over()
-            if self._stops and router.has_left():
+                core.peers.hand_over()
+            if self._stops and core.has_left():
                 self._stop()
-            if self._stopped and not router.connections:
+            if self._stopped and not core.connections:
                 self._end()
-        if router.journal is not None:
-            router.journal.close()
+        if core.journal is not None:
+            core.journal.close()
         return exits.OK
 
     def _begin_journal(self, turn: Turn) -> Journal | None:
@@ -154,13 +154,12 @@ class Worker:
             self._obey(*received)
 
     def _visit_all(self) -> list[Place]:
-        places = self._router.peers.visit_all()
+        places = self._core.peers.visit_all()
         if places and JUNCTION in self._doors:
             self._doors[JUNCTION].open()  # where other nodes come in; of clients nothing is heard yet
         return places
 
     def _open(self) -> None:
-        self._router.open()
         for door in self._doors.values():
             door.open()
         if not self._succeeds:
@@ -171,14 +170,14 @@ class Worker:
             case Link(slot=slot) if passed is not None:
                 sock = socket.socket(fileno=passed)
                 if slot == ASKS_ONLY:
-                    self._router.siblings.serve(sock)
+                    self._core.siblings.serve(sock)
                 else:
-                    self._router.siblings.connect(slot, sock)
+                    self._core.siblings.connect(slot, sock)
             case Begin():
-                if self._router.opening is not None:
-                    self._router.opening.has_all(self._visit_all())
+                if self._core.opening.goes_on:
+                    self._core.opening.has_all(self._visit_all())
             case Inspect() if passed is not None:
-                Inspection(socket.socket(fileno=passed), self._router).open()
+                Inspection(socket.socket(fileno=passed), self._core.commons).open()
             case Replaced():
                 self._be_replaced()
             case Ring() if passed is not None:
@@ -186,9 +185,9 @@ class Worker:
                 if snapshot.version == self._node.snapshot.version:
                     self._node.follow(snapshot)  # it only names others who are no nodes of the cluster
                 else:
-                    self._router.follow(snapshot)
+                    self._core.follow(snapshot)
             case Drain(outlived=outlived):
-                self._router.drain_node()
+                self._core.drain_node()
                 self._alone = self._replaced = self._said_idle = False
                 for name, door in self._doors.items():
                     if name in outlived:
@@ -207,13 +206,13 @@ class Worker:
     def _terminated(self) -> None:
         """Somebody drains this one worker. It goes on accepting: a client that is told so comes to another."""
         self._signals.read()
-        if self._router.draining:
+        if self._core.standing.draining:
             return
         timeout_s = self._config.drain_timeout_s
         self._log.info("worker-draining", timeout_s=timeout_s)
         self._alone = True
-        self._router.drain()
-        Alarm().set(self._router.turn, time.monotonic() + timeout_s, self._leave)
+        self._core.drain()
+        Alarm().set(self._core.turn, time.monotonic() + timeout_s, self._leave)
 
     def _be_replaced(self) -> None:
         """Let nobody in any more, and have calls meet at the successor; clients go there when they are told to."""
@@ -222,17 +221,17 @@ class Worker:
         self._doors = {}
         self._alone = False
         self._replaced = True
-        self._router.be_replaced()
+        self._core.be_replaced()
 
     def _is_needed(self) -> bool:
         """Whether somebody still relies on this worker, which drains."""
-        router = self._router
+        core = self._core
         if self._replaced:
             # An :ack may still tell that a value has arrived, or another would get it too; who shakes hands came here
             # before the successor was there.
-            return bool(router.connections or len(router.admission.strangers)) or not router.is_decided()
+            return bool(core.connections or len(core.admission.strangers)) or not core.is_decided()
         # One that goes on accepting is not held up by those who shake hands.
-        return bool(router.calls_held or (router.turn.resting if self._alone else router.turn.has_more()))
+        return bool(core.ledger.calls_held or (core.turn.resting if self._alone else core.turn.has_more()))
 
     def _idle(self) -> None:
         self._said_idle = True
@@ -246,14 +245,14 @@ class Worker:
         """Have others' calls meet nobody here any more, and end once those that were meeting somebody know it."""
         if not self._stops:
             self._stops = True
-            self._router.leave()
-            Alarm().set(self._router.turn, time.monotonic() + DECIDED_WITHIN_S, self._stop)
+            self._core.leave()
+            Alarm().set(self._core.turn, time.monotonic() + DECIDED_WITHIN_S, self._stop)
 
     def _stop(self) -> None:
         if not self._stopped:
             self._stopped = True
-            self._router.stop()
-            Alarm().set(self._router.turn, time.monotonic() + READ_WITHIN_S, self._end)
+            self._core.stop()
+            Alarm().set(self._core.turn, time.monotonic() + READ_WITHIN_S, self._end)
 
     def _end(self) -> None:
         self._ended = True

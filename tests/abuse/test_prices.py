@@ -13,8 +13,8 @@ from bench.price import KINDS, PIECE, Kind, Market, market
 from tests.helpers import time_factor
 from tests.workers.one_worker import OneWorker
 from workers.connection import Connection
+from workers.dialogue import Dialogue
 from workers.pubsub import PubSub
-from workers.session import Session
 
 STRANGERS_US = 0.2
 """Microseconds that a byte may cost of one whom the node does not know: they are cut off before they have a share."""
@@ -71,8 +71,8 @@ def connected(worker: OneWorker, kind: Kind) -> Iterator[socket.socket]:
     """Connect to a worker, in the dialect of a kind."""
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
-    dialect: type[Connection] = PubSub if kind.is_published else Session
-    worker.router.opened(dialect(theirs, "test", worker.router))
+    dialect: type[Connection] = PubSub if kind.is_published else Dialogue
+    worker.core.connections.opened(dialect(theirs, "test", worker.core.commons))
     with ours:
         ours.setblocking(False)
         yield ours
@@ -109,7 +109,7 @@ def longest_turn_s(worker: OneWorker, socks: list[socket.socket], piece: bytes) 
     has_more = True
     while has_more:
         began = time.thread_time()
-        has_more = bool(worker.loop.turn(worker.router.turn, patient=False)) or worker.router.turn.has_more()
+        has_more = bool(worker.loop.turn(worker.core.turn, patient=False)) or worker.core.turn.has_more()
         longest_s = max(longest_s, time.thread_time() - began)
         for sock in socks:
             heard(sock)

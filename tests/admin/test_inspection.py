@@ -125,14 +125,14 @@ def test_answers_take_a_small_part_of_the_time_however_much_is_asked() -> None:
         for _ in range(10):
             client.write(b"".join(call(":recv!", 1, 600_000, number) for number in range(1000)))
             worker.turn()
-        Inspection(theirs, worker.router).open()
+        Inspection(theirs, worker.core.commons).open()
         for number in range(100):
             ours.send(json.dumps({"what": "topics", "order": "waiting", "limit": 1 + number}).encode())
         taken_s = 0.0
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             began = time.thread_time()
-            while worker.loop.turn(worker.router.turn, patient=False):
+            while worker.loop.turn(worker.core.turn, patient=False):
                 pass
             taken_s += time.thread_time() - began
             time.sleep(0.002)

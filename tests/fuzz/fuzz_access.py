@@ -24,7 +24,7 @@ from tests.fuzz.answers import check_answers
 from tests.fuzz.memory import Worker
 from tests.fuzz.talks import DAY_S, IMPATIENT, Client, Talk
 from tests.wire.streams import framed
-from workers.session import REST_S, Session
+from workers.dialogue import REST_S, Dialogue
 
 TOKEN = "skw_" + 43 * "t"
 ANOTHER = "skw_" + 43 * "Q"
@@ -60,13 +60,13 @@ def check_input(data: bytes) -> object:
 def play(data: bytes, *, cut: bool) -> object:
     """Return what each client has heard."""
     talk = Guarded(data, cut=cut)
-    owner = talk.come(Session, framed)
+    owner = talk.come(Dialogue, framed)
     talk.clients.remove(owner)
     owner.say(wire.frame(wire.HELLO, b"\0", values.pack({"token": ANOTHER})), 0)
     owner.say(wire.frame(wire.SEND, b"\1", values.pack(int(DAY_S * 1000)), WHERE, SECRET), 0)
     owner.say(wire.frame(wire.RECV, b"\2", values.pack(int(DAY_S * 1000)), INBOX), 0)
     talk.go()
-    strangers = [talk.come(Session, framed) for _ in range(2)]
+    strangers = [talk.come(Dialogue, framed) for _ in range(2)]
     talk.run()
     talk.calm([3.0])
     for stranger in strangers:

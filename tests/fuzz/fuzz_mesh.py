@@ -28,10 +28,9 @@ from tests.fuzz.memory import Worker
 from tests.fuzz.talks import Client, Talk
 from tests.wire.streams import framed
 from workers import attempt, peer
-from workers.messages import VERSION
+from workers.dialogue import Dialogue
 from workers.methods import METHODS
-from workers.opening import Opening
-from workers.session import Session
+from workers.node import VERSION
 
 OURS = Member("id", "name", Address("127.0.0.1", 3443), 1, False, (2**62,))
 OTHER = Member("other", "other", Address("127.0.0.1", 3444), 1, False, (-(2**62), 0, 2**61))
@@ -60,7 +59,7 @@ def message(body: bytes) -> bytes:
 def play(mode: int, data: bytes, *, cut: bool) -> object:
     """Return what each client has heard."""
     talk = Mesh(data, mode, cut=cut)
-    clients = [talk.come(Session, framed) for _ in range(CLIENTS)]
+    clients = [talk.come(Dialogue, framed) for _ in range(CLIENTS)]
     talk.meet()
     talk.run()
     talk.calm()
@@ -70,7 +69,7 @@ def play(mode: int, data: bytes, *, cut: bool) -> object:
     if mode & PROVES:
         heard = {frame[0] for frame in split(bytes(talk.node.socket.heard))[0]}
         assert heard <= ({wire.CHALLENGE, wire.PROOF} if mode & ASKED else {*METHODS, wire.ERROR, wire.RING}), heard
-        assert not talk.worker.router.peers.guests
+        assert not talk.worker.core.peers.guests
     talk.leave()
     return [bytes(client.socket.heard) for client in clients]
 
@@ -86,12 +85,12 @@ class Mesh(Talk):
         worker = Worker(limits, OURS, trust=TRUST if self.mode & PROVES else None)
         if self.mode & (ASKED | NEW):
             net.socket = Net(self)
-            worker.router.follow(RING)
+            worker.core.follow(RING)
         return [worker]
 
     def meet(self) -> None:
         """Have the other end come, or be where we look for it."""
-        self.node = Client(self.worker.connect(Session) if not self.mode & ASKED else self.worker.socket(), message)
+        self.node = Client(self.worker.connect(Dialogue) if not self.mode & ASKED else self.worker.socket(), message)
         if self.mode & ASKED:
             self.node.socket.close()  # until we go there
         elif not self.mode & SILENT:
@@ -99,9 +98,9 @@ class Mesh(Talk):
             self.node.socket.say([wire.frame(wire.PEER, b"\0", values.pack(question))])
         self.clients.append(self.node)
         if self.mode & NEW:
-            router = self.worker.router
-            router.opening = opening = Opening(self.worker.turn, router.log, router.open)
-            opening.has_all(router.peers.visit_all())
+            core = self.worker.core
+            core.open(lambda: None)
+            core.opening.has_all(core.peers.visit_all())
         self.go()
 
     def dialled(self) -> Any:
@@ -133,7 +132,7 @@ luck.random = SimpleNamespace(random=lambda: 0.5)
 
 def check_that_two_meet(talk: Mesh) -> None:
     """See that the worker still does what it is for."""
-    one, other = (talk.come(Session, framed) for _ in range(2))
+    one, other = (talk.come(Dialogue, framed) for _ in range(2))
     one.say(wire.frame(wire.SEND, b"\1", values.pack(60_000), CALM, b"\2"), 0)
     other.say(wire.frame(wire.RECV, b"\1", values.pack(60_000), CALM), 0)
     talk.go()

@@ -18,8 +18,8 @@ from tests.fuzz.answers import frames_of
 from tests.fuzz.talks import LIMITS, ROOMY, Client, Talk
 from tests.fuzz.twins import agreed, outcome, twins
 from tests.wire.streams import cut, decode_pieces, framed
+from workers.dialogue import Dialogue
 from workers.pubsub import PubSub
-from workers.session import Session
 
 FORMS = twins("skywalker.wire.pubsub")
 CLIENTS = 3
@@ -76,7 +76,7 @@ def play(data: bytes, *, cut: bool) -> tuple[list[bytes], bool]:
     talk = Talk(data, cut=cut)
     for _ in range(CLIENTS):
         talk.come(PubSub, lambda body: body)
-    caller = talk.come(Session, framed)
+    caller = talk.come(Dialogue, framed)
     talk.run()
     talk.calm()
     clients = talk.clients[:CLIENTS]

@@ -12,7 +12,7 @@ from skywalker.wire import junction as wire
 from tests.fuzz.answers import check_answers, check_values, frames_of
 from tests.fuzz.talks import LIMITS, ROOMY, Talk
 from tests.wire.streams import framed
-from workers.session import Session
+from workers.dialogue import Dialogue
 
 CLIENTS = 3
 
@@ -31,7 +31,7 @@ def play(data: bytes, *, cut: bool) -> tuple[list[bytes], bool]:
     """Return what each client has heard, and whether all read what there was for them."""
     talk = Talk(data, cut=cut)
     for _ in range(CLIENTS):
-        talk.come(Session, framed)
+        talk.come(Dialogue, framed)
     talk.run()
     talk.calm()
     # One may have gone on as a node does.

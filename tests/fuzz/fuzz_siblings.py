@@ -21,8 +21,8 @@ from tests.fuzz.fuzz_pubsub import check_heard, payloads_heard, published_by
 from tests.fuzz.memory import MOST_EVENTS, Socket, Worker
 from tests.fuzz.talks import Talk
 from tests.wire.streams import framed
+from workers.dialogue import Dialogue
 from workers.pubsub import PubSub
-from workers.session import Session
 
 NODE = Member("id", "name", Address("127.0.0.1", 3443), 2, False, (-(2**62), 0, 2**61, 2**62))
 CLIENTS = 3
@@ -40,7 +40,7 @@ def play(data: bytes, *, cut: bool) -> object:
     talk = Pair(data, cut=cut)
     talk.link()
     for n in range(CLIENTS):
-        talk.come(Session, framed, slot=n % 2)
+        talk.come(Dialogue, framed, slot=n % 2)
     for slot in range(NODE.workers):
         talk.come(PubSub, lambda body: body, slot=slot)
     talk.run()
@@ -85,12 +85,12 @@ class Pair(Talk):
         ends = [worker.socket(End) for worker in self.workers]
         ends[0].other, ends[1].other = ends[1], ends[0]
         for slot, end in enumerate(ends):
-            self.workers[slot].router.siblings.connect(1 - slot, end)
+            self.workers[slot].core.siblings.connect(1 - slot, end)
         self.go()
 
     def do(self, operation: int, client: Any) -> None:
         if operation == 5 and self.draw.byte() & 1 == 0:
-            for link in self.worker.router.siblings.all():
+            for link in self.worker.core.siblings.all():
                 link.close("the worker is dead")
             self.go()
             self.link()

@@ -20,10 +20,11 @@ from skywalker.limits import Limits
 from skywalker.members import Member
 from workers.admission import Admission
 from workers.closes import Close
+from workers.commons import Commons
 from workers.connection import Connection
+from workers.core import Core
 from workers.loop import READ, WRITE
 from workers.node import Node
-from workers.router import Router
 from workers.turn import Turn
 
 NEVER_S: Final = 1e9
@@ -190,7 +191,7 @@ class Worker:
         admission = Admission(access, limits, self.turn, notes, trust)
         node = Node(member, "0", slot)
         node.life = "life"  # no other one each time
-        self.router = Router(node, limits, loop, self.turn, notes, admission=admission)
+        self.core = Core(node, limits, loop, self.turn, notes, admission=admission)
         self._next = 10
 
     def socket(self, kind: type[Socket] = Socket) -> Any:
@@ -199,12 +200,12 @@ class Worker:
         made = self.sockets[self._next] = kind(self._next)
         return made
 
-    def connect(self, dialect: Callable[[Any, str, Router], Connection]) -> Any:
+    def connect(self, dialect: Callable[[Any, str, Commons], Connection]) -> Any:
         """Have a client come in; return its socket."""
         made = self.socket()
-        connection = dialect(made, "fuzz", self.router)
-        self.router.opened(connection)
-        self.router.admission.greet(connection, (), "", None)
+        connection = dialect(made, "fuzz", self.core.commons)
+        self.core.connections.opened(connection)
+        self.core.admission.greet(connection, (), "", None)
         return made
 
     def go(self, seconds: float = 0.0) -> None:
@@ -240,26 +241,26 @@ class Worker:
 
     def close(self) -> None:
         """Have all go, and what they leave behind be looked at."""
-        router = self.router
-        for connection in [*router.connections]:
+        core = self.core
+        for connection in [*core.connections]:
             connection.close(Close.PEER, "it is over")
-        router.peers.stop()
-        for link in router.siblings.all():
+        core.peers.stop()
+        for link in core.siblings.all():
             link.close("it is over")
         self.go()
 
     def held(self) -> dict[str, int]:
         """Return what is held for somebody, without what is zero."""
-        router = self.router
+        core = self.core
         held = {
-            "calls": router.calls_held,
-            "bytes": router.bytes_held,
-            "connections": len(router.connections),
-            "choked": len(router.choked),
-            "strangers": len(router.admission.strangers),
-            "guests": len(router.peers.guests),
-            "topics": len(router.junction),
-            "feeds": len(router.feeds),
+            "calls": core.ledger.calls_held,
+            "bytes": core.ledger.bytes_held,
+            "connections": len(core.connections),
+            "choked": len(core.connections.choked),
+            "strangers": len(core.admission.strangers),
+            "guests": len(core.peers.guests),
+            "topics": len(core.junction),
+            "feeds": len(core.feeds),
             "deadlines": len(self.turn.deadlines),
             "descriptors": len(self.loop.handlers),
             "open sockets": sum(not each.closed for each in self.sockets.values()),

@@ -14,14 +14,14 @@ from skywalker.ring import random_tokens
 from tests.workers.wire_client import WireClient
 from workers.admission import Admission
 from workers.closes import Close
+from workers.core import Core
 from workers.credentials import Credentials
+from workers.dialogue import Dialogue
 from workers.door import Door
 from workers.figures import BUCKETS, Figure
 from workers.log import Log
 from workers.loop import Loop
 from workers.node import Node
-from workers.router import Router
-from workers.session import Session
 from workers.turn import Turn
 
 
@@ -50,16 +50,16 @@ class OneWorker:
         limits = limits or Limits()
         admission = Admission(access, limits, turn, log)
         node = Node(self.member, "0", 0)
-        self.router = Router(node, limits, self.loop, turn, log, None, admission, credentials)
-        self._door: Door | None = Door(self._listener, 128, Session, self.router)
+        self.core = Core(node, limits, self.loop, turn, log, None, admission, credentials)
+        self._door: Door | None = Door(self._listener, 128, Dialogue, self.core.commons)
         self._door.open()
 
     def close(self) -> None:
         """Close all connections, and those of other nodes."""
         self.shut()
-        for connection in list(self.router.connections):
+        for connection in list(self.core.connections):
             connection.close(Close.DRAINING, "the test is over")
-        self.router.peers.stop()
+        self.core.peers.stop()
 
     def shut(self) -> None:
         """Accept nothing more."""
@@ -76,14 +76,14 @@ class OneWorker:
         if send_buffer is not None:
             theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
         theirs.setblocking(False)
-        session = Session(theirs, "test", self.router)
+        session = Dialogue(theirs, "test", self.core.commons)
         session.knows_errors = True
-        self.router.opened(session)
+        self.core.connections.opened(session)
         return WireClient(ours)
 
     def turn(self, later: float = 0.0) -> None:
         """Do what there is to do, as if it were `later` by so many seconds."""
-        turn = self.router.turn
+        turn = self.core.turn
         turn.begin(time.monotonic() + later)
         turn.end()
         # One whose words were put off is read on only once they are done, which shows in the turn after.
@@ -94,20 +94,22 @@ class OneWorker:
 
     def counted(self, figure: Figure) -> dict[str, int]:
         """Return what is counted of a figure that is no histogram, without what is zero, by its labels."""
-        rows = figure.rows(self.router.tally.memory)
+        rows = figure.rows(self.core.turn.tally.memory)
         return {" ".join(labels): cells[0] for labels, cells in rows if cells[0]}
 
     def times(self, figure: Figure) -> dict[str, int]:
         """Return how many times a histogram counts, without what is zero, by its labels."""
-        counts = ((" ".join(labels), sum(cells[:BUCKETS])) for labels, cells in figure.rows(self.router.tally.memory))
+        counts = (
+            (" ".join(labels), sum(cells[:BUCKETS])) for labels, cells in figure.rows(self.core.turn.tally.memory)
+        )
         return {labels: count for labels, count in counts if count}
 
     def holds(self) -> dict[str, int]:
         """Return the size of everything that grows with calls."""
-        router = self.router
+        core = self.core
         return {
-            "calls": router.calls_held,
-            "bytes": router.bytes_held,
-            "topics": len(router.junction),
-            "deadlines": len(router.turn.deadlines),
+            "calls": core.ledger.calls_held,
+            "bytes": core.ledger.bytes_held,
+            "topics": len(core.junction),
+            "deadlines": len(core.turn.deadlines),
         }

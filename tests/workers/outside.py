@@ -24,10 +24,10 @@ from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import WireClient, call
 from workers.connection import Connection
 from workers.credentials import Credentials
+from workers.dialogue import Dialogue
 from workers.door import Door
 from workers.log import Log
-from workers.messages import VERSION
-from workers.session import Session
+from workers.node import VERSION
 
 HOST: Final = "127.0.0.1"
 
@@ -48,10 +48,10 @@ class Outside:
             self._client = authority.context(cert, key)
             self._server = server_context(cert, key)
         self.worker = OneWorker(limits, access=access, credentials=credentials)
-        self.router = self.worker.router
+        self.core = self.worker.core
         self._doors: list[Door] = []
         self._dialled: socket.socket | None = None
-        self.for_nodes = self.door(Session)
+        self.for_nodes = self.door(Dialogue)
 
     def close(self) -> None:
         """End it all."""
@@ -82,7 +82,7 @@ class Outside:
         else:
             listener = socket.create_server((HOST, 0))
         listener.setblocking(False)
-        self._doors.append(Door(listener, 128, dialect, self.router))
+        self._doors.append(Door(listener, 128, dialect, self.core.commons))
         self._doors[-1].open()
         return listener
 
@@ -95,11 +95,11 @@ class Outside:
 
     def client(self, door: socket.socket) -> FarEnd:
         """Return a connection that is let in."""
-        known = {*self.router.connections}
+        known = {*self.core.connections}
         context = None if door.family == socket.AF_UNIX else self._client
         far = FarEnd(self.raw(door), self.turn, context, server_hostname=HOST)
         far.shake_hands()
-        self.until(lambda: self.router.connections.keys() - known)
+        self.until(lambda: {*self.core.connections} - known)
         return far
 
     @contextlib.contextmanager
@@ -123,7 +123,7 @@ class Outside:
         self._dialled = socket.create_server((HOST, 0))
         self._dialled.setblocking(False)
         member = Member("dialled", "dialled", Address(*self._dialled.getsockname()), 1, False, (1,))
-        self.router.follow(Snapshot([member]))
+        self.core.follow(Snapshot([member]))
 
     def accepted(self, later: float = 0.0) -> socket.socket:
         """Return the connection that the worker makes there, now or `later`."""
@@ -148,7 +148,7 @@ class Outside:
 
     def alone(self) -> None:
         """Have the worker own all topics."""
-        self.router.follow(Snapshot([self.worker.member]))
+        self.core.follow(Snapshot([self.worker.member]))
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ class SeveralNodes:
         """Have nodes, all unless told otherwise, go by the ring of these."""
         snapshot = self.snapshot(ring)
         for name in self.nodes if by is None else by:
-            self.nodes[name].router.follow(snapshot)
+            self.nodes[name].core.follow(snapshot)
 
     def kill(self, name: str) -> None:
         """Have a node do nothing any more, and its connections end."""

@@ -33,9 +33,9 @@ from workers.messages import (
     SUBSCRIBE,
     SUBSCRIBED,
     TOOK,
-    VERSION,
     WITHDRAWN,
 )
+from workers.node import VERSION
 from workers.peer import PARTING_S
 from workers.pubsub import PubSub
 
@@ -100,7 +100,7 @@ class Bench:
     def pubsub(self) -> PubSubClient:
         """Return a client of the pub/sub dialect."""
         ours, theirs = self.pair()
-        self.worker.router.opened(PubSub(theirs, "test", self.worker.router))
+        self.worker.core.connections.opened(PubSub(theirs, "test", self.worker.core.commons))
         return PubSubClient(ours)
 
     def guest(self, name: str = "guest", **options: Any) -> Far:
@@ -116,7 +116,7 @@ class Bench:
     def sibling(self) -> Far:
         """Return a worker of this node that asks this one."""
         ours, theirs = self.pair(socket.SOCK_SEQPACKET)
-        self.worker.router.siblings.serve(theirs)
+        self.worker.core.siblings.serve(theirs)
         return Far(ours)
 
     def owner(self) -> tuple[Far, str]:
@@ -125,7 +125,7 @@ class Bench:
         self._open.append(self.listener)
         address = Address(*self.listener.getsockname())
         member = Member("owner", "owner", address, 1, False, tuple(sorted(random_tokens())))
-        self.worker.router.follow(Snapshot([member]))
+        self.worker.core.follow(Snapshot([member]))
         self.first = self.pubsub()
         self.first.write(subscribe(b"first"))
         far = self.dialled()
@@ -256,7 +256,7 @@ def test_one_that_stays_behind_is_told_what_it_lost_and_holds_up_nobody(bench: B
     bench.until(lambda: got.extend(guest.heard()) or len(got) >= count + 2)
     assert got[:count] == [[OFFER, "t", None, BIG, None]] * count
     assert sorted(got[count:]) == [[LAGGED, "other"], [LAGGED, "t"]]
-    assert bench.worker.router.junction.subscribers(packed("t")) == []
+    assert bench.worker.core.junction.subscribers(packed("t")) == []
     guest.say(SUBSCRIBE, "t", 1)
     assert bench.hear(guest) == [SUBSCRIBED, "t"]
     publisher.write(publish(b"t", b"anew"))
@@ -268,7 +268,7 @@ def test_a_node_that_goes_while_publishers_wait_for_it_holds_up_nobody(bench: Be
     fill(bench, publisher)
     guest.socket.close()
     bench.expect(publisher, ACK)
-    assert bench.worker.router.junction.subscribers(packed("t")) == []
+    assert bench.worker.core.junction.subscribers(packed("t")) == []
 
 
 def test_a_publisher_that_goes_while_it_waits_harms_nobody(bench: Bench) -> None:
@@ -364,7 +364,7 @@ def test_one_that_publishes_and_changes_its_mind_in_turns_has_no_more_of_a_turn_
     count = 20
     client.write((publish(b"t", b"") + unsubscribe(b"u")) * count)
     for done in range(count):
-        bench.worker.loop.turn(bench.worker.router.turn, patient=False)
+        bench.worker.loop.turn(bench.worker.core.turn, patient=False)
         assert client.has_input()
         assert client.socket.recv(1 << 20) == ACK * (2 if done else 1)
     bench.expect(client, ACK)
@@ -372,7 +372,7 @@ def test_one_that_publishes_and_changes_its_mind_in_turns_has_no_more_of_a_turn_
 
 def test_nothing_is_published_at_a_worker_that_is_leaving(bench: Bench) -> None:
     guest, before = subscribed(bench, "t"), bench.pubsub()
-    bench.worker.router.leave()
+    bench.worker.core.leave()
     for publisher in (before, bench.pubsub()):
         with contextlib.suppress(BrokenPipeError):
             publisher.write(publish(b"t", b"value"))
@@ -416,7 +416,7 @@ def test_what_a_sibling_asked_of_one_that_is_replaced_meanwhile_is_answered_and_
     assert bench.hear(owner) == [SUBSCRIBE, topic, 1]
     sibling.say(SUBSCRIBE, topic, count)
     assert bench.hear(owner) == [SUBSCRIBE, topic, count]
-    bench.worker.router.siblings.hand_over()
+    bench.worker.core.siblings.hand_over()
     assert bench.hear(owner) == [SUBSCRIBE, topic, 0]
     assert bench.hear(sibling) == [RETIRED, None]
     for _ in range(2):
@@ -426,7 +426,7 @@ def test_what_a_sibling_asked_of_one_that_is_replaced_meanwhile_is_answered_and_
     owner.say(SUBSCRIBED, topic)
     bench.worker.turn()
     assert not sibling.heard()
-    assert len(bench.worker.router.feeds) == 1, "only that of the first topic"
+    assert len(bench.worker.core.feeds) == 1, "only that of the first topic"
     bench.pubsub().write(subscribe(b"first"))
     assert bench.hear(owner) == [SUBSCRIBE, "first", 2]
 
@@ -450,7 +450,7 @@ def test_subscribers_of_a_topic_that_lagged_are_cut_off_and_no_others(bench: Ben
     assert bench.hear(owner) == [SUBSCRIBE, topic, 0]
     owner.say(OFFER, "another", None, "hi", None)
     bench.expect(stays, publish(b"another", b"hi"))
-    assert bench.worker.router.subscribers_cut_off == 1
+    assert bench.worker.core.connections.subscribers_cut_off == 1
 
 
 def test_an_owner_with_a_successor_goes_on_while_that_is_told_who_subscribes(bench: Bench) -> None:
@@ -524,7 +524,7 @@ def test_an_owner_that_dies_is_asked_again_by_who_waits(bench: Bench) -> None:
     owner.socket.close()
     bench.worker.turn()
     assert not client.has_input()
-    bench.worker.router.follow(Snapshot([bench.worker.member]))
+    bench.worker.core.follow(Snapshot([bench.worker.member]))
     bench.expect(client, ACK)
 
 
@@ -545,7 +545,7 @@ def test_whatever_an_owner_says_of_a_publish_the_worker_lives_and_the_publisher_
     owner.socket.send(len(body).to_bytes(4, "big") + body)
     bench.worker.turn()
     # It may have ended the link, and then asks again where the topic is owned now.
-    bench.worker.router.follow(Snapshot([bench.worker.member]))
+    bench.worker.core.follow(Snapshot([bench.worker.member]))
     owner.socket.close()
     bench.expect(publisher, ACK)
 

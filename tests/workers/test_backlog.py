@@ -22,7 +22,7 @@ class Gone(Caller):
     """A caller whose calls run no clocks."""
 
     def __init__(self) -> None:
-        self.gone = True  # so that it asks nothing of a router, which it has none of
+        self.gone = True  # so that it asks for no way of its calls, which it has none of
 
 
 def listener_given(chunk: bytes) -> ClientCall:

@@ -44,8 +44,8 @@ class Slow:
         return ours, theirs
 
     def connected(self, sock: socket.socket) -> PubSub:
-        connection = PubSub(sock, "test", self.worker.router)
-        self.worker.router.opened(connection)
+        connection = PubSub(sock, "test", self.worker.core.commons)
+        self.worker.core.connections.opened(connection)
         return connection
 
     def publish(self, count: int, at_once: int = 10_000) -> None:
@@ -131,10 +131,10 @@ def test_past_its_buffer_it_is_cut_off_and_what_it_has_read_has_no_gap(slow: Slo
         if slow.subscriber.closed:
             break
     assert slow.subscriber.closed, "more than 8 MiB were published"
-    assert slow.worker.router.subscribers_cut_off == 1
+    assert slow.worker.core.connections.subscribers_cut_off == 1
     got = read_all(slow.ours)
     assert b"".join(chunks).startswith(got)
-    assert slow.worker.router.junction.subscribers(b"\xa0") == []
+    assert slow.worker.core.junction.subscribers(b"\xa0") == []
     slow.publisher.received(SMALL)
     slow.worker.turn()
     assert read_all(slow.publishers).endswith(ACK), "publishers do not notice"
@@ -145,7 +145,7 @@ def test_it_is_cut_off_within_the_turn_in_which_too_much_came(slow: Slow) -> Non
     before = psutil.Process().memory_info().rss
     for _ in range(400):
         slow.publisher.received(b"\x01\x00\xff\xff" + bytes(65_535))
-        slow.worker.router.turn.attend()
+        slow.worker.core.turn.attend()
     assert slow.subscriber.closed
     assert psutil.Process().memory_info().rss - before < 40 * MIB
     slow.worker.turn()

@@ -18,7 +18,7 @@ from tests.workers.test_half_frame import PING
 from tests.workers.wire_client import WireClient, call, framed
 from workers import figures
 from workers.closes import Close
-from workers.messages import VERSION
+from workers.node import VERSION
 from workers.pubsub import PubSub
 
 LIMITS = Limits(max_connections=3, max_calls=50, half_frame_s=10.0, unread_output_s=30.0, subscriber_buffer=64 * KIB)
@@ -35,7 +35,7 @@ def pubsub(worker: OneWorker) -> PubSubClient:
     """Return a client of that dialect."""
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
-    worker.router.opened(PubSub(theirs, "test", worker.router))
+    worker.core.connections.opened(PubSub(theirs, "test", worker.core.commons))
     return PubSubClient(ours)
 
 
@@ -62,7 +62,7 @@ def test_each_call_is_counted_once_as_what_became_of_it(worker: OneWorker) -> No
         assert len(one.replies(8)) == 8
         other.close()
         worker.turn()
-        worker.router.draining = True
+        worker.core.standing.draining = True
         one.call(":send!", 13, 60_000, "too late", "value")
         worker.turn()
         assert one.refusal().code == "draining"
@@ -90,12 +90,12 @@ def test_a_call_that_waited_takes_its_time_and_one_that_did_not_takes_none(worke
     with worker.connect() as one:
         one.call(":recv!", 1, 60_000, "topic")
         worker.turn()
-        worker.router.turn.begin(worker.router.turn.now + 5.0)
-        [waiting] = [cells for (method,), cells in figures.WAIT.rows(worker.router.tally.memory) if method == "recv"]
-        [[_, hand_off]] = figures.HAND_OFF.rows(worker.router.tally.memory)
-        [connection] = worker.router.connections
+        worker.core.turn.begin(worker.core.turn.now + 5.0)
+        [waiting] = [cells for (method,), cells in figures.WAIT.rows(worker.core.turn.tally.memory) if method == "recv"]
+        [[_, hand_off]] = figures.HAND_OFF.rows(worker.core.turn.tally.memory)
+        [connection] = worker.core.connections
         connection.received(call(":send!", 2, 60_000, "topic", "value"))
-        worker.router.turn.end()
+        worker.core.turn.end()
         assert len(one.replies(2)) == 2
     assert 0 <= waiting[figures.BUCKETS] < 1e6  # when values are written, the clock is looked at
     assert sum(hand_off[: figures.BUCKETS]) == 1
@@ -211,7 +211,7 @@ def test_any_calls_in_any_order_are_counted_once_and_leave_nobody_who_waits(work
             if chance.random() < 0.2:
                 worker.turn(later=chance.choice((0.0, 0.0, 0.1)))
         worker.turn()
-        assert sum(worker.counted(figures.WAITING).values()) == worker.router.calls_held
+        assert sum(worker.counted(figures.WAITING).values()) == worker.core.ledger.calls_held
     worker.turn()
     assert worker.counted(figures.WAITING) == {}
     assert sum(worker.counted(figures.CALLS).values()) == made
@@ -250,7 +250,7 @@ def test_what_a_slow_client_reads_late_is_counted_when_it_is_written(worker: One
 def test_each_turn_is_timed_once(worker: OneWorker) -> None:
     before = sum(worker.times(figures.TURN).values())
     for _ in range(7):
-        worker.loop.turn(worker.router.turn, patient=False)
+        worker.loop.turn(worker.core.turn, patient=False)
     assert worker.times(figures.TURN) == {"": before + 7}
 
 
@@ -358,11 +358,11 @@ def too_many_subscriptions(case: Case) -> None:
 def draining(case: Case) -> None:
     case.client().call(":recv!", 1, 60_000, "topic")
     case.worker.turn()
-    case.worker.router.stop()
+    case.worker.core.stop()
 
 
 def became_link(case: Case) -> None:
-    options = {"from": "guest", "by": 0, "node": case.worker.router.node.id, "worker": 0, "version": VERSION}
+    options = {"from": "guest", "by": 0, "node": case.worker.core.node.id, "worker": 0, "version": VERSION}
     case.client().call(":peer", 0, options)
 
 
@@ -375,17 +375,17 @@ def bug(case: Case) -> None:
 
 
 def stranger(case: Case) -> None:
-    case.worker.router.admission.access = Access.parse({"web": {"network": "10.0.0.0/8"}}, "access")
+    case.worker.core.admission.access = Access.parse({"web": {"network": "10.0.0.0/8"}}, "access")
     case.client(door=True)
     case.worker.turn()
     case.worker.turn(later=LIMITS.greeting_s + 1.0)
 
 
 def forbidden(case: Case) -> None:
-    admission = case.worker.router.admission
+    admission = case.worker.core.admission
     admission.access = Access.parse({"anyone": {"publish": ["mine/*"]}}, "access")
     client = case.pubsub(b"")
-    (connection,) = case.worker.router.connections
+    (connection,) = case.worker.core.connections
     admission.greet(connection, (), "", None)
     client.socket.sendall(publish(b"mine/topic", b"payload") + publish(b"yours/topic", b"payload"))
 
@@ -431,14 +431,14 @@ def test_a_close_is_counted_and_told_with_its_reason(
         worker.turn(later)
     assert worker.counted(figures.CLOSED) == {reason.label: 1}
     assert worker.counted(figures.LIMITED) == ({limit: 1} if limit else {})
-    [(at, peer, told, text)] = worker.router.tally.lately.closed
+    [(at, peer, told, text)] = worker.core.turn.tally.lately.closed
     assert before <= at <= time.time()
     assert told == reason.label
     assert peer
     assert text
     opened = sum(worker.counted(figures.OPENED).values())
     assert opened == len(case.clients)
-    assert sum(worker.counted(figures.CONNECTIONS).values()) == opened - 1 == len(worker.router.connections)
+    assert sum(worker.counted(figures.CONNECTIONS).values()) == opened - 1 == len(worker.core.connections)
     for client in case.clients:
         client.close()
     worker.turn()

@@ -101,7 +101,7 @@ def test_a_cancelled_send_of_which_nothing_is_heard_ends_in_its_own_time(
 @pytest.mark.parametrize("at", PLACES)
 def test_a_cancelled_send_whose_worker_ends_is_cancelled(nodes: SeveralNodes, at: tuple[str, str, str]) -> None:
     sender, _ = cancelled(nodes, at)
-    nodes.nodes[at[0]].router.stop()
+    nodes.nodes[at[0]].core.stop()
     assert told(nodes, sender) == CANCELLED
 
 

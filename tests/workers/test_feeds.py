@@ -97,14 +97,14 @@ class World(RuleBasedStateMachine):
         self.ring = dict.fromkeys(TOPICS, self.here)
         self.links: list[Link] = []
         self.junction = Junction()
-        self.feeds = Feeds(self)  # type: ignore[arg-type]  # we are the router, too
+        self.feeds = Feeds(self.junction, self.owner)
         self.subscribed: dict[bytes, list[Change]] = {topic: [] for topic in TOPICS}
         self.changes: list[Change] = []
         self.expected: list[Change] = []  # to be told, in this order
         self.nested = 0  # that are told while one before them is
         self.moved: set[bytes] = set()  # topics whose feed was not told yet that the ring is another
 
-    # What feeds ask of the router, and of those who wait.
+    # What feeds ask of who knows the ring, and of those who wait.
 
     def owner(self, topic: bytes) -> Owner:
         return self.ring[topic]

@@ -24,7 +24,7 @@ def worker() -> Iterator[OneWorker]:
 
 
 def beat_of(worker: OneWorker) -> int:
-    return worker.router.tally.memory[BEAT]
+    return worker.core.turn.tally.memory[BEAT]
 
 
 @pytest.mark.parametrize(("watchdog_s", "period_s"), [(10.0, 1.0), (4.0, 1.0), (2.0, 0.5), (0.1, 0.025)])
@@ -33,15 +33,15 @@ def test_beats_every_second_or_four_times_in_the_time_of_the_watchdog(
 ) -> None:
     before = time.monotonic()
     assert beat_of(worker) == 0
-    Pulse(worker.router, watchdog_s).beat()
+    Pulse(worker.core, watchdog_s).beat()
     first = beat_of(worker)
     assert before * 1e6 - 1 <= first <= time.monotonic() * 1e6
     for _ in range(3):
         last = beat_of(worker)
-        deadlines = worker.router.turn.deadlines
+        deadlines = worker.core.turn.deadlines
         assert deadlines.wait(last / 1e6) == pytest.approx(period_s, abs=0.03)
         time.sleep(period_s)
-        while worker.loop.turn(worker.router.turn) or beat_of(worker) == last:
+        while worker.loop.turn(worker.core.turn) or beat_of(worker) == last:
             pass
         assert period_s <= (beat_of(worker) - last) / 1e6 < period_s + 0.1 * time_factor()
         if period_s == 1.0:
@@ -52,18 +52,18 @@ def test_beats_on_while_it_drains(worker: OneWorker) -> None:
     with worker.connect() as client:
         client.call(":recv!", 1, 60_000, "nobody sends")
         worker.turn()
-        Pulse(worker.router, 0.4).beat()
-        worker.router.drain()
+        Pulse(worker.core, 0.4).beat()
+        worker.core.drain()
         last = beat_of(worker)
         for later in (0.2, 0.4, 0.6):
             worker.turn(later)
             assert beat_of(worker) > last
             last = beat_of(worker)
-        worker.router.stop()
+        worker.core.stop()
 
 
 def test_gauges_are_what_there_is(worker: OneWorker) -> None:
-    pulse = Pulse(worker.router, 10.0)
+    pulse = Pulse(worker.core, 10.0)
     with worker.connect() as one, worker.connect() as other:
         one.write(b"".join(call(":recv!", n, 60_000, ["topic", n]) for n in range(3)))
         one.write(b"".join(call(":take!", n, 60_000, ["topic", n], "group") for n in range(2, 7)))
@@ -72,7 +72,7 @@ def test_gauges_are_what_there_is(worker: OneWorker) -> None:
         worker.turn()
         pulse.beat()
         assert worker.counted(figures.TOPICS) == {"": 17}
-        assert worker.counted(figures.HELD_BYTES) == {"": worker.router.bytes_held}
+        assert worker.counted(figures.HELD_BYTES) == {"": worker.core.ledger.bytes_held}
         assert worker.counted(figures.CHOKED) == worker.counted(figures.UNREAD) == {}
         assert worker.counted(figures.UNSENT) == {}
         one.close()
@@ -84,12 +84,12 @@ def test_gauges_are_what_there_is(worker: OneWorker) -> None:
 
 @pytest.mark.parametrize("ends", [True, False], ids=["it is closed", "it reads at last"])
 def test_who_does_not_read_is_choked_until_it_does_or_is_gone(worker: OneWorker, ends: bool) -> None:
-    pulse = Pulse(worker.router, 10.0)
+    pulse = Pulse(worker.core, 10.0)
     with worker.connect() as slow, worker.connect() as sender:
         choke(worker, slow, sender)
         pulse.beat()
         assert worker.counted(figures.CHOKED) == {"": 1}
-        [outlet] = worker.router.choked
+        [outlet] = worker.core.connections.choked
         assert outlet.unread > 0
         assert worker.counted(figures.UNREAD) == {"": outlet.unread}
         if ends:
@@ -113,7 +113,7 @@ def choke(worker: OneWorker, slow: WireClient, sender: WireClient) -> None:
 
 
 def test_ten_thousand_idle_subscriptions_do_not_make_a_beat_long(worker: OneWorker) -> None:
-    pulse = Pulse(worker.router, 10.0)
+    pulse = Pulse(worker.core, 10.0)
     with worker.connect() as client:
         for first in range(0, 10_000, 500):
             client.write(b"".join(call(":subscribe", n, ["topic", n]) for n in range(first, first + 500)))

@@ -70,17 +70,19 @@ class World:
 
     def __init__(self) -> None:
         self.worker = OneWorker(workers=2)
-        router = self.worker.router
+        core = self.worker.core
         self._open: list[socket.socket] = []
         self.topic = next(
-            f"topic-{n}" for n in itertools.count() if router.owner(packed(f"topic-{n}")) is router.siblings.owners[1]
+            f"topic-{n}"
+            for n in itertools.count()
+            if core.router.owner(packed(f"topic-{n}")) is core.siblings.owners[1]
         )
         self.old = self.link()
 
     def close(self) -> None:
         for sock in self._open:
             sock.close()
-        for link in self.worker.router.siblings.all():
+        for link in self.worker.core.siblings.all():
             link.close("the test is over")
         self.worker.close()
 
@@ -89,7 +91,7 @@ class World:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._open.append(ours)
         theirs.setblocking(False)
-        self.worker.router.siblings.connect(1, theirs)
+        self.worker.core.siblings.connect(1, theirs)
         self.worker.turn()
         return Sibling(ours)
 
@@ -102,7 +104,7 @@ class World:
         ours, theirs = socket.socketpair()
         self._open.append(ours)
         theirs.setblocking(False)
-        self.worker.router.opened(PubSub(theirs, "test", self.worker.router))
+        self.worker.core.connections.opened(PubSub(theirs, "test", self.worker.core.commons))
         return PubSubClient(ours)
 
     def subscriber(self) -> PubSubClient:

@@ -110,7 +110,7 @@ def around(tmp_path: Path) -> Iterator[Outside]:
 
 
 def a_turn(around: Outside) -> None:
-    around.worker.loop.turn(around.router.turn, patient=False)
+    around.worker.loop.turn(around.core.turn, patient=False)
 
 
 def turns_until(around: Outside, is_so: Callable[[], object]) -> None:
@@ -164,9 +164,9 @@ def test_a_crowd_gets_in_beside_others_who_leave_little_time(tmp_path: Path) -> 
                 records.feed(foe.recv(1 << 16))
                 records.shake_hands()
                 foe.sendall(records.output())
-            if len(around.router.connections) == 2 * MANY + 1:
+            if len(around.core.connections) == 2 * MANY + 1:
                 break
-        assert len(around.router.connections) == 2 * MANY + 1
+        assert len(around.core.connections) == 2 * MANY + 1
         assert around.worker.counted(LIMITED) == {}
         for foe in foes:
             foe.close()
@@ -177,7 +177,7 @@ def test_who_is_gone_while_it_waits_for_its_turn_has_none(
     around: Outside, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = first_words(HOST)
-    strangers = around.router.admission.strangers
+    strangers = around.core.admission.strangers
     foes = [around.raw(around.for_nodes) for _ in range(CROWD)]
     turns_until(around, lambda: len(strangers) == CROWD)
     for foe in foes:
@@ -212,7 +212,7 @@ def test_who_shakes_hands_byte_by_byte_keeps_nobody_out(around: Outside, monkeyp
     foes = [around.raw(around.for_nodes) for _ in range(3 * CROWD)]
     for foe in foes:
         foe.sendall(LONG_RECORD)
-    turns_until(around, lambda: len(around.router.admission.strangers) >= CROWD)
+    turns_until(around, lambda: len(around.core.admission.strangers) >= CROWD)
     newcomer = around.raw(around.for_nodes)
     newcomer.sendall(first_words(HOST))
 

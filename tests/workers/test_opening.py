@@ -14,7 +14,7 @@ from skywalker.members import Place
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import call
 from workers.link import Link
-from workers.opening import PATIENCE_S, Opening
+from workers.opening import PATIENCE_S
 
 TOPIC = b"\xa5topic"
 HERE, THERE = Place("here", 0), Place("there", 0)
@@ -27,11 +27,10 @@ class Beginner:
         self.worker = OneWorker()
         self.siblings = OneWorker(name="siblings")
         self._openings = 0
-        self.opening = Opening(self.worker.router.turn, self.worker.router.log, self._open)
-        self.worker.router.opening = self.opening
+        self.opening = self.worker.core.opening
+        self.worker.core.open(self._opened)
 
-    def _open(self) -> None:
-        self.worker.router.open()
+    def _opened(self) -> None:
         self._openings += 1
 
     def openings(self) -> int:
@@ -43,15 +42,15 @@ class Beginner:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for sock in (ours, theirs):
             sock.setblocking(False)
-        known = set(self.siblings.router.siblings.all())
-        self.worker.router.siblings.serve(ours)
-        self.siblings.router.siblings.serve(theirs)
-        [link] = set(self.siblings.router.siblings.all()) - known
+        known = set(self.siblings.core.siblings.all())
+        self.worker.core.siblings.serve(ours)
+        self.siblings.core.siblings.serve(theirs)
+        [link] = set(self.siblings.core.siblings.all()) - known
         return link
 
     def end_of(self, link: Link) -> Link:
         """Return the worker's end of the link to a sibling."""
-        return dict(zip(self.siblings.router.siblings.all(), self.worker.router.siblings.all(), strict=True))[link]
+        return dict(zip(self.siblings.core.siblings.all(), self.worker.core.siblings.all(), strict=True))[link]
 
     def say_settled(self, link: Link) -> None:
         """Have a sibling say that this was all, and the worker read it if it reads."""
@@ -68,7 +67,7 @@ class Beginner:
 
     def subscribers(self) -> int:
         """Return how many subscribers the worker has heard of."""
-        return self.worker.router.junction.census(TOPIC).subscribers
+        return self.worker.core.junction.census(TOPIC).subscribers
 
     def die(self, link: Link) -> None:
         """End a sibling."""
@@ -85,7 +84,7 @@ def beginner() -> Iterator[Beginner]:
     made = Beginner()
     yield made
     for each in (made.worker, made.siblings):
-        for link in each.router.siblings.all():
+        for link in each.core.siblings.all():
             with contextlib.suppress(OSError):
                 link.close("the test is over")
         each.close()

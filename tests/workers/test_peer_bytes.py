@@ -36,10 +36,10 @@ from workers.messages import (
     SUBSCRIBE,
     SUBSCRIBED,
     TOOK,
-    VERSION,
     WITHDRAW,
     WITHDRAWN,
 )  # fmt: skip
+from workers.node import VERSION
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,7 @@ def test_a_call_that_waits_moves_to_the_new_owner_of_its_topic(first: str) -> No
         comes.call(*late)
         assert nodes.until_reply(comes)[2] in (True, "hi")
         assert nodes.until_reply(waits)[2] in (True, "hi")
-        assert all(node.router.calls_held == 0 for node in nodes.nodes.values())
+        assert all(node.core.ledger.calls_held == 0 for node in nodes.nodes.values())
 
 
 def test_two_nodes_with_different_rings_do_not_forward_in_a_circle() -> None:

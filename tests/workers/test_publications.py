@@ -42,8 +42,8 @@ class Clients:
     def __call__(self, name: str) -> PubSubClient:
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
-        router = self._nodes.nodes[name].router
-        router.opened(PubSub(theirs, "test", router))
+        core = self._nodes.nodes[name].core
+        core.connections.opened(PubSub(theirs, "test", core.commons))
         self._open.append(PubSubClient(ours))
         return self._open[-1]
 
@@ -96,7 +96,7 @@ def test_a_publish_that_a_leaving_node_did_not_hand_out_is_acked_by_its_successo
     topic = nodes.topic_of("b", "abc", then=(successor, after)).encode()
     client = acquaint(nodes, connect, "a", "b", "abc")
     listener = connect("c")
-    nodes.nodes["b"].router.leaving = True
+    nodes.nodes["b"].core.standing.leaving = True
     client.write(publish(topic, b"hi"))
     nodes.turn()
     assert not client.has_input()
@@ -279,7 +279,7 @@ class Crowd:
         for topic in self.topics:
             owner = self.nodes.nodes[ring.owner(token_of(bus_topic(topic))).node]
             count = sum(topic in each.topics for each in self.subscribers)
-            if owner.router.junction.census(bus_topic(topic)).subscribers != count:
+            if owner.core.junction.census(bus_topic(topic)).subscribers != count:
                 return False
         return True
 
@@ -329,7 +329,7 @@ def test_once_the_ring_has_settled_every_publish_reaches_every_subscriber_once(s
 def is_empty(node: OneWorker) -> bool:
     """Tell whether nothing is left of any subscription or publication."""
     held = node.holds()
-    return (held["calls"], held["bytes"], held["topics"], len(node.router.feeds)) == (0, 0, 0, 0)
+    return (held["calls"], held["bytes"], held["topics"], len(node.core.feeds)) == (0, 0, 0, 0)
 
 
 def test_what_waits_behind_an_ack_keeps_its_order_and_a_send_that_times_out_there_is_not_written(

@@ -23,11 +23,11 @@ def worker() -> Iterator[OneWorker]:
 
 def beat(worker: OneWorker) -> float:
     """Return when the loop turned last, in s."""
-    return worker.router.tally.memory[figures.BEAT] / 1e6
+    return worker.core.turn.tally.memory[figures.BEAT] / 1e6
 
 
 def gauge(worker: OneWorker, figure: figures.Figure) -> int:
-    return worker.router.tally.memory[figure.at]
+    return worker.core.turn.tally.memory[figure.at]
 
 
 def stands_still(worker: OneWorker, later: float) -> bool:
@@ -40,7 +40,7 @@ def stands_still(worker: OneWorker, later: float) -> bool:
 def test_it_beats_at_once_and_again_and_again_while_the_loop_turns(worker: OneWorker) -> None:
     assert beat(worker) == 0
     before = time.monotonic()
-    Pulse(worker.router, 60.0).beat()
+    Pulse(worker.core, 60.0).beat()
     assert before - 1e-5 <= beat(worker) <= time.monotonic()
     for _ in range(3):
         assert stands_still(worker, BEAT_S * 0.5)
@@ -49,13 +49,13 @@ def test_it_beats_at_once_and_again_and_again_while_the_loop_turns(worker: OneWo
 
 def test_a_loop_that_must_turn_sooner_beats_sooner(worker: OneWorker) -> None:
     watchdog_s = 2.0
-    Pulse(worker.router, watchdog_s).beat()
+    Pulse(worker.core, watchdog_s).beat()
     assert stands_still(worker, watchdog_s / BEATS / 2)
     assert not stands_still(worker, watchdog_s / BEATS * 1.05)
 
 
 def test_a_loop_that_does_not_turn_does_not_beat(worker: OneWorker) -> None:
-    Pulse(worker.router, 0.004).beat()
+    Pulse(worker.core, 0.004).beat()
     before = beat(worker)
     time.sleep(0.02)
     assert beat(worker) == before
@@ -64,7 +64,7 @@ def test_a_loop_that_does_not_turn_does_not_beat(worker: OneWorker) -> None:
 
 
 def test_with_each_beat_it_looks_at_who_waits_and_at_what_nobody_reads(worker: OneWorker) -> None:
-    pulse = Pulse(worker.router, 60.0)
+    pulse = Pulse(worker.core, 60.0)
     pulse.beat()
     looked_at = (figures.TOPICS, figures.HELD_BYTES, figures.CHOKED, figures.UNREAD)
     assert [gauge(worker, each) for each in looked_at] == [0, 0, 0, 0]
@@ -74,16 +74,16 @@ def test_with_each_beat_it_looks_at_who_waits_and_at_what_nobody_reads(worker: O
     assert gauge(worker, figures.TOPICS) == 0, "not before the next beat"
     worker.turn(BEAT_S * 1.05)
     assert gauge(worker, figures.TOPICS) == 2
-    assert gauge(worker, figures.HELD_BYTES) == worker.router.bytes_held > 1000
+    assert gauge(worker, figures.HELD_BYTES) == worker.core.ledger.bytes_held > 1000
 
     deaf.socket.setblocking(False)
     with contextlib.suppress(BlockingIOError):
-        while not worker.router.choked:
+        while not worker.core.connections.choked:
             deaf.write(1000 * call(":ping", 1))
             worker.turn()
     pulse.beat()
     assert gauge(worker, figures.CHOKED) == 1
-    [choked] = worker.router.choked
+    [choked] = worker.core.connections.choked
     assert gauge(worker, figures.UNREAD) == choked.unread > 0
 
     for client in (waits, deaf):
@@ -96,14 +96,14 @@ def test_with_each_beat_it_looks_at_who_waits_and_at_what_nobody_reads(worker: O
 def test_with_each_beat_it_looks_at_what_other_workers_do_not_read(worker: OneWorker) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
-    worker.router.siblings.serve(ours)
-    [link] = worker.router.siblings.all()
+    worker.core.siblings.serve(ours)
+    [link] = worker.core.siblings.all()
     while not link.unsent:
         link.forwarded.settle()
-    pulse = Pulse(worker.router, 60.0)
+    pulse = Pulse(worker.core, 60.0)
     pulse.beat()
-    cells = worker.router.tally.memory
-    assert cells[figures.UNSENT.at] == worker.router.unsent == link.unsent > 0
+    cells = worker.core.turn.tally.memory
+    assert cells[figures.UNSENT.at] == worker.core.unsent == link.unsent > 0
     assert cells[figures.UNSENT.at + 1] == 0
     theirs.close()
     worker.turn()

@@ -32,12 +32,13 @@ from tests.workers.nodes import Node as RunningNode
 from tests.workers.nodes import running_in_tls
 from tests.workers.wire_client import SECURE, WireClient, decoded, framed, packed
 from workers.admission import Admission
+from workers.core import Core
 from workers.credentials import Credentials
+from workers.dialogue import Dialogue
 from workers.log import Log
 from workers.loop import Loop
-from workers.messages import CENSUS, COUNTED, GIVE, LISTEN, MET, SEND, SETTLED, TOOK, VERSION
-from workers.node import Node
-from workers.router import Router
+from workers.messages import CENSUS, COUNTED, GIVE, LISTEN, MET, SEND, SETTLED, TOOK
+from workers.node import VERSION, Node
 from workers.session import Session
 from workers.turn import Turn
 
@@ -62,17 +63,17 @@ class Dialler:
             credentials = Credentials(Config(tls_cert=cert, tls_key=key, tls_ca=authority.ca), log)
         member = Member("us", "us", Address(HOST, 1), 1, False, (1,))
         admission = Admission(None, Limits(), turn, log, trust)
-        self.router = Router(
+        self.core = Core(
             Node(member, "0", 0), Limits(), self.loop, turn, log, admission=admission, credentials=credentials
         )
-        self.router.follow(Snapshot([dialled]))
+        self.core.follow(Snapshot([dialled]))
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
-        self.router.opened(Session(theirs, "test", self.router))
+        self.core.connections.opened(Dialogue(theirs, "test", self.core.commons))
         self.client = WireClient(ours)
 
     def turn(self) -> None:
-        turn = self.router.turn
+        turn = self.core.turn
         turn.begin(time.monotonic())
         turn.end()
         while self.loop.turn(turn, patient=False):
@@ -92,7 +93,7 @@ class Dialler:
     def close(self) -> None:
         self.client.close()
         self.turn()
-        self.router.peers.stop()
+        self.core.peers.stop()
         self._log.close()
 
 

@@ -13,9 +13,9 @@ def test_a_send_that_met_somebody_in_the_turn_in_which_its_worker_stops_is_told_
         lonely.call(":send!", 1, 60_000, "other", "value")
         worker.turn()
         # What it reads last, before it is told to stop.
-        *_, session = worker.router.connections
+        *_, session = worker.core.connections
         session.received(call(":recv!", 2, 60_000, "topic"))
-        worker.router.stop()
+        worker.core.stop()
         assert receiver.reply() == [":recv!", 2, "value"]
         assert sender.reply() == [":send!", 1, True]
         assert refusal(lonely.reply()).code == "draining"

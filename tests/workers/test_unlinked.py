@@ -21,9 +21,9 @@ from tests.workers.outside import Outside, outside
 from tests.workers.pubsub_client import publish, subscribe
 from tests.workers.wire_client import WireClient, call
 from workers import sockets
+from workers.dialogue import Dialogue
 from workers.messages import CENSUS, GIVE, LISTEN, OFFER, PUBLISH, SEND, SETTLED, SUBSCRIBE, SUBSCRIBED
 from workers.pubsub import PubSub
-from workers.session import Session
 
 LONG_S: Final = 1000.0
 """Seconds after which nothing is due any more of what has ended."""
@@ -98,14 +98,14 @@ def talks_rubbish(outside: Outside, far: FarEnd) -> None:
 
 
 def is_sent_away(outside: Outside, far: FarEnd) -> None:
-    outside.router.stop()
+    outside.core.stop()
 
 
 @pytest.mark.parametrize("end", [leaves, breaks, says_half_of_it, talks_rubbish, is_sent_away])
 @pytest.mark.parametrize("door", ["junction", "unix", "pubsub"])
 def test_a_connection(directory: Path | None, door: str, end: End) -> None:
     with outside(directory) as world:
-        listener = world.door(PubSub if door == "pubsub" else Session, unix=door == "unix")
+        listener = world.door(PubSub if door == "pubsub" else Dialogue, unix=door == "unix")
 
         def deed() -> None:
             far = world.client(listener)
@@ -120,7 +120,7 @@ def test_a_connection(directory: Path | None, door: str, end: End) -> None:
             end(world, far)
             world.turn()
             far.close()
-            world.until(lambda: not world.router.connections)
+            world.until(lambda: not world.core.connections)
             world.turn(later=LONG_S)
 
         assert left_by(deed) == {}
@@ -135,7 +135,7 @@ def test_a_client_that_falls_silent(directory: Path | None) -> None:
             assert far.reply()[1] == 2
             for later in (61, 122):
                 world.turn(later)
-            assert not world.router.connections
+            assert not world.core.connections
             far.close()
 
         assert left_by(deed) == {}
@@ -146,7 +146,7 @@ def test_a_client_that_falls_silent(directory: Path | None) -> None:
 def test_a_client_that_does_not_read(directory: Path | None, door: str, end: str) -> None:
     buffer = 64 * KIB if end == "is cut off" else 64 * MIB
     with outside(directory, Limits(subscriber_buffer=buffer)) as world:
-        listener = world.door(PubSub if door == "pubsub" else Session)
+        listener = world.door(PubSub if door == "pubsub" else Dialogue)
         value = b"v" * 60_000
 
         def deed() -> None:
@@ -159,19 +159,21 @@ def test_a_client_that_does_not_read(directory: Path | None, door: str, end: str
                 far.reply()
             for number in range(150):
                 other.say(publish(b"a", value) if door == "pubsub" else call(":send!", number, 600_000, "a", value))
-            world.until(lambda: (len(world.router.connections) == 1) if end == "is cut off" else world.router.choked)
-            while end == "reads" and world.router.choked:
+            world.until(
+                lambda: (len(world.core.connections) == 1) if end == "is cut off" else world.core.connections.choked
+            )
+            while end == "reads" and world.core.connections.choked:
                 far.hear(60_000)
             if end == "never reads":
                 later = 0
-                while world.router.choked:  # the kernel may take some more
+                while world.core.connections.choked:  # the kernel may take some more
                     later += 31
                     world.turn(later)
             far.close()
             if door == "pubsub":
                 other.say(publish(b"a", b"last") + publish(b"b", b""))  # the last one is remembered
             other.close()
-            world.until(lambda: not world.router.connections, later=LONG_S)
+            world.until(lambda: not world.core.connections, later=LONG_S)
 
         assert left_by(deed) == {}
 
@@ -187,8 +189,8 @@ def test_a_client_that_does_not_say_who_it_is(directory: Path | None, end: str) 
                 far[0].say(call(":hello", 1, {"token": "skw_wrong"}))
             elif end == "says much":
                 far[0].say(b"\xff\xff" + bytes(5000))
-            world.until(lambda: not len(world.router.admission.strangers), later=3)
-            world.until(lambda: not world.router.connections, later=LONG_S)
+            world.until(lambda: not len(world.core.admission.strangers), later=3)
+            world.until(lambda: not world.core.connections, later=LONG_S)
             for each in far:
                 each.close()
 
@@ -201,7 +203,7 @@ def test_hands_that_are_never_shaken(tmp_path: Path, end: str) -> None:
 
         def deed() -> None:
             socks = [world.raw(world.for_nodes) for _ in range(5 if end == "is one too many" else 1)]
-            world.until(lambda: len(world.router.admission.strangers))
+            world.until(lambda: len(world.core.admission.strangers))
             if end == "speaks plainly":
                 socks[0].sendall(call(":hello", 1, {}))
             elif end == "talks rubbish":
@@ -209,7 +211,7 @@ def test_hands_that_are_never_shaken(tmp_path: Path, end: str) -> None:
             elif end == "leaves":
                 socks[0].close()
             later = 3 if end in ("says nothing", "is one too many") else 0
-            world.until(lambda: not len(world.router.admission.strangers), later)
+            world.until(lambda: not len(world.core.admission.strangers), later)
             for sock in socks:
                 sock.close()
 
@@ -223,7 +225,7 @@ def test_one_connection_too_many(directory: Path | None) -> None:
             one, more = world.client(world.for_nodes), world.client(world.for_nodes)
             assert more.reply()[0] == ":error"
             one.close()
-            world.until(lambda: not world.router.connections, later=LONG_S)
+            world.until(lambda: not world.core.connections, later=LONG_S)
             more.close()
 
         assert left_by(deed) == {}
@@ -246,7 +248,7 @@ def does_not_read(outside: Outside, far: FarEnd) -> None:
             far.tell(LISTEN, number, 0.0, "unread", None)
             client.call(":send!", number, 600_000, "unread", "v" * 60_000)
             outside.turn()
-    outside.until(lambda: not outside.router.peers.guests, later=61)
+    outside.until(lambda: not outside.core.peers.guests, later=61)
 
 
 def has_made_another(outside: Outside, far: FarEnd) -> None:
@@ -255,12 +257,12 @@ def has_made_another(outside: Outside, far: FarEnd) -> None:
 
 def has_a_successor(outside: Outside, far: FarEnd) -> None:
     successor = outside.guest(life="another")
-    outside.until(lambda: not outside.router.peers.guests, later=61)
+    outside.until(lambda: not outside.core.peers.guests, later=61)
     successor.close()
 
 
 def is_over(outside: Outside, far: FarEnd) -> None:
-    outside.router.peers.stop()
+    outside.core.peers.stop()
 
 
 def call_off(world: Outside, client: WireClient, *ids: str) -> None:
@@ -292,7 +294,7 @@ def test_a_link_over_which_we_are_asked(directory: Path | None, end: End) -> Non
                 client.call(":send!", topic, 600_000, topic, "value")
             world.turn()
             end(world, far)
-            world.until(lambda: not world.router.peers.guests)
+            world.until(lambda: not world.core.peers.guests)
             far.close()
             call_off(world, client, "a", "d")
 
@@ -402,7 +404,7 @@ def test_a_link_to_a_sibling(said: str) -> None:
 
         def deed() -> None:
             ours, theirs = sockets.link()
-            world.router.siblings.serve(theirs)
+            world.core.siblings.serve(theirs)
             far = FarEnd(ours, world.turn, None)
             if said == "something":
                 far.tell(LISTEN, 1, 0.0, "a", None)
@@ -412,7 +414,7 @@ def test_a_link_to_a_sibling(said: str) -> None:
                     client.call(":send!", topic, 600_000, topic, "value")
                 world.turn()
             far.close()
-            world.until(lambda: not world.router.siblings.all())
+            world.until(lambda: not world.core.siblings.all())
             call_off(world, client, "a", "d")
 
         assert left_by(deed) == {}

@@ -94,8 +94,8 @@ def test_a_worker_that_goes_away_gives_it_back() -> None:
         leaver.call(":will!", 1, LONG_MS, "topic", "gone")
         heir.call(":recv!", "heir", LONG_MS, "topic")
         worker.turn()
-        assert worker.router.calls_held == 2
-        worker.router.stop()
+        assert worker.core.ledger.calls_held == 2
+        worker.core.stop()
         worker.turn()
         assert leaver.refusal()[:3] == (":will!", 1, "draining")
         assert heir.refusal().code == "draining"
