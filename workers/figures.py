@@ -17,7 +17,6 @@ from skywalker import errors
 from skywalker.journal.record import DOORS, METHODS, OUTCOMES, ROUTES
 from skywalker.limits import Limits
 from workers.closes import Close
-from workers.lifecycle import State
 
 BUCKETS: Final = 38
 """Cells of a histogram before its sum: bucket k counts times below 2**k µs, and not below half of that. The last one,
@@ -87,8 +86,8 @@ RESTARTS: Final = ("ended", "status", "signal", "hung", "reload")
 turn; its node was reloaded."""
 
 
-STATES: Final = tuple(state.value for state in State)
-"""Where a worker may be in its life."""
+STATES: Final = ("starting", "serving", "draining", "idle", "stopping", "gone")
+"""Where a worker may be in its life: lifecycle.py says what each means."""
 
 
 class _Table:

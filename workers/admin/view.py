@@ -11,9 +11,9 @@ import skywalker
 from skywalker.members import Member, Snapshot
 from skywalker.wire import frames
 from workers.board import Live
-from workers.lifecycle import State
 
-SERVING: Final = State.SERVING.value
+SERVING: Final = "serving"
+"""Which of figures.STATES a worker is in that clients may come to."""
 
 
 @dataclass(slots=True)
