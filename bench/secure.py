@@ -9,7 +9,7 @@ from typing import Final
 from bench.errors import Unreachable
 from skywalker.tls.contexts import client_context
 from skywalker.tls.records import Records
-from workers.secure_socket import SecureSocket
+from workers.engine.secure_socket import SecureSocket
 
 context_of: Final = functools.cache(client_context)
 """The same for every connection: to read the files of authorities each time would be most of the work."""

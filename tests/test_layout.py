@@ -56,6 +56,24 @@ LAYERS: tuple[frozenset[str], ...] = (
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 
+# Lowest first: a room of workers may import those before it; doors, which know neither mesh nor nodes, may not all.
+ROOMS: tuple[str, ...] = (
+    "stats",
+    "engine",
+    "ipc",
+    "calls",
+    "mesh",
+    "nodes",
+    "access",
+    "doors",
+    "agent",
+    "setup",
+    "worker",
+    "process",
+    "__main__",
+)
+STRANGERS_TO = {"doors": {"ipc", "mesh", "nodes"}, "access": {"ipc", "calls", "mesh", "nodes"}, "calls": {"ipc"}}
+
 # Packages that live in this tree, each with those it may import.
 MAY_IMPORT = {"skywalker": {"skywalker"}, "workers": {"workers", "skywalker"}}
 OURS = {"skywalker", "workers", "bench", "tests"}
@@ -242,11 +260,55 @@ print(json.dumps([name for name in set(sys.modules) - before if getattr(sys.modu
     assert outside <= {"msgpack", "mmh3"}, f"import skywalker loads {sorted(outside)}"
 
 
-@pytest.mark.parametrize("package", [ROOT / "workers", ROOT / "workers" / "admin"])
-def test_the_map_of_the_server_has_every_file(package: Path) -> None:
+def test_a_room_of_the_server_imports_what_is_below_it() -> None:
+    offenders = []
+    for path in sources("workers"):
+        room = part_of(module_name(path))
+        for line, module in imports(path):
+            if not module.startswith("workers.") or room == "workers":
+                continue
+            imported = part_of(module)
+            if ROOMS.index(imported) > ROOMS.index(room) or imported in STRANGERS_TO.get(room, ()):
+                offenders.append(f"{where(path, line)}: {room} imports {imported}")
+    assert not offenders, listed(offenders)
+
+
+def circles(package: str) -> list[list[str]]:
+    """Return the modules that import each other, also for types only, circle by circle."""
+    known = {module_name(path): path for path in sources(package)}
+    below = {name: {module for _, module in imports(path)} & known.keys() - {name} for name, path in known.items()}
+    # What imports nothing that is left is in no circle, nor is what nothing imports.
+    while True:
+        left = set().union(*below.values())
+        free = {name for name in below if not below[name] or name not in left}
+        if not free:
+            break
+        below = {name: modules - free for name, modules in below.items() if name not in free}
+    found = []
+    while below:
+        ring, waiting = [], [next(iter(below))]
+        while waiting:
+            name = waiting.pop()
+            if name in below:
+                ring.append(name)
+                waiting += below.pop(name)
+        found.append(sorted(ring))
+    return found
+
+
+@pytest.mark.parametrize("package", ["workers"])
+def test_no_modules_import_each_other(package: str) -> None:
+    found = circles(package)
+    assert not found, listed([" ".join(each) for each in found])
+
+
+@pytest.mark.parametrize("package", [path.parent for path in sources("workers") if path.name == "__init__.py"])
+def test_the_map_of_a_room_has_every_file(package: Path) -> None:
     named = set(re.findall(r"\w+", ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""))
     missing = {path.stem for path in package.glob("[!_]*.py")} - named
     assert not missing
+    rooms = {path.parent.name for path in package.glob("*/__init__.py")}
+    assert rooms <= named
 
 
 def test_a_source_file_is_short() -> None:

@@ -16,7 +16,7 @@ from skywalker.limits import KIB, MIB, Limits
 from tests.cli.running import SKYWALKER, environment, run
 from tests.helpers import eventually, time_factor
 from tests.workers.processes import code_of, node
-from workers import exits
+from workers.ipc import exits
 
 LIMITED = "import os, resource, sys; resource.setrlimit({kind}, ({soft}, -1)); os.execv(sys.argv[1], sys.argv[1:])"
 

@@ -16,8 +16,8 @@ from skywalker.journal.header import Origin
 from skywalker.journal.settings import JournalSettings
 from skywalker.journal.writer import Writer
 from skywalker.pipeline.tables.spool import open_spool
-from workers.command import _check_writable
-from workers.identity import StateDirectory, StateError
+from workers.process.command import _check_writable
+from workers.setup.identity import StateDirectory, StateError
 
 NOBODY = pwd.getpwnam("nobody")
 

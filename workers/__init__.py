@@ -1,19 +1,20 @@
-"""The server. `skywalker` comes first, since it decides whether compiled modules are used.
+"""The server, in rooms. `skywalker` comes first, since it decides whether compiled modules are used.
 
-    the node            command checking faults exposure; supervisor; its workers: crew slot lifecycle birth rollout
-                        reload, vitals and watchdog; its agent: keeper; what it stands on: ground identity activation
-                        sockets steering privileges; what is said: control snapshots signals notify log exits
-    what it counts      figures board closes; in a worker tally lately pulse
-    its agent           agent cluster circle acquaintance health ping admin; inspection in a worker, which it asks
-    a worker            worker opening loop turn alarm heap node router move
-    its journal         journal
-    its doors           door connection outlet backlog; in MessagePack session methods waiting unacked silence, in
-                        pub/sub pubsub wording
-    who comes in        admission account bucket strangers vetting refusals; over TLS: handshakes handshake
-                        secure_socket credentials renewed
-    what clients ask    node_call calls will census; publication, subscription and feeds for who subscribes
-    other workers       owner siblings handover peers peer attempt guest doubt; link messages packets stream, with two
-                        ends: forwarded is what we ask, held and audience are what is asked of us
+    stats       what is counted and logged
+    engine      what a process of the node runs on: its loop, turns and alarms, sockets plain and in TLS
+    ipc         what the processes of a node say to each other
+    calls       what a call is, who asks and who carries it, and where it goes
+    mesh        the links of a worker: what it asks of another worker over one, and what is asked of it
+    nodes       the workers of other nodes, at the other ends of such links
+    access      whom a worker lets in
+    doors       connections of clients, in both dialects; junction/ has that of calls, pubsub.py that of pub/sub
+    agent       the process for all that is slow or chatty; admin/ has the web server
+    setup       from settings to what a node stands on: addresses, identity, user, cluster
+    worker      a worker's process, put together of all that
+    process     the supervisor, which forks the others, and the command that becomes it
+
+Each room's docstring has its files. A room imports those above it in this list, and none below; doors know neither
+mesh nor nodes. tests/test_layout.py holds that.
 
 A call comes in at a door, goes by the router to the junction or over a link to another worker's, and its answer goes
 out at the door where it came in.

@@ -34,7 +34,7 @@ def started_pubsub(workers: int) -> Iterator[Running]:
 
 def version(workers: int) -> str:
     """Return what a node of so many workers is, in words."""
-    spec = importlib.util.find_spec("workers.session")
+    spec = importlib.util.find_spec("workers.doors.junction.session")
     plain = spec is None or (spec.origin or "").endswith(".py")
     count = f"{workers} worker{'s' if workers > 1 else ''}"
     return f"skywalker {skywalker.__version__}, {count}, {'not compiled' if plain else 'compiled'}"

@@ -12,9 +12,9 @@ import pytest
 from bench.price import KINDS, PIECE, Kind, Market, market
 from tests.helpers import time_factor
 from tests.workers.one_worker import OneWorker
-from workers.connection import Connection
-from workers.dialogue import Dialogue
-from workers.pubsub import PubSub
+from workers.doors.connection import Connection
+from workers.doors.junction.dialogue import Dialogue
+from workers.doors.pubsub import PubSub
 
 STRANGERS_US = 0.2
 """Microseconds that a byte may cost of one whom the node does not know: they are cut off before they have a share."""

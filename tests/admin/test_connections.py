@@ -11,7 +11,7 @@ import psutil
 
 from tests.admin.asking import Asker, agent_of, node
 from tests.helpers import eventually, time_factor
-from workers.admin.transport import IDLE_S, MAX_CONNECTIONS
+from workers.agent.admin.transport import IDLE_S, MAX_CONNECTIONS
 
 LISTEN = b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
 

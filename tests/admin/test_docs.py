@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.admin.asking import Asker
-from workers.admin import lists, ring, transport
-from workers.inspection import MAX_LOOKED_AT
+from workers.agent.admin import lists, ring, transport
+from workers.worker.inspection import MAX_LOOKED_AT
 
 PAGE = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text()
 TEXT = re.sub(r"^```.*?^```$", "", PAGE, flags=re.M | re.S)

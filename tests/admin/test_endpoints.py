@@ -19,7 +19,7 @@ from tests.admin.asking import Asker, agent_of, node, stopped
 from tests.cli.running import run
 from tests.helpers import eventually, time_factor
 from tests.workers.wire_client import WireClient, framed, packed
-from workers import figures
+from workers.stats import figures
 
 PATHS = ["/", "/health", "/ready", "/metrics", "/api/state", "/api/topics", "/api/connections", "/api/ring"]
 

@@ -18,8 +18,8 @@ from skywalker.access import token
 from skywalker.embedding import Node
 from tests.admin.asking import Asker
 from tests.helpers import eventually, time_factor
-from workers.admin.transport import MAX_CONNECTIONS
-from workers.refusals import SAY_EVERY_S
+from workers.access.refusals import SAY_EVERY_S
+from workers.agent.admin.transport import MAX_CONNECTIONS
 
 ADMIN, OTHER = token.new(), token.new()
 PATHS = ["/", "/metrics", "/api/state", "/api/topics", "/api/connections", "/api/ring", "/api/history", "/api/events"]

@@ -15,7 +15,7 @@ from tests.admin.asking import node
 from tests.helpers import eventually, time_factor
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import WireClient, call, packed
-from workers.inspection import MAX_LOOKED_AT, Inspection
+from workers.worker.inspection import MAX_LOOKED_AT, Inspection
 
 MANY = 200_000
 

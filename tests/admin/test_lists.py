@@ -10,8 +10,8 @@ from typing import Any
 import msgpack
 import pytest
 
-from workers.admin import lists
-from workers.admin.questions import Answers
+from workers.agent.admin import lists
+from workers.agent.admin.questions import Answers
 
 
 def told(topic: str, receivers: int, rate: float = 0.0, *, owned: bool = False) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from collections import defaultdict
 import skywalker
 from tests.admin.asking import OPEN, Asker, agent_of, node
 from tests.helpers import eventually, time_factor
-from workers import figures
-from workers.figures import Kind
+from workers.stats import figures
+from workers.stats.figures import Kind
 
 UNITS = ("milliseconds", "microseconds", "minutes", "hours", "kilobytes", "megabytes", "kibibytes", "percent", "ms")
 

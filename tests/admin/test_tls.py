@@ -20,8 +20,8 @@ from tests.admin.test_connections import is_closed
 from tests.admin.test_gate import bearer
 from tests.authority import Authority
 from tests.helpers import eventually, time_factor
-from workers.admin.transport import IDLE_S, MAX_CONNECTIONS
-from workers.renewed import LOOK_S
+from workers.agent.admin.transport import IDLE_S, MAX_CONNECTIONS
+from workers.engine.renewed import LOOK_S
 
 NAME = "node.example"
 

@@ -19,7 +19,7 @@ from typing import Final
 from tests.chaos.client import Call, Connection
 from tests.chaos.disturbance import Death, Disturbance, Excuses
 from tests.history import History
-from workers.calls import GRACE_S
+from workers.calls.call import GRACE_S
 
 CAPABLE_OF_S: Final = 0.25
 """Seconds that an answer may take beyond its call's own time: 50 ms are promised on a machine that is not saturated,

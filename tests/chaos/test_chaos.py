@@ -21,7 +21,7 @@ from tests.chaos.judge import CAPABLE_OF_S, Judge, Violation
 from tests.helpers import time_factor
 from tests.history import check
 from tests.workers.processes import node, open_files
-from workers import exits
+from workers.ipc import exits
 
 WORKERS = 4
 CLIENTS = 80

@@ -25,8 +25,8 @@ from tests.chaos.starvation import Starvation
 from tests.helpers import eventually, time_factor
 from tests.history import check
 from tests.workers.processes import Node, node
-from workers import exits
-from workers.calls import GRACE_S
+from workers.calls.call import GRACE_S
+from workers.ipc import exits
 
 CLIENTS: Final = 40
 SECONDS: Final = 5.0

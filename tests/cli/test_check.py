@@ -20,7 +20,7 @@ from skywalker.setting import Setting
 from skywalker.tls.authority import Authority
 from tests.cli.running import environment, run
 from tests.helpers import time_factor
-from workers.faults import faults
+from workers.setup.faults import faults
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from skywalker.limits import DEFAULT_PORT, DEFAULT_PUBSUB_PORT
 from tests.cli.running import end, run, started
 from tests.cli.terminal import on_terminal
 from tests.helpers import eventually
-from workers import exits
+from workers.ipc import exits
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 

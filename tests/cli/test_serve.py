@@ -16,7 +16,7 @@ from skywalker.config import SETTINGS
 from skywalker.embedding import Node
 from tests.cli.running import end, environment, run, started
 from tests.helpers import eventually, time_factor
-from workers import exits
+from workers.ipc import exits
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, expect
 from tests.console.browser import Console, console
 from tests.console.fake_node import FakeNode, worker
 from tests.helpers import eventually
-from workers.admin import console as source
+from workers.agent.admin import console as source
 
 NOTHING = "\u2013"
 HOSTILE = "<img src=x onerror=\"window.pwned='yes'\"><script>window.pwned='yes'</script>&amp;\u202e\u200b\x9b{{7*7}}"

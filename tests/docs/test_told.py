@@ -6,7 +6,7 @@ import re
 
 from skywalker.config import SETTINGS
 from tests.docs.pages import DOCS, ROOT, prose
-from workers.reload import FIXED
+from workers.process.reload import FIXED
 
 ARCHITECTURE = (DOCS / "architecture.md").read_text()
 

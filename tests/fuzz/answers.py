@@ -10,7 +10,7 @@ from skywalker.wire import junction as wire
 from skywalker.wire.frames import split
 from skywalker.wire.pubsub import payload_of
 from tests.fuzz.talks import Client
-from workers.methods import echo
+from workers.doors.junction.methods import echo
 
 PUSHED = (wire.MESSAGE, wire.RING)
 

@@ -24,7 +24,7 @@ from tests.fuzz.answers import check_answers
 from tests.fuzz.memory import Worker
 from tests.fuzz.talks import DAY_S, IMPATIENT, Client, Talk
 from tests.wire.streams import framed
-from workers.dialogue import REST_S, Dialogue
+from workers.doors.junction.dialogue import REST_S, Dialogue
 
 TOKEN = "skw_" + 43 * "t"
 ANOTHER = "skw_" + 43 * "Q"

@@ -27,10 +27,10 @@ from tests.fuzz.answers import check_answers
 from tests.fuzz.memory import Worker
 from tests.fuzz.talks import Client, Talk
 from tests.wire.streams import framed
-from workers import attempt, peer
-from workers.dialogue import Dialogue
-from workers.methods import METHODS
-from workers.node import VERSION
+from workers.calls.node import VERSION
+from workers.doors.junction.dialogue import Dialogue
+from workers.doors.junction.methods import METHODS
+from workers.nodes import attempt, peer
 
 OURS = Member("id", "name", Address("127.0.0.1", 3443), 1, False, (2**62,))
 OTHER = Member("other", "other", Address("127.0.0.1", 3444), 1, False, (-(2**62), 0, 2**61))

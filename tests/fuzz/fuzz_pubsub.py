@@ -18,8 +18,8 @@ from tests.fuzz.answers import frames_of
 from tests.fuzz.talks import LIMITS, ROOMY, Client, Talk
 from tests.fuzz.twins import agreed, outcome, twins
 from tests.wire.streams import cut, decode_pieces, framed
-from workers.dialogue import Dialogue
-from workers.pubsub import PubSub
+from workers.doors.junction.dialogue import Dialogue
+from workers.doors.pubsub import PubSub
 
 FORMS = twins("skywalker.wire.pubsub")
 CLIENTS = 3

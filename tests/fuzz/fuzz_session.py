@@ -12,7 +12,7 @@ from skywalker.wire import junction as wire
 from tests.fuzz.answers import check_answers, check_values, frames_of
 from tests.fuzz.talks import LIMITS, ROOMY, Talk
 from tests.wire.streams import framed
-from workers.dialogue import Dialogue
+from workers.doors.junction.dialogue import Dialogue
 
 CLIENTS = 3
 

@@ -21,8 +21,8 @@ from tests.fuzz.fuzz_pubsub import check_heard, payloads_heard, published_by
 from tests.fuzz.memory import MOST_EVENTS, Socket, Worker
 from tests.fuzz.talks import Talk
 from tests.wire.streams import framed
-from workers.dialogue import Dialogue
-from workers.pubsub import PubSub
+from workers.doors.junction.dialogue import Dialogue
+from workers.doors.pubsub import PubSub
 
 NODE = Member("id", "name", Address("127.0.0.1", 3443), 2, False, (-(2**62), 0, 2**61, 2**62))
 CLIENTS = 3

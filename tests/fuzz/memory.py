@@ -9,23 +9,23 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-import workers.connection
-import workers.methods
-import workers.outlet
+import workers.doors.connection
+import workers.doors.junction.methods
+import workers.doors.outlet
 from skywalker.access import trust
 from skywalker.access.access import Access
 from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.limits import Limits
 from skywalker.members import Member
-from workers.admission import Admission
-from workers.closes import Close
-from workers.commons import Commons
-from workers.connection import Connection
-from workers.core import Core
-from workers.loop import READ, WRITE
-from workers.node import Node
-from workers.turn import Turn
+from workers.access.admission import Admission
+from workers.calls.node import Node
+from workers.doors.commons import Commons
+from workers.doors.connection import Connection
+from workers.engine.loop import READ, WRITE
+from workers.engine.turn import Turn
+from workers.stats.closes import Close
+from workers.worker.core import Core
 
 NEVER_S: Final = 1e9
 """Seconds that are never over."""
@@ -50,7 +50,7 @@ class Clock:
 
 CLOCK: Final = Clock()
 # What else asks for the time only writes it down.
-workers.connection.monotonic = workers.outlet.monotonic = CLOCK  # type: ignore[attr-defined]
+workers.doors.connection.monotonic = workers.doors.outlet.monotonic = CLOCK  # type: ignore[attr-defined]
 
 
 class Bug(AssertionError):
@@ -167,7 +167,7 @@ class Nonces:
     token_bytes = staticmethod(bytes)
 
 
-trust.secrets = workers.methods.secrets = Nonces  # type: ignore[attr-defined]
+trust.secrets = workers.doors.junction.methods.secrets = Nonces  # type: ignore[attr-defined]
 
 ALONE: Final = Member("id", "name", Address("127.0.0.1", 3443), 1, False, (-7, 0, 99))
 

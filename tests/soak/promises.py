@@ -17,7 +17,7 @@ from tests.chaos.verdict import LAST_WORD_S, Verdict
 from tests.helpers import time_factor
 from tests.history import History, Outcome, Rule, Violation
 from tests.soak.roster import Shift
-from workers.calls import GRACE_S
+from workers.calls.call import GRACE_S
 
 TOLERANCE_S: Final = 0.55
 """Seconds after its time in which a call must be answered: 0.3 s may pass until another node has had the last word,

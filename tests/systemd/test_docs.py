@@ -9,7 +9,7 @@ from skywalker.cli.systemd.files import FILES
 from skywalker.config import BY_KEY
 from skywalker.limits import DEFAULT_ADMIN_PORT
 from tests.systemd.test_monitoring import DASHBOARD, RULES
-from workers.reload import FIXED
+from workers.process.reload import FIXED
 
 TEXT = (Path(__file__).parent.parent.parent / "docs/operations.md").read_text()
 

@@ -16,7 +16,7 @@ from tests.helpers import eventually
 from tests.systemd.manager import Manager
 from tests.workers.processes import Client, is_gone
 from tests.workers.pubsub_client import PubSubClient
-from workers import exits
+from workers.ipc import exits
 
 
 def listens(pid: int, port: int) -> bool:

@@ -13,8 +13,8 @@ import pytest
 
 import skywalker
 from tests.helpers import eventually
-from workers import figures
-from workers.figures import UNKNOWN, Figure, Kind
+from workers.stats import figures
+from workers.stats.figures import UNKNOWN, Figure, Kind
 
 DIRECTORY = Path(__file__).parent.parent.parent / "systemd"
 RULES = DIRECTORY / "prometheus-rules.yml"

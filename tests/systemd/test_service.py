@@ -13,7 +13,7 @@ from tests.cli.running import SKYWALKER
 from tests.helpers import eventually, time_factor
 from tests.systemd.manager import Manager
 from tests.workers.processes import Client
-from workers import exits
+from workers.ipc import exits
 
 SETTINGS = ("--drain-timeout=1s", "--no-admin")
 

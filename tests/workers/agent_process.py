@@ -23,8 +23,8 @@ from skywalker.discovery.source import Finding, Source
 from skywalker.discovery.url import source_of
 from skywalker.members import Member, Snapshot
 from tests.helpers import eventually, time_factor, written_to
-from workers import snapshots
-from workers.control import Channel, Heard, Message, Ring
+from workers.ipc import snapshots
+from workers.ipc.control import Channel, Heard, Message, Ring
 
 
 class AgentProcess:
@@ -174,10 +174,10 @@ class Registered:
 
 
 def _run(settings: dict[str, Any]) -> int:
-    from workers.agent import Agent
-    from workers.health import Health
-    from workers.log import Log
-    from workers.ping import Ping
+    from workers.agent.agent import Agent
+    from workers.agent.health import Health
+    from workers.agent.ping import Ping
+    from workers.stats.log import Log
 
     me = Member.parse(settings["me"])
     assert me is not None

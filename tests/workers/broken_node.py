@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from workers.worker import Worker
+from workers.worker.worker import Worker
 
 as_ever = Worker.run
 

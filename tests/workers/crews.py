@@ -10,13 +10,13 @@ import socket
 from collections.abc import Iterator
 
 from tests.helpers import eventually
-from workers import control
-from workers.board import Board
-from workers.control import Channel, Message
-from workers.crew import Crew
-from workers.log import Log
-from workers.signals import Signals
-from workers.slot import Process, Slot
+from workers.engine.signals import Signals
+from workers.ipc import control
+from workers.ipc.control import Channel, Message
+from workers.process.crew import Crew
+from workers.process.slot import Process, Slot
+from workers.stats.board import Board
+from workers.stats.log import Log
 
 LONG_S = 60.0
 

@@ -16,8 +16,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from skywalker.wire import values
-from workers import methods
-from workers.worker import Worker
+from workers.doors.junction import methods
+from workers.worker.worker import Worker
 
 as_ever = Worker.run
 be_replaced = Worker._be_replaced

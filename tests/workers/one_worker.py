@@ -12,17 +12,17 @@ from skywalker.limits import Limits
 from skywalker.members import Member
 from skywalker.ring import random_tokens
 from tests.workers.wire_client import WireClient
-from workers.admission import Admission
-from workers.closes import Close
-from workers.core import Core
-from workers.credentials import Credentials
-from workers.dialogue import Dialogue
-from workers.door import Door
-from workers.figures import BUCKETS, Figure
-from workers.log import Log
-from workers.loop import Loop
-from workers.node import Node
-from workers.turn import Turn
+from workers.access.admission import Admission
+from workers.calls.node import Node
+from workers.doors.door import Door
+from workers.doors.junction.dialogue import Dialogue
+from workers.engine.credentials import Credentials
+from workers.engine.loop import Loop
+from workers.engine.turn import Turn
+from workers.stats.closes import Close
+from workers.stats.figures import BUCKETS, Figure
+from workers.stats.log import Log
+from workers.worker.core import Core
 
 
 class OneWorker:

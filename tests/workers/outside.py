@@ -22,12 +22,12 @@ from tests.helpers import time_factor
 from tests.workers.far_end import WITHIN_S, FarEnd
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import WireClient, call
-from workers.connection import Connection
-from workers.credentials import Credentials
-from workers.dialogue import Dialogue
-from workers.door import Door
-from workers.log import Log
-from workers.node import VERSION
+from workers.calls.node import VERSION
+from workers.doors.connection import Connection
+from workers.doors.door import Door
+from workers.doors.junction.dialogue import Dialogue
+from workers.engine.credentials import Credentials
+from workers.stats.log import Log
 
 HOST: Final = "127.0.0.1"
 

@@ -23,7 +23,7 @@ from tests.helpers import eventually, time_factor
 from tests.workers.pubsub_bus import address_of
 from tests.workers.pubsub_client import PubSubClient, publish, subscribe
 from tests.workers.wire_client import SECURE, TIMED_OUT, ConnectionEnded, WireClient, call, framed, refusal
-from workers.refusals import SAY_EVERY_S
+from workers.access.refusals import SAY_EVERY_S
 
 WEB, BOSS = token.new(), token.new()
 GREETING_S = 0.5

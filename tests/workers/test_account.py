@@ -11,7 +11,7 @@ from skywalker.access.principal import ACTIONS, Principal
 from skywalker.errors import Forbidden
 from skywalker.limits import KIB, MAX_TOPIC, MIB
 from skywalker.wire import values
-from workers.account import Account
+from workers.access.account import Account
 
 
 def account_of(**topics: list[str]) -> Account:

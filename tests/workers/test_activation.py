@@ -14,12 +14,13 @@ from contextlib import closing
 import pytest
 
 from tests.systemd.manager import Manager
-from workers.activation import inherited
-from workers.sockets import AddressError
+from workers.engine.sockets import AddressError
+from workers.setup.activation import inherited
 
 PROGRAM = """
 import fcntl, json, os, sys
-from workers import activation, sockets
+from workers.engine import sockets
+from workers.setup import activation
 try:
     found = activation.inherited(os.environ, os.getpid() + int(os.environ.get("BESIDE", "0")))
 except sockets.AddressError as error:

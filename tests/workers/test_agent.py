@@ -19,8 +19,8 @@ from tests.helpers import eventually, time_factor
 from tests.workers.agent_process import AgentProcess, agent
 from tests.workers.processes import open_files
 from tests.workers.told_node import HOST, ToldNode, framed
-from workers import exits
-from workers.control import Drain, Heard, Inspect, Left
+from workers.ipc import exits
+from workers.ipc.control import Drain, Heard, Inspect, Left
 
 ME = Member("id-me", "me", Address(HOST, 1), 1, False, tuple(random_tokens(4)))
 

@@ -18,9 +18,9 @@ from skywalker.ring import random_tokens
 from tests.helpers import time_factor
 from tests.workers.dialled import Dialled
 from tests.workers.told_node import HOST, ToldNode, framed
-from workers import acquaintance
-from workers.acquaintance import Acquaintance, Ours
-from workers.log import Log
+from workers.agent import acquaintance
+from workers.agent.acquaintance import Acquaintance, Ours
+from workers.stats.log import Log
 
 ME = Member("id-me", "me", Address(HOST, 1), 1, False, tuple(random_tokens(4)))
 

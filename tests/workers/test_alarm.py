@@ -7,8 +7,8 @@ import weakref
 
 import pytest
 
-from workers.alarm import Alarm
-from workers.turn import Turn
+from workers.engine.alarm import Alarm
+from workers.engine.turn import Turn
 
 
 @pytest.fixture

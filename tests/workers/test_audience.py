@@ -18,7 +18,9 @@ from tests.helpers import time_factor
 from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, subscribe, unsubscribe
 from tests.workers.wire_client import call, packed
-from workers.messages import (
+from workers.calls.node import VERSION
+from workers.doors.pubsub import PubSub
+from workers.mesh.messages import (
     BUSY,
     CENSUS,
     COUNTED,
@@ -35,9 +37,7 @@ from workers.messages import (
     TOOK,
     WITHDRAWN,
 )
-from workers.node import VERSION
-from workers.peer import PARTING_S
-from workers.pubsub import PubSub
+from workers.nodes.peer import PARTING_S
 
 BIG = bytes(60_000)
 
@@ -197,7 +197,7 @@ class Bench:
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    monkeypatch.setattr("workers.doubt.ANSWER_S", 3600.0)  # turns come when the test says so, and seem late
+    monkeypatch.setattr("workers.nodes.doubt.ANSWER_S", 3600.0)  # turns come when the test says so, and seem late
     worker = OneWorker()
     bench = Bench(worker)
     yield bench

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skywalker.limits import KIB
-from workers.backlog import Backlog
-from workers.calls import Caller, ClientCall, client_call
+from workers.calls.call import Caller, ClientCall, client_call
+from workers.doors.backlog import Backlog
 
 JOINED_BYTES = 16 * KIB
 WRITE_BYTES = 256 * KIB

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from workers.board import Board, Reading
-from workers.figures import (
+from workers.stats.board import Board, Reading
+from workers.stats.figures import (
     BEAT,
     CALLS,
     CONNECTIONS,
@@ -182,5 +182,5 @@ def test_a_reader_waits_for_figures_that_are_being_added_up_and_gives_up_on_a_su
     def finished(seconds: float) -> None:
         board._cells[0] += 1
 
-    monkeypatch.setattr("workers.board.time.sleep", finished)
+    monkeypatch.setattr("workers.stats.board.time.sleep", finished)
     assert isinstance(board.read(), Reading)

@@ -11,7 +11,7 @@ import pytest
 from skywalker.limits import MIB, Limits
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import call
-from workers.pubsub import PubSub
+from workers.doors.pubsub import PubSub
 
 SMALL = b"\x01\x00\x01\x00x"
 """The publish of one byte to the topic without a name: five bytes."""

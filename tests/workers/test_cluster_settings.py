@@ -12,7 +12,8 @@ from skywalker import extras
 from skywalker.config import Cluster
 from skywalker.errors import ConfigError
 from tests.cli.running import run
-from workers import cluster, exits
+from workers.ipc import exits
+from workers.setup import cluster
 
 REGISTER: dict[str, Any] = {"register": True, "consul_url": "https://127.0.0.1:8501"}
 
@@ -121,7 +122,7 @@ def test_settings_are_checked_without_zeromq_which_no_process_that_forks_may_hav
     program = """
 import sys
 from skywalker.config import Cluster
-from workers import cluster
+from workers.setup import cluster
 cluster.check(Cluster(silk="127.0.0.1:3444", silk_join="a:3444"))
 assert not any(name.partition(".")[0] == "zmq" for name in sys.modules)
 """

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from workers.control import Channel, Drain, Idle, Link, Message, Ready, Stop
+from workers.ipc.control import Channel, Drain, Idle, Link, Message, Ready, Stop
 
 
 @pytest.fixture

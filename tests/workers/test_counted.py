@@ -16,10 +16,10 @@ from tests.workers.pubsub_client import PubSubClient, publish, subscribe, unsubs
 from tests.workers.test_gauges import choke
 from tests.workers.test_half_frame import PING
 from tests.workers.wire_client import WireClient, call, framed
-from workers import figures
-from workers.closes import Close
-from workers.node import VERSION
-from workers.pubsub import PubSub
+from workers.calls.node import VERSION
+from workers.doors.pubsub import PubSub
+from workers.stats import figures
+from workers.stats.closes import Close
 
 LIMITS = Limits(max_connections=3, max_calls=50, half_frame_s=10.0, unread_output_s=30.0, subscriber_buffer=64 * KIB)
 
@@ -370,7 +370,7 @@ def bug(case: Case) -> None:
     def fails(_: bytes) -> bytes:
         raise ZeroDivisionError
 
-    case.monkeypatch.setattr("workers.pubsub.bus_topic", fails)
+    case.monkeypatch.setattr("workers.doors.pubsub.bus_topic", fails)
     case.pubsub(publish(b"topic", b"payload"))
 
 

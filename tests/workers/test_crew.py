@@ -12,12 +12,13 @@ import pytest
 
 from tests.helpers import eventually
 from tests.workers.crews import LONG_S, Orders, crew
-from workers import exits, figures
-from workers.control import Idle, Ready
-from workers.crew import Crew
-from workers.lifecycle import State
-from workers.rollout import Rollout
-from workers.slot import Process
+from workers.ipc import exits
+from workers.ipc.control import Idle, Ready
+from workers.process.crew import Crew
+from workers.process.lifecycle import State
+from workers.process.rollout import Rollout
+from workers.process.slot import Process
+from workers.stats import figures
 
 
 def restarts(found: Crew, cause: str) -> int:

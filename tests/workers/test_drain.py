@@ -11,7 +11,7 @@ import pytest
 from tests.helpers import eventually, time_factor
 from tests.workers.processes import TIMED_OUT, Node, code_of, is_gone, node
 from tests.workers.reloads import Wanderer
-from workers import exits
+from workers.ipc import exits
 
 
 def refuses_connections(running: Node) -> bool:

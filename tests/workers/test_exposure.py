@@ -12,7 +12,7 @@ from skywalker.errors import ConfigError
 from tests.helpers import eventually
 from tests.workers.reloads import begin_reload
 from tests.workers.test_reload import configured
-from workers.exposure import check
+from workers.setup.exposure import check
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "::1", "localhost"])

@@ -15,9 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from skywalker.junction import Junction
 from skywalker.members import Place
-from workers.calls import GRACE_S, Carrier
-from workers.feeds import Feed, Feeds
-from workers.owner import Owner
+from workers.calls.call import GRACE_S, Carrier
+from workers.calls.feeds import Feed, Feeds
+from workers.calls.owner import Owner
 
 TOPICS = [b"\xa1a", b"\xa1b", b"\xa1c"]
 some_topic = st.sampled_from([TOPICS[0], TOPICS[0], TOPICS[0], TOPICS[1], TOPICS[2]])

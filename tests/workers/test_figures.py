@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from workers import figures
-from workers.figures import (
+from workers.stats import figures
+from workers.stats.figures import (
     AGENT_BEAT,
     BUCKETS,
     HISTOGRAM_CELLS,

@@ -11,9 +11,9 @@ from skywalker.limits import Limits
 from tests.helpers import time_factor
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import WireClient, call
-from workers import figures
-from workers.figures import BEAT
-from workers.pulse import Pulse
+from workers.stats import figures
+from workers.stats.figures import BEAT
+from workers.worker.pulse import Pulse
 
 
 @pytest.fixture

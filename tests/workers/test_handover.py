@@ -13,8 +13,9 @@ import pytest
 from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, subscribe
 from tests.workers.wire_client import TIMED_OUT, WireClient, packed, raw_call
-from workers.handover import PATIENCE_S
-from workers.messages import (
+from workers.doors.pubsub import PubSub
+from workers.mesh.handover import PATIENCE_S
+from workers.mesh.messages import (
     CENSUS,
     COUNTED,
     LISTEN,
@@ -29,7 +30,6 @@ from workers.messages import (
     WITHDRAW,
     WITHDRAWN,
 )
-from workers.pubsub import PubSub
 
 LONG_MS = 60_000
 NUMBER, VALUE = 1, 4

@@ -20,9 +20,9 @@ from tests.helpers import eventually, time_factor
 from tests.workers.agent_process import agent
 from tests.workers.processes import node
 from tests.workers.told_node import HOST, ToldNode, framed
-from workers.control import Drain
-from workers.health import MAX_REQUESTS, REQUEST_S, Health
-from workers.ping import Ping
+from workers.agent.health import MAX_REQUESTS, REQUEST_S, Health
+from workers.agent.ping import Ping
+from workers.ipc.control import Drain
 
 OK = (200, b'{"status":"OK"}')
 ERROR = (503, b'{"status":"ERROR"}')

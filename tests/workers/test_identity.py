@@ -20,8 +20,9 @@ from skywalker.state_path import usual_state_path
 from tests.helpers import time_factor
 from tests.workers.nodes import Node, running
 from tests.workers.wire_client import WireClient
-from workers import exits, sockets
-from workers.identity import Identity, StateDirectory, StateError
+from workers.engine import sockets
+from workers.ipc import exits
+from workers.setup.identity import Identity, StateDirectory, StateError
 
 
 def serve(*flags: str) -> subprocess.CompletedProcess[str]:

@@ -21,7 +21,7 @@ from tests.journal.raw import Record, calls_in, header_of, names_in
 from tests.workers.nodes import Node, running
 from tests.workers.pubsub_client import PubSubClient
 from tests.workers.wire_client import Clients, clients_of
-from workers.command import _check_writable
+from workers.process.command import _check_writable
 
 Journal = Callable[[str], list[Record]]
 

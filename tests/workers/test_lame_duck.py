@@ -16,8 +16,8 @@ from tests.cluster.clusters import Cluster, ClusterNode
 from tests.helpers import eventually, time_factor
 from tests.workers.processes import code_of, is_gone, node
 from tests.workers.wire_client import WireClient
-from workers import exits
-from workers.supervisor import LEAVE_S
+from workers.ipc import exits
+from workers.process.supervisor import LEAVE_S
 
 
 @contextlib.contextmanager

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from workers.closes import Close
-from workers.lately import KEPT_CLOSES, SAMPLES, WINDOW_BYTES, WINDOW_S, Lately
+from workers.stats.closes import Close
+from workers.stats.lately import KEPT_CLOSES, SAMPLES, WINDOW_BYTES, WINDOW_S, Lately
 
 HEAD_BYTES = 6
 

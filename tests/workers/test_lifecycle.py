@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from workers.lifecycle import NEXT, Event, ImpossibleEvent, State, after
+from workers.process.lifecycle import NEXT, Event, ImpossibleEvent, State, after
 
 
 @pytest.mark.parametrize(("state", "event"), list(itertools.product(State, Event)))

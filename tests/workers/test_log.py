@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skywalker.access import token
-from workers.log import BURST, KEPT, Log
+from workers.stats.log import BURST, KEPT, Log
 
 
 class Pipe:
@@ -124,7 +124,7 @@ def test_a_flood_of_events_is_cut_and_the_next_line_says_how_many_were_lost(
     pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr("workers.log.time.monotonic", lambda: now)
+    monkeypatch.setattr("workers.stats.log.time.monotonic", lambda: now)
     log = Log(pipe.writer)
     for number in range(1000):
         log.info("refused", number=number)
@@ -139,7 +139,7 @@ def test_a_flood_of_events_is_cut_and_the_next_line_says_how_many_were_lost(
 
 def test_a_flood_hides_nothing_that_matters_more(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr("workers.log.time.monotonic", lambda: now)
+    monkeypatch.setattr("workers.stats.log.time.monotonic", lambda: now)
     log = Log(pipe.writer)
     for _ in range(1000):
         now += 0.001
@@ -156,7 +156,7 @@ def test_a_flood_hides_nothing_that_matters_more(pipe: Pipe, monkeypatch: pytest
 def test_a_reader_that_does_not_keep_up_loses_lines_and_blocks_nobody(
     pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.log.BURST", 10_000)
+    monkeypatch.setattr("workers.stats.log.BURST", 10_000)
     capacity = fcntl.fcntl(pipe.writer, fcntl.F_SETPIPE_SZ, 4096)
     log = Log(pipe.writer)
     for number in range(2 * capacity // 100):

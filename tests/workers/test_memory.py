@@ -17,7 +17,7 @@ from tests.helpers import eventually, time_factor
 from tests.workers.nodes import Node, running
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import TIMED_OUT, Clients, WireClient, call, clients_of, packed, raw_call, refusal
-from workers.heap import COLLECT_S, LOOK_S, Heap
+from workers.worker.heap import COLLECT_S, LOOK_S, Heap
 
 CONNECTIONS = 1000
 CALLS_EACH = 100
@@ -291,8 +291,8 @@ class Circle:
 def test_what_refers_to_itself_is_looked_for_where_that_takes_little(
     worker: OneWorker, monkeypatch: pytest.MonkeyPatch, many: str
 ) -> None:
-    monkeypatch.setattr("workers.heap.MANY_CONNECTIONS", 10)
-    monkeypatch.setattr("workers.heap.MANY_BYTES", 10 * KIB)
+    monkeypatch.setattr("workers.worker.heap.MANY_CONNECTIONS", 10)
+    monkeypatch.setattr("workers.worker.heap.MANY_BYTES", 10 * KIB)
     heap = Heap(worker.core.turn, worker.core.ledger, worker.core.connections)
     heap.look()
     with contextlib.ExitStack() as stack:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.notify import Notifier
+from workers.process.notify import Notifier
 
 
 @contextmanager

@@ -13,8 +13,8 @@ import pytest
 from skywalker.members import Place
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import call
-from workers.link import Link
-from workers.opening import PATIENCE_S
+from workers.mesh.link import Link
+from workers.mesh.opening import PATIENCE_S
 
 TOPIC = b"\xa5topic"
 HERE, THERE = Place("here", 0), Place("there", 0)

@@ -19,7 +19,8 @@ from tests.helpers import eventually
 from tests.workers.nodes import Node, running
 from tests.workers.pubsub_client import PubSubClient, publish, publish_typed
 from tests.workers.wire_client import ConnectionEnded, WireClient, packed, refusal
-from workers.messages import (
+from workers.calls.node import VERSION
+from workers.mesh.messages import (
     ALSO,
     BUSY,
     CENSUS,
@@ -39,7 +40,6 @@ from workers.messages import (
     WITHDRAW,
     WITHDRAWN,
 )  # fmt: skip
-from workers.node import VERSION
 
 
 @pytest.fixture(scope="module")

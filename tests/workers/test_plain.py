@@ -20,7 +20,7 @@ from tests.workers.plain_client import PlainClient, plain_clients
 from tests.workers.processes import Client, code_of, node
 from tests.workers.reloads import begin_reload, reload
 from tests.workers.wire_client import TIMED_OUT, WireClient, packed, raw_call, refusal
-from workers import exits
+from workers.ipc import exits
 
 LONG_MS = 60_000
 RELOADS = int(os.environ.get("SKYWALKER_TEST_RELOADS", "6"))

@@ -25,7 +25,8 @@ from tests.authority import Authority
 from tests.helpers import eventually, time_factor
 from tests.systemd.machine import NEEDED
 from tests.workers.processes import Node, is_gone, node
-from workers import exits, privileges
+from workers.ipc import exits
+from workers.setup import privileges
 
 NOBODY = pwd.getpwnam("nobody")
 
@@ -199,7 +200,7 @@ def test_a_trial_that_is_killed_has_failed() -> None:
     program = """
 import os, pwd, signal
 from skywalker.errors import ConfigError
-from workers import privileges
+from workers.setup import privileges
 try:
     privileges.trial(pwd.getpwnam("nobody"), lambda: os.kill(os.getpid(), signal.SIGKILL))
 except ConfigError as error:
@@ -259,7 +260,7 @@ def test_its_state_is_kept_below_the_users_home(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     program = """
 import os, pwd
-from workers import privileges
+from workers.setup import privileges
 from skywalker.state_path import usual_state_path
 privileges.become(pwd.getpwnam("nobody"))
 print(usual_state_path("127.0.0.1", 7), os.environ["USER"])
@@ -273,7 +274,7 @@ print(usual_state_path("127.0.0.1", 7), os.environ["USER"])
 def test_there_is_no_way_back() -> None:
     program = """
 import os, pwd
-from workers import privileges
+from workers.setup import privileges
 privileges.become(pwd.getpwnam("nobody"))
 for back in (os.setuid, os.seteuid, os.setgid, os.setegid):
     try:
@@ -290,7 +291,7 @@ def test_rights_that_would_stay_are_noticed() -> None:
     program = """
 import ctypes, pwd
 from skywalker.errors import ConfigError
-from workers import privileges
+from workers.setup import privileges
 PR_SET_SECUREBITS, NO_SETUID_FIXUP = 28, 4
 assert ctypes.CDLL(None).prctl(PR_SET_SECUREBITS, NO_SETUID_FIXUP, 0, 0, 0) == 0
 try:
@@ -306,7 +307,7 @@ def test_root_that_may_not_empty_its_bounding_set_is_told() -> None:
     program = """
 import pwd
 from skywalker.errors import ConfigError
-from workers import privileges
+from workers.setup import privileges
 try:
     privileges.become(pwd.getpwnam("nobody"))
 except ConfigError as error:
@@ -325,7 +326,7 @@ def test_code_that_the_user_may_not_read_is_told_before_it_is_missed(tmp_path: P
     program = f"""
 import pwd
 from skywalker.errors import ConfigError
-from workers import privileges
+from workers.setup import privileges
 privileges.__file__ = {str(hidden)!r}
 try:
     privileges.become(pwd.getpwnam("nobody"))
@@ -364,7 +365,7 @@ def test_no_process_of_a_node_may_dump_core() -> None:
 def test_what_crashes_leaves_no_core(tmp_path: Path) -> None:
     program = """
 import os, resource
-from workers import privileges
+from workers.setup import privileges
 _, hard = resource.getrlimit(resource.RLIMIT_CORE)
 resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
 privileges.forbid_core_dumps()

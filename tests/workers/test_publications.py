@@ -19,7 +19,7 @@ from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, publish_typed, subscribe, unsubscribe
 from tests.workers.several_nodes import SeveralNodes, several
 from tests.workers.wire_client import TIMED_OUT
-from workers.pubsub import PubSub
+from workers.doors.pubsub import PubSub
 
 ANSWERED_S = 5.0
 NUMBER = 4
@@ -29,7 +29,7 @@ NUMBER = 4
 @pytest.fixture(autouse=True)
 def _nobody_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
     # Nodes have their turns when the test says so, which on a busy machine may be too late for one that is doubted.
-    monkeypatch.setattr("workers.doubt.ANSWER_S", 60.0)
+    monkeypatch.setattr("workers.nodes.doubt.ANSWER_S", 60.0)
 
 
 class Clients:

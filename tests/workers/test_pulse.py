@@ -11,8 +11,8 @@ import pytest
 
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import call
-from workers import figures
-from workers.pulse import BEAT_S, BEATS, Pulse
+from workers.stats import figures
+from workers.worker.pulse import BEAT_S, BEATS, Pulse
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from skywalker.errors import Forbidden, RequestError
-from workers.refusals import Refusals
+from workers.access.refusals import Refusals
 
 
 class Lines:
@@ -25,7 +25,7 @@ def test_there_is_a_line_a_second_whatever_comes(
     reason: RequestError | str, code: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr("workers.refusals.time.monotonic", lambda: now)
+    monkeypatch.setattr("workers.access.refusals.time.monotonic", lambda: now)
     lines = Lines()
     refusals = Refusals(lines.warning, "refused")
     for _ in range(250):

@@ -27,8 +27,8 @@ from tests.journal.raw import calls_in
 from tests.workers.processes import FAULTY, TIMED_OUT, Client, Node, code_of, is_gone, node, open_files
 from tests.workers.pubsub_bus import doors_of, pubsub_node
 from tests.workers.reloads import Wanderer, begin_reload, reload, reloads, wait_for_successor
-from workers import exits
-from workers.reload import merged
+from workers.ipc import exits
+from workers.process.reload import merged
 
 LONG_MS = 60_000
 

@@ -22,7 +22,7 @@ from tests.workers.reloads import (
     wait_for_reloads,
     wait_for_successor,
 )
-from workers import exits
+from workers.ipc import exits
 
 LONG_MS = 60_000
 

@@ -23,9 +23,9 @@ from tests.authority import Authority
 from tests.helpers import time_factor
 from tests.workers.dialled import HOST, Dialled, closes, says_nothing, speaks_plainly
 from tests.workers.told_node import ToldNode
-from workers import acquaintance
-from workers.acquaintance import Acquaintance, Ours
-from workers.log import Log
+from workers.agent import acquaintance
+from workers.agent.acquaintance import Acquaintance, Ours
+from workers.stats.log import Log
 
 ME = Member("id-me", "me", Address(HOST, 1), 1, False, (1,))
 

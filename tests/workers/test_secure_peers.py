@@ -31,16 +31,16 @@ from tests.workers.dialled import HOST, Behave, Dialled, closes, says_nothing, s
 from tests.workers.nodes import Node as RunningNode
 from tests.workers.nodes import running_in_tls
 from tests.workers.wire_client import SECURE, WireClient, decoded, framed, packed
-from workers.admission import Admission
-from workers.core import Core
-from workers.credentials import Credentials
-from workers.dialogue import Dialogue
-from workers.log import Log
-from workers.loop import Loop
-from workers.messages import CENSUS, COUNTED, GIVE, LISTEN, MET, SEND, SETTLED, TOOK
-from workers.node import VERSION, Node
-from workers.session import Session
-from workers.turn import Turn
+from workers.access.admission import Admission
+from workers.calls.node import VERSION, Node
+from workers.doors.junction.dialogue import Dialogue
+from workers.doors.junction.session import Session
+from workers.engine.credentials import Credentials
+from workers.engine.loop import Loop
+from workers.engine.turn import Turn
+from workers.mesh.messages import CENSUS, COUNTED, GIVE, LISTEN, MET, SEND, SETTLED, TOOK
+from workers.stats.log import Log
+from workers.worker.core import Core
 
 SECRET: Final = "skw_a-secret-of-this-test"
 WHO: Final = errors.Unauthorized("this node wants to know who is calling")
@@ -140,7 +140,7 @@ def is_another(sock: socket.socket) -> None:
 def test_it_is_said_why_there_is_no_tls(
     authority: Authority, behave: Behave, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.peer.ATTEMPT_S", 0.3 * time_factor())
+    monkeypatch.setattr("workers.nodes.peer.ATTEMPT_S", 0.3 * time_factor())
     with dialling(behave, authority) as (dialler, _):
         assert reason(dialler) == words
 

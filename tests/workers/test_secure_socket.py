@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from skywalker.tls.contexts import client_context, server_context
 from skywalker.tls.records import Records
 from tests.authority import Authority
-from workers.secure_socket import RECORD, SecureSocket
+from workers.engine.secure_socket import RECORD, SecureSocket
 
 SMALL = 4096
 

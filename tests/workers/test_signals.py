@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from workers.signals import Signals
+from workers.engine.signals import Signals
 
 WANTED = (signal.SIGUSR1, signal.SIGUSR2)
 

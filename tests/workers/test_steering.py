@@ -17,7 +17,7 @@ import skywalker
 from skywalker import reuseport
 from skywalker.embedding import Node
 from skywalker.steering import source_port
-from workers import steering
+from workers.engine import steering
 
 BINDS = ["127.0.0.1", "::1"]
 

@@ -19,7 +19,7 @@ from tests.admin import asking
 from tests.cluster.clusters import Cluster
 from tests.helpers import eventually, time_factor
 from tests.workers.processes import TIMED_OUT, Client, Node, is_gone, node, open_files
-from workers import exits
+from workers.ipc import exits
 
 BROKEN = Path(__file__).with_name("broken_node.py")
 

@@ -8,11 +8,11 @@ import pytest
 
 from skywalker import errors
 from skywalker.journal.record import HERE, METHODS, NODE, OUTCOMES, PROMPT, PUBLISH, ROUTES, SEND, TIMED_OUT
-from workers import figures
-from workers.board import Board
-from workers.closes import Close
-from workers.figures import BUCKETS, HISTOGRAM_CELLS
-from workers.tally import Tally
+from workers.stats import figures
+from workers.stats.board import Board
+from workers.stats.closes import Close
+from workers.stats.figures import BUCKETS, HISTOGRAM_CELLS
+from workers.stats.tally import Tally
 
 TURN = figures.TURN.at
 

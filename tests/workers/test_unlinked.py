@@ -20,10 +20,10 @@ from tests.workers.far_end import FarEnd
 from tests.workers.outside import Outside, outside
 from tests.workers.pubsub_client import publish, subscribe
 from tests.workers.wire_client import WireClient, call
-from workers import sockets
-from workers.dialogue import Dialogue
-from workers.messages import CENSUS, GIVE, LISTEN, OFFER, PUBLISH, SEND, SETTLED, SUBSCRIBE, SUBSCRIBED
-from workers.pubsub import PubSub
+from workers.doors.junction.dialogue import Dialogue
+from workers.doors.pubsub import PubSub
+from workers.engine import sockets
+from workers.mesh.messages import CENSUS, GIVE, LISTEN, OFFER, PUBLISH, SEND, SETTLED, SUBSCRIBE, SUBSCRIBED
 
 LONG_S: Final = 1000.0
 """Seconds after which nothing is due any more of what has ended."""
@@ -56,8 +56,8 @@ def left_by(deed: Callable[[], object]) -> Counter[str]:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have links wait for an answer for longer than a busy machine needs, unless a test says that it is later."""
-    monkeypatch.setattr("workers.peer.ATTEMPT_S", 60.0)
-    monkeypatch.setattr("workers.doubt.ANSWER_S", 60.0)
+    monkeypatch.setattr("workers.nodes.peer.ATTEMPT_S", 60.0)
+    monkeypatch.setattr("workers.nodes.doubt.ANSWER_S", 60.0)
 
 
 @pytest.fixture(params=["plain", "tls"])

@@ -1,0 +1,73 @@
+"""What one principal does at this worker: what it may, and how much of it there is now."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from skywalker.access.principal import ACTIONS, Principal
+from skywalker.errors import Busy, Forbidden
+from skywalker.limits import MIB
+from workers.access.bucket import Bucket
+
+MAX_KNOWN: Final = MIB
+"""Bytes of topics known to be allowed: to look through patterns for each call takes longer than all else it takes."""
+
+OVERHEAD: Final = 100
+"""Bytes that a topic takes besides its own, about."""
+
+
+class Account:
+    """Shared by all its connections here."""
+
+    __slots__ = ("_allowed", "_known", "_most", "bucket", "connections", "in_flight", "principal")
+
+    def __init__(self, principal: Principal, now: float) -> None:
+        self.principal = principal
+        self.connections = 0
+        self.in_flight = 0  # its calls that wait, and its subscriptions
+        self.bucket = Bucket(principal.rate, now) if principal.rate else None
+        self._most = principal.in_flight
+        self._allowed: dict[str, set[bytes]] = {action: set() for action in ACTIONS}  # by action, topics seen to be so
+        self._known = 0  # bytes of those
+
+    def open(self, in_flight: int) -> None:
+        """Count one more connection, with so many calls in flight. Raises Busy if there are as many as there may be."""
+        limit = self.principal.connections
+        if limit and self.connections >= limit:
+            raise Busy(
+                f"{self.principal.name} has {limit} connections at this worker",
+                {"limit": "access.connections", "value": limit},
+            )
+        if in_flight and self._most and self.in_flight + in_flight > self._most:
+            raise self._too_many()
+        self.connections += 1
+        self.in_flight += in_flight
+
+    def admit(self) -> None:
+        """Raise Busy if no more of its calls may wait."""
+        if self._most and self.in_flight >= self._most:
+            raise self._too_many()
+
+    def _too_many(self) -> Busy:
+        return Busy(
+            f"{self._most} calls of {self.principal.name} wait at this worker",
+            {"limit": "access.in_flight", "value": self._most},
+        )
+
+    def check(self, action: str, topic: bytes) -> None:
+        """Raise Forbidden unless the principal may do one of ACTIONS to a topic, as canonical MessagePack."""
+        allowed = self._allowed[action]
+        if topic in allowed:
+            return
+        if not self.principal.may(action, topic):
+            raise self.forbidden(action, f"may not {action} on this topic")
+        self._known += OVERHEAD + len(topic)
+        if self._known > MAX_KNOWN:
+            for each in self._allowed.values():
+                each.clear()
+            self._known = OVERHEAD + len(topic)
+        allowed.add(topic)
+
+    def forbidden(self, missing: str, text: str) -> Forbidden:
+        """Return how it is told that it lacks a right."""
+        return Forbidden(f"{self.principal.name} {text}", {"missing": missing})

@@ -1,0 +1,175 @@
+"""Whom this worker lets in, and as whom: by what a connection shows when it is made, or by a token that it says."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Final, Protocol
+
+from skywalker.access.access import Access
+from skywalker.access.principal import Principal
+from skywalker.access.trust import ADVICE, Trust
+from skywalker.errors import Busy, Forbidden, RequestError, Unauthorized
+from skywalker.limits import Limits
+from workers.access.account import Account
+from workers.access.handshakes import Handshakes
+from workers.access.refusals import Refusals
+from workers.access.strangers import Stranger, Strangers
+from workers.engine.turn import Turn
+from workers.stats.closes import Close
+from workers.stats.log import Log
+
+_CREDENTIALS: Final = struct.Struct("@iII")
+"""What the kernel tells of the process at the other end of a Unix socket: pid, uid, gid."""
+
+
+class Impostor(Unauthorized):
+    """A token that is nobody's, or a proof that is none; whoever says it is not listened to any more."""
+
+
+def unknown() -> Unauthorized:
+    """Return the error for whoever has not said who they are."""
+    return Unauthorized("this node wants to know who is calling: give a token that it knows")
+
+
+def speaks_tls() -> Unauthorized:
+    """Return the error for whoever speaks none at a door that does."""
+    return Unauthorized("this node speaks TLS here, and nothing else: connect by skywalkers://", {"tls": True})
+
+
+class Applicant(Protocol):
+    """A connection, as far as it matters whose it is."""
+
+    account: Account | None
+    stranger: Stranger | None
+    proved: bool
+    paced: bool
+
+    @property
+    def knows_tokens(self) -> bool:
+        """Whether it has a word by which a client says who it is."""
+
+    @property
+    def in_flight(self) -> int:
+        """What its principal may have so many of: calls that wait, and subscriptions."""
+
+    def turn_away(self, error: RequestError, reason: Close, text: str) -> None:
+        """Have it go, with a last word if there is one for it."""
+
+
+class Admission:
+    """Of one worker. Without `access` everybody is let in, and may do everything.
+
+    `trust` says who is a node; unless it demands a proof, that is whoever says so.
+    """
+
+    def __init__(self, access: Access | None, limits: Limits, turn: Turn, log: Log, trust: Trust | None = None) -> None:
+        self.access = access
+        self.trust = Trust() if trust is None else trust
+        self.refusals = Refusals(log.warning, "refused")
+        self.mistrusted = Refusals(log.warning, "taken-for-no-node")
+        self.turned_away = Refusals(log.info, "connection-refused")
+        self.failed_handshakes = Refusals(log.info, "handshake-failed")
+        self.strangers = Strangers(limits, turn)
+        self.handshakes = Handshakes(turn)
+        self._turn = turn
+        self._accounts: dict[str, Account] = {}  # by the name of the principal
+
+    def greet(self, connection: Applicant, names: tuple[str, ...], host: str, uid: int | None) -> None:
+        """Find out whose a new connection is: by names in a certificate, a user of this machine, or where it is from.
+
+        It is a stranger if that tells nothing. Raises Busy if whose it is has too many.
+        """
+        access = self.access
+        if access is None:
+            self.known(connection)
+            return
+        connection.proved = self.trust.knows(names)
+        principal, _ = access.of(names, uid, host)
+        try:
+            if principal is not None:
+                self._enter(connection, principal)
+                return
+        except Busy:
+            # Who shows nothing now may still say who they are: those that never will must not keep them from it.
+            if principal is not access.anyone or not connection.knows_tokens:
+                raise
+        if connection.stranger is None:
+            connection.stranger = self.strangers.come(connection)
+
+    def present(self, connection: Applicant, token: str | bytes | None) -> None:
+        """Take a connection for whose token it says. Raises Impostor, Unauthorized, or Busy as greet() does.
+
+        One that says none stays who it is.
+        """
+        if self.access is None:
+            return
+        if token is None:
+            if connection.account is None:
+                raise unknown()
+            return
+        principal = self.access.by_token(token if isinstance(token, str) else token.decode(errors="replace"))
+        if principal is None:
+            raise Impostor("this node knows no such token")
+        self._become(connection, principal)
+
+    def has_proved(self, connection: Applicant, secret: str) -> None:
+        """A connection has proved that it knows a secret of the cluster. Raises as present() does."""
+        if self.access is not None:
+            principal = self.access.by_token(secret)
+            if principal is None or not principal.node:
+                raise Impostor(f"no principal with node = true has the hash of this cluster.secret: {ADVICE}")
+            self._become(connection, principal)
+        connection.proved = True
+
+    def check_node(self, connection: Applicant, token: str | bytes | None = None) -> None:
+        """Raise Unauthorized or Forbidden unless a connection is known to be a node's.
+
+        One of the version before says the secret itself, as a `token`, which is enough while that is allowed.
+        """
+        if not self.trust.is_demanded or connection.proved:
+            return
+        if token is not None and self.trust.in_clear and (secret := self.trust.secrets.find(token)):
+            self.has_proved(connection, secret)
+            return
+        sent = "it sent the secret itself, as nodes of the version before do: upgrade it, or allow secret_in_clear"
+        lack = ADVICE if token is None else sent
+        text = f"whoever calls has not proved to be a node: {lack}"
+        missing = {"missing": "node"}
+        raise (Unauthorized if connection.stranger is not None else Forbidden)(text, missing)
+
+    def _become(self, connection: Applicant, principal: Principal) -> None:
+        before = connection.account
+        if before is None or before.principal is not principal:
+            self._enter(connection, principal)
+            if before is not None:
+                before.connections -= 1
+                before.in_flight -= connection.in_flight
+
+    def gone(self, connection: Applicant) -> None:
+        """It is closed, or nobody's any more."""
+        self.known(connection)
+        if connection.account is not None:
+            connection.account.connections -= 1
+
+    def _enter(self, connection: Applicant, principal: Principal) -> None:
+        account = self._accounts.get(principal.name)
+        if account is None:
+            account = self._accounts[principal.name] = Account(principal, self._turn.now)
+        account.open(connection.in_flight)
+        connection.account = account
+        if account.bucket is not None:
+            connection.paced = True
+        self.known(connection)
+
+    def known(self, connection: Applicant) -> None:
+        """It is no stranger, or not any more."""
+        if connection.stranger is not None:
+            self.strangers.go(connection.stranger)
+            connection.stranger = None
+
+
+def user_of(sock: socket.socket) -> tuple[int, int]:
+    """Return the process and the user at the other end of a Unix socket, as they were when it was connected."""
+    pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return pid, uid

@@ -1,0 +1,173 @@
+"""All figures in the formats of Prometheus and of OpenMetrics, made from the tables of figures.py."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from skywalker.errors import Forbidden, Unauthorized
+from workers.agent.admin.counts import Cells
+from workers.agent.admin.samples import Samples
+from workers.agent.admin.view import View
+from workers.stats import figures
+from workers.stats.board import Board, Reading
+from workers.stats.figures import BUCKETS, Figure, Kind
+
+FIRST_BOUND: Final = 4
+"""The shortest time that has a bound of its own is 2 ** 4 µs: what is below takes as long as to look at the clock."""
+
+BOUNDS: Final = tuple((at, repr(2.0**at / 1e6)) for at in range(FIRST_BOUND, BUCKETS - 1))
+"""Buckets of the board, and below how many seconds their times are; the last one, which has the rest, has no bound."""
+
+FRESH_S: Final = 0.2
+"""Seconds for which a body that was costly is given to all who ask."""
+
+COSTLY_S: Final = 0.002
+"""Seconds that a body takes to be made from which on it is costly."""
+
+MERGED: Final = (figures.WAIT, figures.HAND_OFF)
+"""Histograms that are shown for all workers together: there are too many buckets to show each worker's."""
+
+OPEN: Final = "application/openmetrics-text"
+
+
+class Metrics(Collector):
+    """Made anew for each scrape, or a few times a second."""
+
+    def __init__(self, board: Board, view: View, samples: Samples, refused: Mapping[str, int]) -> None:
+        """`refused` says how many were refused, by the code of the error."""
+        self._board = board
+        self._view = view
+        self._samples = samples
+        self._refused = refused
+        self._made: dict[bool, tuple[float, bytes]] = {}  # until when each format's body is fresh, and the body
+
+    def body(self, accept: str) -> tuple[bytes, str]:
+        """Return what a scrape gets, and its content type, by the Accept header."""
+        is_open = OPEN in accept
+        encode, content_type = choose_encoder(f"{OPEN};version=1.0.0" if is_open else "")
+        began = time.monotonic()
+        fresh_until, body = self._made.get(is_open, (0.0, b""))
+        if began >= fresh_until:
+            body = encode(self)
+            now = time.monotonic()
+            self._made[is_open] = now + FRESH_S if now - began > COSTLY_S else 0.0, body
+        return body, content_type
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metrics."""
+        reading = self._board.read()
+        slots = [reading.slot(number) for number in range(reading.slots)]
+        for figure in figures.WORKER_FIGURES:
+            yield _of_workers(figure, slots)
+        for figure in figures.NODE_FIGURES:
+            if figure is not figures.STARTED:
+                yield _of_node(figure, reading)
+        yield GaugeMetricFamily(
+            "skywalker_started", "When the node was started, in Unix seconds", reading.node[figures.STARTED.at] / 1e6
+        )
+        yield from self._of_view(reading)
+        yield from self._of_processes()
+        refused = CounterMetricFamily(
+            "skywalker_admin_refused", "Requests to the admin server of those who may not see it", labels=("code",)
+        )
+        for code in (Unauthorized.code, Forbidden.code):
+            refused.add_metric((code,), self._refused.get(code, 0))
+        yield refused
+
+    def _of_view(self, reading: Reading) -> Iterator[Metric]:
+        view = self._view
+        about = {
+            "version": view.version,
+            "compiled": str(view.compiled).lower(),
+            "node": view.me.id,
+            "name": view.me.name,
+        }
+        yield InfoMetricFamily("skywalker", "What this node is", about)
+        yield InfoMetricFamily("skywalker_ring", "The ring that this node follows", {"version": view.snapshot.version})
+        yield GaugeMetricFamily("skywalker_ring_nodes", "Nodes on that ring", len(view.snapshot))
+        unproven = GaugeMetricFamily(
+            "skywalker_ring_unproven",
+            "Addresses where nobody has proved to be a node of this cluster",
+            labels=("address",),
+        )
+        for address in view.snapshot.unproven:
+            unproven.add_metric((str(address),), 1)
+        yield unproven
+        yield GaugeMetricFamily("skywalker_ring_share", "Part of the ring that is this node's, 1 is all", view.share)
+        yield GaugeMetricFamily("skywalker_draining", "Whether the node drains", int(view.draining))
+        yield GaugeMetricFamily(
+            "skywalker_ready", "Whether the node is ready for clients", int(view.is_ready(reading.live()))
+        )
+
+    def _of_processes(self) -> Iterator[Metric]:
+        cpu = CounterMetricFamily(
+            "skywalker_process_cpu_seconds", "CPU time of a process and of those before it", labels=("process",)
+        )
+        for name, seconds in self._samples.processes.cpu_seconds().items():
+            cpu.add_metric((name,), seconds)
+        yield cpu
+        resident: dict[str, int] = {}
+        files: dict[str, int] = {}
+        open_files = self._samples.open_files()
+        for usage in self._samples.latest.processes:
+            resident[usage.name] = resident.get(usage.name, 0) + usage.rss
+            files[usage.name] = files.get(usage.name, 0) + open_files.get(usage.pid, 0)
+        yield _by_process("skywalker_process_resident_bytes", "Memory that a process has resident", resident)
+        yield _by_process("skywalker_process_open_files", "Descriptors that a process has open", files)
+
+
+def _by_process(name: str, help: str, values: dict[str, int]) -> Metric:
+    family = GaugeMetricFamily(name, help, labels=("process",))
+    for process, value in values.items():
+        family.add_metric((process,), value)
+    return family
+
+
+def _of_workers(figure: Figure, slots: Sequence[Cells]) -> Metric:
+    names = tuple(name for name, _ in figure.labels)
+    if figure in MERGED:
+        return _family(figure, names, [((), list(map(sum, zip(*slots, strict=True))))])
+    return _family(figure, (*names, "worker"), [((str(slot),), cells) for slot, cells in enumerate(slots)])
+
+
+def _of_node(figure: Figure, reading: Reading) -> Metric:
+    return _family(figure, tuple(name for name, _ in figure.labels), [((), reading.node)])
+
+
+def _family(figure: Figure, names: Sequence[str], parts: Sequence[tuple[tuple[str, ...], Cells]]) -> Metric:
+    """Return a figure with its labels, of each of the parts that has further labels and cells of its own."""
+    name = f"skywalker_{figure.name}"
+    if figure.kind is Kind.HISTOGRAM:
+        histogram = HistogramMetricFamily(name, figure.help, labels=names)
+        for further, cells in parts:
+            for labels, row in figure.rows(cells):
+                histogram.add_metric((*labels, *further), _buckets(row), row[BUCKETS] / 1e6)
+        return histogram
+    made = CounterMetricFamily if figure.kind is Kind.COUNTER else GaugeMetricFamily
+    family = made(name, figure.help, labels=names)
+    for further, cells in parts:
+        for labels, (value,) in figure.rows(cells):
+            family.add_metric((*labels, *further), value)
+    return family
+
+
+def _buckets(row: Cells) -> list[tuple[str, float]]:
+    """Return the buckets of a histogram as Prometheus has them: each with all that is below its bound."""
+    found: list[tuple[str, float]] = []
+    below = sum(row[:FIRST_BOUND])
+    for at, bound in BOUNDS:
+        below += row[at]
+        found.append((bound, below))
+    return [*found, ("+Inf", sum(row[:BUCKETS]))]

@@ -1,0 +1,38 @@
+"""What the agent knows of its node, for all that the admin server shows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import skywalker
+from skywalker.members import Member, Snapshot
+from skywalker.wire import frames
+from workers.stats.board import Live
+
+SERVING: Final = "serving"
+"""Which of figures.STATES a worker is in that clients may come to."""
+
+
+@dataclass(slots=True)
+class View:
+    """Written by the agent's thread, one field at a time, and read by the admin server's."""
+
+    me: Member
+    doors: Mapping[str, str]  # where the node listens, by door
+    snapshot: Snapshot
+    draining: bool = False
+    pid: int = field(default_factory=os.getppid)  # of the supervisor
+    version: str = skywalker.__version__
+    compiled: bool = not str(frames.__file__).endswith(".py")
+
+    @property
+    def share(self) -> float:
+        """The part of the ring that is this node's; 0 once it has left."""
+        return self.snapshot.shares().get(self.me.id, 0.0)
+
+    def is_ready(self, workers: Iterable[Live]) -> bool:
+        """Whether clients are welcome: the node does not drain, and some worker serves."""
+        return not self.draining and any(worker.state == SERVING for worker in workers)

@@ -1,0 +1,120 @@
+cimport cython
+
+from skywalker.junction cimport Junction
+from skywalker.line cimport Call
+from skywalker.wire.junction cimport reply
+from workers.calls.journal cimport Journal
+from workers.calls.node_call cimport NodeCall
+from workers.calls.standing cimport Standing
+from workers.stats.tally cimport Tally
+from workers.engine.turn cimport Turn
+
+
+cdef int BUSY
+cdef int CANCELLED
+cdef int DRAINING
+cdef int ERROR
+cdef int HERE
+cdef int MET
+cdef int PROMPT
+cdef int TIMED_OUT
+cdef int RECORDED_RECV
+cdef int RECORDED_SEND
+cdef int RECORDED_TAKE
+cdef Py_ssize_t REPLY_BYTES
+cdef bytes RECV
+cdef bytes SEND
+cdef bytes TAKE
+cdef bytes TRUE
+
+
+cdef class ClientCall
+
+
+cdef class Routing:
+    cpdef issue(self, ClientCall call)
+    cpdef bint publish(self, ClientCall call) except -1
+    cpdef resume(self, ClientCall call)
+    cpdef bint withdraw(self, ClientCall call) except -1
+
+
+cdef class Caller:
+    cdef readonly Junction junction
+    cdef readonly Routing routing
+    cdef readonly Standing standing
+    cdef readonly Tally tally
+    cdef readonly Turn turn
+    cdef public bint gone
+    cdef public bint knows_errors
+    cdef public Py_ssize_t max_reply
+    cdef public Journal journal
+    cdef public unsigned int connection
+    cdef public unsigned int door
+
+    cpdef keep(self, ClientCall call)
+    cpdef release(self, ClientCall call)
+    cpdef postpone(self, ClientCall call, double seconds)
+    cpdef admit(self, Py_ssize_t cost)
+    cpdef bint congested(self) except -1
+    cpdef park(self, ClientCall listener)
+    cpdef bint unpark(self, ClientCall listener) except -1
+    cpdef push_value(self, ClientCall listener)
+    cpdef bint take_back(self, ClientCall listener, bint told) except -1
+    cpdef published(self, ClientCall call)
+    cpdef reply(self, bytes method, bytes id, bytes result)
+    cpdef reply_error(self, bytes method, bytes id, error, bytes timed_out=*)
+
+
+cdef class Carrier:
+    cdef public object place
+    cdef public double grace_s
+    cdef public unsigned int route
+
+    cpdef bint congested(self) except -1
+    cpdef forward(self, ClientCall call)
+    cpdef ask_back(self, ClientCall call)
+    cpdef withdraw(self, ClientCall call)
+    cpdef catch_up(self)
+
+
+cdef class ClientCall(NodeCall):
+    cdef public Caller caller
+    cdef public bytes id
+    cdef public bytes timed_out
+    cdef public double deadline
+    cdef public bint held
+    cdef public Carrier carrier
+    cdef public bint waited
+    cdef public bytes number
+    cdef public unsigned int route
+    cdef public bytes ending
+    cdef public bytes chunk
+    cdef public Py_ssize_t given_bytes
+
+    cpdef Py_ssize_t cost(self)
+    cpdef admit(self)
+    cpdef listen_again(self)
+    cpdef begin_for(self, Caller caller, bytes id, bytes timed_out, double deadline)
+    @cython.locals(caller=Caller)
+    cpdef bint give(self, Call send) except -1
+    cpdef note(self, unsigned int outcome)
+    @cython.locals(caller=Caller, journal=Journal, codes="unsigned int")
+    cdef record(self, unsigned int method, unsigned int outcome, Py_ssize_t size)
+    cpdef delivered(self)
+    cpdef taken_back(self)
+    cpdef met(self)
+    cpdef expired(self)
+    cdef _hear_last_words(self)
+    @cython.locals(carrier=Carrier, turn=Turn)
+    cpdef end(self, bytes ending)
+    cpdef acknowledge(self)
+    cpdef bint withdraw(self) except -1
+    cpdef left(self)
+    cpdef over(self)
+    cpdef fail(self, error)
+
+
+@cython.locals(call=ClientCall)
+cpdef ClientCall client_call(
+    Caller caller, bytes id, bytes timed_out, bytes topic, double since, double deadline, bytes value, bytes group
+)

@@ -1,0 +1,188 @@
+"""The topics that somebody here subscribes to, and where their values come from.
+
+Each worker asks the owner of a topic for its values, once for all who subscribe here, and no other
+worker stands between: one that dies, or is replaced, has nothing in its hands that is for others'
+subscribers. Subscribers stand in the junction only where the values meet, or one that is published
+by another ring could overtake those on their way.
+
+When the ring changes, a worker first has the old owner say that it sends nothing more, and only
+then asks the new one: no value comes twice, or after one that was published later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from skywalker.junction import Junction
+from skywalker.line import Subscriber
+from workers.calls.call import Carrier
+from workers.calls.owner import Owner
+
+
+class Waiter(Protocol):
+    """Who waits for a change of a topic's audience."""
+
+    def in_effect(self) -> None:
+        """The owner of the topic knows of it."""
+
+
+class Feed:
+    """The values of one topic, for all who subscribe to it here or through here."""
+
+    __slots__ = (
+        "_asked", "_carrier", "_feeds", "_junction", "_parting", "_pending", "_source", "_subscribers", "audience",
+        "topic",
+    )  # fmt: skip
+
+    def __init__(self, topic: bytes, feeds: Feeds, junction: Junction) -> None:
+        self.topic = topic
+        self._junction = junction
+        self._subscribers: dict[Subscriber, None] = {}  # in the junction, too, while values meet here
+        self.audience = 0  # how many they are
+        self._feeds = feeds
+        self._source = feeds.source(topic)
+        self._carrier: Carrier | None = self._source.carrier  # by which it is asked for; None where values meet here
+        self._asked: list[list[Waiter]] = []  # who waits for each answer, in the order of what was asked
+        self._pending: list[Waiter] = []  # who waits until the new source can be asked
+        self._parting = False  # from the old one
+
+    def subscribers(self) -> list[Subscriber]:
+        """Return those whose subscription is in effect."""
+        return list(self._subscribers)
+
+    def stand(self, subscriber: Subscriber) -> None:
+        """Give all values to `subscriber` from now on."""
+        self._subscribers[subscriber] = None
+        if self._carrier is None:
+            self._junction.subscribe(subscriber)
+
+    def leave(self, subscriber: Subscriber) -> None:
+        """Give it none any more."""
+        self._subscribers.pop(subscriber, None)
+        self._junction.unsubscribe(subscriber)
+
+    def cut_off(self) -> None:
+        """Values were lost on their way here."""
+        for subscriber in self.subscribers():
+            subscriber.cut_off()
+
+    def change(self, by: int, waiter: Waiter | None) -> None:
+        """Have so many more subscribe; the waiter is told once that is in effect."""
+        self.audience += by
+        waiters = [] if waiter is None else [waiter]
+        if self._parting:
+            self._pending += waiters
+        elif self._carrier is None:
+            self._effected(waiters)
+        else:
+            self._asked.append(waiters)
+            self._carrier.subscribe(self)
+
+    def answered(self, by: Carrier) -> None:
+        """What was asked longest ago is in effect at the source."""
+        if by is not self._carrier:
+            return  # it had its place before
+        waiters = self._asked.pop(0)
+        if self._asked or not self._parting:
+            self._effected(waiters)
+        else:
+            by.forget_feed(self)
+            self._begin()
+
+    def lost(self, by: Carrier) -> None:
+        """The carrier is gone, or another has its place: ask anew."""
+        if by is self._carrier:
+            by.forget_feed(self)
+            self._ask_anew()
+
+    def handed_over(self, by: Carrier) -> None:
+        """Another has the place of the carrier, if it is this one. What that one has sent may still come."""
+        if by is self._carrier and not self._parting:
+            self._ask_anew()
+
+    def _ask_anew(self) -> None:
+        self._pending += [waiter for waiters in self._asked for waiter in waiters]
+        self._begin()
+
+    def ring_changed(self) -> None:
+        """Part from the source if it is another's turn."""
+        if self._parting:
+            return
+        source = self._feeds.source(self.topic)
+        if source is self._source and source.carrier is self._carrier:
+            return
+        if self._carrier is None:
+            self._begin()
+            return
+        self._parting = True
+        self._pending = [waiter for waiters in self._asked for waiter in waiters]
+        self._asked = [[] for _ in range(len(self._asked) + 1)]  # the last is the farewell
+        self._carrier.unsubscribe(self)
+
+    def _begin(self) -> None:
+        """Ask whoever is the source now."""
+        if self._carrier is None:
+            for subscriber in self._subscribers:
+                self._junction.unsubscribe(subscriber)
+        self._parting = False
+        self._source = self._feeds.source(self.topic)
+        self._carrier = self._source.carrier
+        if self._carrier is None:
+            for subscriber in self.subscribers():
+                self._junction.subscribe(subscriber)
+        waiters, self._pending = self._pending, []
+        self._asked = []
+        if self._carrier is not None and self.audience:
+            self._asked.append(waiters)
+            self._carrier.subscribe(self)
+        else:
+            self._effected(waiters)
+
+    def _effected(self, waiters: list[Waiter]) -> None:
+        for waiter in waiters:
+            waiter.in_effect()
+        if not self.audience and not self._asked:
+            if self._carrier is not None:
+                self._carrier.forget_feed(self)
+            self._feeds.forget(self)
+
+
+class Feeds:
+    """All of one worker."""
+
+    def __init__(self, junction: Junction, source: Callable[[bytes], Owner]) -> None:
+        """`source` tells whom a topic's values come from."""
+        self.source = source
+        self._junction = junction
+        self._feeds: dict[bytes, Feed] = {}
+
+    def __len__(self) -> int:
+        """Return the number of topics."""
+        return len(self._feeds)
+
+    def change(self, topic: bytes, by: int, waiter: Waiter | None) -> None:
+        """Have so many more subscribe to a topic, here or through here; the waiter is told once that is in effect."""
+        feed = self._feeds.get(topic)
+        if feed is None:
+            feed = self._feeds[topic] = Feed(topic, self, self._junction)
+        feed.change(by, waiter)
+
+    def stand(self, subscriber: Subscriber) -> None:
+        """Give all values of its topic, to which somebody is subscribing, to `subscriber` from now on."""
+        self._feeds[subscriber.topic].stand(subscriber)
+
+    def leave(self, subscriber: Subscriber) -> None:
+        """Give it none any more; without effect for one that does not stand."""
+        feed = self._feeds.get(subscriber.topic)
+        if feed is not None:
+            feed.leave(subscriber)
+
+    def forget(self, feed: Feed) -> None:
+        """Nobody subscribes to that topic any more."""
+        if self._feeds.get(feed.topic) is feed:
+            del self._feeds[feed.topic]
+
+    def all(self) -> list[Feed]:
+        """Return those there are."""
+        return list(self._feeds.values())

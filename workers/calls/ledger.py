@@ -1,0 +1,62 @@
+"""What one worker holds for clients: how many calls wait, wherever that is, and the memory of all that it keeps."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from skywalker.errors import Busy
+from skywalker.limits import Limits
+from workers.stats import figures
+from workers.stats.tally import Tally
+
+WAITING: Final = figures.WAITING.at
+
+
+class Ledger:
+    """Counts it, since some limits are for all connections of a worker together.
+
+    `bytes_held` is the memory of our clients' calls that wait, of other workers' calls here, of subscriptions, of what
+    is published and not acked, and of replies to those who are slow to read.
+    """
+
+    __slots__ = ("_max_waiting_bytes", "_tally", "bytes_held", "calls_held", "most_bytes_held")
+
+    def __init__(self, limits: Limits, tally: Tally) -> None:
+        self.calls_held = 0
+        self.bytes_held = 0
+        self.most_bytes_held = 0  # since memory was last given back
+        self._max_waiting_bytes = limits.waiting_bytes
+        self._tally = tally
+
+    def admit(self, cost: int) -> None:
+        """Raise Busy if there is no memory for one more call that waits and takes so many bytes."""
+        limit = self._max_waiting_bytes
+        held = self.bytes_held + cost
+        if held > limit:
+            raise Busy(f"the calls that wait take {limit} bytes", {"limit": "waiting_bytes", "value": limit})
+        if held > self.most_bytes_held:
+            self.most_bytes_held = held
+
+    def is_full(self) -> bool:
+        """Return whether there is more already than may wait."""
+        return self.bytes_held > self._max_waiting_bytes
+
+    def add(self, size: int) -> None:
+        """So many bytes more are held."""
+        self.bytes_held += size
+
+    def remove(self, size: int) -> None:
+        """So many bytes are held no more."""
+        self.bytes_held -= size
+
+    def add_call(self, kind: int, cost: int) -> None:
+        """A client's call waits from now on, of one of figures.KINDS."""
+        self.calls_held += 1
+        self._tally.cells[WAITING + kind] += 1
+        self.bytes_held += cost
+
+    def remove_call(self, kind: int, cost: int) -> None:
+        """It waits no more."""
+        self.calls_held -= 1
+        self._tally.cells[WAITING + kind] -= 1
+        self.bytes_held -= cost

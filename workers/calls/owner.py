@@ -1,0 +1,124 @@
+"""A worker that owns topics, as the calls on their way to it see it: there to be asked, or not now."""
+
+from __future__ import annotations
+
+from skywalker.members import Place
+from workers.calls.call import GRACE_S, TIME_IS_UP, Carrier, ClientCall, Interest, Question
+
+
+class Owner:
+    """One place on the ring. It may stay while the worker that has it is replaced."""
+
+    __slots__ = ("absent", "carrier", "place")
+
+    def __init__(self, place: Place, is_here: bool = False) -> None:
+        self.place = place
+        self.absent = Absent(self)
+        self.carrier: Carrier | None = None if is_here else self.absent  # None is here, where calls need no carrying
+
+    def wanted(self) -> None:
+        """A call waits for it to come back. One of a sibling's is brought by the supervisor."""
+
+    def met(self, carrier: Carrier) -> None:
+        """It can be asked: what waited for it goes there."""
+        self.carrier = carrier
+        self.absent.release(carrier)
+
+    def lost(self, carrier: Carrier) -> None:
+        """It cannot be asked that way any more."""
+        if self.carrier is carrier:
+            self.carrier = self.absent
+
+    def end(self) -> None:
+        """It will not come back, and what still waits for it is to go elsewhere."""
+        self.absent.end()
+
+
+class Absent(Carrier):
+    """Where calls wait for an owner that cannot be asked now."""
+
+    __slots__ = ("_calls", "_censuses", "_feeds", "_owner")
+
+    def __init__(self, owner: Owner) -> None:
+        Carrier.__init__(self, owner.place, GRACE_S)
+        self._owner: Owner | None = owner
+        self._calls: dict[ClientCall, None] = {}
+        self._censuses: dict[Question, bytes] = {}  # with their topics
+        self._feeds: dict[Interest, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._calls) + len(self._censuses) + len(self._feeds)
+
+    def _want(self) -> None:
+        if self._owner is not None:
+            self._owner.wanted()
+
+    def end(self) -> None:
+        """Nobody comes for what waits here."""
+        self._owner = None  # the two refer to each other
+
+    def congested(self) -> bool:
+        return False
+
+    def forward(self, call: ClientCall) -> None:
+        call.carrier = self
+        self._calls[call] = None
+        self._want()
+
+    def ask_back(self, call: ClientCall) -> None:
+        # "Is anyone there?" is asked of one that is about to be: so it gets the time that a last word has.
+        if call.ending == TIME_IS_UP and call.since == call.deadline:
+            return
+        self.withdraw(call)
+        call.left()
+
+    def withdraw(self, call: ClientCall) -> None:
+        del self._calls[call]
+        call.carrier = None
+
+    def catch_up(self) -> None:
+        pass  # it has said nothing
+
+    def ask_census(self, call: Question, topic: bytes) -> None:
+        call.carrier = self
+        self._censuses[call] = topic
+        self._want()
+
+    def forget_census(self, call: Question) -> None:
+        self._censuses.pop(call, None)
+
+    def subscribe(self, feed: Interest) -> None:
+        if not feed.audience:
+            feed.lost(self)  # nobody wants it any more, and it was never asked for
+            return
+        self._feeds[feed] = None
+        self._want()
+
+    def unsubscribe(self, feed: Interest) -> None:
+        feed.lost(self)  # it was never asked for
+
+    def forget_feed(self, feed: Interest) -> None:
+        self._feeds.pop(feed, None)
+
+    def release(self, carrier: Carrier) -> None:
+        """Have another carrier take all that waits here, in the order in which it came to this worker.
+
+        Who subscribes first, so that what is published reaches it.
+        """
+        for feed in [*self._feeds]:
+            feed.lost(self)
+        carrier.settle()
+        calls, self._calls = self._calls, {}
+        for call in sorted(calls, key=_place) if len(calls) > 1 else calls:
+            carrier.forward(call)
+            if call.ending is not None:
+                carrier.ask_back(call)
+                call.caller.postpone(call, carrier.grace_s)
+        censuses, self._censuses = self._censuses, {}
+        for census, topic in censuses.items():
+            carrier.ask_census(census, topic)
+
+
+def _place(call: ClientCall) -> tuple[float, bytes]:
+    """Return what orders calls: of those read at once, that went elsewhere before, the numbers that they had there."""
+    return call.since, call.number

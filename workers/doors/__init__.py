@@ -1,0 +1,12 @@
+"""Connections of clients.
+
+    door            a listener: accepts, and gives each connection to its dialect; handshake is a connection before TLS
+    connections     all that are open; commons is what they have in common
+    outlet          the writing half of a connection, and what a written value is worth; backlog is what is unwritten
+    connection      the reading half, and the end
+    subscription    what a connection subscribes to, and values on their way to it
+    pubsub          the dialect of publish and subscribe, with its acks; wording makes its messages
+    junction/       the dialect of calls
+
+Uses access, calls, engine and stats; neither mesh nor nodes.
+"""

@@ -1,0 +1,28 @@
+cimport cython
+
+from workers.calls.call cimport ClientCall
+
+
+cdef Py_ssize_t JOINED_BYTES
+cdef Py_ssize_t WRITE_BYTES
+
+
+cdef class Backlog:
+    cdef object _chunks
+    cdef list _loose
+    cdef Py_ssize_t _loose_bytes
+    cdef Py_ssize_t _begun
+    cdef readonly Py_ssize_t size
+
+    cpdef add(self, bytes chunk)
+    cpdef add_value(self, ClientCall listener)
+    cdef _join(self)
+    cpdef begin(self, Py_ssize_t count)
+    @cython.locals(chunk=bytes, begun=Py_ssize_t)
+    cpdef bint has_begun(self, ClientCall listener) except -1
+    @cython.locals(chunk=bytes, listener=ClientCall, item=tuple, begun=Py_ssize_t)
+    cpdef list withdraw(self)
+    @cython.locals(chunk=bytes, batch=list, size=Py_ssize_t)
+    cpdef bytes batch(self)
+    @cython.locals(chunk=bytes, listener=ClientCall, done=list)
+    cpdef list written(self, Py_ssize_t sent)

@@ -1,0 +1,59 @@
+"""What the connections of one worker have in common: each is made with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from skywalker.junction import Junction
+from skywalker.limits import Limits
+from skywalker.members import Place
+from workers.access.admission import Admission
+from workers.calls.feeds import Feeds
+from workers.calls.journal import Journal
+from workers.calls.ledger import Ledger
+from workers.calls.node import Node
+from workers.calls.router import Router
+from workers.calls.standing import Standing
+from workers.doors.connections import Connections
+from workers.doors.wording import Wording
+from workers.engine.credentials import Credentials
+from workers.engine.loop import Loop
+from workers.engine.secure_socket import Transport
+from workers.engine.turn import Turn
+from workers.stats.log import Log
+
+
+class NodeLinks(Protocol):
+    """The links to other nodes, as far as a connection has to do with them: it may become one."""
+
+    @property
+    def guest_count(self) -> int:
+        """How many have."""
+
+    def welcome(
+        self, sock: Transport, unwritten: bytes, name: str, place: Place, life: str, waits: bool, replaced: bool
+    ) -> None:
+        """Go on with a connection over which the worker in `place` has said who it is: peers.py has the rest."""
+
+
+@dataclass(frozen=True)
+class Commons:
+    """Of one worker. With `credentials`, its doors speak TLS."""
+
+    node: Node
+    limits: Limits
+    loop: Loop
+    turn: Turn
+    log: Log
+    journal: Journal | None
+    junction: Junction
+    ledger: Ledger
+    standing: Standing
+    router: Router
+    feeds: Feeds
+    connections: Connections
+    admission: Admission
+    wording: Wording
+    links: NodeLinks
+    credentials: Credentials | None

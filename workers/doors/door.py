@@ -1,0 +1,139 @@
+"""A listening socket: accepts connections and gives each to a dialect."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import socket
+from typing import Final
+
+from skywalker.errors import Busy, Unauthorized
+from workers.access.admission import user_of
+from workers.access.handshakes import CROWD
+from workers.access.strangers import Stranger
+from workers.doors.commons import Commons
+from workers.doors.connection import Connection
+from workers.doors.handshake import Handshake
+from workers.engine.alarm import Alarm
+from workers.engine.loop import READ
+from workers.engine.secure_socket import SecureSocket, Transport
+from workers.stats.closes import Close
+
+ACCEPTS_PER_TURN: Final = 64
+"""Connections accepted in a turn, so that a flood of them does not hold up those that are there."""
+
+PAUSE_S: Final = 0.2
+"""Seconds without accepting when this process has no descriptors left."""
+
+MAX_REFUSED: Final = 64
+"""Connections beyond max_connections that are told so: each of these takes a descriptor until it has read that."""
+
+_NO_RESOURCES: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+
+
+class Door:
+    """Accepts on one listener, where `backlog` connections may wait, for one dialect."""
+
+    def __init__(self, listener: socket.socket, backlog: int, dialect: type[Connection], commons: Commons) -> None:
+        self._listener = listener
+        self._backlog = backlog
+        self._dialect = dialect
+        self._commons = commons
+        self._is_secure = commons.credentials is not None and listener.family != socket.AF_UNIX
+        self._accepts_per_turn = CROWD if self._is_secure else ACCEPTS_PER_TURN
+        self._opened = False
+        self._reopen = Alarm()
+
+    def open(self) -> None:
+        """Accept from now on."""
+        if not self._opened:
+            self._opened = True
+            self._commons.loop.add(self._listener.fileno(), self)
+
+    def close(self) -> None:
+        """Take in who has connected already, since closing the listener would reset them; then close it."""
+        for _ in range(self._backlog + 1):
+            if not self._accept():
+                break  # else they come as fast as they are accepted
+        self.leave()
+
+    def leave(self) -> None:
+        """Accept nobody any more: others have this listener, too."""
+        self._pause()
+        self._reopen.off(self._commons.turn)
+        self._listener.close()
+
+    def ready(self, events: int) -> None:
+        """Accept those who wait."""
+        for _ in range(self._accepts_per_turn):
+            if (self._is_secure and self._commons.admission.handshakes.are_a_crowd()) or not self._accept():
+                return
+
+    def _accept(self) -> bool:
+        """Accept one connection; return False if none waits or none can be had."""
+        commons = self._commons
+        try:
+            sock, address = self._listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return False
+        except OSError as error:
+            if error.errno not in _NO_RESOURCES:
+                raise
+            commons.log.error("cannot-accept", reason=error.strerror, retry_s=PAUSE_S)
+            self._pause()
+            self._reopen.set(commons.turn, commons.turn.now + PAUSE_S, self.open)
+            return False
+        if self._excess() >= MAX_REFUSED:
+            sock.close()
+            commons.turn.tally.limited("max_connections")
+            return True
+        sock.setblocking(False)
+        if sock.family == socket.AF_UNIX:
+            pid, uid = user_of(sock)
+            self._let_in(sock, f"uid={uid},pid={pid}", uid=uid)
+        else:
+            host = str(address[0])
+            peer = f"{host}:{address[1]}"
+            if commons.credentials is None:
+                self._let_in(sock, peer, host)
+            else:
+                secured = functools.partial(self._secured, peer, host)
+                Handshake(sock, peer, commons.credentials.server(), commons, self._dialect.tls_wanted, secured)
+        return True
+
+    def _secured(self, peer: str, host: str, sock: SecureSocket, stranger: Stranger) -> None:
+        connection = self._let_in(sock, peer, host, stranger=stranger)
+        if not connection.gone:
+            connection.ready(READ)  # it may have spoken with its last word of the handshake
+
+    def _let_in(
+        self, sock: Transport, peer: str, host: str = "", *, uid: int | None = None, stranger: Stranger | None = None
+    ) -> Connection:
+        commons = self._commons
+        connection = self._dialect(sock, peer, commons)
+        if stranger is not None:
+            stranger.who, connection.stranger = connection, stranger
+        commons.connections.opened(connection)
+        limit = commons.limits.max_connections
+        try:
+            if self._excess() > 0:
+                raise Busy(f"this worker has {limit} connections", {"limit": "max_connections", "value": limit})
+            names = sock.names() if isinstance(sock, SecureSocket) else ()
+            commons.admission.greet(connection, names, host, uid)
+            if connection.stranger is not None and not connection.knows_tokens:
+                raise Unauthorized("neither its certificate nor its address is known")
+        except Busy as error:
+            connection.turn_away(error, Close.REFUSED, "too many connections")
+        except Unauthorized as error:
+            connection.turn_away(error, Close.UNAUTHORIZED, str(error))
+        return connection
+
+    def _excess(self) -> int:
+        """Return how many connections there are more than there may be."""
+        commons = self._commons
+        return len(commons.connections) + commons.links.guest_count - commons.limits.max_connections
+
+    def _pause(self) -> None:
+        if self._opened:
+            self._opened = False
+            self._commons.loop.remove(self._listener.fileno())

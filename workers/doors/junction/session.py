@@ -1,0 +1,349 @@
+"""One client of the MessagePack dialect: its calls that wait, and the replies to it, in any order.
+
+What it says, and what is done about that, dialogue.py and methods.py have.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from skywalker import errors
+from skywalker.access.proof import Response
+from skywalker.journal import record
+from skywalker.limits import MAX_FRAME
+from skywalker.wire import junction as wire
+from skywalker.wire.junction import MESSAGE, RECV, SEND, TIMED_OUT, WILL, reply
+from workers.access.admission import speaks_tls
+from workers.calls.call import ClientCall
+from workers.calls.node_call import NodeCall
+from workers.calls.will import Will
+from workers.doors.commons import Commons
+from workers.doors.connection import GOODBYE, Connection
+from workers.doors.junction.silence import Silence
+from workers.doors.junction.unacked import Unacked
+from workers.doors.junction.waiting import Waiting
+from workers.doors.subscription import Delivery, Subscription, Subscriptions, Unsubscribing
+from workers.engine.secure_socket import Transport
+from workers.engine.sockets import end_unacknowledged
+from workers.stats.closes import Close
+from workers.stats.log import MAX_NAME
+
+AS_TIMED_OUT: Final = (
+    errors.BadTopic,
+    errors.Busy,
+    errors.Forbidden,
+    errors.ReservedValue,
+    errors.TooLarge,
+    errors.Unauthorized,
+)
+"""Errors that the server of the published dialects never had a reason for. Who may take an error for a value is
+told that its time is over, which is as true: nobody has its value, and nobody will. All others are ones that it knew,
+and answered with nil, or a close."""
+
+
+class Session(Connection):
+    """A client's connection and the calls that wait on it."""
+
+    __slots__ = (
+        "_max_calls", "_silence", "_subscriptions", "_unacked", "_waiting", "acks", "follows_ring", "has_called",
+        "name", "response", "too_fast", "unreadable",
+    )  # fmt: skip
+
+    knows_tokens = True
+    tls_wanted = wire.error_frame(wire.ERROR, wire.NIL, speaks_tls())
+
+    def __init__(self, sock: Transport, peer: str, commons: Commons) -> None:
+        Connection.__init__(self, sock, peer, commons)
+        self.door = record.JUNCTION
+        self.knows_errors = False  # before its first :hello: in the published dialects there is no word for an error
+        self.max_reply = commons.limits.max_plain_reply
+        self.name = ""
+        self.has_called = False
+        self.acks = False
+        self.follows_ring = False
+        self.response: Response | None = None  # to the challenge of another node
+        self.unreadable = 0
+        self.too_fast = 0  # calls in a row that were refused for being so
+        self._max_calls = commons.limits.max_calls
+        self._waiting = Waiting()
+        self._unacked = Unacked()
+        self._subscriptions: Subscriptions | None = None
+        self._silence: Silence | None = None  # set once the client has greeted, for only then it knows :ping
+
+    def half_is_old(self, seconds: float) -> None:
+        error = errors.BadFrame(f"the rest of a frame did not come within {seconds:g} s")
+        self.turn_away(error, Close.HALF_FRAME, "half a frame")
+
+    # Output.
+
+    def reply(self, method: bytes, id: bytes, result: bytes) -> None:
+        if self.gone:
+            return
+        try:
+            self.push(reply(method, id, result))
+        except errors.TooLarge as error:
+            self.reply_error(method, id, error)
+
+    def reply_error(self, method: bytes, id: bytes, error: errors.RequestError, timed_out: bytes = TIMED_OUT) -> None:
+        if not self.gone:
+            self.push(self.refusal(method, id, error, timed_out))
+
+    def refusal(self, method: bytes, id: bytes, error: errors.RequestError, timed_out: bytes = TIMED_OUT) -> bytes:
+        """Return the reply that says why a call is refused, and count it.
+
+        A client that may take an error for a value is told nothing of a worker that goes away: it is closed instead,
+        see depart(). Where that is wanted it is told `timed_out` in place of other errors, if that is as true.
+        """
+        if not self.knows_errors:
+            if isinstance(error, errors.Draining) and method != WILL:  # who leaves one knows errors
+                return b""
+            as_timed_out = self.commons.limits.errors_after_hello and isinstance(error, AS_TIMED_OUT)
+            if as_timed_out and method in (SEND, RECV):
+                self.tally.refused(error)
+                return reply(method, id, timed_out)
+        self.tally.refused(error)
+        return wire.error_frame(method, id, error)
+
+    def delivered(self, listener: ClientCall) -> None:
+        if isinstance(listener, Delivery):
+            Connection.delivered(self, listener)  # its client may have many under one id
+        elif self.acks:
+            send = listener.sender()
+            send.hold()
+            send.remember(listener)  # whoever asks the value back is to hear that it is out
+            # An id that is used twice at a time can be acknowledged but once: the older one gives way.
+            self.acknowledged(listener.id)
+            self._unacked.add(listener)
+        else:
+            Connection.delivered(self, listener)
+
+    def take_back(self, listener: ClientCall, told: bool) -> bool:
+        return not self._unacked.has(listener) and Connection.take_back(self, listener, told)
+
+    def congested(self) -> bool:
+        if Connection.congested(self):
+            return True
+        # A value that is not acknowledged is as good as one that is not written.
+        return self.acks and (
+            self._unacked.count + len(self._values) >= self._max_calls
+            or self._unacked.size + self._out_bytes >= self._max_out_bytes
+        )
+
+    # The calls that wait here.
+
+    def keep(self, call: ClientCall) -> None:
+        call.held = call.waited = True
+        self._waiting.add(call)
+        if self.account is not None:
+            self.account.in_flight += 1
+        self._ledger.add_call(call.kind, call.cost())
+        self.turn.deadlines.add(call, call.deadline)
+
+    def release(self, call: ClientCall) -> None:
+        if not call.held:
+            return
+        call.held = False
+        self._waiting.remove(call)
+        if self.account is not None:
+            self.account.in_flight -= 1
+        self._ledger.remove_call(call.kind, call.cost())
+        self.turn.deadlines.discard(call, call.deadline)
+
+    def postpone(self, call: ClientCall, seconds: float) -> None:
+        if call.held:
+            self.turn.deadlines.discard(call, call.deadline)
+            call.deadline = self.turn.now + seconds
+            self.turn.deadlines.add(call, call.deadline)
+
+    def admit(self, cost: int) -> None:
+        limit = self._max_calls
+        if self._waiting.count + self._unacked.count >= limit:
+            raise errors.Busy(f"{limit} calls wait on this connection", {"limit": "max_calls", "value": limit})
+        if self.account is not None:
+            self.account.admit()
+        self._ledger.admit(cost)
+
+    def waiting(self) -> list[ClientCall]:
+        return self._waiting.all()
+
+    def fail_all(self, error: errors.RequestError) -> None:
+        """Answer every waiting call with `error`, once those that wait for their turn have had it."""
+        while self._todo and not self.gone:
+            todo, self._todo = self._todo, []
+            self.obey(todo)
+        for call in self.waiting():
+            call.withdraw()
+            if call.ending:
+                call.over()  # its client does not want it to go on elsewhere
+            else:
+                call.fail(error)
+
+    def leave(self) -> None:
+        for call in self.waiting():
+            if call.carrier is not None:
+                call.carrier.ask_back(call)
+
+    def is_owed(self) -> bool:
+        # What waits for its turn may acknowledge something.
+        return bool(self._unacked.count or self._todo) or any(call.carrier is not None for call in self.waiting())
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has called something, and never said :hello: a client of the published dialects does so."""
+        return self.has_called and not self.knows_errors
+
+    def learns_errors(self) -> None:
+        """It says :hello."""
+        self.knows_errors = True
+        self.max_reply = MAX_FRAME
+
+    def worker_drains(self) -> None:
+        self.turn.acks.append(self)
+
+    def acknowledge(self) -> None:
+        # Whoever met somebody in this turn has been told: until then a send may look as if nothing of it waited.
+        self.depart()
+
+    def depart(self) -> None:
+        """Close a plain one, whose worker drains, if nothing that it asked waits; else that follows its last answer.
+
+        What it calls from then on is not done: it makes those calls again, over its next connection.
+        """
+        awaits = self._waiting.count or self._todo or self.subscriptions or self._values or self._backlog is not None
+        if self.is_plain and self.response is None and not awaits and not self.gone:
+            self.finish(b"", *GOODBYE)
+
+    def _roomy(self) -> None:
+        Connection._roomy(self)
+        if self.standing.draining:
+            self.turn.acks.append(self)
+
+    def turn_away(self, error: errors.RequestError, reason: Close, text: str) -> None:
+        words = self.refusal(wire.ERROR, wire.NIL, error)
+        self.last_words(b"" if self.is_plain else words, reason, text)
+
+    def forget(self) -> list[ClientCall]:
+        self._todo = []
+        for call in self.waiting():
+            call.withdraw()
+            self.release(call)
+            call.note(record.GONE)
+            call.abandon()
+            if isinstance(call, Will):
+                call.publish()
+        self.watch_no_more()
+        if self._silence is not None:
+            self._silence.end()
+        self._silence = None  # it refers to this session: together they would stay until the collector comes by
+        if self._subscriptions is not None:
+            self._subscriptions.end_all()
+        return self._unacked.clear()
+
+    # Subscriptions.
+
+    @property
+    def subscriptions(self) -> int:
+        return 0 if self._subscriptions is None else len(self._subscriptions)
+
+    @property
+    def in_flight(self) -> int:
+        return self._waiting.count + self.subscriptions
+
+    def subscribe(self, id: bytes, topic: bytes) -> None:
+        """Have values of a topic pushed under this id. Raises BadId if one of that id is on, Busy for too many."""
+        if self._subscriptions is None:
+            self._subscriptions = Subscriptions(self.commons)
+        if self._subscriptions.get(id) is not None:
+            raise errors.BadId("this connection has a subscription of that id")
+        self._subscriptions.add(self, id, topic, False).ask()
+
+    def unsubscribe(self, id: bytes, subscription_id: bytes) -> None:
+        """Have no more of them pushed."""
+        subscription = None if self._subscriptions is None else self._subscriptions.remove(subscription_id)
+        if subscription is None:
+            self.reply(wire.UNSUBSCRIBE, id, wire.FALSE)
+        else:
+            Unsubscribing(self, id, subscription).ask()
+
+    def subscribed(self, subscription: Subscription) -> None:
+        self.reply(wire.SUBSCRIBE, subscription.key, wire.TRUE)
+
+    def unsubscribed(self, by: Unsubscribing) -> None:
+        self.reply(wire.UNSUBSCRIBE, by.key, wire.TRUE)
+
+    def tell(self, subscription: Subscription, send: NodeCall) -> None:
+        # In two pieces, of which the second is everybody's and the first that of the message before: nothing is made.
+        own = subscription  # compiled, of this very class
+        value = send.value
+        assert value is not None, "it is a send"
+        size = len(value)
+        if size != own.size or not own.head:
+            whole = self.worded(own, send)
+            if not whole:
+                return
+            own.head, own.size = whole[:-size], size
+        self.push(own.head)
+        self.push_message(value)
+
+    def worded(self, subscription: Subscription, send: NodeCall) -> bytes:
+        own = subscription  # compiled, of this very class
+        assert send.value is not None, "it is a send"
+        try:
+            return reply(MESSAGE, own.key, send.value)
+        except errors.TooLarge as error:
+            self.reply_error(MESSAGE, own.key, error)
+            return b""
+
+    def published(self, call: ClientCall) -> None:
+        pass  # it was the last that we had to say
+
+    # What a method may ask of its session.
+
+    def find(self, call_id: bytes) -> ClientCall | None:
+        """Return a call that waits under this id, the latest of several."""
+        return self._waiting.find(call_id)
+
+    def acknowledged(self, call_id: bytes) -> None:
+        """The client has the value that it was given for this call."""
+        listener = self._unacked.pop(call_id)
+        if listener is not None:
+            Connection.delivered(self, listener)
+            self._roomy()
+
+    def given_back(self, call_id: bytes) -> None:
+        """The client does not want the value it was given for this call, if it has not acknowledged it."""
+        listener = self._unacked.pop(call_id)
+        if listener is not None:
+            self._lost([listener])
+            self._roomy()
+
+    def ring_changed(self) -> None:
+        if self.follows_ring and not self.gone:
+            self.push(wire.frame(wire.RING, wire.NIL, self.commons.node.packed_ring(self.standing.node_drains)))
+
+    def is_idle(self) -> bool:
+        """Whether no call is under way, and nothing is half read or half written."""
+        return not (
+            self._waiting.count
+            or self._unacked.count
+            or self._tail
+            or self._todo
+            or self._backlog
+            or self._values
+            or self._subscriptions is not None
+        )
+
+    def greeted(self, name: str, acks: bool, follows_ring: bool) -> None:
+        """The client said who it is, and what it wants. It knows :ping, so it can be probed."""
+        if name != self.name:
+            self.name = name
+            self.peer = f"{self.peer.split()[0]} ({name[:MAX_NAME]})"
+        if acks and not self.acks and self.reached() is not None:
+            # A value that its client never gets, since its machine is gone, is another's as soon as one that is unread.
+            end_unacknowledged(self._socket, self.commons.limits.unread_output_s)
+        self.acks = acks
+        self.follows_ring = follows_ring
+        if self.standing.node_drains:
+            self.ring_changed()
+        if self._silence is None:
+            self._silence = Silence(self)

@@ -1,0 +1,13 @@
+"""What a process of the node runs on.
+
+    loop            waits for descriptors, and calls their handlers
+    turn            one turn of that loop: its time, what is due in it, what is to be written when it ends
+    alarm           a time at which something is called
+    signals         signals as events of a loop
+    sockets         listeners and connections: how they are made and tuned, and who has an address already
+    steering        which worker a new connection comes to
+    secure_socket   a socket that speaks TLS, with the face of a plain one: TLS ends here
+    credentials     the node's certificate and key; renewed looks for newer files
+
+Uses stats.
+"""

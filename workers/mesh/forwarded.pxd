@@ -1,0 +1,89 @@
+cimport cython
+
+from workers.calls.call cimport Carrier, ClientCall
+from workers.calls.node_call cimport NodeCall
+from workers.mesh.messages cimport Messages, unwrapped, wrapped
+from workers.calls.publication cimport Publication
+from workers.engine.turn cimport Turn
+from skywalker.junction cimport Junction
+
+
+cdef int ALSO
+cdef int BUSY
+cdef int CENSUS
+cdef int COUNTED
+cdef int GIVE
+cdef int LAGGED
+cdef int LISTEN
+cdef int LOST
+cdef int MET
+cdef int OFFER
+cdef int PARTING
+cdef int PUBLISH
+cdef int RECALL
+cdef int RETIRED
+cdef int SEND
+cdef int SETTLED
+cdef int SUBSCRIBE
+cdef int SUBSCRIBED
+cdef int TOOK
+cdef int WITHDRAW
+cdef int WITHDRAWN
+cdef list _BYTES
+cdef bytes FALSE
+cdef bytes NIL
+cdef bytes OURS
+cdef bytes TRUE
+
+
+cdef class Forwarded
+
+
+cdef class Offer(NodeCall):
+    cdef public Forwarded forwarded
+    cdef public bytes number
+
+    cpdef begin_for(self, Forwarded forwarded, bytes number)
+    cpdef became(self, int outcome)
+
+
+cdef class Passing(Offer):
+    cdef public Publication publication
+
+    cpdef begin_as(self, Publication publication)
+
+
+cdef class Forwarded(Carrier):
+    cdef Messages _messages
+    cdef Turn _turn
+    cdef Junction _junction
+    cdef readonly dict _calls
+    cdef readonly dict _censuses
+    cdef readonly dict _feeds
+    cdef readonly dict _passing
+    cdef bytes _value
+    cdef bint _is_retired
+    cdef object _heir
+    cdef long long _next
+    cdef bytes _number_head
+    cdef bytes _since_bytes
+    cdef double _since
+    cdef readonly bint parts
+
+    cpdef bint congested(self) except -1
+    @cython.locals(number=bytes, group=bytes, since=double)
+    cpdef forward(self, ClientCall call)
+    @cython.locals(low=Py_ssize_t)
+    cdef bytes _number(self)
+    cpdef decided(self, bytes number, int outcome)
+    @cython.locals(call=ClientCall)
+    cpdef hear(self, int kind, list message)
+    @cython.locals(call=ClientCall)
+    cdef ClientCall _no_longer_waiting(self, bytes number, bint is_met)
+    @cython.locals(call=ClientCall, offer=Offer)
+    cdef _give(self, bytes number)
+    @cython.locals(passing=Passing)
+    cdef _pass_on(self, bytes topic, bytes number, bytes value, bytes form)
+    cpdef passed(self, bytes number, int outcome)
+    @cython.locals(call=ClientCall, offered=NodeCall)
+    cdef _recall(self, bytes number)

@@ -1,0 +1,91 @@
+cimport cython
+
+from skywalker.junction cimport Junction
+from workers.calls.node_call cimport NodeCall
+from workers.mesh.messages cimport Messages, unwrapped
+from workers.calls.publication cimport Publication
+from workers.calls.ledger cimport Ledger
+from workers.calls.standing cimport Standing
+from workers.engine.turn cimport Turn
+
+
+cdef int ALSO
+cdef int BUSY
+cdef int CENSUS
+cdef int COUNTED
+cdef int GIVE
+cdef int LISTEN
+cdef int LONG
+cdef int LOST
+cdef int MET
+cdef int PUBLISH
+cdef int SUBSCRIBE
+cdef int RECALL
+cdef int RETIRED
+cdef int SEND
+cdef int TOOK
+cdef int WITHDRAW
+cdef int WITHDRAWN
+cdef bytes NIL
+cdef bytes TRUE
+
+
+cdef class Held
+
+
+cdef class HeldCall(NodeCall):
+    cdef public Held held
+    cdef public bytes number
+    cdef public bint withdrawing
+
+    cpdef begin_for(self, Held held, bytes number)
+    @cython.locals(held=Held)
+    cpdef missed(self)
+
+
+cdef class HeldPublication(Publication):
+    cdef readonly Messages messages
+    cdef readonly Turn turn
+    cdef bint _spreads
+
+    cpdef begin_from(self, Messages messages, Turn turn)
+    cpdef bytes goes_to(self, object link)
+    cpdef acknowledge(self)
+
+
+cdef class Held:
+    cdef readonly Messages messages
+    cdef readonly Junction junction
+    cdef readonly Standing standing
+    cdef Turn _turn
+    cdef Ledger _ledger
+    cdef readonly dict _calls
+    cdef readonly dict _parked
+    cdef NodeCall _giving
+    cdef bytes _since_bytes
+    cdef double _since
+    cdef readonly object audiences
+    cdef Py_ssize_t _expected
+
+    @cython.locals(group=bytes)
+    cpdef hear(self, int kind, list message)
+    @cython.locals(call=HeldCall, cost=Py_ssize_t, came=double)
+    cdef _issue(self, bytes number, bytes since, bytes topic, bytes value, bytes group)
+    cdef _meet(self, HeldCall call)
+    @cython.locals(publication=HeldPublication)
+    cdef _publish(self, bytes number, bytes topic, bytes value, bytes form)
+    @cython.locals(delivery=HeldCall)
+    cpdef bytes expect(self, bytes topic, NodeCall send)
+    cpdef refuse(self, HeldCall send)
+    cpdef let_go(self, HeldCall call)
+    @cython.locals(messages=Messages)
+    cpdef bint give(self, HeldCall listener, NodeCall send) except -1
+    cdef _give(self, HeldCall listener, NodeCall send)
+    @cython.locals(send=NodeCall, listener=HeldCall)
+    cdef _decided(self, bytes number, bint took, Py_ssize_t limit)
+    @cython.locals(call=HeldCall)
+    cdef _withdraw(self, bytes number, bint final)
+    @cython.locals(listener=HeldCall)
+    cpdef flushed(self)
+    @cython.locals(call=HeldCall)
+    cpdef close(self)

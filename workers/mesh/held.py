@@ -1,0 +1,353 @@
+"""What another worker asks of us: calls of its clients wait here, and get values, since we own their topics."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from skywalker.errors import Busy
+from skywalker.junction import Junction
+from skywalker.limits import MAX_FRAME, MAX_TIMEOUT_MS
+from skywalker.line import Call
+from skywalker.wire import values
+from skywalker.wire.junction import NIL, TRUE
+from skywalker.wire.pubsub import MAX_PAYLOAD, bus_value
+from workers.calls import census
+from workers.calls.feeds import Feeds
+from workers.calls.ledger import Ledger
+from workers.calls.node_call import NodeCall
+from workers.calls.publication import Publication
+from workers.calls.standing import Standing
+from workers.engine.turn import Turn
+from workers.mesh.audience import Audiences, count_of
+from workers.mesh.messages import (
+    ALSO,
+    BUSY,
+    CENSUS,
+    COUNTED,
+    GIVE,
+    LISTEN,
+    LONG,
+    LOST,
+    MET,
+    PUBLISH,
+    RECALL,
+    REFUSED,
+    RETIRED,
+    SEND,
+    SUBSCRIBE,
+    TOOK,
+    WITHDRAW,
+    WITHDRAWN,
+    Messages,
+    limit_of,
+    unwrapped,
+)
+from workers.stats.log import Log
+
+OURS: Final = b"\xd3"
+"""What our own numbers begin with; those of the other worker begin otherwise."""
+
+LONGEST_PAYLOAD: Final = len(bus_value(bytes(MAX_PAYLOAD)))
+
+MAX_TIMEOUT_S: Final = MAX_TIMEOUT_MS / 1000
+
+
+class HeldCall(NodeCall):
+    """A call of another worker's client, or a value for its subscribers. That worker runs its clock."""
+
+    __slots__ = ("held", "number", "withdrawing")
+
+    def begin_for(self, held: Held, number: bytes) -> None:
+        """Set up what a call has besides begin()."""
+        self.held = held
+        self.number = number
+        self.withdrawing = False  # of a send: its caller's time is over, so if it meets nobody now, it ends
+
+    def give(self, send: Call) -> bool:
+        assert isinstance(send, NodeCall)
+        return self.held.give(self, send)
+
+    def met(self) -> None:
+        self.held.let_go(self)
+        self.value = b""
+        self.held.messages.tell(MET, self.number)
+
+    def missed(self) -> None:
+        held = self.held
+        if self.withdrawing:
+            held.give_back(self)
+        elif self.too_long:
+            held.refuse(self)
+        elif held.standing.leaving or held.standing.replaced:
+            held.turn_away(self)
+        else:
+            self.given_to = None  # nobody has the value any more
+            held.junction.resume(self)
+
+    def given_here(self, listener: NodeCall) -> None:
+        self.remember(listener)
+
+    def recall(self, told: bool) -> bool:
+        self.held.messages.tell(RECALL, self.number)
+        return False
+
+    def catch_up(self) -> None:
+        self.held.messages.catch_up()
+
+
+class HeldPublication(Publication):
+    """What another worker's client publishes, where its topic is owned."""
+
+    __slots__ = ("_spreads", "messages", "turn")
+
+    def begin_from(self, messages: Messages, turn: Turn) -> None:
+        """Set up what it has besides begin() and begin_as(): where it came from."""
+        self.messages = messages
+        self.turn = turn
+        self._spreads = False  # to others than that
+
+    def goes_to(self, link: object) -> bytes:
+        if link is self.messages:
+            return self.number
+        self._spreads = True
+        return NIL
+
+    def met(self) -> None:
+        self.done = True
+        if self._spreads:
+            self.turn.acks.append(self)
+        else:
+            self.acknowledge()  # it is written behind the value
+
+    def acknowledge(self) -> None:
+        """All who listen were written to."""
+        self.messages.tell(MET, self.number)
+
+
+class Held:
+    """The calls of one worker's clients that wait here, and the values that were given to its listeners."""
+
+    __slots__ = (
+        "_calls", "_expected", "_giving", "_ledger", "_parked", "_since", "_since_bytes", "_turn", "audiences",
+        "junction", "messages", "standing",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        messages: Messages,
+        turn: Turn,
+        junction: Junction,
+        ledger: Ledger,
+        standing: Standing,
+        feeds: Feeds,
+        log: Log,
+    ) -> None:
+        self.messages = messages
+        self.junction = junction
+        self.standing = standing
+        self._turn = turn
+        self._ledger = ledger
+        # By the other's number, those that wait, and listeners that were given a value which has no outcome yet.
+        self._calls: dict[bytes, HeldCall] = {}
+        self._parked: dict[HeldCall, None] = {}  # listeners that a value came for while there was no room
+        self._giving: NodeCall | None = None  # whose value was given last in this turn
+        self._since_bytes = b""  # calls that were read at once have one time, which is decoded once
+        self._since = 0.0
+        self._expected = 0  # of the values for subscribers: how many had a number
+        self.audiences = Audiences(messages, turn, junction, standing, feeds, log, self.expect)
+
+    def hear(self, kind: int, message: list[bytes]) -> None:
+        """Deal with a message to the owner of a topic."""
+        if kind == LISTEN:
+            group = message[4]
+            self._issue(message[1], message[2], message[3], None, None if group == NIL else group)
+        elif kind == SEND:
+            self._issue(message[1], message[2], message[3], message[4], None)
+        elif kind == TOOK:
+            self._decided(message[1], True, 0)
+        elif kind == LOST:
+            self._decided(message[1], False, 0)
+        elif kind == LONG:
+            self._decided(message[1], False, limit_of(message[2]))
+        elif kind == WITHDRAW:
+            self._withdraw(message[1], message[2] == TRUE)
+        elif kind == PUBLISH:
+            self._publish(message[1], message[2], message[3], message[4])
+        elif kind == SUBSCRIBE:
+            self.audiences.ask(message[1], count_of(message[2]))
+        elif kind == CENSUS:
+            info = census.info(self.junction, message[2], self._turn.now)
+            self.messages.tell(COUNTED, message[1], values.pack(info))
+
+    def _issue(self, number: bytes, since: bytes, topic: bytes, value: bytes | None, group: bytes | None) -> None:
+        if since != self._since_bytes:
+            self._since, self._since_bytes = values.unpack(since), since
+        came = self._since
+        if self.messages.abroad:
+            if number in self._calls or number[:1] == OURS:
+                raise ValueError("the number of another call")
+            if value is not None and len(value) > MAX_FRAME:
+                raise ValueError("a value that no client can send")
+            came = self._turn.now + max(-MAX_TIMEOUT_S, min(0.0, came))
+        call = HeldCall.__new__(HeldCall)
+        call.begin(topic, came, value, group)
+        call.begin_for(self, number)
+        cost = call.cost()
+        try:
+            self._ledger.admit(cost)
+        except Busy:
+            self.messages.tell(BUSY, number)
+            return
+        self._calls[number] = call
+        self._ledger.add(cost)
+        self._meet(call)
+
+    def _meet(self, call: HeldCall) -> None:
+        if self.standing.leaving or self.standing.replaced:
+            self.turn_away(call)
+        elif not call.meet(self.junction):
+            self.junction.wait(call)
+
+    def turn_away(self, call: HeldCall) -> None:
+        """Do not have it meet anybody, since its topic is our successor's.
+
+        A worker of this node is told about that one, if it is there. Any other issues its calls again when the link
+        ends.
+        """
+        if self.standing.replaced and not self.messages.abroad:
+            self.give_back(call)
+
+    def give_back(self, call: HeldCall) -> None:
+        """Let go of a call that has met nobody, and say so."""
+        call.answered = True
+        self.let_go(call)
+        self.messages.tell(WITHDRAWN, call.number)
+        if call.value is not None:
+            call.value = b""  # a listener that it was asked back from refers to it
+
+    def refuse(self, send: HeldCall) -> None:
+        """Let go of a send whose value is too long for who listens, and say so."""
+        send.answered = True
+        self.let_go(send)
+        send.value = b""
+        self.messages.tell(REFUSED, send.number, values.pack(send.too_long))
+
+    def _publish(self, number: bytes, topic: bytes, value: bytes, form: bytes) -> None:
+        standing = self.standing
+        if standing.replaced and not self.messages.abroad:
+            self.messages.tell(WITHDRAWN, number)
+            return
+        if standing.leaving or standing.replaced:
+            return  # our successor will hand it out
+        publication = HeldPublication.__new__(HeldPublication)
+        publication.begin(topic, self._turn.now, value, None)
+        if form != NIL:
+            publication.value, publication.form = unwrapped(value, form)
+        if publication.value is not None and len(publication.value) > LONGEST_PAYLOAD:
+            raise ValueError("a payload that no client can publish")
+        publication.begin_as(0)
+        publication.begin_from(self.messages, self._turn)
+        publication.number = number
+        if publication.hand_out(self.junction):
+            publication.met()
+
+    def expect(self, topic: bytes, send: NodeCall) -> bytes:
+        """Return a number for a value that subscribers are given; the other worker says later whether one got it."""
+        self._expected += 1
+        delivery = HeldCall.__new__(HeldCall)
+        delivery.begin(topic, send.since, None, None)
+        delivery.begin_for(self, OURS + self._expected.to_bytes(8, "big"))
+        self._calls[delivery.number] = delivery
+        self._give(delivery, send)
+        return delivery.number
+
+    def let_go(self, call: HeldCall) -> None:
+        """Forget a call that was answered."""
+        del self._calls[call.number]
+        self._ledger.remove(call.cost())
+
+    def give(self, listener: HeldCall, send: NodeCall) -> bool:
+        """Give a value to a listener; its worker says later whether the client got it."""
+        messages = self.messages
+        if messages.closed:
+            return False
+        if messages.congested():
+            self._parked[listener] = None
+            return False
+        if isinstance(send, Publication):
+            send.goes_to(messages)
+        self._ledger.remove(listener.cost())
+        self._give(listener, send)
+        # A value that many get at once crosses once.
+        if send is self._giving:
+            messages.tell(ALSO, listener.number)
+        else:
+            self._giving = send
+            messages.tell(GIVE, listener.number, send.value)
+        return True
+
+    def _give(self, listener: HeldCall, send: NodeCall) -> None:
+        listener.given = send
+        send.hold()
+        send.remember(listener)
+
+    def _decided(self, number: bytes, took: bool, limit: int) -> None:
+        listener = self._calls.get(number)
+        if listener is not None and listener.given is not None:
+            send = listener.decided()
+            del self._calls[number]
+            if took:
+                self.junction.confirm(send)
+            else:
+                send.too_long = max(send.too_long, limit)
+                self.junction.lost(send)
+
+    def is_decided(self) -> bool:
+        """Return whether every value that was given to those who listen there, or came from there, has its outcome."""
+        return all(call.given is None and not call.offers for call in self._calls.values())
+
+    def _withdraw(self, number: bytes, final: bool) -> None:
+        call = self._calls.get(number)
+        if call is None or call.given is not None:
+            return  # a value for it, or a word about it, is on its way
+        if self.junction.withdraw(call) or call in self._parked:
+            self._parked.pop(call, None)
+            self.let_go(call)
+            if not final:
+                self.messages.tell(WITHDRAWN, number)
+        elif final:
+            self.let_go(call)
+            call.abandon()
+        else:
+            call.withdrawing = True
+            call.ask_back(False)
+
+    def flushed(self) -> None:
+        """All that was said is written, or queued: have those meet somebody that there was no room for."""
+        self._giving = None
+        self.audiences.flushed()
+        if self._parked and not self.messages.congested():
+            parked, self._parked = self._parked, {}
+            for listener in parked:
+                self._meet(listener)
+
+    def retire(self) -> None:
+        """Hand out nothing any more: the other worker asks our successor."""
+        self.audiences.retire()
+        self.messages.tell(RETIRED, NIL)
+
+    def close(self) -> None:
+        """The link has ended: those calls will be issued again, or their clients are gone."""
+        self.audiences.close()
+        calls, self._calls = self._calls, {}
+        self._parked.clear()
+        self._giving = None
+        for call in calls.values():
+            if call.given is None:
+                self.junction.withdraw(call)
+                self._ledger.remove(call.cost())
+                call.abandon()
+        # Only now, since a value that is lost may go to the next in the line.
+        for call in calls.values():
+            if call.given is not None:
+                self.junction.lost(call.decided())

@@ -1,0 +1,36 @@
+cimport cython
+
+from workers.mesh.forwarded cimport Forwarded
+from workers.mesh.held cimport Held
+from workers.mesh.messages cimport Messages
+from workers.engine.turn cimport Turn
+
+
+cdef int CENSUS
+cdef int LONG
+cdef int SETTLED
+cdef int SUBSCRIBE
+
+
+cdef class Link:
+    cdef readonly Forwarded forwarded
+    cdef readonly Held held
+    cdef object _loop
+    cdef Turn _turn
+    cdef object _opening
+    cdef object _ended
+    cdef Messages _messages
+    cdef bint _waits_to_write
+    cdef bint _is_read
+    cdef double _caught_up_at
+    cdef object _settled
+    cdef list _unheard
+
+    cpdef flush(self)
+    cpdef ready(self, int events)
+    cpdef attend(self)
+    cpdef catch_up(self)
+    @cython.locals(messages=list)
+    cdef bint _read(self) except -1
+    @cython.locals(message=list, kind=int, turn=Turn)
+    cdef _hear(self, list messages)

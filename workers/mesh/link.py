@@ -1,0 +1,224 @@
+"""The link to one other worker, of this node or of another: what we ask of it, what it asks of us, and the way between.
+
+All that one turn has to say goes at once, as a rule. A link ends with either worker. What the
+owner of a topic held for the other is gone then, as its clients are; what waited at the owner
+is issued again.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import Any, Final
+
+from skywalker.wire.junction import NIL
+from workers.engine.loop import BROKEN, READ, WRITE, Loop
+from workers.engine.turn import Turn
+from workers.mesh.forwarded import Forwarded
+from workers.mesh.held import Held
+from workers.mesh.messages import CENSUS, LONG, PARTING, SETTLED, SUBSCRIBE, Messages
+from workers.mesh.opening import Opening
+
+READS_PER_TURN: Final = 16
+
+READS_TO_CATCH_UP: Final = 512
+"""Batches that a sibling's socket holds at most, if each is small."""
+
+
+class Link:
+    """Our end of the link to one worker; `ended` is called, with the reason, once there is nothing more to read."""
+
+    __slots__ = (
+        "_caught_up_at", "_ended", "_is_read", "_loop", "_messages", "_opening", "_settled", "_turn", "_unheard",
+        "_waits_to_write", "forwarded", "held",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        messages: Messages,
+        loop: Loop,
+        turn: Turn,
+        opening: Opening,
+        forwarded: Forwarded,
+        held: Held,
+        ended: Callable[[Link, str], None],
+        settled: Callable[[Link], None] | None = None,
+    ) -> None:
+        """`settled` is called when the other end has said all that it subscribes to."""
+        self._loop = loop
+        self._turn = turn
+        self._opening = opening
+        self._ended: Callable[[Link, str], None] | None = ended
+        self._settled = settled
+        self._unheard: list[Any] = []  # what was read with the last that was to be heard for now
+        self._messages = messages
+        messages.link = self
+        self.forwarded = forwarded
+        self.held = held
+        self._waits_to_write = False
+        self._is_read = True
+        self._caught_up_at = 0.0
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+        return self._messages.closed
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait to be written."""
+        return self._messages.unsent
+
+    def open(self) -> None:
+        """Read from now on."""
+        self._loop.add(self._messages.fileno(), self)
+        if self._messages.unsent:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what the kernel takes; never waits."""
+        if not self._messages.closed:
+            self._messages.flush()
+            self._wait_to_write(self._messages.unsent > 0)
+            self.held.flushed()
+
+    def _wait_to_write(self, wanted: bool) -> None:
+        if self._waits_to_write != wanted:
+            self._waits_to_write = wanted
+            self._wait()
+
+    def _wait(self) -> None:
+        wanted = (READ if self._is_read else 0) | (WRITE if self._waits_to_write else 0)
+        self._loop.change(self._messages.fileno(), wanted)
+
+    def pause(self) -> None:
+        """Read no more batches until told to go on."""
+        self._is_read = False
+        self._wait()
+
+    def go_on(self) -> None:
+        """Read on."""
+        self._is_read = True
+        if not self._messages.closed:
+            self._wait()
+            if self._unheard:
+                self._turn.later.append(self)
+
+    def attend(self) -> None:
+        """Hear what was read already."""
+        self.ready(READ)
+
+    def ready(self, events: int) -> None:
+        """Read what the other end says, and write on."""
+        if events & WRITE:
+            self.flush()
+        if events & BROKEN:
+            if self._unheard:
+                self.close("the other end died before it was heard")
+                return
+            self._is_read = True  # nothing but the end comes after what is there
+        # More than once, because a value may come in one batch, and the word to take it back in a later one. A worker
+        # that has been stopped for so long that there are more may be too late for it; others shall not wait for us.
+        for _ in range(READS_PER_TURN):
+            if not self._read():
+                return
+
+    def catch_up(self) -> None:
+        """Hear now what has come already, since something is about to be decided; once a turn is enough."""
+        now = self._turn.now
+        if self._caught_up_at != now:
+            self._caught_up_at = now
+            for _ in range(READS_TO_CATCH_UP):
+                if not self._read():
+                    return
+
+    def read_to_the_end(self) -> None:
+        """Take in all that a dead worker still said."""
+        while self._read():
+            pass
+
+    def _read(self) -> bool:
+        """Take in one batch. Returns False if there is none now, or never will be."""
+        if self._messages.closed or not self._is_read:
+            return False
+        messages, self._unheard = self._unheard, []
+        try:
+            if not messages:
+                messages = self._messages.read()
+        except BlockingIOError:
+            return False
+        except EOFError as error:
+            self.close(str(error) or "the other end closed it")
+            return False
+        except ValueError as error:
+            self.close(f"the other end sent {error}")
+            return False
+        if not self._messages.abroad:
+            self._hear(messages)
+            return True
+        try:
+            self._hear(messages)
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            # Where, because it might be a mistake of ours.
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            self.close(f"the other end sent what makes no sense: {error!r} at {where.name}, line {where.lineno}")
+            return False
+        return True
+
+    def _hear(self, messages: list[list[bytes]]) -> None:
+        if self._opening.goes_on:
+            messages = self._hear_early(messages)
+        forwarded, held, turn = self.forwarded, self.held, self._turn
+        for message in messages:
+            kind = message[0][0]
+            if kind <= CENSUS or kind == LONG:
+                held.hear(kind, message)
+            elif kind == SETTLED:
+                if self._settled is not None:
+                    self._settled(self)
+            else:
+                forwarded.hear(kind, message)
+            if turn.later:
+                turn.attend()
+
+    def _hear_early(self, messages: list[list[bytes]]) -> list[list[bytes]]:
+        """Hear what the other end subscribes to, and no calls of it; return the rest once the opening is over."""
+        opening, turn = self._opening, self._turn
+        for number, message in enumerate(messages):
+            if not opening.goes_on:
+                return messages[number:]
+            kind = message[0][0]
+            if kind == SETTLED and self._settled is not None:
+                self._settled(self)
+            elif kind == SUBSCRIBE:
+                self.held.hear(kind, message)
+            elif kind > CENSUS:
+                self.forwarded.hear(kind, message)
+            else:
+                opening.hold(self)
+                self._unheard = messages[number:]
+                return []
+            if not self._is_read:
+                self._unheard = messages[number + 1 :]
+                return []
+            if turn.later:
+                turn.attend()
+        return []
+
+    def finish(self) -> None:
+        """Say nothing more, but that this is planned; the other end closes once it has heard all."""
+        self._messages.tell(PARTING, NIL)
+        self._messages.flush()
+        self._messages.finish()
+
+    def close(self, reason: str) -> None:
+        """Close this end: what it held is gone, and what waits at the other end is issued again."""
+        if self._messages.closed:
+            return
+        self._loop.remove(self._messages.fileno())
+        self._messages.close()
+        self.held.close()
+        ended, self._ended, self._settled = self._ended, None, None  # whoever is told refers to this
+        assert ended is not None, "it ends once"
+        ended(self, reason)
+        self.forwarded.close()

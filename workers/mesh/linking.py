@@ -1,0 +1,89 @@
+"""What every link of a worker is made with, whoever is at its other end."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+from skywalker.junction import Junction
+from skywalker.members import Place
+from workers.calls.feeds import Feeds
+from workers.calls.ledger import Ledger
+from workers.calls.standing import Standing
+from workers.engine.loop import Loop
+from workers.engine.secure_socket import Transport
+from workers.engine.turn import Turn
+from workers.mesh.forwarded import Forwarded
+from workers.mesh.held import Held
+from workers.mesh.link import Link
+from workers.mesh.messages import Messages
+from workers.mesh.opening import Opening
+from workers.mesh.packets import Packets
+from workers.mesh.stream import Stream
+from workers.stats.log import Log
+
+
+class Linking:
+    """Makes the links of one worker."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        turn: Turn,
+        junction: Junction,
+        ledger: Ledger,
+        standing: Standing,
+        feeds: Feeds,
+        opening: Opening,
+        log: Log,
+        mesh_bytes: int,
+    ) -> None:
+        """Of `mesh_bytes` that wait to be written to one worker, that one is taken to be behind."""
+        self._loop = loop
+        self._turn = turn
+        self._junction = junction
+        self._ledger = ledger
+        self._standing = standing
+        self._feeds = feeds
+        self._opening = opening
+        self._log = log
+        self._mesh_bytes = mesh_bytes
+
+    def within(
+        self,
+        sock: socket.socket,
+        place: Place | None,
+        ended: Callable[[Link, str], None],
+        settled: Callable[[Link], None],
+    ) -> Link:
+        """Return a link to a worker of this node, as link() does."""
+        return self._link(Packets(sock, self._mesh_bytes, self._turn), place, ended, settled)
+
+    def abroad(
+        self,
+        sock: Transport,
+        place: Place | None,
+        ended: Callable[[Link, str], None],
+        settled: Callable[[Link], None] | None = None,
+        *,
+        unwritten: bytes | None = None,
+        heard: bytes = b"",
+    ) -> Link:
+        """Return a link to a worker of another node, which has said `heard` already.
+
+        One that asks us is still to be told what is `unwritten`, be it nothing.
+        """
+        return self._link(Stream(sock, self._mesh_bytes, self._turn, unwritten, heard), place, ended, settled)
+
+    def _link(
+        self,
+        messages: Messages,
+        place: Place | None,
+        ended: Callable[[Link, str], None],
+        settled: Callable[[Link], None] | None,
+    ) -> Link:
+        """Return one to an owner in that place; without one, the other end only asks us."""
+        turn, junction = self._turn, self._junction
+        forwarded = Forwarded(messages, turn, junction, place)
+        held = Held(messages, turn, junction, self._ledger, self._standing, self._feeds, self._log)
+        return Link(messages, self._loop, turn, self._opening, forwarded, held, ended, settled)

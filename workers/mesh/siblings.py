@@ -1,0 +1,86 @@
+"""The other workers of this node: those that own a part of its topics, and those that are being replaced."""
+
+from __future__ import annotations
+
+import socket
+
+from skywalker.members import Place
+from workers.calls.move import Move
+from workers.calls.node import Node
+from workers.calls.owner import Owner
+from workers.engine.alarm import Alarm
+from workers.engine.turn import Turn
+from workers.mesh.handover import PATIENCE_S, Handover
+from workers.mesh.link import Link
+from workers.mesh.linking import Linking
+from workers.mesh.opening import Opening
+
+
+class Siblings:
+    """All links of one worker within its node."""
+
+    def __init__(self, node: Node, turn: Turn, linking: Linking, opening: Opening, move: Move) -> None:
+        self._slot = node.slot
+        self._turn = turn
+        self._linking = linking
+        self._opening = opening
+        self._move = move
+        self.owners = [Owner(Place(node.id, slot), is_here=slot == node.slot) for slot in range(node.workers)]
+        """By slot, with this worker itself among them."""
+        self._links: dict[int, Link] = {}  # to those that own topics, by slot
+        self._askers: dict[Link, None] = {}  # to those that are being replaced, and own nothing any more
+
+    def all(self) -> list[Link]:
+        """Return the links that there are."""
+        return [*self._links.values(), *self._askers]
+
+    def connect(self, slot: int, sock: socket.socket) -> None:
+        """Use a new link to the worker in `slot`, in place of one to its predecessor, which may live on for a while.
+
+        In the slot of this very worker, that is its successor.
+        """
+        old = self._links.get(slot)
+        if old is not None:
+            old.read_to_the_end()
+        owner = self.owners[slot]
+        link = self._links[slot] = self._link(sock, owner.place)
+        if old is None or old.closed:
+            owner.met(link.forwarded)
+            return
+        self._askers[old] = None
+        owner.lost(old.forwarded)
+        old.forwarded.comes_before(link)
+        Alarm().set(self._turn, self._turn.now + PATIENCE_S, old.forwarded.retired)
+        self._move.succeed(old.forwarded)
+        self._move.begin(Handover(old, self._turn, lambda: self._handed_over(slot, link)).ask)
+
+    def _handed_over(self, slot: int, link: Link) -> None:
+        if self._links.get(slot) is link:
+            self.owners[slot].met(link.forwarded)
+
+    def serve(self, sock: socket.socket) -> None:
+        """Use a new link to a worker that is being replaced: its clients' calls may come here."""
+        self._askers[self._link(sock, None)] = None
+
+    def _link(self, sock: socket.socket, place: Place | None) -> Link:
+        link = self._linking.within(sock, place, self._ended, self._opening.settled)
+        link.open()
+        self._opening.linked(link)
+        return link
+
+    def hand_over(self) -> None:
+        """Have a successor own what this worker owned, once there is a link to it."""
+        for link in self.all():
+            link.held.retire()
+        ours = self.owners[self._slot]
+        ours.carrier = ours.absent
+
+    def _ended(self, link: Link, reason: str) -> None:
+        """The worker at the other end is dead. Calls issued to it from now on wait for its successor."""
+        self._askers.pop(link, None)
+        self._opening.gone(link)
+        place = link.forwarded.place
+        if place is not None:
+            self.owners[place.worker].lost(link.forwarded)
+            if self._links.get(place.worker) is link:
+                del self._links[place.worker]

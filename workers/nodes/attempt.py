@@ -1,0 +1,218 @@
+"""One attempt to connect to a worker of another node.
+
+    dial, from a source port that steers to the worker; shake hands by TLS, if our node speaks it
+      -> [":challenge", id, {...}]  <- [":challenge", id, {...}]  -> [":proof", id, ...], as access/trust.py has it
+      -> [":peer", id, {"from": our node, "by": our worker, "life": its text, "node": its node,
+                       "worker": its worker, "version": 2,
+                       "waits": whether we are new and wait for it to make a link to us,
+                       "replaced": whether we have a successor}]
+      <- [":proof", id, true]
+      <- [":peer", id, {"node": its node, "worker": the one that was met, "life": its text}]
+
+Nothing else is said before the other end has proved that it is the node that is wanted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from typing import Any, Final, Protocol
+
+from skywalker.access.proof import NotProven
+from skywalker.access.trust import Introduction, farewell
+from skywalker.dialling import begin, bind_to_steer, cause_of, is_connected, server_name
+from skywalker.discovery.membership import NOT_LET_IN, NOT_PROVEN
+from skywalker.errors import Forbidden, Unauthorized
+from skywalker.members import Member, Place
+from skywalker.tls.records import Records
+from skywalker.tls.words import CLOSED
+from skywalker.wire import junction as wire
+from skywalker.wire import values
+from skywalker.wire.frames import BadFrame, split
+from workers.calls.node import VERSION
+from workers.engine import sockets
+from workers.engine.loop import READ, WRITE
+from workers.engine.secure_socket import SecureSocket, Transport
+from workers.nodes.connector import Connector
+
+MAX_ANSWER: Final = 4096
+
+_ID: Final = values.pack(0)
+
+
+class Dialler(Protocol):
+    """Who makes the attempt, and is told once how it ends, unless that ends it."""
+
+    def opened(self, sock: Transport, life: str, round_trip_s: float, heard: bytes) -> None:
+        """The worker that was wanted has this connection, lives that `life`, and has said `heard` over it already."""
+
+    def strayed(self) -> None:
+        """Another worker of that node was met."""
+
+    def failed(self, reason: str) -> None:
+        """Nothing has come of it."""
+
+
+class Attempt:
+    """One of them, to the worker in `place` of `member`."""
+
+    __slots__ = (
+        "_asked_at", "_awaits", "_by", "_dialler", "_heard", "_introduction", "_member", "_place", "_socket",
+    )  # fmt: skip
+
+    def __init__(self, place: Place, member: Member, by: Connector, dialler: Dialler) -> None:
+        self._place = place
+        self._member = member
+        self._by = by
+        self._dialler = dialler
+        self._socket: Transport | None = None  # until it is given away, or closed
+        self._introduction: Introduction | None = None  # once there is a connection
+        self._heard: bytes | None = None  # the answer that has begun; None before anything was asked
+        self._awaits = wire.CHALLENGE  # what that answers
+        self._asked_at = 0.0
+
+    def begin(self) -> None:
+        """Dial."""
+        address = self._member.address
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        try:
+            self._socket = sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+            self._by.loop.add(sock.fileno(), self, WRITE)
+            sockets.tune(sock)
+            if self._member.steering:
+                bind_to_steer(sock, self._place.worker, self._member.workers)
+            begin(sock, (address.host, address.port))
+        except OSError as error:
+            self._dialler.failed(cause_of(error))
+
+    def end(self) -> None:
+        """Give it up; nobody is told."""
+        if self._socket is not None:
+            self._by.loop.remove(self._socket.fileno())
+            self._socket.close()
+            self._socket = None
+
+    @property
+    def is_shaking_hands(self) -> bool:
+        """Whether there is a connection, and TLS is still being agreed on."""
+        return isinstance(self._socket, SecureSocket) and not self._socket.established
+
+    def ready(self, events: int) -> None:
+        """Go on: the socket says that it can."""
+        sock = self._socket
+        assert sock is not None, "one that has ended is not registered"
+        try:
+            if self._heard is not None:
+                self._hear(sock)
+            elif isinstance(sock, SecureSocket):
+                self._shake_hands(sock)
+            elif is_connected(sock):
+                self._connected(sock)
+        except BlockingIOError:
+            pass  # nothing has come yet
+        except OSError as error:
+            self._dialler.failed(cause_of(error))
+        except NotProven as error:
+            with contextlib.suppress(OSError):  # it hears why, if it is there to hear it
+                sock.send(farewell(_ID, error))
+            self._dialler.failed(f"{NOT_PROVEN}: {error}")
+        except ValueError as error:
+            self._dialler.failed(str(error))
+
+    def _connected(self, sock: socket.socket) -> None:
+        self._by.loop.change(sock.fileno(), READ)
+        credentials = self._by.credentials
+        if credentials is None:
+            self._introduce(sock, ())
+            return
+        name = server_name(self._member.address.host)
+        self._socket = secure = SecureSocket(sock, Records(credentials.client(), server_hostname=name))
+        secure.hello()
+
+    def _shake_hands(self, sock: SecureSocket) -> None:
+        try:
+            is_done = sock.shake_hands()
+        except ConnectionError as error:
+            raise ValueError(CLOSED) from error
+        if is_done:
+            self._introduce(sock, sock.names())
+
+    def _introduce(self, sock: Transport, names: tuple[str, ...]) -> None:
+        by = self._by
+        self._heard = b""
+        self._introduction = Introduction(
+            by.trust, by.node.id, by.node.address, self._member.address, names, self._place.node
+        )
+        sock.send(self._introduction.begin(_ID) or self._question())
+
+    def _question(self) -> bytes:
+        assert self._introduction is not None, "there is a connection"
+        self._awaits = wire.PEER
+        self._asked_at = self._by.turn.now
+        node, token = self._by.node, self._introduction.token
+        question = {
+            "from": node.id,
+            "node": self._place.node,
+            "worker": self._place.worker,
+            "by": node.slot,
+            "life": node.life,
+            "version": VERSION,
+            "waits": self._by.standing.opening,
+            "replaced": self._by.standing.replaced,
+            **({"token": token} if token else {}),
+        }
+        return wire.frame(wire.PEER, _ID, values.pack(question))
+
+    def _hear(self, sock: Transport) -> None:
+        assert self._heard is not None
+        data = sock.recv(MAX_ANSWER)
+        if not data:
+            raise ValueError("it closed the connection")
+        heard = self._heard + data
+        # One frame at a time: what comes after the last one is for the link.
+        while self._socket is sock and len(heard) >= 2 and len(heard) >= (end := 2 + int.from_bytes(heard[:2], "big")):
+            [frame], _ = split(heard[:end])
+            heard = heard[end:]
+            if len(frame) != 3 or isinstance(frame, BadFrame):
+                raise ValueError("it does not speak as a node does")
+            self._answered(sock, frame, heard)
+        self._heard = heard
+
+    def _answered(self, sock: Transport, frame: list[bytes], rest: bytes) -> None:
+        assert self._introduction is not None, "it was asked something"
+        method, answer = frame[0], values.unpack(frame[2], text_keys=True)
+        if method == wire.PROOF and self._awaits == wire.PEER and answer is True:
+            return  # it takes our proof, and still has to answer
+        if method != self._awaits and wire.refusal(answer) is not None:
+            raise ValueError(_refusal(answer))
+        if self._awaits == wire.CHALLENGE:
+            if method != wire.CHALLENGE:
+                raise NotProven("its answer to a challenge is none")
+            sock.send(self._introduction.heard(_ID, answer) + self._question())
+        elif method == wire.PEER:
+            self._met(sock, answer, rest)
+        else:
+            raise ValueError(_refusal(answer))
+
+    def _met(self, sock: Transport, answer: Any, rest: bytes) -> None:
+        match answer:
+            case {"node": str(node), "worker": int(worker)}:
+                if node != self._place.node:
+                    raise ValueError(f"node {node} answers there")
+                if worker != self._place.worker:
+                    self._dialler.strayed()
+                    return
+                self._by.loop.remove(sock.fileno())
+                self._socket = None
+                round_trip_s = self._by.turn.now - self._asked_at
+                self._dialler.opened(sock, str(answer.get("life", "")), round_trip_s, rest)
+            case _:
+                raise ValueError(_refusal(answer))
+
+
+def _refusal(answer: Any) -> str:
+    """Return in words why the other end does not go on."""
+    refused = wire.refusal(answer)
+    if isinstance(refused, Unauthorized | Forbidden):
+        return f"{NOT_LET_IN}: it said: {refused}"
+    return f"it does not speak as a node does: {refused or answer!r:.100}"

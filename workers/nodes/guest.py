@@ -1,0 +1,98 @@
+"""A worker of another node that asks us: its calls wait here, over a link that it made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from skywalker.members import Place
+from workers.calls.node import Node
+from workers.engine.secure_socket import Transport
+from workers.engine.turn import Turn
+from workers.mesh.link import Link
+from workers.mesh.linking import Linking
+from workers.mesh.opening import Opening
+from workers.nodes.doubt import Doubt
+from workers.stats.log import Log
+
+
+class Guest:
+    """One of them."""
+
+    def __init__(
+        self,
+        sock: Transport,
+        unwritten: bytes,
+        name: str,
+        place: Place,
+        node: Node,
+        turn: Turn,
+        linking: Linking,
+        opening: Opening,
+        log: Log,
+        gone: Callable[[Guest], None],
+        *,
+        speaks_for_place: bool,
+    ) -> None:
+        """Over a connection to whom the log knows by that `name`, and to whom `unwritten` is still to be said.
+
+        `gone` is called once its link has ended. One that is being replaced no more `speaks_for_place`.
+        """
+        self.place = place
+        self._speaks_for_place = speaks_for_place
+        self._name = name
+        self._node = node
+        self._opening = opening
+        self._log = log
+        self._gone = gone
+        self.link = linking.abroad(sock, None, self._ended, self._settled, unwritten=unwritten)
+        self._has_successor = False
+        self._is_over = False  # nothing more is said to it
+        # Its listeners would take values that nobody gets.
+        self._doubt = Doubt(self.link, turn, lambda: self._has_successor or not self._is_on_the_ring())
+        if self._is_on_the_ring():
+            opening.linked(self.link)
+        self.link.open()
+        self._doubt.look()
+
+    def succeeded(self) -> None:
+        """Another worker has its place on its node. It may be done with, or have clients for a while yet."""
+        self._has_successor = True
+        self._doubt.look()
+
+    def ring_changed(self) -> None:
+        """See whether its node is still on the ring."""
+        if not self._is_on_the_ring():
+            self._opening.gone(self.link)
+        self._doubt.look()
+
+    def _is_on_the_ring(self) -> bool:
+        return self.place.node in self._node.snapshot.by_id
+
+    def hand_over(self) -> None:
+        """Have it ask our successor, once all that it was given has an outcome, and all that was said is written."""
+        if self.link.held.is_decided() and not self.link.unsent:
+            self._finish()
+
+    def _finish(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self.link.finish()
+
+    def stop(self) -> None:
+        """End its link now, after what was written over it, because this worker ends."""
+        self._finish()
+        self.close("this node ends")
+
+    def close(self, reason: str) -> None:
+        """End its link."""
+        self.link.close(reason)
+
+    def _settled(self, link: Link) -> None:
+        self._opening.settled(link, self.place if self._speaks_for_place else None)
+
+    def _ended(self, link: Link, reason: str) -> None:
+        self._doubt.end()
+        del self._doubt  # it asks this one whether it is founded
+        self._opening.gone(link)
+        self._log.info("guest-left", peer=self._name, reason=reason)
+        self._gone(self)

@@ -1,0 +1,246 @@
+"""One worker of another node: the connection that we make to it, once one of us has something to say, and keep.
+
+How that is made, attempt.py has; from then on both go on with messages.py.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from skywalker.backoff import delay
+from skywalker.members import Member, Place
+from skywalker.tls.words import SILENT
+from workers.calls.call import GRACE_S
+from workers.calls.move import Move
+from workers.calls.owner import Owner
+from workers.engine.alarm import Alarm
+from workers.engine.loop import READ
+from workers.engine.secure_socket import Transport
+from workers.engine.turn import Turn
+from workers.mesh.link import Link
+from workers.mesh.linking import Linking
+from workers.nodes.attempt import Attempt
+from workers.nodes.connector import Connector
+from workers.nodes.doubt import Doubt
+from workers.stats.log import Log
+
+ATTEMPT_S: Final = 1.0
+"""Seconds for a node to accept a connection and say who it is."""
+
+MAX_PAUSE_S: Final = 1.0
+"""Seconds between attempts, at most: as soon as it is back it is wanted."""
+
+PARTING_S: Final = 0.3
+"""Seconds for one whose successor has come to us to end its link, before another is made beside it."""
+
+LASTING_S: Final = 1.0
+"""Seconds that a connection must have lasted to be made anew at once when it is lost."""
+
+DIAL_GRACE_S: Final = 0.1
+"""Seconds for a last word of one that is not connected yet: a connection takes three round trips."""
+
+PATIENCE: Final = 8
+"""Dials for each of a node's workers that may meet another one than was wanted, before they count as failed."""
+
+MAX_GRACE_S: Final = 0.3
+"""Seconds for a last word from far away, at most."""
+
+
+class Peer(Owner):
+    """A worker of another node as an owner of topics."""
+
+    __slots__ = (
+        "_alarm", "_attempt", "_connector", "_doubt", "_failures", "_left", "_life", "_link", "_linking", "_log",
+        "_member", "_move", "_opened_at", "_sought", "_strays", "_turn", "_was_idle", "owns",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        place: Place,
+        member: Member,
+        turn: Turn,
+        linking: Linking,
+        move: Move,
+        connector: Connector,
+        log: Log,
+    ) -> None:
+        Owner.__init__(self, place)
+        self.absent.grace_s = DIAL_GRACE_S
+        self._member = member
+        self._turn = turn
+        self._linking = linking
+        self._move = move
+        self._connector = connector
+        self._log = log
+        self._link: Link | None = None
+        self._doubt: Doubt | None = None  # about that link, once it owns nothing any more
+        self._was_idle = False
+        self._attempt: Attempt | None = None  # while it is being made
+        self._failures = 0  # in a row, of attempts and of connections that did not last
+        self._opened_at = 0.0
+        self._strays = 0  # dials in a row that met another worker
+        self.owns = True  # some part of the ring
+        self._life = ""  # of the one that was met last
+        self._sought: str | None = None  # the life of who is to hear what we subscribe to, empty for whoever is there
+        self._left: dict[Link, Doubt] = {}  # links to predecessors, until they have said their last
+        self._alarm = Alarm()  # limits an attempt, or puts off the next
+
+    def is_at(self, member: Member) -> bool:
+        """Whether `member`, of the same id, still is where this one is reached."""
+        ours = self._member
+        return (ours.address, ours.workers, ours.steering) == (member.address, member.workers, member.steering)
+
+    def wanted(self) -> None:
+        if self._attempt is None and self._alarm.at is None and self.owns:
+            self._dial()
+
+    def visit(self, life: str = "") -> None:
+        """Go there, and say what is subscribed to here, to one of that `life`: now, whatever happened before."""
+        self._sought = life
+        if self._attempt is None and self._link is None and self.owns:
+            self._alarm.off(self._turn)
+            self._failures = 0
+            self._dial()
+
+    def has_come(self, life: str) -> None:
+        """One of that life has come to us, and waits for us to say what we subscribe to."""
+        if self._link is not None and life == self._life:
+            return  # we have
+        if self._link is None:
+            self.visit(life)
+        else:
+            # Our link is to the one before, which says the last of what was published there.
+            self._sought = life
+            self._alarm.set(self._turn, self._turn.now + PARTING_S, self._ring)
+
+    def retire(self) -> None:
+        """It owns nothing any more: be done with it, once it has let go of what waits there."""
+        self.owns = False
+        self._drop()
+        if self._doubt is not None:
+            self._doubt.look()
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait to be written to it."""
+        return sum(link.unsent for link in (self._link, *self._left) if link is not None)
+
+    def is_done(self) -> bool:
+        """Whether it owns nothing any more, and nothing is left of it."""
+        return not self.owns and self._link is None and not self._left
+
+    def stop(self) -> None:
+        """Close the connection, after what was written over it."""
+        self.owns = False
+        self._drop()
+        for link in (self._link, *self._left):
+            if link is not None:
+                link.close("this node ends")
+
+    def _ring(self) -> None:
+        if self._attempt is not None:
+            self.failed(SILENT if self._attempt.is_shaking_hands else f"no answer within {ATTEMPT_S:g} s")
+        elif self._link is not None:
+            self._leave(self._link)
+        elif len(self.absent) or self._sought is not None:
+            self._dial()
+
+    def _leave(self, link: Link) -> None:
+        """Make another link beside one to a predecessor, which ends once all that it gave us is decided."""
+        assert self._doubt is not None, "there is one of each link"
+        self._doubt.end()
+        self._left[link] = doubt = Doubt(link, self._turn, lambda: True)
+        doubt.look()
+        self._link = self._doubt = None
+        self.lost(link.forwarded)
+        self._move.succeed(link.forwarded)
+        self._move.hold_back()  # the predecessor gives back nothing that was published before its link ends
+        self.visit(self._sought or "")
+        self._move.begin()
+
+    # Making the connection.
+
+    def _dial(self) -> None:
+        turn = self._turn
+        self._attempt = Attempt(self.place, self._member, self._connector, self)
+        self._alarm.set(turn, turn.now + ATTEMPT_S, self._ring)
+        self._attempt.begin()
+
+    def failed(self, reason: str) -> None:
+        self._drop()
+        if self._failures == 0:
+            self._log.warning("peer-unreachable", peer=str(self._member), its_worker=self.place.worker, reason=reason)
+        self._failures += 1
+        self._alarm.set(self._turn, self._turn.now + _pause_s(self._failures), self._ring)
+
+    def strayed(self) -> None:
+        self._strays += 1
+        if self._strays % (PATIENCE * self._member.workers) == 0:
+            self.failed("its other workers answer, this one does not")
+            return
+        self._drop()
+        self._dial()
+
+    def opened(self, sock: Transport, life: str, round_trip_s: float, heard: bytes) -> None:
+        """Go on as a link."""
+        self._alarm.off(self._turn)
+        self._attempt = None
+        self._strays = 0
+        self._life = life
+        self._opened_at = self._turn.now
+        self._link = link = self._linking.abroad(sock, self.place, self._ended, heard=heard)
+        link.forwarded.grace_s = min(MAX_GRACE_S, GRACE_S + round_trip_s)
+        self._doubt = Doubt(link, self._turn, self._is_needed)
+        link.open()
+        self.met(link.forwarded)
+        if self._sought in ("", self._life):
+            self._sought = None
+        if heard:
+            link.ready(READ)
+
+    def _is_needed(self) -> bool:
+        """Whether one that owns nothing any more still has to say something; if not, its link is done with."""
+        if not self.owns and self._link is not None and self._link.forwarded.is_idle() and self._was_idle:
+            self._link.close("it owns nothing any more")
+            return False
+        self._was_idle = self._link is not None and self._link.forwarded.is_idle()  # what was said last is on its way
+        return not self.owns
+
+    def _drop(self) -> None:
+        self._alarm.off(self._turn)
+        if self._attempt is not None:
+            self._attempt.end()
+            self._attempt = None
+
+    # The end.
+
+    def _ended(self, link: Link, reason: str) -> None:
+        left = self._left.pop(link, None)
+        if left is not None:
+            left.end()
+            return
+        self._link = None
+        if self._doubt is not None:
+            self._doubt.end()
+            self._doubt = None
+        self.lost(link.forwarded)
+        if not self.owns:
+            return
+        self._alarm.off(self._turn)
+        parts = link.forwarded.parts
+        event, write = ("peer-left", self._log.info) if parts else ("peer-lost", self._log.warning)
+        write(event, peer=str(self._member), its_worker=self.place.worker, reason=reason)
+        if self._sought is not None:
+            self.visit()
+        elif self._turn.now - self._opened_at >= LASTING_S:
+            self._failures = 0
+        elif parts:
+            self._alarm.set(self._turn, self._turn.now + _pause_s(1), self._ring)
+        else:
+            self.failed(reason)
+
+
+def _pause_s(failures: int) -> float:
+    """Return the seconds to wait before it is tried again, after so many failures in a row."""
+    return delay(failures, random.random(), cap_s=MAX_PAUSE_S)

@@ -1,0 +1,146 @@
+"""The workers of other nodes: those that the ring names, whom we ask, and those that ask us."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from skywalker.members import Place, Snapshot
+from workers.calls.move import Move
+from workers.calls.node import Node
+from workers.calls.owner import Owner
+from workers.engine.secure_socket import Transport
+from workers.engine.turn import Turn
+from workers.mesh.linking import Linking
+from workers.mesh.opening import Opening
+from workers.nodes.connector import Connector
+from workers.nodes.guest import Guest
+from workers.nodes.peer import Peer
+from workers.stats.log import Log
+
+MAX_VISITED: Final = 256
+"""Workers of other nodes that a new one goes to before it hears clients."""
+
+
+class Peers:
+    """All links of one worker to other nodes. Each is asked over links of its own, and asks over its own."""
+
+    def __init__(
+        self,
+        node: Node,
+        turn: Turn,
+        linking: Linking,
+        opening: Opening,
+        move: Move,
+        connector: Connector,
+        log: Log,
+    ) -> None:
+        self._node = node
+        self._turn = turn
+        self._linking = linking
+        self._opening = opening
+        self._move = move
+        self._connector = connector
+        self._log = log
+        self._peers: dict[Place, Peer] = {}
+        self._retired: list[Peer] = []  # own nothing any more, but may hold calls of ours
+        # Workers that have made links to ask us. In one place there may be several: those that are being replaced.
+        self.guests: dict[tuple[Place, str], Guest] = {}
+
+    def follow(self, snapshot: Snapshot) -> dict[Place, Owner]:
+        """Return the owners that are workers of other nodes; let go of those that are not in the ring any more."""
+        # One that comes back while it is let go of keeps its link: another would cut off what is still said over it.
+        known = [*self._retired, *self._peers.values()]
+        before = {peer.place: peer for peer in known}
+        self._peers = {}
+        for member in snapshot:
+            if member.id == self._node.id:
+                continue
+            for worker in range(member.workers):
+                place = Place(member.id, worker)
+                peer = before.get(place)
+                if peer is None or not peer.is_at(member):
+                    peer = Peer(place, member, self._turn, self._linking, self._move, self._connector, self._log)
+                peer.owns = True
+                self._peers[place] = peer
+        gone = [peer for peer in known if peer is not self._peers.get(peer.place)]
+        self._retired = [peer for peer in gone if not peer.is_done()]
+        for peer in gone:
+            if peer.is_done():
+                peer.end()
+            else:
+                peer.retire()
+        for guest in self.guests.values():
+            guest.ring_changed()
+        for place in before.keys() - self._peers.keys():
+            self._opening.gone(place)
+        return dict(self._peers)
+
+    def visit_all(self) -> list[Place]:
+        """Go to all, since this worker is new and each has to say what it subscribes to; return their places.
+
+        Not if they are very many: all would connect at once, to each other.
+        """
+        if len(self._peers) > MAX_VISITED:
+            return []
+        for peer in self._peers.values():
+            peer.visit()
+        return [*self._peers]
+
+    def welcome(
+        self, sock: Transport, unwritten: bytes, name: str, place: Place, life: str, waits: bool, replaced: bool
+    ) -> None:
+        """Let the worker in `place`, which has said so over this connection, ask us for calls.
+
+        The log knows it by that `name`, and `unwritten` is still to be said to it.
+        A successor in that place says that it lives another `life`, and one that is `replaced` by it, that it is. One
+        that is new `waits` for us to say what we subscribe to.
+        """
+        old = self.guests.get((place, life))
+        if old is not None:
+            old.close("it has made another link")
+        for guest in [*self.guests.values()]:
+            if guest.place == place:
+                guest.succeeded()
+        self.guests[place, life] = Guest(
+            sock,
+            unwritten,
+            name,
+            place,
+            self._node,
+            self._turn,
+            self._linking,
+            self._opening,
+            self._log,
+            lambda guest: self._gone(guest, life),
+            speaks_for_place=not replaced,
+        )
+        peer = self._peers.get(place)
+        if waits and not replaced and peer is not None:
+            peer.has_come(life)
+
+    @property
+    def guest_count(self) -> int:
+        """How many connections to this worker are such links."""
+        return len(self.guests)
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait to be written to workers of other nodes."""
+        asked = (peer.unsent for peer in (*self._peers.values(), *self._retired))
+        return sum(asked) + sum(guest.link.unsent for guest in self.guests.values())
+
+    def _gone(self, guest: Guest, life: str) -> None:
+        if self.guests.get((guest.place, life)) is guest:
+            del self.guests[guest.place, life]
+
+    def hand_over(self) -> None:
+        """Have them ask our successor, each as soon as it can."""
+        for guest in [*self.guests.values()]:
+            guest.hand_over()
+
+    def stop(self) -> None:
+        """Close every link, after what was written over it."""
+        for guest in [*self.guests.values()]:
+            guest.stop()
+        for peer in (*self._peers.values(), *self._retired):
+            peer.stop()

@@ -1,0 +1,345 @@
+"""The workers of a node: forked, linked to each other, replaced when they die or are to, and ended in order."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from socket import socket
+from typing import BinaryIO, Final
+
+from workers.engine import sockets
+from workers.engine.signals import Signals
+from workers.ipc import control, exits
+from workers.process import birth
+from workers.process.lifecycle import Event, State, after
+from workers.process.slot import Process, Slot
+from workers.stats import figures
+from workers.stats.board import Board
+from workers.stats.log import Log
+
+KILL_AFTER_S: Final = 4.0
+"""Seconds between telling a worker to stop and killing it: it may need one for calls that are just decided, and two for
+the disk that takes its journal."""
+
+ABORTED_S: Final = 1.0
+"""Seconds for a worker that hangs to say where, before it is killed."""
+
+FORK_RETRY_S: Final = 1.0
+"""Seconds until the next try to fork, when there were no descriptors or no processes left."""
+
+
+class BootError(Exception):
+    """A worker ended before the node served for the first time."""
+
+
+class Crew:
+    """All of them. In a slot that is reloaded there are two for a while: a successor, and who still has clients.
+
+    Nothing here is told to a worker that it must wait for, and no turn waits for a worker.
+    """
+
+    def __init__(
+        self,
+        listeners: Sequence[dict[str, socket]],
+        board: Board,
+        live: Callable[[Slot, control.Channel, int], int],
+        heard: Callable[[Process, control.Message], None],
+        signals: Signals,
+        selector: selectors.BaseSelector,
+        log: Log,
+    ) -> None:
+        """`live` is what a worker does in its process; `heard` is told what a worker says, once that has had effect."""
+        self.slots = [Slot(number, each) for number, each in enumerate(listeners)]
+        self.served = False  # every worker has been ready at one time
+        self.draining = False
+        self._board = board
+        self._live = live
+        self._heard = heard
+        self._signals = signals
+        self._selector = selector
+        self._log = log
+        self._snapshot: BinaryIO | None = None  # of the ring
+
+    def processes(self) -> Iterator[Process]:
+        """Yield all that live."""
+        for slot in self.slots:
+            yield from slot.processes()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether none lives or will."""
+        return all(slot.restart_at is None and not any(slot.processes()) for slot in self.slots)
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether there is a worker in each place that serves."""
+        return all(slot.worker is not None and slot.worker.state is State.SERVING for slot in self.slots)
+
+    # A turn of the supervisor.
+
+    def turn(self, now: float) -> None:
+        """Do what is due."""
+        for slot in self.slots:
+            if slot.restart_at is not None and slot.restart_at <= now:
+                slot.restart_at = None
+                self.start(slot)
+        for process in [*self.processes()]:
+            if process.stop_at is not None and process.stop_at <= now:
+                self._stop_one(process)
+            if process.kill_at is not None and process.kill_at <= now:
+                process.kill_at = None
+                self._log.warning("killing-worker", worker=process.slot.number, pid=process.pid)
+                process.kill()
+
+    def next_at(self) -> float | None:
+        """Return when something is due next."""
+        times = [slot.restart_at for slot in self.slots]
+        times += [at for process in self.processes() for at in (process.stop_at, process.kill_at)]
+        return min((at for at in times if at is not None), default=None)
+
+    # Birth.
+
+    def start(self, slot: Slot) -> None:
+        """Fork a worker for a place that has none; if the machine has no room for it, later.
+
+        Raises BootError for that in a node that has not served yet.
+        """
+        try:
+            process = self._fork(slot)
+        except OSError as error:
+            if not self.served:
+                raise BootError(f"cannot start worker {slot.number}: {error.strerror}") from error
+            self._log.error("cannot-fork", worker=slot.number, reason=error.strerror)
+            slot.restart_at = time.monotonic() + FORK_RETRY_S
+            return
+        slot.worker = process
+        self._link(process)
+        if self.draining:
+            self.tell(process, control.Drain(), Event.DRAIN)
+
+    def replace(self, slot: Slot, drain_s: float) -> bool:
+        """Have a successor for the worker of a slot, which then has `drain_s` for its clients to go there.
+
+        Nothing changes before it is ready. Returns False if the machine has no room for it.
+        """
+        try:
+            slot.successor = self._fork(slot)
+        except OSError as error:
+            self._log.error("cannot-fork", worker=slot.number, reason=error.strerror)
+            return False
+        slot.successor.drain_s = drain_s
+        return True
+
+    def _fork(self, slot: Slot) -> Process:
+        part = self._board.take(slot.number)
+        try:
+            pid, channel = birth.fork(
+                self._signals, f"skywalker-{slot.number}", lambda channel: self._live(slot, channel, part)
+            )
+        except OSError:
+            self._board.give_back(part)
+            raise
+        self._board.part(part)[figures.PID] = pid
+        process = Process(slot, pid, channel, part, time.monotonic())
+        self._selector.register(channel, selectors.EVENT_READ, lambda: self._hear(process))
+        if self._snapshot is not None:
+            self.tell(process, control.Ring(), passed=self._snapshot)
+        return process
+
+    def _link(self, process: Process) -> None:
+        """Link a worker that owns topics from now on to all others: they ask it, and it asks those that own some."""
+        for other in [*self.processes()]:
+            if other is process or other is other.slot.successor:
+                continue
+            try:
+                ours, theirs = sockets.link()
+            except OSError as error:
+                # It lacks links, and will be replaced as any that dies.
+                self._log.error("cannot-link", worker=process.slot.number, reason=error.strerror)
+                process.kill()
+                return
+            with ours, theirs:
+                their_slot = control.ASKS_ONLY if self._is_outgoing(other) else other.slot.number
+                self.tell(process, control.Link(their_slot), passed=ours)
+                self.tell(other, control.Link(process.slot.number), passed=theirs)
+        self.tell(process, control.Begin())
+
+    @staticmethod
+    def _is_outgoing(process: Process) -> bool:
+        return process is process.slot.outgoing
+
+    # What is said.
+
+    def tell(
+        self,
+        process: Process,
+        message: control.Message,
+        event: Event | None = None,
+        passed: control.HasFileno | None = None,
+    ) -> None:
+        """Say something to a worker, which is an event in its life."""
+        if not process.channel.send(message, passed):
+            # A worker that has long not read what it is told is hung; one that is dead does not mind.
+            self._log.error("worker-deaf", worker=process.slot.number, pid=process.pid)
+            process.kill()
+        if event is not None:
+            self._happened(process, event)
+
+    def _happened(self, process: Process, event: Event) -> None:
+        """Have it change the state of a process as the table says, for all to see."""
+        process.state = after(process.state, event)
+        self._board.part(process.part)[figures.STATE] = figures.STATES.index(process.state.value)
+        serve = sum(each.state is State.SERVING for each in self.processes())
+        self._board.node[figures.SERVING.at] = serve
+
+    def follow(self, snapshot: BinaryIO) -> None:
+        """Tell all of the ring, and those yet to come, for which the file must stay open."""
+        self._snapshot = snapshot
+        for process in self.processes():
+            self.tell(process, control.Ring(), passed=snapshot)
+
+    def _hear(self, process: Process) -> None:
+        if process.state is State.GONE:
+            return  # it was reaped in this same turn
+        try:
+            received = process.channel.receive()
+        except BlockingIOError:
+            return
+        if received is None:
+            # It is dead, or as good as: SIGCHLD says so next.
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(process.channel)
+            return
+        message, _ = received
+        match message:
+            case control.Ready():
+                self._happened(process, Event.READY)
+                if process is process.slot.successor and process.state is not State.STOPPING:
+                    self._succeed(process.slot)
+                self.served = self.served or self.is_serving
+            case control.Idle():
+                self._happened(process, Event.IDLE)
+                if self._is_outgoing(process):
+                    self._stop_one(process)
+        self._heard(process, message)
+
+    def _succeed(self, slot: Slot) -> None:
+        """The successor is ready: it owns the topics from now on."""
+        before, slot.worker, slot.successor = slot.worker, slot.successor, None
+        assert slot.worker is not None, "it said so"
+        if before is not None:
+            slot.outgoing = before
+            before.stop_at = time.monotonic() + slot.worker.drain_s
+            self._board.node[figures.RESTARTED.cell("reload")] += 1
+            self.tell(before, control.Replaced(), Event.DRAIN)
+        self._link(slot.worker)
+
+    # Death.
+
+    def reap(self) -> None:
+        """Have successors for those that are dead. Raises BootError if one ended before the node served."""
+        for process in [*self.processes()]:
+            if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                continue
+            # Its last word may still be there, and what follows from that must find its pid taken.
+            self._hear(process)
+            _, status = os.waitpid(process.pid, 0)
+            self._bury(process, os.waitstatus_to_exitcode(status))
+
+    def _bury(self, process: Process, status: int) -> None:
+        expected = process.state is State.STOPPING
+        from_outside = process.state is not State.STARTING and not process.is_killed and exits.is_from_outside(status)
+        slot = process.slot
+        # The place was its alone: whoever has it next replaces this one, be that one on its way already.
+        is_replaced = slot.worker is process or (slot.worker is None and slot.successor is process)
+        self._happened(process, Event.EXIT)
+        with contextlib.suppress(KeyError):  # its end may have been read already
+            self._selector.unregister(process.channel)
+        process.channel.close()
+        slot.forget(process)
+        self._board.give_back(process.part)
+        if expected:
+            return
+        how = exits.how(status)
+        if not self.served and not self.draining:
+            raise BootError(f"worker {slot.number} ended with {how} before it served")
+        if is_replaced:
+            cause = "hung" if process.is_hung else "signal" if status < 0 else "status" if status else "ended"
+            self._board.node[figures.RESTARTED.cell(cause)] += 1
+        now = time.monotonic()
+        delay: float | None = None
+        has_heir = slot.successor is not None and slot.successor.state is not State.STOPPING
+        if slot.worker is None and not has_heir and slot.restart_at is None:
+            if not from_outside:
+                healthy = status == exits.OK or now - process.started_at >= exits.LONG_LIFE_S
+                slot.deaths = 1 if healthy else slot.deaths + 1
+            # Who served, and was killed, had nothing wrong with it, so another does not keep those waiting that come.
+            delay = 0.0 if from_outside else exits.restart_delay(slot.deaths)
+            slot.restart_at = now + delay
+        write = self._log.info if status == exits.OK else self._log.error
+        write("worker-ended", worker=slot.number, pid=process.pid, how=how, restart_s=delay)
+
+    def abort(self, process: Process) -> None:
+        """End a worker whose loop does not turn, which says on standard error where it hangs, if it can."""
+        if not process.is_hung:
+            process.is_hung = True
+            self._log.error("worker-hung", worker=process.slot.number, pid=process.pid)
+            process.kill_at = time.monotonic() + ABORTED_S
+            os.kill(process.pid, signal.SIGABRT)
+
+    # The end.
+
+    def drain(self, outlived: list[str]) -> None:
+        """Have all accept nothing new, and say when none of their clients' calls waits any more.
+
+        Who has connected already is let in, except at doors whose listeners outlive the node: the next one does.
+        """
+        self.draining = True
+        for slot in self.slots:
+            if slot.worker is not None and slot.successor is not None:
+                self._stop_one(slot.successor)  # it comes too late
+            for process in slot.processes():
+                if process.state is State.STOPPING:
+                    continue
+                is_new = process.state in (State.STARTING, State.SERVING)
+                self.tell(process, control.Drain(outlived), Event.DRAIN if is_new else None)
+            slot.close_listeners()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether, of those that drain, no call waits any more."""
+        return all(process.state in (State.IDLE, State.STOPPING) for process in self.processes())
+
+    def stop(self) -> None:
+        """Tell all to end, and kill those that do not."""
+        for slot in self.slots:
+            slot.restart_at = None
+        for process in [*self.processes()]:
+            self._stop_one(process)
+
+    def _stop_one(self, process: Process) -> None:
+        process.stop_at = None
+        if process.state is not State.STOPPING:
+            kill_at = time.monotonic() + KILL_AFTER_S
+            process.kill_at = min(kill_at, process.kill_at or kill_at)
+            self.tell(process, control.Stop(), Event.STOP)
+
+    def kill_all(self) -> None:
+        """End all at once."""
+        for process in [*self.processes()]:
+            os.kill(process.pid, signal.SIGKILL)
+            os.waitpid(process.pid, 0)
+            process.channel.close()
+            process.slot.forget(process)
+
+    def close(self, but: Slot | None) -> None:
+        """In a child, close what is not its own; the listeners of one slot may be."""
+        for slot in self.slots:
+            for process in slot.processes():
+                process.channel.close()
+            if slot is not but:
+                slot.close_listeners()

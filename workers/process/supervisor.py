@@ -1,0 +1,402 @@
+"""The first process of a node: has its workers and its agent live, and its signals and its manager heard.
+
+It carries no traffic and does nothing that can block. Sockets that processes share are described in sockets.py, what
+is said over the channels in control.py, what may happen to a worker in lifecycle.py, what is done then in crew.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pwd import struct_passwd
+from typing import Final
+
+import skywalker
+from skywalker import memory
+from skywalker.address import Address
+from skywalker.config import Config
+from skywalker.errors import ConfigError, SkywalkerError
+from skywalker.wire import frames
+from workers.calls.node import Node
+from workers.engine import sockets
+from workers.engine.credentials import Credentials, server
+from workers.engine.signals import Signals
+from workers.ipc import control, exits, snapshots
+from workers.process import birth, reload
+from workers.process.crew import BootError, Crew
+from workers.process.keeper import Keeper
+from workers.process.notify import Notifier
+from workers.process.rollout import Rollout
+from workers.process.slot import Process, Slot
+from workers.process.vitals import Vitals
+from workers.setup import cluster, exposure, privileges
+from workers.setup.activation import inherited
+from workers.setup.ground import JUNCTION, Ground, state_path
+from workers.setup.identity import StateDirectory, StateError
+from workers.stats import figures
+from workers.stats.board import Board
+from workers.stats.log import Log
+from workers.worker.worker import Worker
+
+LEAVE_S: Final = 2.0
+"""Seconds for the agent of a node that drains to have it found no more, before its doors are closed all the same."""
+
+MARGIN_S: Final = 7.0
+"""Seconds that it may take to end a worker, besides those that its clients get."""
+
+
+class Supervisor:
+    """A node, from its start to its end."""
+
+    def __init__(self, config: Config, parent_fd: int = -1, read_again: Callable[[], Config] | None = None) -> None:
+        """`read_again` returns the settings as they are now; it raises a SkywalkerError if they are wrong."""
+        self._config = config
+        self._read_again = read_again
+        self._parent_fd = parent_fd
+        self._parent: socket.socket | None = None  # the program that started this node, if it wants to know of it
+        self._log = Log(process="supervisor")
+        # It says of whoever has started it what it becomes, whatever the level is: see _live().
+        self._log.use("info", config.log_format)
+        self._signals = Signals(
+            [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD], ignored=[signal.SIGPIPE]
+        )
+        self._credentials: Credentials | None = None  # from when it listens, if it speaks TLS
+        self._before: tuple[Config, Credentials | None] = config, None  # gone back to if a reload fails
+        self._announced = False  # every worker has been ready once
+        self._rollout: Rollout | None = None  # while it is reloaded
+        self._reload_again = False  # once that is done
+        self._doors_close_at: float | None = None  # in a node that drains, and may still be found
+        self._stop_at: float | None = None  # when those that drain are stopped
+        self._draining = False
+        self._stopped = False
+
+    def run(self) -> int:
+        """Serve until told to end; return the exit status. Says in one line what keeps it from starting."""
+        privileges.forbid_core_dumps()
+        self._notifier = Notifier.from_environ(os.environ)
+        try:
+            listeners = inherited(os.environ, os.getpid())
+            heir = self._heir(is_local=not listeners and exposure.is_local(self._config))
+            self._ground = ground = Ground(self._config, listeners, functools.partial(self._settle, heir))
+        except (sockets.AddressError, StateError) as error:
+            print(f"skywalker: {error}", file=sys.stderr)
+            return exits.ADDRESS if isinstance(error, sockets.AddressError) else exits.STATE
+        with contextlib.closing(ground):
+            birth.be_node(ground.addresses[JUNCTION][1])
+            sockets.allow_many_files()
+            self._board = Board(len(ground.listeners))
+            self._board.node[figures.STARTED.at] = time.time_ns() // 1000
+            self._signals.open()
+            self._selector = selectors.DefaultSelector()
+            self._selector.register(self._signals, selectors.EVENT_READ, self._on_signals)
+            if self._parent_fd >= 0:
+                self._parent = socket.socket(fileno=self._parent_fd)
+                self._selector.register(self._parent, selectors.EVENT_READ, self._on_parent)
+            self._crew = Crew(
+                ground.listeners, self._board, self._be_worker, self._heard, self._signals, self._selector, self._log
+            )
+            self._agent = Keeper(self._be_agent, self._signals, self._selector, self._crew, self._log)
+            return self._live()
+
+    def _heir(self, *, is_local: bool) -> struct_passwd | None:
+        """Return whom to become, None if nobody else. Raises ConfigError if root has to say, and has not."""
+        if not (is_local and privileges.is_undecided(self._config.user)):
+            return privileges.heir(self._config.user)
+        advice = "say by --user whom it is to become, or root"
+        try:
+            nobody = privileges.heir(privileges.NOBODY)
+            assert nobody is not None, "that is not root"
+            privileges.trial(nobody, self._look_around)
+        except ConfigError as error:
+            self._log.warning("stays-root", reason=error, advice=advice)
+            return None
+        self._log.warning("leaves-root", user=nobody.pw_name, advice=advice)
+        return nobody
+
+    def _look_around(self) -> None:
+        """Read and write what the node has to, as it would. Raises an exception if it may not."""
+        if self._config.tls_cert:
+            server(self._config)
+        if self._read_again is not None:
+            self._read_again()  # the last that fails if all is as usual: it makes the directory of the journal
+        if (path := state_path(self._config)) is not None:
+            state = StateDirectory(path)
+            state.open(self._config.tokens)
+            state.close()
+
+    def _settle(self, heir: struct_passwd | None, addresses: Mapping[str, tuple[str, int]]) -> None:
+        """Be who the node is from now on, and see that all is well for them. Raises ConfigError."""
+        exposure.check(self._config, addresses)
+        if heir is not None:
+            privileges.become(heir)
+        try:
+            if self._read_again is not None:
+                self._read_again()
+            self._credentials = Credentials(self._config, self._log) if self._config.tls_cert else None
+        except SkywalkerError as error:
+            if heir is None:
+                raise
+            raise ConfigError(f"{error} ({privileges.told(heir)})") from error
+
+    def _live(self) -> int:
+        self._log.use(self._config.log_level, self._config.log_format)
+        try:
+            for slot in self._crew.slots:
+                self._crew.start(slot)
+            self._watch(self._config.watchdog_s)
+            while not self._crew.is_over:
+                self._turn()
+        except BootError as error:
+            print(f"skywalker: {error}", file=sys.stderr)
+            return exits.BOOT
+        finally:
+            self._crew.kill_all()
+            self._agent.end()
+        self._log.info("ended")
+        return exits.OK
+
+    def _watch(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._vitals = Vitals(self._crew, self._agent, self._board, self._notifier, patience_s, time.monotonic())
+
+    # A turn.
+
+    def _turn(self) -> None:
+        for key, _ in self._selector.select(self._wait()):
+            key.data()
+        now = time.monotonic()
+        if self._doors_close_at is not None and (self._doors_close_at <= now or self._agent.left):
+            self._doors_close_at = None
+            self._crew.drain(self._ground.outlived)
+        if self._stop_at is not None and (self._stop_at <= now or self._is_idle):
+            self._stop()
+        self._crew.turn(now)
+        if self._rollout is not None and not self._rollout.go_on():
+            self._reloaded(self._rollout)
+        if self._agent.restart_at is not None and self._agent.restart_at <= now:
+            self._start_agent()
+        if self._vitals.next_at <= now:
+            self._vitals.look(now, self._doing)
+            if self._credentials is not None:
+                self._credentials.renew()  # for children still to come
+            self._introduce()  # those, too, for whom there was no room before
+
+    def _wait(self) -> float:
+        times = [self._doors_close_at, self._stop_at]
+        times += [self._crew.next_at(), self._vitals.next_at, self._agent.restart_at]
+        return max(0.0, min(at for at in times if at is not None) - time.monotonic())
+
+    @property
+    def _doing(self) -> str:
+        return "draining" if self._draining else "reloading" if self._rollout is not None else "serving"
+
+    def _on_signals(self) -> None:
+        for number in self._signals.read():
+            if number == signal.SIGCHLD:
+                self._agent.reap()
+                self._board.node[figures.AGENT_RESTARTED.at] = self._agent.lost
+                self._crew.reap()
+            elif number == signal.SIGHUP:
+                self._reload()
+            elif self._draining:
+                self._stop()
+            else:
+                self._drain(signal.Signals(number).name)
+
+    def _on_parent(self) -> None:
+        # The other end never writes: this is its end, with the program that we are part of.
+        assert self._parent is not None
+        self._selector.unregister(self._parent)
+        if not self._draining:
+            self._drain("the program that started this node is gone")
+        self._stop()
+
+    def _heard(self, process: Process, message: control.Message) -> None:
+        match message:
+            case control.Ready():
+                self._introduce()
+                if self._crew.served and not self._announced:
+                    self._announce()
+            case control.Heard():
+                self._agent.tell(message)
+
+    def _announce(self) -> None:
+        if self._draining:
+            return
+        self._announced = True
+        if cluster.needs_agent(self._config):
+            self._start_agent()
+        self._log.info(
+            "serving",
+            node=self._ground.member.id,
+            **self._addresses(),
+            workers=len(self._crew.slots),
+            steering=self._ground.member.steering,
+            compiled=not str(frames.__file__).endswith(".py"),
+        )
+        if self._config.cluster.secret_in_clear:
+            self._log.warning(
+                "secret-in-clear",
+                reason="whoever poses as a node of the version before gets cluster.secret: take secret_in_clear away "
+                "once no node is of that version, and then give all nodes another secret",
+            )
+        count, limits, group = len(self._crew.slots), self._config.limits, memory.of_group()
+        needed = count * memory.wanted(limits, count)
+        if group is not None and group < needed:
+            advice = memory.advice(limits, count, group // count, "its control group more, by MemoryMax=")
+            self._log.warning(
+                "memory-short", there=memory.shown(group), needed=memory.shown(needed), advice=f"give {advice}"
+            )
+        if self._config.bares_tokens:
+            self._log.warning("tokens-in-plain", reason="without tls_cert they can be read on their way here")
+        self._notifier.ready()
+        if self._reload_again:
+            self._reload()
+        if self._parent is not None:
+            pids = [slot.worker.pid for slot in self._crew.slots if slot.worker is not None]
+            ready = {"pid": os.getpid(), "workers": pids, **self._addresses()}
+            with contextlib.suppress(BrokenPipeError):  # its end says so too, and is dealt with there
+                self._parent.sendall(json.dumps(ready).encode() + b"\n")
+
+    def _addresses(self) -> dict[str, str | int]:
+        host, port = self._ground.addresses[JUNCTION]
+        others = {door: str(Address(*at)) for door, at in self._ground.addresses.items() if door != JUNCTION}
+        if self._config.unix:
+            others["unix"] = f"unix://{self._config.unix}"
+        return {"host": host, "port": port, **others}
+
+    # Its children, as they begin.
+
+    def _be_worker(self, slot: Slot, channel: control.Channel, part: int) -> int:
+        self._close_what_is_ours(slot)
+        log = self._log.bind(process="worker", worker=slot.number, pid=os.getpid())
+        hears = cluster.hears_of_nodes(self._config.cluster)
+        heard = (lambda address: channel.send(control.Heard(str(address)))) if hears else None
+        node = Node(self._ground.member, skywalker.__version__, slot.number, heard)
+        cells = self._board.part(part)
+        succeeds = slot.worker is not None
+        credentials = self._credentials and self._credentials.told_by(log)
+        return Worker(node, self._config, slot.listeners, channel, log, cells, credentials, succeeds=succeeds).run()
+
+    def _be_agent(self, channel: control.Channel) -> int:
+        last = snapshots.read(os.dup(self._agent.snapshot.fileno())) if self._agent.snapshot else ()
+        listener = self._ground.keep_admin()
+        self._close_what_is_ours(None)
+        log = self._log.bind(process="agent", pid=os.getpid())
+        credentials = self._credentials and self._credentials.told_by(log)
+        return cluster.be_agent(self._config, self._ground, listener, credentials, last, channel, log, self._board)
+
+    def _close_what_is_ours(self, but: Slot | None) -> None:
+        self._selector.close()
+        self._signals.close()
+        self._notifier.close()
+        self._ground.close()
+        if self._parent is not None:
+            self._parent.close()
+        self._agent.close()
+        self._crew.close(but)
+
+    def _start_agent(self) -> None:
+        self._agent.start()
+        self._introduce()
+
+    def _introduce(self) -> None:
+        if self._config.admin:
+            self._agent.introduce()
+
+    # Reloading.
+
+    def _reload(self) -> None:
+        """Go on with the settings as they are now, if they are right."""
+        if self._draining or self._read_again is None:
+            return
+        if self._rollout is not None or not self._announced:
+            self._reload_again = True
+            return
+        self._reload_again = False
+        # Said first: the manager waits for the end of what it asked for, even if it comes to nothing.
+        self._notifier.reloading(len(self._crew.slots) * (self._config.drain_timeout_s + MARGIN_S))
+        try:
+            config, waiting = reload.merged(self._config, self._read_again())
+            exposure.check(config, self._ground.addresses)
+            credentials = Credentials(config, self._log) if config.tls_cert else None
+        except SkywalkerError as error:
+            self._board.node[figures.RELOADED.cell("refused")] += 1
+            self._log.error("reload-refused", reason=error)
+            self._notifier.ready()
+            return
+        if waiting:
+            self._log.warning("restart-needed", settings=",".join(waiting))
+        self._log.info("reloading")
+        self._before = self._config, self._credentials
+        self._go_on_with(config, credentials)
+        # Until the last of those is gone that beat as they were told before. If this fails, some beat as told now.
+        self._watch(max(self._patience_s, config.watchdog_s))
+        self._renew_agent()  # it reads the files that the settings name, too
+        self._rollout = Rollout(self._crew, config.drain_timeout_s)
+
+    def _go_on_with(self, config: Config, credentials: Credentials | None) -> None:
+        self._config, self._credentials = config, credentials
+        self._log.use(config.log_level, config.log_format)
+
+    def _renew_agent(self) -> None:
+        self._agent.renew(wanted=cluster.needs_agent(self._config))
+
+    def _reloaded(self, rollout: Rollout) -> None:
+        self._rollout = None
+        failed = rollout.failed
+        if failed is not None:
+            # Or the next worker that dies would have one that cannot start in its place.
+            self._go_on_with(*self._before)
+            self._renew_agent()
+            why = "its successor did not come to serve, so the settings are as before, but for workers replaced already"
+            self._log.error("reload-failed", worker=failed.number, reason=why)
+        else:
+            self._log.info("reloaded")
+            self._watch(self._config.watchdog_s)
+        self._board.node[figures.RELOADED.cell("failed" if failed is not None else "done")] += 1
+        self._notifier.ready()
+        if self._reload_again:
+            self._reload()
+
+    # The end.
+
+    def _drain(self, reason: str) -> None:
+        """Be found no more; then let nobody in, and have calls that wait get their time."""
+        timeout_s = self._config.drain_timeout_s
+        self._log.info("draining", reason=reason, timeout_s=timeout_s)
+        self._notifier.stopping(timeout_s + MARGIN_S)
+        self._draining = True
+        self._rollout = None
+        now = time.monotonic()
+        self._stop_at = now + timeout_s
+        self._agent.drain()
+        self._doors_close_at = now if self._agent.left else now + min(LEAVE_S, timeout_s / 2)
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether, in a node that drains, no call waits any more, and nobody is sent here."""
+        return self._crew.draining and self._crew.is_idle and self._agent.left
+
+    def _stop(self) -> None:
+        if not self._stopped:
+            self._stopped = True
+            self._stop_at = self._doors_close_at = None
+            self._crew.stop()
+
+
+def run(config: Config, parent_fd: int = -1, read_again: Callable[[], Config] | None = None) -> int:
+    """Run a node in this process until it is told to end; return the exit status (see exits.py).
+
+    The socket `parent_fd`, unless it is -1, is told the address once every worker serves, and its end ends the node.
+    At SIGHUP the settings that `read_again` returns are taken over; it raises a SkywalkerError if they are wrong.
+    """
+    return Supervisor(config, parent_fd, read_again).run()

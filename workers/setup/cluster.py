@@ -1,0 +1,295 @@
+"""What a node's settings say of its cluster: where to find it, and whether there is something for an agent to do."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skywalker import extras
+from skywalker.access.trust import Trust
+from skywalker.address import Address
+from skywalker.config import Cluster, Config
+from skywalker.errors import ConfigError, SkywalkerError
+from skywalker.members import Member
+from workers.engine import sockets
+from workers.engine.credentials import Credentials
+from workers.ipc.control import Channel
+from workers.setup.ground import Ground
+from workers.stats.board import Board
+from workers.stats.log import Log
+
+if TYPE_CHECKING:
+    from skywalker.discovery.consul_access import ConsulAccess
+    from skywalker.discovery.registration import Registration
+    from skywalker.discovery.source import Source
+    from workers.agent.admin.admin import Admin
+    from workers.agent.ping import Ping
+
+
+def needs_agent(config: Config) -> bool:
+    """Whether the node is to find others, be found, answer health checks, or show its figures."""
+    cluster = config.cluster
+    return bool(finds_others(cluster) or cluster.register or cluster.health_port or config.admin)
+
+
+def finds_others(config: Cluster) -> bool:
+    """Whether the node is to be one of several."""
+    return bool(config.silk or config.join or config.dns or config.consul)
+
+
+def hears_of_nodes(config: Cluster) -> bool:
+    """Whether other nodes may make themselves known by a :join."""
+    return bool(config.join)
+
+
+def check(config: Cluster) -> None:
+    """Raise ConfigError for settings that are wrong, or wrong together, or not of this machine."""
+    check_settings(config)
+    check_addresses(config)
+
+
+def check_settings(config: Cluster) -> None:
+    """Raise ConfigError for settings that are wrong, or wrong together. No socket is opened, and nobody is asked."""
+    if config.advertise:
+        with _blaming("--advertise"):
+            if Address.parse(config.advertise).host in sockets.WILDCARDS:
+                raise ConfigError(
+                    f"{config.advertise} is nowhere in particular: say the address at which others reach it"
+                )
+    chosen = {"--silk": config.silk, "--join": config.join, "--dns": config.dns, "--consul": config.consul}
+    ways = [flag for flag, value in chosen.items() if value]
+    if len(ways) > 1:
+        raise ConfigError(f"{' and '.join(ways)}: a cluster is found in one way, so give one of them")
+    _check_silk(config)
+    if config.consul or config.register:
+        _check_consul(config)
+    if config.dns_server:
+        _check_dns_server(config)
+    for way in ways:
+        with _blaming(way):
+            _source(config)
+
+
+def check_addresses(config: Cluster) -> None:
+    """Raise ConfigError for an address to listen at that is not this machine's; the settings are right otherwise."""
+    if config.register or config.health_port:
+        _check_host("--health-bind", config.health_bind)
+    for key, host in silk_hosts(config).items():
+        _check_host(_flag(key), host)
+
+
+def silk_hosts(config: Cluster) -> dict[str, str]:
+    """Return where this node listens for Silk by TCP: hosts, by key. Raises ConfigError for what is no place to."""
+    from skywalker.discovery import silk_access
+
+    hosts = {}
+    for key, text in {"silk": config.silk, "silk_pub": config.silk_pub}.items():
+        if text:
+            with _blaming(_flag(key)):
+                host = silk_access.host_of(silk_access.listening(text))
+            if host is not None:
+                hosts[key] = host
+    return hosts
+
+
+def be_agent(
+    config: Config,
+    ground: Ground,
+    listener: socket.socket | None,
+    credentials: Credentials | None,
+    last: Iterable[Member],
+    channel: Channel,
+    log: Log,
+    board: Board,
+) -> int:
+    """Run the agent of a node; return its exit status.
+
+    Admin is served on `listener`, None if its address could not be had. `last` were in the last snapshot of the agent
+    before it.
+    """
+    # Only here: it takes much that no worker needs.
+    from workers.agent.agent import Agent
+    from workers.agent.health import Health
+    from workers.agent.ping import Ping
+
+    cluster = config.cluster
+    answers = cluster.register or cluster.health_port
+    ping = Ping(ground.near, credentials and credentials.own)
+    return Agent(
+        ground.member,
+        _silk(cluster, ground.member, last) if cluster.silk else _source(cluster),
+        learning=bool(cluster.join),
+        trust=trust(config),
+        tls=credentials and credentials.client,
+        registration=(lambda health: _registration(cluster, ground.member, health)) if cluster.register else None,
+        health=Health(Address(cluster.health_bind, cluster.health_port), ping) if answers else None,
+        admin=_admin(config, ground, listener, ping, board, log, credentials) if config.admin else None,
+        channel=channel,
+        log=log,
+        last=last,
+        alive=board.agent_lives,
+    ).run()
+
+
+def trust(config: Config) -> Trust:
+    """Return by what this node and the others of its cluster know each other."""
+    cluster = config.cluster
+    return Trust(config.access, cluster.secret, in_clear=cluster.secret_in_clear)
+
+
+def _admin(
+    config: Config,
+    ground: Ground,
+    listener: socket.socket | None,
+    ping: Ping,
+    board: Board,
+    log: Log,
+    credentials: Credentials | None,
+) -> Admin | None:
+    missing = extras.missing(extras.ADMIN)
+    if not missing:
+        try:
+            from workers.agent.admin.admin import Admin
+        except ImportError as error:  # what is there lacks something, or is broken
+            missing = [error.name or str(error)]
+    if missing:
+        log.warning("no-admin", missing=" ".join(missing), install=extras.command_for("admin"))
+        if listener is not None:
+            listener.close()
+        return None
+    doors = {door: str(Address(*address)) for door, address in ground.addresses.items()}
+    tls = credentials and credentials.server
+    bind = config.admin_bind, config.admin_port
+    return Admin(bind, listener, ground.member, ping, doors, board, log, tls=tls, access=config.access)
+
+
+def _source(config: Cluster) -> Source | None:
+    if config.consul:
+        from skywalker.discovery.consul import ConsulSource
+
+        return ConsulSource(_access(config), config.service)
+    if config.join:
+        from skywalker.discovery.static import StaticSource
+
+        return StaticSource.parse(config.join)
+    if config.dns:
+        from skywalker.discovery.url import source_of
+
+        server = f"?server={config.dns_server}" if config.dns_server else ""
+        return source_of(f"dns://{config.dns}{server}")
+    return None
+
+
+def _silk(config: Cluster, member: Member, last: Iterable[Member]) -> Source:
+    from skywalker.discovery import silk_access
+    from skywalker.discovery.silk_member import SilkMember
+    from skywalker.silk import endpoints
+
+    router = silk_access.listening(config.silk)
+    pub = silk_access.listening(config.silk_pub) if config.silk_pub else endpoints.beside(router)
+    access = silk_access.SilkAccess.parse(config.silk_join, config.silk_keys)
+    known = [each.address for each in last if each.id != member.id]
+    return SilkMember(member, router, pub, access, known)
+
+
+def _access(config: Cluster) -> ConsulAccess:
+    from skywalker.discovery.consul_access import ConsulAccess
+
+    return ConsulAccess.parse(
+        config.consul_url,
+        token=config.consul_token,
+        ca_file=config.consul_ca,
+        cert_file=config.consul_cert,
+        key_file=config.consul_key,
+    )
+
+
+def _registration(config: Cluster, member: Member, health: Address) -> Registration:
+    from skywalker.discovery.registration import Registration, Service
+
+    host = member.address.host if health.host in sockets.WILDCARDS else health.host
+    service = Service(
+        name=config.service,
+        node_id=member.id,
+        address=member.address,
+        health_url=f"http://{Address(host, health.port)}/health",
+        tags=("skywalker",),
+        metadata={"name": member.name, "workers": str(member.workers)},
+    )
+    return Registration(_access(config), service)
+
+
+def _flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
+@contextlib.contextmanager
+def _blaming(flag: str) -> Iterator[None]:
+    try:
+        yield
+    except SkywalkerError as error:
+        raise ConfigError(f"{flag}: {error}") from error
+
+
+def _check_silk(config: Cluster) -> None:
+    from skywalker.discovery import silk, silk_access
+
+    if not config.silk:
+        told = {"--silk-pub": config.silk_pub, "--silk-join": config.silk_join, "--silk-keys": config.silk_keys}
+        for flag in filter(told.get, told):
+            raise ConfigError(f"{flag}: this node says nothing by Silk: give --silk too, where it is to listen")
+        return
+    with _blaming("--silk"):
+        silk.require()
+    silk_hosts(config)
+    with _blaming("--silk-join"):
+        silk_access.SilkAccess.parse(config.silk_join)
+    if config.silk_keys:
+        _check_keys(config.silk_keys)
+
+
+def _check_keys(file: str) -> None:
+    # Whether they are what they should be only ZeroMQ knows, which the agent alone may load.
+    try:
+        holds_some = b"secret-key" in Path(file).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"--silk-keys: {file} cannot be read: {error.strerror}") from error
+    if not holds_some:
+        raise ConfigError(f"--silk-keys: {file} holds no pair of keys: make one with skywalker silk keygen FILE")
+
+
+def _check_consul(config: Cluster) -> None:
+    from skywalker.discovery.consul_api import ConsulApi
+
+    with _blaming("--consul-url"):
+        access = _access(config)
+    if config.consul_key and not config.consul_cert:
+        raise ConfigError("--consul-key: a key is of use with its certificate only: give --consul-cert too")
+    for flag, file in {"--consul-ca": config.consul_ca, "--consul-cert": config.consul_cert}.items():
+        if file and not access.tls:
+            raise ConfigError(f"{flag}: {access} is spoken to without TLS: give --consul-url=https://...")
+    with _blaming("--consul" if config.consul else "--register"):
+        ConsulApi(access)
+
+
+def _check_dns_server(config: Cluster) -> None:
+    from skywalker.discovery.url import dns_server
+
+    if not config.dns:
+        raise ConfigError("--dns-server: there is nothing to ask it: give --dns too, the name of the cluster")
+    with _blaming("--dns-server"):
+        dns_server(config.dns_server)
+
+
+def _check_host(flag: str, host: str) -> None:
+    # At any port: one that another has now the agent waits for.
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind(address)
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"{flag}: {host} is no address of this machine: {reason}") from error

@@ -1,0 +1,10 @@
+"""The process of a worker.
+
+    worker      from its fork to its end: what the supervisor tells it, draining, leaving
+    core        what it consists of, put together
+    pulse       its beat, by which the supervisor sees that its loop turns, and its gauges
+    heap        memory that is given back
+    inspection  what it tells the agent of its topics and connections
+
+Uses every room but process.
+"""

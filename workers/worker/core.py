@@ -1,0 +1,166 @@
+"""What a worker consists of besides its process and its doors: made here, and told here of what concerns it all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from skywalker.errors import Draining
+from skywalker.junction import Junction
+from skywalker.limits import Limits
+from skywalker.members import Snapshot
+from workers.access.admission import Admission
+from workers.calls.feeds import Feeds
+from workers.calls.journal import Journal
+from workers.calls.ledger import Ledger
+from workers.calls.move import Move
+from workers.calls.node import Node
+from workers.calls.router import Router
+from workers.calls.standing import Standing
+from workers.doors.commons import Commons
+from workers.doors.connections import Connections
+from workers.doors.wording import Wording
+from workers.engine.credentials import Credentials
+from workers.engine.loop import Loop
+from workers.engine.turn import Turn
+from workers.mesh.linking import Linking
+from workers.mesh.opening import Opening
+from workers.mesh.siblings import Siblings
+from workers.nodes.connector import Connector
+from workers.nodes.peers import Peers
+from workers.stats.log import Log
+
+
+class Core:
+    """All of one worker. `commons` is what its connections are made with."""
+
+    def __init__(
+        self,
+        node: Node,
+        limits: Limits,
+        loop: Loop,
+        turn: Turn,
+        log: Log,
+        journal: Journal | None = None,
+        admission: Admission | None = None,
+        credentials: Credentials | None = None,
+    ) -> None:
+        """With `credentials`, it is spoken to other nodes in TLS."""
+        self.node = node
+        self.journal = journal
+        self.log = log
+        self.turn = turn
+        self.admission = Admission(None, limits, turn, log) if admission is None else admission
+        self.junction = Junction()
+        self.ledger = Ledger(limits, turn.tally)
+        self.standing = Standing()
+        self.connections = Connections(turn.tally)
+        self.router = Router(turn, self.junction)
+        self.feeds = Feeds(self.junction, self.router.owner)
+        self.move = Move(turn, self.feeds, self.connections, self.router.reroute)
+        self.opening = Opening(turn, log, self.standing)
+        linking = Linking(
+            loop, turn, self.junction, self.ledger, self.standing, self.feeds, self.opening, log, limits.mesh_bytes
+        )
+        connector = Connector(node, loop, turn, self.standing, self.admission.trust, credentials)
+        self.siblings = Siblings(node, turn, linking, self.opening, self.move)
+        self.peers = Peers(node, turn, linking, self.opening, self.move, connector, log)
+        self.commons = Commons(
+            node,
+            limits,
+            loop,
+            turn,
+            log,
+            journal,
+            self.junction,
+            self.ledger,
+            self.standing,
+            self.router,
+            self.feeds,
+            self.connections,
+            self.admission,
+            Wording(),
+            self.peers,
+            credentials,
+        )
+        self.follow(node.snapshot)
+
+    # Its first moments.
+
+    def open(self, opened: Callable[[], None]) -> None:
+        """Hear no client before all others have said what they subscribe to; then call `opened`."""
+        self.opening.begin(lambda: self._open(opened))
+
+    def _open(self, opened: Callable[[], None]) -> None:
+        self.connections.hear_all()
+        opened()
+
+    # The ring.
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """Have calls go by another ring from now on; those that wait, and whose topic moved, in the next turns."""
+        self.node.follow(snapshot)
+        if self.journal is not None:
+            self.journal.follow(snapshot.pack())
+        owners = {owner.place: owner for owner in self.siblings.owners} | self.peers.follow(snapshot)
+        self.router.follow(snapshot.ring, owners)
+        self.move.begin()
+        self._tell_of_the_ring()
+
+    def be_replaced(self) -> None:
+        """Take no new calls, and have those that wait meet at a successor, once there is a link to it."""
+        self.standing.replaced = True
+        self.siblings.hand_over()
+        for feed in self.feeds.all():
+            feed.ring_changed()  # all at once: the successor hands out nothing before it has heard of them
+        self.move.begin()
+        self.drain()
+
+    def drain(self) -> None:
+        """Take no new calls, and let those go whose last one is answered."""
+        self.standing.draining = True
+        for connection in [*self.connections]:
+            connection.worker_drains()
+
+    def drain_node(self) -> None:
+        """Do so because this node is going away; say so to those who follow the ring."""
+        self.standing.node_drains = True
+        self.drain()
+        self._tell_of_the_ring()
+
+    def _tell_of_the_ring(self) -> None:
+        for connection in [*self.connections]:
+            connection.ring_changed()
+
+    # Its end.
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait to be written to siblings."""
+        return sum(link.unsent for link in self.siblings.all())
+
+    def leave(self) -> None:
+        """Have others' calls meet nobody here any more, and learn what became of ours that wait elsewhere."""
+        self.standing.leaving = True
+        for connection in [*self.connections]:
+            connection.leave()
+
+    def has_left(self) -> bool:
+        """Return whether all that met somebody is known to have, here and elsewhere."""
+        owed = any(connection.is_owed() for connection in self.connections)
+        return not owed and not self.peers.guests and self.is_decided()
+
+    def is_decided(self) -> bool:
+        """Return whether every value that was given to a client of another worker has its outcome."""
+        links = [*self.siblings.all(), *(guest.link for guest in self.peers.guests.values())]
+        return all(link.held.is_decided() for link in links)
+
+    def stop(self) -> None:
+        """Answer what still waits, write what can be written, and have every connection close once that is read."""
+        self.turn.end()  # who has just met somebody must not hear that nobody came
+        for connection in [*self.connections]:
+            connection.fail_all(Draining("this worker is going away"))
+        self.turn.end()
+        for connection in [*self.connections]:
+            connection.goodbye()
+        self.turn.end()
+        self.peers.stop()

@@ -1,0 +1,281 @@
+"""A worker process: one loop, one thread, its share of the connections and of the topics."""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from skywalker.config import Config
+from skywalker.journal.header import Origin
+from skywalker.journal.writer import Writer
+from skywalker.members import Place
+from workers.access.admission import Admission
+from workers.calls.journal import Journal
+from workers.calls.node import Node
+from workers.doors.connection import Connection
+from workers.doors.door import Door
+from workers.doors.junction.dialogue import Dialogue
+from workers.doors.pubsub import PubSub
+from workers.engine.alarm import Alarm
+from workers.engine.credentials import Credentials
+from workers.engine.loop import Loop
+from workers.engine.signals import Signals
+from workers.engine.turn import Turn
+from workers.ipc import exits, snapshots
+from workers.ipc.control import (
+    ASKS_ONLY,
+    Begin,
+    Channel,
+    Drain,
+    Idle,
+    Inspect,
+    Link,
+    Message,
+    Ready,
+    Replaced,
+    Ring,
+    Stop,
+)
+from workers.setup.cluster import trust
+from workers.setup.ground import JUNCTION, PUBSUB, UNIX
+from workers.stats.log import Log
+from workers.stats.tally import Tally
+from workers.worker.core import Core
+from workers.worker.heap import Heap
+from workers.worker.inspection import Inspection
+from workers.worker.pulse import Pulse
+
+GARBAGE: Final = (10_000, 10, 1_000)
+"""When the collector looks through objects: young ones, survivors, all of them. What ends here is unlinked and needs
+no collector; to look for it among a million calls that wait would stop them all for half a second. See heap.py."""
+
+DECIDED_WITHIN_S: Final = 1.0
+"""Seconds for another worker to say whether its client has a value that it was given; it takes a round trip."""
+
+READ_WITHIN_S: Final = 0.25
+"""Seconds for clients to read the last words to them, and close."""
+
+DIALECTS: Final[Mapping[str, type[Connection]]] = {JUNCTION: Dialogue, UNIX: Dialogue, PUBSUB: PubSub}
+"""What is spoken at each door."""
+
+NOT_OURS: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
+"""Signals of the terminal go to the whole process group, but are for the supervisor."""
+
+
+class Worker:
+    """One worker, from its fork to its end. It has no listeners if it is forked into a node that drains."""
+
+    def __init__(
+        self,
+        node: Node,
+        config: Config,
+        listeners: Mapping[str, socket.socket],
+        channel: Channel,
+        log: Log,
+        cells: memoryview[int],
+        credentials: Credentials | None,
+        *,
+        succeeds: bool,
+    ) -> None:
+        """One that `succeeds` another is ready to; any other once it hears clients."""
+        self._node = node
+        self._config = config
+        self._listeners = listeners
+        self._channel = channel
+        self._log = log
+        self._cells = cells
+        self._credentials = credentials
+        self._succeeds = succeeds
+        self._ended = False
+
+    def run(self) -> int:
+        """Serve until told to stop; return the exit status."""
+        gc.freeze()  # what came with the fork stays: no use in looking through it, or copying its pages, ever again
+        gc.set_threshold(*GARBAGE)
+        faulthandler.enable()  # where it hangs or dies, it says on standard error
+        self._signals = Signals([signal.SIGTERM], ignored=NOT_OURS)
+        self._signals.open()
+        self._loop = loop = Loop()
+        turn = Turn(time.monotonic(), Tally(self._cells))
+        config = self._config
+        self._core = core = Core(
+            self._node,
+            config.limits,
+            loop,
+            turn,
+            self._log,
+            self._begin_journal(turn),
+            Admission(config.access, config.limits, turn, self._log, trust(config)),
+            self._credentials,
+        )
+        self._alone = False  # drains by itself, while its node goes on
+        self._replaced = False  # and its successor is there already
+        self._stops = False  # once what is just being handed over is decided
+        self._stopped = False  # all is said, and clients are to read it
+        self._said_idle = False
+        self._doors = {
+            door: Door(listener, config.backlog, DIALECTS[door], core.commons)
+            for door, listener in self._listeners.items()
+        }
+        core.open(self._open)
+        loop.add(self._channel.fileno(), _Ready(self._hear))
+        loop.add(self._signals.fileno(), _Ready(self._terminated))
+        Heap(turn, core.ledger, core.connections).look()
+        Pulse(core, self._config.watchdog_s).beat()
+        if self._succeeds:
+            self._channel.send(Ready())
+        was_idle = False
+        while not self._ended:
+            loop.turn(turn, patient=not was_idle)
+            idle = core.standing.draining and not self._said_idle and not self._is_needed()
+            if idle and was_idle:
+                # One more turn has read, and refused, what the connections held that it accepted last.
+                self._idle()
+            was_idle = idle and not self._said_idle
+            if self._stops or self._replaced:
+                core.peers.hand_over()
+            if self._stops and core.has_left():
+                self._stop()
+            if self._stopped and not core.connections:
+                self._end()
+        if core.journal is not None:
+            core.journal.close()
+        return exits.OK
+
+    def _begin_journal(self, turn: Turn) -> Journal | None:
+        settings, node = self._config.journal_settings, self._node
+        if settings is None:
+            return None
+        origin = Origin("node", node.id, node.name, node.slot)
+        return Journal(Writer(settings, origin, self._log.warning, self._log.info), settings.sample, turn)
+
+    def _hear(self) -> None:
+        while True:
+            try:
+                received = self._channel.receive()
+            except BlockingIOError:
+                return
+            if received is None:
+                self._log.error("supervisor-gone")
+                os._exit(exits.OK)
+            self._obey(*received)
+
+    def _visit_all(self) -> list[Place]:
+        places = self._core.peers.visit_all()
+        if places and JUNCTION in self._doors:
+            self._doors[JUNCTION].open()  # where other nodes come in; of clients nothing is heard yet
+        return places
+
+    def _open(self) -> None:
+        for door in self._doors.values():
+            door.open()
+        if not self._succeeds:
+            self._channel.send(Ready())
+
+    def _obey(self, message: Message, passed: int | None) -> None:
+        match message:
+            case Link(slot=slot) if passed is not None:
+                sock = socket.socket(fileno=passed)
+                if slot == ASKS_ONLY:
+                    self._core.siblings.serve(sock)
+                else:
+                    self._core.siblings.connect(slot, sock)
+            case Begin():
+                if self._core.opening.goes_on:
+                    self._core.opening.has_all(self._visit_all())
+            case Inspect() if passed is not None:
+                Inspection(socket.socket(fileno=passed), self._core.commons).open()
+            case Replaced():
+                self._be_replaced()
+            case Ring() if passed is not None:
+                snapshot = snapshots.read(passed)
+                if snapshot.version == self._node.snapshot.version:
+                    self._node.follow(snapshot)  # it only names others who are no nodes of the cluster
+                else:
+                    self._core.follow(snapshot)
+            case Drain(outlived=outlived):
+                self._core.drain_node()
+                self._alone = self._replaced = self._said_idle = False
+                for name, door in self._doors.items():
+                    if name in outlived:
+                        door.leave()
+                    else:
+                        door.close()
+                self._doors = {}
+            case Stop():
+                self._leave()
+            case Ring() | Inspect():
+                # No descriptor was left for what came with it: the last ring holds on, and who asks is not answered.
+                self._log.error("no-descriptor", message=type(message).__name__)
+            case _:
+                raise ValueError(f"the supervisor cannot say {message!r}")
+
+    def _terminated(self) -> None:
+        """Somebody drains this one worker. It goes on accepting: a client that is told so comes to another."""
+        self._signals.read()
+        if self._core.standing.draining:
+            return
+        timeout_s = self._config.drain_timeout_s
+        self._log.info("worker-draining", timeout_s=timeout_s)
+        self._alone = True
+        self._core.drain()
+        Alarm().set(self._core.turn, time.monotonic() + timeout_s, self._leave)
+
+    def _be_replaced(self) -> None:
+        """Let nobody in any more, and have calls meet at the successor; clients go there when they are told to."""
+        for door in self._doors.values():
+            door.leave()
+        self._doors = {}
+        self._alone = False
+        self._replaced = True
+        self._core.be_replaced()
+
+    def _is_needed(self) -> bool:
+        """Whether somebody still relies on this worker, which drains."""
+        core = self._core
+        if self._replaced:
+            # An :ack may still tell that a value has arrived, or another would get it too; who shakes hands came here
+            # before the successor was there.
+            return bool(core.connections or len(core.admission.strangers)) or not core.is_decided()
+        # One that goes on accepting is not held up by those who shake hands.
+        return bool(core.ledger.calls_held or (core.turn.resting if self._alone else core.turn.has_more()))
+
+    def _idle(self) -> None:
+        self._said_idle = True
+        if self._alone:
+            # Calls of siblings' clients go to our successor.
+            self._leave()
+        else:
+            self._channel.send(Idle())
+
+    def _leave(self) -> None:
+        """Have others' calls meet nobody here any more, and end once those that were meeting somebody know it."""
+        if not self._stops:
+            self._stops = True
+            self._core.leave()
+            Alarm().set(self._core.turn, time.monotonic() + DECIDED_WITHIN_S, self._stop)
+
+    def _stop(self) -> None:
+        if not self._stopped:
+            self._stopped = True
+            self._core.stop()
+            Alarm().set(self._core.turn, time.monotonic() + READ_WITHIN_S, self._end)
+
+    def _end(self) -> None:
+        self._ended = True
+
+
+class _Ready:
+    """Has a function called when a descriptor is ready."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+
+    def ready(self, events: int) -> None:
+        self._call()
