@@ -13,6 +13,7 @@ from workers.alarm import Alarm
 if TYPE_CHECKING:
     from workers.connection import Connection
     from workers.feeds import Feed
+    from workers.publication import Publication
     from workers.router import Router
 
 CALLS_PER_TURN: Final = 5_000
@@ -26,6 +27,7 @@ class Move:
         self._router = router
         self._feeds: list[Feed] = []
         self._connections: list[Connection] = []
+        self._orphans: list[Publication] = []
         self._next = Alarm()
         self._then: list[Callable[[], None]] = []  # who is told once there is nothing more
 
@@ -38,6 +40,7 @@ class Move:
             self._then.append(then)
         self._feeds = self._router.feeds.all()
         self._connections = [*self._router.connections]
+        self._orphans = [*reversed(self._router.orphans)]  # from the end on
         self._go_on()
 
     def _go_on(self) -> None:
@@ -50,7 +53,13 @@ class Move:
             for call in self._connections.pop().waiting():
                 self._router.reroute(call)
                 looked_at += 1
-        if self._feeds or self._connections:
+        # Last, so that whoever listens over a connection that is there gets them.
+        while self._orphans and looked_at < CALLS_PER_TURN:
+            publication = self._orphans.pop()
+            if publication in self._router.orphans:
+                self._router.reroute(publication)
+            looked_at += 1
+        if self._feeds or self._connections or self._orphans:
             turn = self._router.turn
             self._next.set(turn, turn.now, self._go_on)
             return

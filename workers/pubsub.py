@@ -262,7 +262,10 @@ class PubSub(Connection):
     # What has come into effect.
 
     def published(self, publication: Publication) -> None:
-        self._ack()
+        if self.gone:
+            self.router.settled(publication)
+        else:
+            self._ack()
 
     def subscribed(self, subscription: Subscription) -> None:
         self._ack()
@@ -380,6 +383,9 @@ class PubSub(Connection):
     def forget(self) -> list[ClientCall]:
         # What is published goes on without us.
         self.router.bytes_held -= self._in_flight
+        for each in self._unacked:
+            if isinstance(each, Publication) and not each.done:
+                self.router.adopt(each)
         self._in_flight = self._acks = 0
         self._unacked.clear()
         self._subscriptions.end_all()

@@ -44,6 +44,7 @@ cdef class Router:
     cdef public object opening
     cdef readonly list early
     cdef readonly object siblings
+    cdef readonly dict orphans
     cdef readonly object move
     cdef readonly object feeds
     cdef readonly Wording wording

@@ -90,6 +90,7 @@ class Router:
         self.feeds = Feeds(self)
         self.wording = Wording()
         self.subscribers_cut_off = 0
+        self.orphans: dict[Publication, None] = {}  # what connections have published that are gone since
         self.move = Move(self)
         self.follow(node.snapshot)
 
@@ -259,6 +260,16 @@ class Router:
         self.bytes_held -= call.cost()
         self.turn.deadlines.discard(call, call.deadline)
 
+    def adopt(self, publication: Publication) -> None:
+        """Keep what a connection that is gone has published until it is in effect, wherever that comes to be."""
+        self.orphans[publication] = None
+        self.bytes_held += publication.cost()
+
+    def settled(self, publication: Publication) -> None:
+        """It is in effect."""
+        del self.orphans[publication]
+        self.bytes_held -= publication.cost()
+
     # Other workers.
 
     @property
@@ -275,7 +286,7 @@ class Router:
     def has_left(self) -> bool:
         """Return whether all that met somebody is known to have, here and elsewhere."""
         owed = any(connection.is_owed() for connection in self.connections)
-        return not owed and not self.peers.guests and self.is_decided()
+        return not owed and not self.orphans and not self.peers.guests and self.is_decided()
 
     def is_decided(self) -> bool:
         """Return whether every value that was given to a client of another worker has its outcome."""

@@ -361,7 +361,7 @@ class Session(Connection):
             return b""
 
     def published(self, publication: Publication) -> None:
-        pass  # it was the last that we had to say
+        self.router.settled(publication)  # it was our will
 
     # What a method may ask of its session.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from skywalker.journal.record import PROMPT
 from skywalker.wire.junction import WILL
 from workers.calls import ClientCall
 from workers.publication import Publication
@@ -41,5 +40,7 @@ class Will(ClientCall):
         publication.begin(self.topic, self.caller.turn.now, self.testament, None)
         publication.begin_for(self.caller, b"", b"", math.inf)
         publication.begin_as(0)
-        if self.caller.router.publish(publication):
-            publication.note(PROMPT)
+        router = self.caller.router
+        router.adopt(publication)
+        if router.publish(publication):
+            publication.met()
