@@ -100,13 +100,16 @@ class Crew:
         return min((at for at in times if at is not None), default=None)
 
     def _see_who_accepts(self, slot: Slot) -> None:
-        """Have siblings accept who comes to a slot that waits for a worker, until there is one that serves."""
-        if slot.worker is not None and slot.worker.state is not State.STARTING:
+        """Have siblings accept who comes to a slot that waits for a worker.
+
+        Not any more while that starts, since other nodes come to it first.
+        """
+        if slot.worker is not None:
             lent_to, slot.lent_to = slot.lent_to, []
             for sibling in lent_to:
                 if sibling.state is not State.GONE:
                     self.tell(sibling, control.Return(slot.number))
-        elif slot.worker is None or slot.lent_to:
+        else:
             for sibling in [*self.processes()]:
                 if sibling.state is State.SERVING and sibling not in slot.lent_to:
                     slot.lent_to.append(sibling)

@@ -143,9 +143,8 @@ def test_whoever_serves_accepts_for_each_that_waits_and_for_nobody_else(seed: in
             found.turn(now)
             for process in found.processes():
                 for slot in found.slots:
-                    has_all = lent[process, slot.number] == {JUNCTION, PUBSUB}
-                    if slot.worker is not None and slot.worker.state is not State.STARTING:
+                    if slot.worker is not None:
                         assert not lent[process, slot.number]
-                    elif process.state is State.SERVING and slot.worker is None:
-                        assert has_all
+                    elif process.state is State.SERVING:
+                        assert lent[process, slot.number] == {JUNCTION, PUBSUB}
         found.drain([])
