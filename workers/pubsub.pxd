@@ -7,7 +7,7 @@ from workers.node_call cimport NodeCall
 from workers.connection cimport Connection
 from workers.publication cimport Publication
 from workers.router cimport Router
-from workers.subscription cimport Subscription
+from workers.subscription cimport Delivery, Subscription
 from workers.wording cimport Wording
 
 

@@ -343,14 +343,14 @@ class PubSub(Connection):
             Connection.push_delivery(self, delivery)
 
     def take_back(self, listener: ClientCall, told: bool) -> bool:
-        for _, _, delivery in self._behind:
-            if delivery is listener:
-                return True  # _catch_up() leaves it out
+        if isinstance(listener, Delivery) and listener.is_late:
+            return True  # _catch_up() leaves it out
         return Connection.take_back(self, listener, told)
 
     def _put_behind(self, place: int, chunk: bytes, delivery: Delivery | None) -> None:
         """Have a message written behind the ack of that place, and all that come after it behind itself."""
         if delivery is not None:
+            delivery.is_late = True
             delivery.sender().hold()
         self._behind.append((place, chunk, delivery))
         self._behind_bytes += len(chunk)
@@ -368,6 +368,7 @@ class PubSub(Connection):
             elif delivery.sender().abandoned:
                 self.router.junction.lost(delivery.decided())
             else:
+                delivery.is_late = False
                 Connection.push_delivery(self, delivery)
 
     def worded(self, subscription: Subscription, send: NodeCall) -> bytes:
