@@ -7,7 +7,7 @@ import os
 import selectors
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tests.helpers import eventually
 from workers.engine.signals import Signals
@@ -72,11 +72,11 @@ class Orders:
 
 
 @contextlib.contextmanager
-def crew(workers: int) -> Iterator[tuple[Crew, Orders]]:
-    """Yield a crew of workers that all serve, and what orders them about."""
+def crew(workers: int, listeners: Sequence[dict[str, socket.socket]] | None = None) -> Iterator[tuple[Crew, Orders]]:
+    """Yield a crew of workers that all serve, and what orders them about; those have these listeners, or none."""
     orders = Orders(workers)
     found = Crew(
-        [{} for _ in range(workers)],
+        [{} for _ in range(workers)] if listeners is None else listeners,
         orders.board,
         orders.obey,
         lambda process, message: orders.heard.append((process, message)),
@@ -92,4 +92,6 @@ def crew(workers: int) -> Iterator[tuple[Crew, Orders]]:
         yield found, orders
     finally:
         found.kill_all()
+        for slot in found.slots:
+            slot.close_listeners()
         orders.close()

@@ -357,6 +357,41 @@ def test_what_waits_behind_an_ack_keeps_its_order_and_a_send_that_times_out_ther
     assert nodes.until_reply(sender) == [":send!", 5, True]
 
 
+def test_what_a_send_costs_that_times_out_behind_an_ack_does_not_depend_on_how_much_waits_there(
+    nodes: SeveralNodes, connect: Clients
+) -> None:
+    nodes.follow("abc")
+    elsewhere = nodes.topic_of("b", "abc").encode()
+    topic = nodes.topic_of("a", "abc")
+    nodes.kill("b")
+    node, home = nodes.nodes["a"], nodes.nodes["c"]
+    costs = []
+    for messages in (10, 20_000):
+        client, other, sender = connect("a"), connect("a"), nodes.client("c")
+        client.write(subscribe(topic.encode()))
+        until(nodes, client, ACK)
+        client.write(publish(elsewhere, b"1") + publish(topic.encode(), b"2"))
+        node.turn()
+        for _ in range(messages // 10):
+            other.write(publish(topic.encode(), b"3") * 10)
+            node.turn()
+            other.acks(10)
+        for number in range(1000):
+            sender.call(":send!", number, 60_000, topic, "4")
+            home.turn()
+        nodes.turn()
+        home.turn(later=61.0)
+        began = time.thread_time()
+        while not sender.has_input():
+            node.turn()
+            home.turn()
+        costs.append(time.thread_time() - began)
+        assert all(reply[2] == TIMED_OUT for reply in sender.replies(1000))
+        client.reset()
+        nodes.turn()
+    assert costs[1] < 3 * costs[0] + 0.02
+
+
 def test_a_send_to_a_subscriber_that_leaves_with_it_behind_an_ack_waits_for_another(
     nodes: SeveralNodes, connect: Clients
 ) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
 
 import msgpack
 import pytest
@@ -12,7 +13,10 @@ import pytest
 from skywalker.limits import Limits
 from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, Bus, Doors, running_bus
+from tests.workers.pubsub_client import publish
+from tests.workers.several_nodes import SeveralNodes, several
 from tests.workers.wire_client import TIMED_OUT, WireClient, refusal
+from workers.doors.pubsub import PubSub
 
 LONG_MS = 60_000
 
@@ -131,6 +135,73 @@ def test_nothing_is_kept_of_it() -> None:
             leaver.close()
             worker.turn()
             assert worker.holds() == empty
+
+
+def leaves_a_will(nodes: SeveralNodes, name: str, topic: str, value: str) -> Callable[[], None]:
+    """Leave a value at a node; return how to lose the connection."""
+    leaver = nodes.client(name)
+    leaver.call(":will!", 1, LONG_MS, topic, value)
+    return leaver.close
+
+
+def publishes(nodes: SeveralNodes, name: str, topic: str, value: str) -> Callable[[], None]:
+    """Publish it over pub/sub; return likewise."""
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    core = nodes.nodes[name].core
+    core.connections.opened(PubSub(theirs, "test", core.commons))
+    ours.sendall(publish(topic.encode(), value.encode()))
+    return ours.close
+
+
+Leave = Callable[[SeveralNodes, str, str, str], Callable[[], None]]
+
+
+@pytest.mark.parametrize("leave", [leaves_a_will, publishes])
+def test_what_is_published_counts_as_held_until_an_owner_that_hangs_has_it(
+    leave: Leave, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.nodes.doubt.ANSWER_S", 60.0)
+    with several("a", "b") as nodes:
+        nodes.follow(["a", "b"])
+        topic = nodes.topic_of("b", ["a", "b"])
+        first, last = nodes.client("a"), nodes.client("b")
+        first.call(":topic", 1, topic)
+        assert nodes.until_reply(first)[2]["receivers"] == 0  # so they have a link
+        last.call(":recv!", 1, LONG_MS, topic)
+        nodes.turn()
+        a = nodes.nodes["a"]
+        empty = a.holds()
+        lose = leave(nodes, "a", topic, "x" * 10_000)
+        a.turn()
+        lose()
+        a.turn()
+        assert a.holds()["bytes"] > empty["bytes"] + 10_000
+        assert not a.core.has_left()
+        assert nodes.until_reply(last)[2] in ("x" * 10_000, b"x" * 10_000)
+        nodes.turn()
+        assert a.holds() == empty
+        assert a.core.has_left()
+
+
+@pytest.mark.parametrize("leave", [leaves_a_will, publishes])
+def test_what_is_published_reaches_those_who_listen_although_its_owner_leaves_the_ring(leave: Leave) -> None:
+    with several("a", "b") as nodes:
+        nodes.follow(["a", "b"])
+        topic = nodes.topic_of("b", ["a", "b"])
+        heirs = [nodes.client("a") for _ in range(2)]
+        a = nodes.nodes["a"]
+        empty = a.holds()
+        nodes.kill("b")
+        lose = leave(nodes, "a", topic, "gone")
+        for heir in heirs:
+            heir.call(":recv!", 1, LONG_MS, topic)
+        a.turn()
+        lose()
+        a.turn()
+        nodes.follow(["a"])
+        assert [nodes.until_reply(heir)[2] for heir in heirs] in (["gone"] * 2, [b"gone"] * 2)
+        assert a.holds() == empty
 
 
 def test_what_it_takes_is_checked(bus: Bus, doors: Doors) -> None:

@@ -5,6 +5,7 @@
                     With it what it needs of others: Caller, Carrier, Routing
     publication     what is published, until it is in effect
     will            what is published if a connection is lost
+    orphans         what was published by connections that are gone, until it is in effect
     owner           a worker that owns topics: there to be asked, or not now
     router          where a call goes: the junction here, or the worker that owns its topic
     move            what happens to all that waits once the ring has changed

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from workers.calls.call import Carrier, ClientCall
+from workers.calls.orphans import Orphans
 from workers.calls.feeds import Feed, Feeds
 from workers.engine.alarm import Alarm
 from workers.engine.turn import Turn
@@ -23,6 +24,10 @@ class Holder(Protocol):
     def waiting(self) -> list[ClientCall]:
         """Return them."""
 
+
+class Publisher(Holder, Protocol):
+    """One that may go on to publish."""
+
     def hold_back(self) -> None:
         """Publish nothing more before all that was is acked: it may go another way, and overtake that."""
 
@@ -31,12 +36,18 @@ class Move:
     """Of one worker: what is yet to be looked at."""
 
     def __init__(
-        self, turn: Turn, feeds: Feeds, holders: Iterable[Holder], reroute: Callable[[ClientCall], None]
+        self,
+        turn: Turn,
+        feeds: Feeds,
+        publishers: Iterable[Publisher],
+        orphans: Orphans,
+        reroute: Callable[[ClientCall], None],
     ) -> None:
-        """`holders` are those of the moment, each time; `reroute` has a call go elsewhere if it should."""
+        """`publishers` are those of the moment, each time; `reroute` has a call go elsewhere if it should."""
         self._turn = turn
         self._all_feeds = feeds
-        self._all_holders = holders
+        self._publishers = publishers
+        self._orphans = orphans
         self._reroute = reroute
         self._feeds: list[Feed] = []
         self._holders: list[Holder] = []
@@ -51,7 +62,8 @@ class Move:
         if then is not None:
             self._then.append(then)
         self._feeds = self._all_feeds.all()
-        self._holders = [*self._all_holders]
+        # From the end on: orphans last, so that whoever listens over a connection that is there gets them.
+        self._holders = [self._orphans, *self._publishers]
         self._go_on()
 
     def succeed(self, predecessor: Carrier) -> None:
@@ -61,8 +73,8 @@ class Move:
 
     def hold_back(self) -> None:
         """Have nothing more published before all that was is acked."""
-        for holder in self._all_holders:
-            holder.hold_back()
+        for publisher in self._publishers:
+            publisher.hold_back()
 
     def _go_on(self) -> None:
         looked_at = 0

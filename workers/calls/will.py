@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from skywalker.journal.record import PROMPT
 from skywalker.wire.junction import WILL
 from workers.calls.call import ClientCall
 from workers.calls.publication import Publication
@@ -35,11 +34,10 @@ class Will(ClientCall):
     def withdraw(self) -> bool:
         return True
 
-    def publish(self) -> None:
-        """Its connection is lost."""
+    def publication(self) -> Publication:
+        """Return what is to be published, since its connection is lost."""
         publication = Publication.__new__(Publication)
         publication.begin(self.topic, self.caller.turn.now, self.testament, None)
         publication.begin_for(self.caller, b"", b"", math.inf)
         publication.begin_as(0)
-        if self.caller.routing.publish(publication):
-            publication.note(PROMPT)
+        return publication

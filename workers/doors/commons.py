@@ -9,6 +9,7 @@ from skywalker.junction import Junction
 from skywalker.limits import Limits
 from skywalker.members import Place
 from workers.access.admission import Admission
+from workers.calls.orphans import Orphans
 from workers.calls.feeds import Feeds
 from workers.calls.journal import Journal
 from workers.calls.ledger import Ledger
@@ -52,6 +53,7 @@ class Commons:
     standing: Standing
     router: Router
     feeds: Feeds
+    orphans: Orphans
     connections: Connections
     admission: Admission
     wording: Wording

@@ -259,7 +259,10 @@ class PubSub(Connection):
     # What has come into effect.
 
     def published(self, call: ClientCall) -> None:
-        self._ack()
+        if self.gone:
+            self.commons.orphans.settled(call)
+        else:
+            self._ack()
 
     def subscribed(self, subscription: Subscription) -> None:
         self._ack()
@@ -337,14 +340,14 @@ class PubSub(Connection):
             Connection.push_delivery(self, delivery)
 
     def take_back(self, listener: ClientCall, told: bool) -> bool:
-        for _, _, delivery in self._behind:
-            if delivery is listener:
-                return True  # _catch_up() leaves it out
+        if isinstance(listener, Delivery) and listener.is_late:
+            return True  # _catch_up() leaves it out
         return Connection.take_back(self, listener, told)
 
     def _put_behind(self, place: int, chunk: bytes, delivery: Delivery | None) -> None:
         """Have a message written behind the ack of that place, and all that come after it behind itself."""
         if delivery is not None:
+            delivery.is_late = True
             delivery.sender().hold()
         self._behind.append((place, chunk, delivery))
         self._behind_bytes += len(chunk)
@@ -362,6 +365,7 @@ class PubSub(Connection):
             elif delivery.sender().abandoned:
                 self.junction.lost(delivery.decided())
             else:
+                delivery.is_late = False
                 Connection.push_delivery(self, delivery)
 
     def worded(self, subscription: Subscription, send: NodeCall) -> bytes:
@@ -377,6 +381,9 @@ class PubSub(Connection):
     def forget(self) -> list[ClientCall]:
         # What is published goes on without us.
         self._ledger.remove(self._in_flight)
+        for each in self._unacked:
+            if isinstance(each, Publication) and not each.done:
+                self.commons.orphans.adopt(each)
         self._in_flight = self._acks = 0
         self._unacked.clear()
         self._subscriptions.end_all()

@@ -34,4 +34,6 @@ cdef class Subscription(Subscriber):
 
 
 cdef class Delivery(ClientCall):
-    pass
+    cdef public bint is_late
+
+    cpdef begin_as(self, NodeCall send, bytes chunk)

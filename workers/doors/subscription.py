@@ -92,8 +92,7 @@ class Subscription(Subscriber):
         delivery = Delivery.__new__(Delivery)
         delivery.begin(self.topic, send.since, None, None)
         delivery.begin_for(connection, self.key, b"", 0.0)
-        delivery.chunk = chunk
-        delivery.given = send
+        delivery.begin_as(send, chunk)
         send.given_here(delivery)
         connection.push_delivery(delivery)
         return True
@@ -144,7 +143,13 @@ class Unsubscribing:
 class Delivery(ClientCall):
     """A value on its way to a subscription, whose sender waits to know whether it arrives."""
 
-    __slots__ = ()
+    __slots__ = ("is_late",)
+
+    def begin_as(self, send: NodeCall, chunk: bytes) -> None:
+        """Set up what it has besides begin() and begin_for(): the value of that send, in this message."""
+        self.given = send
+        self.chunk = chunk
+        self.is_late = False  # it is to be written behind something that is waited for
 
     def note(self, outcome: int) -> None:
         pass  # it is no call: the send is

@@ -2,6 +2,7 @@
 
     what                made by      kept open by                       closed by
     listener, 1/worker  supervisor   supervisor and the slot's worker   both, when the node drains
+    copy of a listener  supervisor   siblings of a worker that crashed  they, once it has a successor
     Unix listener       supervisor   supervisor and every worker        all, when the node drains
     admin listener      supervisor   supervisor and agent               their ends
     channel             supervisor   supervisor one end, child other    whoever dies first

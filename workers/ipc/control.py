@@ -1,6 +1,7 @@
 """The channel between the supervisor and one worker, or the agent: small messages, some with a descriptor.
 
-    to a worker      Link(slot) with a socket, Begin, Ring with a file, Inspect with a socket, Replaced, Drain, Stop
+    to a worker      Link(slot) with a socket, Begin, Ring with a file, Inspect with a socket, Replaced, Drain, Stop,
+                     Lend(slot, door) with a listener, Return(slot)
     from a worker    Ready, Heard(address), Idle
     to the agent     Inspect(slot, pid) with a socket, Heard(address), Drain
     from the agent   Ring with a file, Left
@@ -29,6 +30,21 @@ class Link:
 @dataclass(frozen=True, slots=True)
 class Begin:
     """These are all links for now: let clients in, once the others have said what they subscribe to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lend:
+    """Accept at the listener that comes with this, too: it is that of a door of a slot which waits for a worker."""
+
+    slot: int
+    door: str
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """Accept at the listeners of that slot no more: it has a worker."""
+
+    slot: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +100,7 @@ class Left:
     """The node is announced nowhere any more."""
 
 
-Message = Link | Begin | Replaced | Drain | Stop | Ready | Idle | Ring | Heard | Inspect | Left
+Message = Link | Begin | Lend | Return | Replaced | Drain | Stop | Ready | Idle | Ring | Heard | Inspect | Left
 _TYPES: Final = {each.__name__: each for each in get_args(Message)}
 _MAX_BYTES: Final = 4096
 

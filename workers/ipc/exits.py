@@ -20,8 +20,8 @@ STATE: Final = 8
 LONG_LIFE_S: Final = 30.0
 """A worker that served this long was healthy: its death counts as the first one."""
 MAX_DELAY_S: Final = 1.0
-"""Short, since connections wait in the listener of a worker that is not there. None wait longer than it takes to fork
-where the worker served, and somebody else killed it."""
+"""Short, since calls wait for a worker that is not there and owns their topics; if it is the only one, connections do.
+None wait longer than it takes to fork where the worker served, and somebody else killed it."""
 
 
 def restart_delay(deaths: int) -> float:

@@ -8,7 +8,7 @@ import selectors
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from socket import socket
+from socket import AF_UNIX, socket
 from typing import BinaryIO, Final
 
 from workers.engine import sockets
@@ -87,6 +87,7 @@ class Crew:
             if slot.restart_at is not None and slot.restart_at <= now:
                 slot.restart_at = None
                 self.start(slot)
+            self._see_who_accepts(slot)
         for process in [*self.processes()]:
             if process.stop_at is not None and process.stop_at <= now:
                 self._stop_one(process)
@@ -100,6 +101,24 @@ class Crew:
         times = [slot.restart_at for slot in self.slots]
         times += [at for process in self.processes() for at in (process.stop_at, process.kill_at)]
         return min((at for at in times if at is not None), default=None)
+
+    def _see_who_accepts(self, slot: Slot) -> None:
+        """Have siblings accept who comes to a slot that waits for a worker.
+
+        Not any more while that starts, since other nodes come to it first.
+        """
+        if slot.worker is not None:
+            lent_to, slot.lent_to = slot.lent_to, []
+            for sibling in lent_to:
+                if sibling.state is not State.GONE:
+                    self.tell(sibling, control.Return(slot.number))
+        else:
+            for sibling in [*self.processes()]:
+                if sibling.state is State.SERVING and sibling not in slot.lent_to:
+                    slot.lent_to.append(sibling)
+                    for door, listener in slot.listeners.items():
+                        if listener.family != AF_UNIX:  # there it has one of its own for the same socket
+                            self.tell(sibling, control.Lend(slot.number, door), passed=listener)
 
     # Birth.
 

@@ -23,6 +23,7 @@ class Slot:
         self.outgoing: Process | None = None  # who did, and still has clients
         self.deaths = 0  # in a row
         self.restart_at: float | None = None
+        self.lent_to: list[Process] = []  # siblings that accept here while it waits for a worker
 
     def processes(self) -> Iterator[Process]:
         """Yield those there are."""

@@ -9,6 +9,7 @@ from skywalker.junction import Junction
 from skywalker.limits import Limits
 from skywalker.members import Snapshot
 from workers.access.admission import Admission
+from workers.calls.orphans import Orphans
 from workers.calls.feeds import Feeds
 from workers.calls.journal import Journal
 from workers.calls.ledger import Ledger
@@ -56,7 +57,8 @@ class Core:
         self.connections = Connections(turn.tally)
         self.router = Router(turn, self.junction)
         self.feeds = Feeds(self.junction, self.router.owner)
-        self.move = Move(turn, self.feeds, self.connections, self.router.reroute)
+        self.orphans = Orphans(self.ledger)
+        self.move = Move(turn, self.feeds, self.connections, self.orphans, self.router.reroute)
         self.opening = Opening(turn, log, self.standing)
         linking = Linking(
             loop, turn, self.junction, self.ledger, self.standing, self.feeds, self.opening, log, limits.mesh_bytes
@@ -76,6 +78,7 @@ class Core:
             self.standing,
             self.router,
             self.feeds,
+            self.orphans,
             self.connections,
             self.admission,
             Wording(),
@@ -147,7 +150,7 @@ class Core:
     def has_left(self) -> bool:
         """Return whether all that met somebody is known to have, here and elsewhere."""
         owed = any(connection.is_owed() for connection in self.connections)
-        return not owed and not self.peers.guests and self.is_decided()
+        return not owed and not self.orphans and not self.peers.guests and self.is_decided()
 
     def is_decided(self) -> bool:
         """Return whether every value that was given to a client of another worker has its outcome."""

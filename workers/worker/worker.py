@@ -35,10 +35,12 @@ from workers.ipc.control import (
     Drain,
     Idle,
     Inspect,
+    Lend,
     Link,
     Message,
     Ready,
     Replaced,
+    Return,
     Ring,
     Stop,
 )
@@ -119,10 +121,8 @@ class Worker:
         self._stops = False  # once what is just being handed over is decided
         self._stopped = False  # all is said, and clients are to read it
         self._said_idle = False
-        self._doors = {
-            door: Door(listener, config.backlog, DIALECTS[door], core.commons)
-            for door, listener in self._listeners.items()
-        }
+        slot = self._node.slot
+        self._doors = {(slot, door): self._door(door, listener) for door, listener in self._listeners.items()}
         core.open(self._open)
         loop.add(self._channel.fileno(), _Ready(self._hear))
         loop.add(self._signals.fileno(), _Ready(self._terminated))
@@ -148,6 +148,9 @@ class Worker:
             core.journal.close()
         return exits.OK
 
+    def _door(self, door: str, listener: socket.socket) -> Door:
+        return Door(listener, self._config.backlog, DIALECTS[door], self._core.commons)
+
     def _begin_journal(self, turn: Turn) -> Journal | None:
         settings, node = self._config.journal_settings, self._node
         if settings is None:
@@ -168,8 +171,9 @@ class Worker:
 
     def _visit_all(self) -> list[Place]:
         places = self._core.peers.visit_all()
-        if places and JUNCTION in self._doors:
-            self._doors[JUNCTION].open()  # where other nodes come in; of clients nothing is heard yet
+        door = self._doors.get((self._node.slot, JUNCTION))
+        if places and door is not None:
+            door.open()  # where other nodes come in; of clients nothing is heard yet
         return places
 
     def _open(self) -> None:
@@ -191,6 +195,12 @@ class Worker:
                     self._core.opening.has_all(self._visit_all())
             case Inspect() if passed is not None:
                 Inspection(socket.socket(fileno=passed), self._core.commons).open()
+            case Lend(slot=slot, door=name) if passed is not None:
+                self._doors[slot, name] = door = self._door(name, socket.socket(fileno=passed))
+                door.open()
+            case Return(slot=slot):
+                for at in [at for at in self._doors if at[0] == slot]:
+                    self._doors.pop(at).leave()
             case Replaced():
                 self._be_replaced()
             case Ring() if passed is not None:
@@ -202,7 +212,7 @@ class Worker:
             case Drain(outlived=outlived):
                 self._core.drain_node()
                 self._alone = self._replaced = self._said_idle = False
-                for name, door in self._doors.items():
+                for (_, name), door in self._doors.items():
                     if name in outlived:
                         door.leave()
                     else:
@@ -210,8 +220,9 @@ class Worker:
                 self._doors = {}
             case Stop():
                 self._leave()
-            case Ring() | Inspect():
-                # No descriptor was left for what came with it: the last ring holds on, and who asks is not answered.
+            case Ring() | Inspect() | Lend():
+                # No descriptor was left for what came with it: the last ring holds on, who asks is not answered, and
+                # who comes to another slot waits.
                 self._log.error("no-descriptor", message=type(message).__name__)
             case _:
                 raise ValueError(f"the supervisor cannot say {message!r}")

@@ -230,7 +230,10 @@ class Session(Connection):
             call.note(record.GONE)
             call.abandon()
             if isinstance(call, Will):
-                call.publish()
+                publication = call.publication()
+                self.commons.orphans.adopt(publication)
+                if self.routing.publish(publication):
+                    publication.met()
         self.watch_no_more()
         if self._silence is not None:
             self._silence.end()
@@ -295,7 +298,7 @@ class Session(Connection):
             return b""
 
     def published(self, call: ClientCall) -> None:
-        pass  # it was the last that we had to say
+        self.commons.orphans.settled(call)  # it was our will
 
     # What a method may ask of its session.
 
