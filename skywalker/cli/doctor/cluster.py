@@ -56,7 +56,7 @@ def cluster(config: Config, machine: Machine) -> Iterator[Finding]:
     known = config.cluster
     if not (known.silk or known.join or known.dns or known.consul) or not (config.admin and config.admin_port):
         return
-    host = {"0.0.0.0": DEFAULT_HOST, "::": "::1"}.get(config.admin_bind, config.admin_bind)
+    host = {"0.0.0.0": DEFAULT_HOST, "::": "::1"}.get(config.admin_host, config.admin_host)
     address = AdminAddress(Address(host, config.admin_port), bool(config.tls_cert))
     pid = machine.node(config)
     if pid is None or not local_nodes.serves(pid, address.at, machine.proc):

@@ -59,8 +59,8 @@ def _wanted(config: Config) -> Iterator[tuple[str, str, int]]:
     if config.pubsub:
         doors.append(("pubsub_port", *config.pubsub_address))
     if config.admin:
-        doors.append(("admin_port", config.admin_bind, config.admin_port))
-    doors.append(("health_port", cluster.health_bind, cluster.health_port))
+        doors.append(("admin_port", config.admin_host, config.admin_port))
+    doors.append(("health_port", config.health_host, cluster.health_port))
     silk = endpoints.address_of(endpoints.endpoint(cluster.silk)) if cluster.silk else None
     if silk is not None:
         doors.append(("silk", silk.host, silk.port))

@@ -45,7 +45,7 @@ class Plan:
     notifies_reload: bool = False  # whether the manager knows Type=notify-reload
     is_in_home: bool = False  # whether skywalker or its Python is where ProtectHome=yes would hide it
     junction: str = f"{_DEFAULTS.bind}:{_DEFAULTS.port}"
-    pubsub: str = f"{_DEFAULTS.pubsub_bind}:{_DEFAULTS.pubsub_port}"
+    pubsub: str = f"{_DEFAULTS.bind}:{_DEFAULTS.pubsub_port}"
     workers: int = 1  # listeners of each door
     backlog: int = _DEFAULTS.backlog
     stop_s: int = math.ceil(_DEFAULTS.drain_timeout_s + STOP_MARGIN_S)
