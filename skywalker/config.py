@@ -257,7 +257,7 @@ def text_of(file: Path) -> str:
         with file.open("rb") as opened:
             content = opened.read(MAX_FILE + 1)
         if len(content) > MAX_FILE:
-            raise ConfigError(f"{file}: is larger than {MAX_FILE // MIB} MiB, so it is no config file")
+            raise ConfigError(f"{file}: is larger than {MAX_FILE // MIB} MiB, so it is not a config file")
         return content.decode()
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error

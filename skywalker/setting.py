@@ -158,7 +158,7 @@ class Setting:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no text"
+            reason = error.strerror if isinstance(error, OSError) else "it is not text"
             raise ConfigError(f"{file}: cannot be read: {reason}") from error
 
     def parse(self, text: str, where: str) -> Value:

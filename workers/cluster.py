@@ -292,4 +292,4 @@ def _check_host(flag: str, host: str) -> None:
             probe.bind(address)
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise ConfigError(f"{flag}: {host} is no address of this machine: {reason}") from error
+        raise ConfigError(f"{flag}: {host} is not an address of this machine: {reason}") from error

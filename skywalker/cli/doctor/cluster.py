@@ -48,7 +48,7 @@ def proof(config: Config, machine: Machine) -> Iterator[Finding]:
     known = Trust(config.access).knows(names)
     advice = "have it made with a name that [access] gives as certificate to a principal with node = true"
     found = f"the node's certificate is of {', '.join(names) or 'nobody'}"
-    yield weighed("proof", known, f"{found}, {'a node' if known else 'which is no node here'}", advice, "fail")
+    yield weighed("proof", known, f"{found}, {'a node' if known else 'which is not a node here'}", advice, "fail")
 
 
 def cluster(config: Config, machine: Machine) -> Iterator[Finding]:

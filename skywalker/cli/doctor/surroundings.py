@@ -135,7 +135,7 @@ def state_directory(config: Config, machine: Machine) -> Iterator[Finding]:
     if heir and not config.user and not can:
         heir, can = None, first.is_dir() and user.may(None, first, writable)  # so serve stays root
     who = f"by {heir.pw_name}, whom serve becomes" if heir else "by this user"
-    what = f"{'can' if can else 'cannot'} be written {who}" if first.is_dir() else "is no directory"
+    what = f"{'can' if can else 'cannot'} be written {who}" if first.is_dir() else "is not a directory"
     whose = f"{path} {what}" if first == path else f"{path} is to be made, and {first} {what}"
     yield weighed(name, can, whose, "make one for the user that runs the node, or name another by state_dir", "fail")
 
