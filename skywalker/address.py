@@ -35,7 +35,7 @@ class Address:
         port = int(match["port"] or default_port) if match else 0
         if match is None or not 0 < port < 65536:
             example = f"{DEFAULT_HOST}:{default_port}"
-            raise LocalProtocolError(f"{shown(text)} is no address of the form host:port, such as {example}")
+            raise LocalProtocolError(f"{shown(text)} is not an address of the form host:port, such as {example}")
         return cls(match["v6"] or match["name"] or DEFAULT_HOST, port)
 
     @classmethod

@@ -46,7 +46,7 @@ class Cluster:
     consul_ca: str = setting("", "file with the authorities to trust for Consul; empty means the system's")
     consul_cert: str = setting("", "file with this node's certificate for Consul, and its key unless that is apart")
     consul_key: str = setting("", "file with the key of that certificate")
-    health_bind: str = setting(DEFAULT_HOST, "address of the health check's HTTP server; that of bind unless given")
+    health_bind: str = setting("", "address of the health check's HTTP server; empty means that of bind")
     health_port: int = setting(0, "HTTP port of the health check; 0 means none, or with --register any free one")
     secret: str = setting(
         "", "what nodes prove by that they are of one cluster; the new and the old with a space between", secret=True
@@ -63,9 +63,7 @@ class Config:
     bind: str = setting(DEFAULT_HOST, "address to listen on, at all doors that are given no other")
     port: int = setting(DEFAULT_PORT, "TCP port to listen on; 0 takes any free one")
     pubsub: bool = setting(False, "speak pub/sub too, at a port of its own; the next two ask for it as well")
-    pubsub_bind: str = setting(
-        DEFAULT_HOST, "address for pub/sub, perhaps with its port, as :61626; that of bind unless given"
-    )
+    pubsub_bind: str = setting("", "address for pub/sub, perhaps with its port, as :61626; empty means that of bind")
     pubsub_port: int = setting(DEFAULT_PUBSUB_PORT, "TCP port for pub/sub; 0 takes any free one")
     unix: str = setting("", "path of a Unix socket to listen on too; its clients are known by their user")
     open: bool = setting(False, "let in whoever gets to an address that is not loopback, and have them do everything")
@@ -85,7 +83,7 @@ class Config:
     log_level: str = setting("info", "least of what is logged: info, warning or error")
     log_format: str = setting("logfmt", "how a line of the log is written: logfmt, or json for an object of JSON")
     admin: bool = setting(True, "serve figures and a console over HTTP, at a port of their own")
-    admin_bind: str = setting(DEFAULT_HOST, "address to listen on for that; that of bind unless given")
+    admin_bind: str = setting("", "address to listen on for that; empty means that of bind")
     admin_port: int = setting(DEFAULT_ADMIN_PORT, "TCP port for that; 0 takes any free one")
     tokens: int = setting(TOKENS_PER_NODE, "tokens of a node that is new: more of them share topics out more evenly")
     journal: str = setting("", "directory to keep a journal of all calls in; empty means none is kept")
@@ -105,15 +103,36 @@ class Config:
     @property
     def bares_tokens(self) -> bool:
         """Whether tokens cross a network where others may read them."""
-        doors = [self.bind, *([self.admin_bind] if self.admin else [])]
+        doors = [self.bind, *([self.admin_host] if self.admin else [])]
         if self.tls_cert or all(is_loopback(host) for host in doors):
             return False
         principals = self.access.principals if self.access is not None else ()
         return self.cluster.secret_in_clear or any(each.hashes and not each.node for each in principals)
 
     @property
+    def admin_host(self) -> str:
+        """Where the admin server listens."""
+        return self.admin_bind or self.bind
+
+    @property
+    def health_host(self) -> str:
+        """Where the health check is answered."""
+        return self.cluster.health_bind or self.bind
+
+    @property
     def pubsub_address(self) -> tuple[str, int]:
-        """Where pub/sub is spoken: the port may stand in `pubsub_bind`, as in ":61626". Raises ConfigError."""
+        """Where pub/sub is spoken. Raises ConfigError."""
+        host, port = self._own_pubsub_address
+        return host or self.bind, port
+
+    @property
+    def pubsub_follows_bind(self) -> bool:
+        """Whether pub/sub was given no host of its own. Raises ConfigError."""
+        return not self._own_pubsub_address[0]
+
+    @property
+    def _own_pubsub_address(self) -> tuple[str, int]:
+        """The address that `pubsub_bind` and `pubsub_port` give; the former may hold the port, as in ":61626"."""
         bind = self.pubsub_bind
         is_bare_ipv6 = bind.count(":") > 1 and not bind.startswith("[")
         if ":" not in bind or is_bare_ipv6 or bind.endswith("]"):
@@ -121,7 +140,7 @@ class Config:
         host, _, port = bind.rpartition(":")
         if not (port.isascii() and port.isdecimal() and int(port) <= MAX_PORT):
             raise ConfigError(f"pubsub_bind: {bind!r} is not a host, host:port or :port")
-        return host.strip("[]") or DEFAULT_HOST, int(port)
+        return host.strip("[]"), int(port)
 
     @property
     def journal_settings(self) -> JournalSettings | None:
@@ -189,7 +208,7 @@ def _config(values: Mapping[str, Value], access: Access | None) -> Config:
     tables: dict[str, dict[str, Any]] = {table: {} for table in ("", *TABLES)}
     if values.keys() & {"pubsub_bind", "pubsub_port"}:
         values = {"pubsub": True, **values}  # who says where wants it
-    for key, value in _at_bind(values).items():
+    for key, value in _silk_at_bind(values).items():
         tables[BY_KEY[key].table][key] = value
     config = Config(
         **tables[""], cluster=Cluster(**tables["cluster"]), limits=Limits(**tables["limits"]), access=access
@@ -198,16 +217,13 @@ def _config(values: Mapping[str, Value], access: Access | None) -> Config:
     return config
 
 
-def _at_bind(values: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the values with each door at the host of `bind`, unless its address is given, or has a host of its own."""
+def _silk_at_bind(values: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the values with those addresses for Silk that are a port only at the host of `bind`."""
     host = str(values.get("bind", DEFAULT_HOST))
     in_brackets = f"[{host}]" if ":" in host else host
-    as_number = DEFAULT_HOST if host == "localhost" else in_brackets  # Silk takes no names
-    filled: dict[str, Value] = {"pubsub_bind": in_brackets, "admin_bind": host, "health_bind": host, **values}
-    for key, at in {"pubsub_bind": in_brackets, "silk": as_number, "silk_pub": as_number}.items():
-        if re.fullmatch(r":\d+", text := str(filled.get(key, "")), re.ASCII):
-            filled[key] = at + text
-    return filled
+    at = DEFAULT_HOST if host == "localhost" else in_brackets  # Silk takes no names
+    ports = {key: str(values[key]) for key in ("silk", "silk_pub") if key in values}
+    return {**values, **{key: at + text for key, text in ports.items() if re.fullmatch(r":\d+", text, re.ASCII)}}
 
 
 def _check_pubsub(config: Config, names_port: bool) -> None:
@@ -241,7 +257,7 @@ def text_of(file: Path) -> str:
         with file.open("rb") as opened:
             content = opened.read(MAX_FILE + 1)
         if len(content) > MAX_FILE:
-            raise ConfigError(f"{file}: is larger than {MAX_FILE // MIB} MiB, so it is no config file")
+            raise ConfigError(f"{file}: is larger than {MAX_FILE // MIB} MiB, so it is not a config file")
         return content.decode()
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error

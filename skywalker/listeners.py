@@ -88,7 +88,7 @@ def unix_reason(path: str) -> str:
             pid, *_ = struct.unpack(_CREDENTIALS, probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _SIZE))
             who = processes.described(pid) if pid else "a process of another machine, in a container or outside of one"
         except OSError:  # it lets nobody in now, or is none
-            who = "something that is no socket, or lets nobody in"
+            who = "something that is not a socket, or that refuses connections"
     return f"{os.strerror(errno.EADDRINUSE)} by {who}"
 
 

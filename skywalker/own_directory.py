@@ -7,9 +7,11 @@ everybody may put things.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +29,19 @@ def make(path: Path, mode: int = PRIVATE) -> None:
     """Make a directory, with those above it, or take the one that is there if it passes check(). Raises OSError."""
     path.mkdir(mode=mode, parents=True, exist_ok=True)
     check(path, mode)
+
+
+@contextlib.contextmanager
+def removed_on_error(path: Path) -> Iterator[None]:
+    """If the block raises, remove what it has made of a directory and those above it, unless something is in there."""
+    new = [each for each in (path.absolute(), *path.absolute().parents) if not os.path.lexists(each)]
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            for each in new:
+                each.rmdir()
+        raise
 
 
 def check(path: Path, mode: int = PRIVATE) -> None:

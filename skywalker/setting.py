@@ -44,7 +44,7 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
 }
 _ANY_DURATION: Final = (0.001, _DAY_S)
 _ANY_NUMBER: Final = (1, 2**40)
-_NEVER_EMPTY: Final = frozenset(("bind", "pubsub_bind", "service", "consul_url", "health_bind", "admin_bind"))
+_NEVER_EMPTY: Final = frozenset(("bind", "service", "consul_url"))
 _LONGEST: Final[Mapping[str, int]] = {"name": MAX_NAME}
 _FORMS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     "journal_sample": (SAMPLE, sampling),
@@ -158,7 +158,7 @@ class Setting:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no text"
+            reason = error.strerror if isinstance(error, OSError) else "it is not text"
             raise ConfigError(f"{file}: cannot be read: {reason}") from error
 
     def parse(self, text: str, where: str) -> Value:

@@ -19,7 +19,7 @@ def duration(text: str) -> float:
     """Return the seconds that `500ms`, `5s`, `2m`, `1h` or a bare number of seconds stands for, or raise ValueError."""
     match = _DURATION.fullmatch(text.strip())
     if not match:
-        raise ValueError(f"{text!r} is no time such as 5, 500ms, 5s, 2m or 1h")
+        raise ValueError(f"{text!r} is not a time such as 5, 500ms, 5s, 2m or 1h")
     number, unit = match.groups()
     return float(number) * _SECONDS[unit]
 
@@ -28,7 +28,7 @@ def size(text: str) -> int:
     """Return the bytes that `64KiB`, `1MiB`, `2GiB` or a bare number of bytes stands for, or raise ValueError."""
     match = _SIZE.fullmatch(text.strip().lower())
     if not match:
-        raise ValueError(f"{text!r} is no size such as 4096, 64KiB or 1MiB")
+        raise ValueError(f"{text!r} is not a size such as 4096, 64KiB or 1MiB")
     number, unit = match.groups()
     return int(number) * _BYTES[unit]
 
@@ -37,7 +37,7 @@ def count(text: str) -> int:
     """Return the number that `1000`, `1_000`, `1e8`, `40k`, `100M` or `10G` stands for. Raises ValueError."""
     match = _COUNT.fullmatch(text.strip().replace("_", ""))
     if match is None:
-        raise ValueError(f"{text!r} is no whole number such as 1000, 1e8, 40k or 100M")
+        raise ValueError(f"{text!r} is not a whole number such as 1000, 1e8, 40k or 100M")
     number, zeros, factor = match.groups()
     total: int = int(number) * 10 ** int(zeros or 0) * _FACTORS[factor]
     return total

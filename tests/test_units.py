@@ -16,7 +16,7 @@ def test_durations(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "-1", "1e3", "nan", "inf", "5 s", "5S", "s", "1_0", "\u0665", ".5", "9" * 400])
 def test_no_durations(text: str) -> None:
-    with pytest.raises(ValueError, match="is no time"):
+    with pytest.raises(ValueError, match="is not a time"):
         duration(text)
 
 
@@ -29,5 +29,5 @@ def test_sizes(text: str, count: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5MiB", "1KB", "1M", "KiB", "1 KiB", "9" * 400])
 def test_no_sizes(text: str) -> None:
-    with pytest.raises(ValueError, match="is no size"):
+    with pytest.raises(ValueError, match="is not a size"):
         size(text)

@@ -35,7 +35,7 @@ class Access:
             raise ConfigError(f"{where}: write [access.NAME] for each who may come in, and below it what they may do")
         for name in tables:
             if not is_name(name):
-                raise ConfigError(f"{where}: {name!r} is no name of 1 to {MAX_NAME} characters")
+                raise ConfigError(f"{where}: {name!r} is not a name of 1 to {MAX_NAME} characters")
         access = cls(tuple(Principal.parse(name, table, f"{where}.{name}") for name, table in tables.items()))
         access._check(where)
         return access
@@ -97,7 +97,7 @@ class Access:
                 )
             if principal.node and (principal.users or principal.networks):
                 raise ConfigError(
-                    f"{where}.{principal.name}: where somebody comes from is no proof that they are a node: give "
+                    f"{where}.{principal.name}: a network or a user does not prove that somebody is a node: give "
                     "certificate, or as token the hash of cluster.secret, and name who comes from there apart"
                 )
             for hashed in principal.hashes:

@@ -149,7 +149,7 @@ class AdminApi:
             raise hinted(RequestError.from_wire(REFUSALS[status], refusal, {}))
         said = f", and says: {str(said)[:200]}" if said else ""
         raise NoAnswer(
-            f"what answers at {self.address} is no admin server of a skywalker node, or one of another version: "
+            f"what answers at {self.address} is not the admin server of a skywalker node, or one of another version: "
             f"it answers GET {target} with status {status}{said}"
         )
 

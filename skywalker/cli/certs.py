@@ -71,7 +71,7 @@ def _check_client(directory: Path, client: str) -> None:
     from skywalker.tls.authority import is_name
 
     if not is_name(client) or "*" in client:
-        raise click.UsageError(f"--client: {client!r} is no name of at most 62 letters, digits, '.', '-' and '_'")
+        raise click.UsageError(f"--client: {client!r} is not a name of at most 62 letters, digits, '.', '-' and '_'")
     if _is_there(directory, f"client-{client}"):
         raise ConfigError(f"{directory}/client-{client}.pem is there: to have it made anew, remove it and its key")
 
@@ -94,7 +94,7 @@ def _loaded(directory: Path) -> Authority:
         raise ConfigError(f"{directory / _CA}.pem and .key: cannot be read: {error.strerror}") from error
     except (ValueError, TypeError) as error:
         raise ConfigError(
-            f"{directory / _CA}.pem and .key are no authority that can sign: {error}: begin anew in another directory"
+            f"{directory / _CA}.pem and .key are not an authority that can sign: {error}: use another directory"
         ) from error
 
 

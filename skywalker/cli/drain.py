@@ -126,7 +126,7 @@ def _number(bind: str, port: int) -> str:
     try:
         found = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        raise ConfigError(f"--bind: {bind} is no address of this machine: {error.strerror}") from error
+        raise ConfigError(f"--bind: {bind} is not an address of this machine: {error.strerror}") from error
     return str(ipaddress.ip_address(str(found[0][4][0]).partition("%")[0]))
 
 

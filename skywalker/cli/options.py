@@ -92,11 +92,15 @@ class Asked(Told):
     credentials: Credentials
 
     @contextlib.contextmanager
-    def junction(self, ack: bool = False) -> Iterator[Client]:
-        """Connect to the node. With --json, an error in the block is printed as a result and ends the command."""
+    def junction(self, ack: bool = False, connect_timeout: float | None = None) -> Iterator[Client]:
+        """Connect to the node. With --json, an error in the block is printed as a result and ends the command.
+
+        `connect_timeout` is for a command that waits until there is a node.
+        """
+        patience = self.connect_timeout if connect_timeout is None else connect_timeout
         with (
             self.errors_told(),
-            self.connect(self.node, dialect=self.dialect, ack=ack, connect_timeout=self.connect_timeout) as junction,
+            self.connect(self.node, dialect=self.dialect, ack=ack, connect_timeout=patience) as junction,
         ):
             yield junction
 

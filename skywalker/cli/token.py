@@ -44,7 +44,7 @@ def new(name: str, file: Path | None) -> int:
     The token itself is printed first, this once, or with --file written to FILE, which must not be there yet.
     """
     if not is_name(name) or name == ANYONE:
-        raise click.UsageError(f"{name!r} is no name of 1 to {MAX_NAME} characters, or it is {ANYONE!r}")
+        raise click.UsageError(f"{name!r} is not a name of 1 to {MAX_NAME} characters, or it is {ANYONE!r}")
     made = new_token()
     if file is not None:
         write_new(file, f"{made}\n".encode(), SECRET)
@@ -85,7 +85,7 @@ def _given() -> str:
         try:
             text = data.decode().removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError as error:
-            raise ConfigError("what comes from standard input is no text") from error
+            raise ConfigError("what comes from standard input is not text") from error
     if not text.isprintable() or " " in text:
         raise ConfigError("a token is one word")
     if len(text) < SHORTEST:

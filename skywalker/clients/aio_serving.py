@@ -52,7 +52,7 @@ class Serving:
             while (message := await self._next()) is not _NOTHING:
                 request = rpc.Request.parse(message)
                 if request is None:
-                    log.warning("a value sent to the served topic %r is no request", self._topic)
+                    log.warning("a value sent to the served topic %r is not a request", self._topic)
                 else:
                     await self._answer(request)
             await self._deliver()

@@ -41,7 +41,8 @@ class LocalCall(line.Call):
         try:
             self.bus.end(self.call, values.unpack(send.value))
         except ValueError as error:
-            self.bus.end(self.call, error=RemoteProtocolError(f"the value received has no form in Python: {error}"))
+            told = f"the value received cannot be represented in Python: {error}"
+            self.bus.end(self.call, error=RemoteProtocolError(told))
         return True
 
     def met(self) -> None:

@@ -274,7 +274,7 @@ class Exchange(abc.ABC):
             line.end(str(reason))
             return
         if call is not None and call.line is line:
-            self._end(call, error=RemoteProtocolError(f"the value received has no form in Python: {error}"))
+            self._end(call, error=RemoteProtocolError(f"the value received cannot be represented in Python: {error}"))
 
     # Time.
 

@@ -107,7 +107,7 @@ class Requests:
 
 
 def _why(kind: Kind, arguments: tuple[Any, ...]) -> str:
-    """Return which part of an argument has no form in MessagePack, empty if that is not to be found."""
+    """Return which part of an argument cannot be encoded as MessagePack, empty if that is not to be found."""
     from skywalker.clients.unsendable import why_unsendable  # only now: it loads all types that people try
 
     names = ("topic", "group") if kind == "take" else ("topic", "value")
@@ -119,7 +119,7 @@ def elements_of(request: bytes) -> list[bytes]:
     frames, _ = split(request)
     (elements,) = frames
     if isinstance(elements, BadFrame):
-        raise errors.BadFrame(f"this is no MessagePack array of a call: {elements.reason}")
+        raise errors.BadFrame(f"this is not a MessagePack array of a call: {elements.reason}")
     return elements
 
 

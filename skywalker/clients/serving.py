@@ -56,7 +56,7 @@ class Serving:
             while (message := self._next()) is not _NOTHING:
                 request = rpc.Request.parse(message)
                 if request is None:
-                    log.warning("a value sent to the served topic %r is no request", self._topic)
+                    log.warning("a value sent to the served topic %r is not a request", self._topic)
                 else:
                     self._answer(request)
             self._deliver()

@@ -58,7 +58,7 @@ def why_unsendable(value: Any, path: str, depth: int = 0) -> str:
         msgpack.packb(value, unicode_errors="surrogateescape")
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, UnicodeError):
-            return f"{path} is a str that has no form in UTF-8: send it as bytes"
+            return f"{path} is a str that cannot be encoded as UTF-8: send it as bytes"
         return f"{path} is of type {_name_of(type(value))}: {_advice(value)}"
     return ""
 

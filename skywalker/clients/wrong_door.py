@@ -33,7 +33,7 @@ _MAX_ANSWER: Final = 4096
 
 OURS: Final = f"a node's door for clients is usually port {DEFAULT_PORT}"
 
-SILENT: Final = f"what is there takes connections and does not answer as a node does: it hangs, or is no node; {OURS}"
+SILENT: Final = f"what is there takes connections, but does not answer like a node: it hangs, or is not a node; {OURS}"
 """Said of what says nothing at all. That may be a node whose worker is only about to start, so it is given time."""
 
 
@@ -57,7 +57,7 @@ def what_is_at(address: Address, tls: ssl.SSLContext | None) -> str:
     except OSError:
         return ""
     if said:
-        return f"what is there says {said[:40]!r} and is no node; {OURS}"
+        return f"what is there says {said[:40]!r} and is not a node; {OURS}"
     return SILENT
 
 

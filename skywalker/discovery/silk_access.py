@@ -44,7 +44,7 @@ def listening(text: str) -> str:
             ipaddress.ip_address(host)
     except ValueError:
         raise LocalProtocolError(
-            f"{host} is no numeric address to listen at: write 0.0.0.0:{DEFAULT_SILK_PORT} for all of this machine"
+            f"{host} is not a numeric address to listen at: write 0.0.0.0:{DEFAULT_SILK_PORT} for all of this machine"
         ) from None
     return endpoint
 

@@ -64,8 +64,8 @@ def source_of(text: str) -> Source:
     if parts.scheme == "consul":
         return _consul(parts, parts.hostname, port)
     raise LocalProtocolError(
-        f"{_shown(parts)} is no source of addresses; the node there is {parts.netloc}, or by TLS {TLS}{parts.netloc}: "
-        f"{_allowed()}"
+        f"{_shown(parts)} is not a source of addresses; the node there is {parts.netloc}, "
+        f"or with TLS {TLS}{parts.netloc}: {_allowed()}"
     )
 
 
@@ -116,7 +116,7 @@ def dns_server(text: str) -> Address:
     """Read "127.0.0.1:53", the numeric address of a DNS server. Raises LocalProtocolError."""
     server = Address(text, _DNS_PORT) if _is_numeric(text) else Address.parse(text)
     if not _is_numeric(server.host):
-        raise LocalProtocolError(f"{text} is no numeric address of a DNS server, such as 127.0.0.1:{_DNS_PORT}")
+        raise LocalProtocolError(f"{text} is not a numeric address of a DNS server, such as 127.0.0.1:{_DNS_PORT}")
     return server
 
 

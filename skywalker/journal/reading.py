@@ -128,7 +128,7 @@ def segment(path: Path) -> Segment:
     """Look at one file of calls. Raises JournalError, which names the file, if it is none, and OSError."""
     header, size = header_of(path)
     if header is None:
-        raise JournalError(f"{path}: it has no whole header: it was just begun, or has been cut")
+        raise JournalError(f"{path}: its header is incomplete: the file was only just created, or was cut short")
     if header.kind != CALLS:
         raise JournalError(f"{path}: it holds {header.kind}, not {CALLS}")
     return Segment(path, header, *divmod(size, RECORD_BYTES))
@@ -176,7 +176,7 @@ def read(path: Path, first: int, count: int) -> Records:
 def open_file(path: Path) -> FileIO:
     """Open a file by the name it has by now: that of one that is complete has lost its end.
 
-    Raises OSError, and JournalError if it is no regular file.
+    Raises OSError, and JournalError if it is not a regular file.
     """
     complete = path.with_name(key_of(path))
     # It may be renamed between two tries.
@@ -191,7 +191,7 @@ def _open(name: str, flags: int) -> int:
     fd = os.open(name, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise JournalError(f"{name}: it is no regular file")
+        raise JournalError(f"{name}: it is not a regular file")
     return fd
 
 

@@ -40,7 +40,7 @@ def _encoded(text: Any, what: str) -> bytes:
         try:
             return text.encode(errors="surrogateescape")
         except UnicodeEncodeError as error:
-            raise LocalProtocolError(f"{what} {text!r:.100} has no form in UTF-8: {error.reason}") from None
+            raise LocalProtocolError(f"{what} {text!r:.100} cannot be encoded as UTF-8: {error.reason}") from None
     if isinstance(text, (bytes, bytearray, memoryview)):
         return bytes(text)
     raise LocalProtocolError(f"{what} of type {type(text).__name__}: give str or bytes")

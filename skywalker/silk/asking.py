@@ -24,7 +24,7 @@ ANSWER_S: Final = 2.0
 def ask(endpoint: str, *, keys: Keys | str | Path | None = None, timeout: float = ANSWER_S) -> list[NodeInfo]:
     """Return all members of the cluster of whoever is at an endpoint, that one first.
 
-    Of the others there is as much as it takes to talk to them. Raises LocalProtocolError for what is no endpoint,
+    Of the others there is as much as it takes to talk to them. Raises LocalProtocolError for what is not an endpoint,
     ConfigError for keys that cannot be read or where no socket can be had, Unreachable if nobody answers within
     `timeout` seconds.
     """

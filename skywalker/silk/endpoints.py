@@ -78,7 +78,7 @@ def endpoint(text: str) -> str:
     """
     found = text if "://" in text else f"{TCP}{Address.parse(text, DEFAULT_SILK_PORT)}"
     if not is_endpoint(found):
-        raise LocalProtocolError(f"{text!r} is no endpoint: write tcp://host:port or ipc:///path")
+        raise LocalProtocolError(f"{text!r} is not an endpoint: write tcp://host:port or ipc:///path")
     return found
 
 

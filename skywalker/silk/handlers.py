@@ -88,6 +88,6 @@ async def _run(
 def check_type(type: str) -> None:
     """Raise LocalProtocolError for a type that is none of a program's own."""
     if not is_name(type):
-        raise LocalProtocolError(f"{type[:MAX_NAME]!r} is no message type: 1 to {MAX_NAME} printable characters are")
+        raise LocalProtocolError(f"{type[:MAX_NAME]!r} is not a message type: use 1 to {MAX_NAME} printable characters")
     if type.startswith(INTERNAL):
         raise LocalProtocolError(f"the message type {type!r} begins with {INTERNAL}, as those of the dialect itself do")

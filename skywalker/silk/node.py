@@ -58,7 +58,7 @@ class Node:
         if not MIN_PERIOD_S <= keepalive <= MAX_PERIOD_S:
             raise LocalProtocolError(f"a keepalive of {keepalive} s: allowed are {MIN_PERIOD_S} to {MAX_PERIOD_S:g}")
         if name and not wire.is_name(name):
-            raise LocalProtocolError(f"{name[:MAX_NAME]!r} is no name: at most {MAX_NAME} printable characters are")
+            raise LocalProtocolError(f"{name[:MAX_NAME]!r} is not a name: use at most {MAX_NAME} printable characters")
         self._router, self._pub = endpoints.endpoint(router), endpoints.endpoint(pub)
         self._advertise = advertise
         self._keys = keys_of(keys)
@@ -144,7 +144,7 @@ class Node:
     async def join(self, endpoint: str, timeout: float = JOIN_S) -> None:
         """Become a member of the cluster of whoever is at an endpoint.
 
-        Raises LocalProtocolError if that is no endpoint, Unreachable if nobody lets it in there within `timeout`
+        Raises LocalProtocolError if that is not an endpoint, Unreachable if nobody lets it in there within `timeout`
         seconds, NotJoined or Closed if the node leaves or is closed meanwhile.
         """
         where = endpoints.endpoint(endpoint)

@@ -47,7 +47,7 @@ class Service:
         self.dropped += 1
         if message.dest != self._id or message.src == self._id or not message.wants_reply:
             return None
-        reason = "the sender is no member of this cluster: it has to join"
+        reason = "the sender is not a member of this cluster: it has to join"
         return self._replying(message, _error(reason, wire.STRANGER)).encode()
 
     def _handle(self, message: Message, handler: Handler) -> None:

@@ -126,7 +126,7 @@ def _general_name(name: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
         if not is_name(name):
-            raise ConfigError(f"{name!r} is no address, nor a name of letters, digits, '.', '-' and '_'") from None
+            raise ConfigError(f"{name!r} is neither an address nor a name of letters, digits and . - _") from None
         return x509.DNSName(name)
 
 

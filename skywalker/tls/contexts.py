@@ -116,7 +116,7 @@ def _check_readable(what: str, file: str) -> None:
     try:
         if not stat.S_ISREG(os.stat(file).st_mode):
             # To open a pipe would be to wait for somebody at its other end.
-            raise ConfigError(f"{file}, which should hold {what}, is no regular file")
+            raise ConfigError(f"{file}, which should hold {what}, is not a regular file")
         with Path(file).open("rb"):
             pass
     except OSError as error:

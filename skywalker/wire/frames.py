@@ -119,7 +119,7 @@ def _array_header(view: bytes, pos: int, end: int) -> tuple[int, int]:
     head = view[pos]
     width = {0xDC: 2, 0xDD: 4}.get(head, 0)
     if not width and not 0x90 <= head <= 0x9F:
-        raise _Malformed(f"it is no array, its first byte is 0x{head:02x}")
+        raise _Malformed(f"it is not an array, its first byte is 0x{head:02x}")
     pos += 1
     if pos + width > end:
         raise _Malformed(_TRUNCATED)

@@ -109,7 +109,7 @@ class Message:
                     dest = ""
                 if isinstance(dest, str) and isinstance(reply, str) and is_name(type):
                     return cls(src, dest, id, type, fields.get("data"), reply, fields.get("silent") is True)
-        raise RemoteProtocolError("a message that lacks src, dest, id or type, or has one that is no printable text")
+        raise RemoteProtocolError("a message that lacks src, dest, id or type, or has one that is not printable text")
 
 
 def is_name(text: str) -> bool:

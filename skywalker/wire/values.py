@@ -66,7 +66,7 @@ def unpack(data: bytes | memoryview, *, text_keys: bool = False) -> Any:
     try:
         return msgpack.unpackb(data, strict_map_key=text_keys, unicode_errors="surrogateescape")
     except TypeError as error:
-        raise ValueError(f"the value has no form in Python: {error}") from error
+        raise ValueError(f"the value cannot be represented in Python: {error}") from error
 
 
 def canonical(data: bytes) -> bytes:
@@ -201,7 +201,7 @@ def _unusual_timeout(data: bytes) -> int:
 
 
 def _no_timeout() -> BadTimeout:
-    return BadTimeout("the timeout is no number of milliseconds")
+    return BadTimeout("the timeout is not a number of milliseconds")
 
 
 def _bad_timeout(milliseconds: float) -> BadTimeout:

@@ -116,11 +116,11 @@ class TestWho:
             ({"web": {"token": HASH, "rate": 1.5}}, "rate: 1.5 is not a whole number"),
             ({"anyone": {"token": HASH}}, "anyone: that is who shows nothing"),
             ({"anyone": {"node": True}}, "anyone: a node is trusted with everything"),
-            ({"n": {"node": True, "network": "10.0.0.0/8"}}, "n: where somebody comes from is no proof"),
-            ({"n": {"node": True, "token": HASH, "user": 0}}, "n: where somebody comes from is no proof"),
+            ({"n": {"node": True, "network": "10.0.0.0/8"}}, "n: a network or a user does not prove"),
+            ({"n": {"node": True, "token": HASH, "user": 0}}, "n: a network or a user does not prove"),
             ({"a": {"token": HASH}, "b": {"token": [HASH]}}, "b: its token is that of a, too"),
-            ({"": {"token": HASH}}, "'' is no name"),
-            ({"x" * 65: {"token": HASH}}, "is no name"),
+            ({"": {"token": HASH}}, "'' is not a name"),
+            ({"x" * 65: {"token": HASH}}, "is not a name"),
         ],
     )
     def test_what_is_wrong_is_said_with_its_place(self, tables: Any, words: str) -> None:

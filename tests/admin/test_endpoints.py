@@ -199,7 +199,7 @@ def test_a_node_alone_is_the_whole_ring() -> None:
         ("/api/connections?limit=", "limit='' is not"),
         ("/api/topics?order=unread", "order='unread' is not one of waiting, rate"),
         ("/api/connections?order=rate", "order='rate' is not one of unread, waiting, age"),
-        ("/api/connections?sort=age", "'sort' is no parameter here"),
+        ("/api/connections?sort=age", "'sort' is not a parameter here"),
         ("/api/topics?limit=1&limit=2", "a parameter is given twice"),
     ],
 )

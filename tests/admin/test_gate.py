@@ -120,7 +120,7 @@ def test_health_is_told_to_everybody_and_nothing_else_is(admin: Asker) -> None:
 def test_what_holds_no_token_of_ours_is_refused_in_the_same_words(admin: Asker, header: str) -> None:
     status, _, body = admin.ask("/api/state", headers={"Authorization": header})
     assert status == 401
-    assert json.loads(body)["error"] == "that is no token that this node knows"
+    assert json.loads(body)["error"] == "this node does not know that token"
 
 
 def test_two_tokens_are_none(admin: Asker) -> None:

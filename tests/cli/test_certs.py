@@ -177,7 +177,7 @@ def test_what_is_no_authority_signs_nothing(tmp_path: Path) -> None:
     assert "not one that signs for itself" in refused(tmp_path, "--client", "a")
     for text in (b"", b"-----BEGIN CERTIFICATE-----\n", kept["ca.pem"][:200]):
         (tmp_path / "ca.pem").write_bytes(text)
-        assert "are no authority that can sign" in refused(tmp_path, "--client", "a")
+        assert "are not an authority that can sign" in refused(tmp_path, "--client", "a")
 
 
 def test_an_authority_that_has_ended_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

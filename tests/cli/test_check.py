@@ -50,7 +50,7 @@ def test_no_more_is_read_than_a_config_file_may_have(file: Path) -> None:
     for endless in (str(file), "/dev/zero"):
         ran = run("check", endless)
         assert (ran.returncode, ran.stdout) == (2, b"")
-        assert ran.stderr == f"skywalker: {endless}: is larger than 1 MiB, so it is no config file\n".encode()
+        assert ran.stderr == f"skywalker: {endless}: is larger than 1 MiB, so it is not a config file\n".encode()
 
 
 def test_what_differs_from_the_defaults_is_shown_if_asked_for_but_no_token(file: Path) -> None:
@@ -85,7 +85,7 @@ def test_what_differs_from_the_defaults_is_shown_if_asked_for_but_no_token(file:
         ("port = ", "Invalid value"),
         ("pubsub_port = 3443", "pubsub_port: 3443 is the port"),
         ('[cluster]\njoin = "a"\ndns = "b"', "--join and --dns: a cluster is found in one way"),
-        ('[cluster]\nsilk = "here"', "--silk: here is no numeric address"),
+        ('[cluster]\nsilk = "here"', "--silk: here is not a numeric address"),
         ('[cluster]\nsilk_join = "a"', "--silk-join: this node says nothing by Silk"),
         ('[cluster]\nadvertise = "a:b"', "--advertise: "),
         ('journal = "j"\njournal_sample = "2/1"', "journal_sample: '2/1' is not"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import pwd
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from skywalker import config, extras, reuseport
-from skywalker.cli.doctor import command, ports, room, software, surroundings
+from skywalker.cli.doctor import command, ports, room, software, surroundings, user
 from skywalker.cli.doctor.finding import Finding
 from skywalker.cli.doctor.machine import Machine
 from skywalker.config import Config
@@ -361,6 +363,51 @@ def test_a_state_directory_that_may_not_be_written_fails(
     monkeypatch.setattr(os, "access", lambda *asked, effective_ids: False)  # who runs this may be root
     finding = one(surroundings.state_directory(settings(state_dir=tmp_path / "a"), machine))
     assert (finding.level, f"{tmp_path} cannot be written by this user" in finding.found) == ("fail", True)
+
+
+@pytest.fixture
+def root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who runs this is root, as far as the doctor knows."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+
+
+@pytest.mark.usefixtures("root")
+def test_to_root_the_state_directory_is_shown_that_serve_would_use(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(**flags: object) -> str:
+        return one(surroundings.state_directory(settings(**flags), machine)).found
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(user, "may", lambda heir, path, mode: heir is None or path != tmp_path)
+    nobody = pwd.struct_passwd(("nobody", "x", 65534, 65534, "", "/nonexistent", ""))
+    homely = pwd.struct_passwd(("carol", "x", 4321, 4321, "", "/srv/carol", ""))
+    monkeypatch.setattr(pwd, "getpwnam", {"nobody": nobody, "carol": homely}.__getitem__)
+    assert look(user="root") == f"{tmp_path}/skywalker/3443 is to be made, and {tmp_path} can be written by this user"
+    assert look().startswith("none, since nobody, whom serve becomes when root starts it, has no home")
+    assert look(user="carol").startswith("/srv/carol/.local/state/skywalker/3443 is to be made, and ")
+    assert look(state_dir="/").endswith("can be written by nobody, whom serve becomes")
+    assert look(state_dir=tmp_path).endswith("can be written by this user"), "serve stays root then"
+    assert look(state_dir=tmp_path, user="carol").endswith("cannot be written by carol, whom serve becomes")
+    assert look(user="dave") == "not looked at: there is no user 'dave' on this machine"
+    assert look(bind="10.0.0.5").startswith("not looked at: root must say by user")
+    monkeypatch.setattr(user, "may", lambda heir, path, mode: heir is None)
+    assert look().startswith(str(tmp_path)), "serve stays root where nobody could not read what it is made of"
+
+
+@pytest.mark.parametrize(
+    ("mode", "may"),
+    [(0o700, False), (0o702, False), (0o703, True), (0o007, True), (0o570, False)],
+)
+def test_what_another_user_may_is_what_the_modes_say(tmp_path: Path, mode: int, may: bool) -> None:
+    other = pwd.struct_passwd(("nobody", "x", os.geteuid() + 1, os.getegid() + 1, "", "/", ""))
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, mode)
+        assert user.may(other, Path(directory), user.WRITE | user.ENTER) is may
+        (inner := Path(directory, "inner")).mkdir()
+        inner.chmod(0o777)
+        assert user.may(other, inner, user.WRITE) is bool(mode & user.ENTER), "it must be entered on the way"
+        os.chmod(directory, 0o700)
 
 
 def consul(machine: Machine, url: str) -> Finding:

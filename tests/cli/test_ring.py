@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -23,15 +24,17 @@ from hypothesis import strategies as st
 from skywalker import extras
 from skywalker.address import Address
 from skywalker.arcs import arcs
+from skywalker.cli.demo_cluster.ports import free_ports
+from skywalker.cli.options import CONNECT_S
 from skywalker.cli.ring.columns import LOWEST, columns
 from skywalker.embedding import Node, embedded
 from skywalker.members import MAX_WORKERS, Member, Snapshot
 from skywalker.ring import TOKENS, Ring, token_of
 from skywalker.wire import values
-from tests.cli.running import end, run
+from tests.cli.running import end, run, started
 from tests.cli.terminal import on_terminal
 from tests.cli.told_cluster import ToldNode, tokens, told_cluster
-from tests.helpers import eventually
+from tests.helpers import eventually, time_factor
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 ROW = re.compile(r"^  (?P<mark>\S)  (?P<name>\S+) +.*?(?P<share>[0-9.]+)% +(?P<of_fair>[0-9.]+)$", re.MULTILINE)
@@ -206,7 +209,7 @@ def test_nodes_that_are_gone_silent_or_see_another_ring_are_named() -> None:
     assert other[1] == alone.version
     assert "node1" in other[2]
     assert "left, and owned" in other[2]
-    assert re.search(rf"node3 \({address(nodes[2])}\) did not answer: .* it hangs, or is no node", screen)
+    assert re.search(rf"node3 \({address(nodes[2])}\) did not answer: .* it hangs, or is not a node", screen)
     assert f"node4 ({address(nodes[3])}) is not who answers at its address" in screen
     assert re.search(rf"node5 \(127.0.0.1:{port}\) did not answer: .*refused", screen)
     assert as_json["agreed"] is False
@@ -424,6 +427,15 @@ def test_nodes_are_awaited_until_they_are_there_and_agree() -> None:
         later.join()
         assert ran.returncode == 0
         assert b"2 nodes" in ran.stdout
+
+
+def test_nodes_are_awaited_that_are_only_about_to_start() -> None:
+    [port] = free_ports(1)
+    with started("ring", "--await", "1", "--timeout", f"{60 * time_factor()}", node=f"127.0.0.1:{port}") as process:
+        time.sleep(CONNECT_S + 0.5)  # in which any other command would have given up
+        assert process.poll() is None
+        with embedded(port=port):
+            assert end(process) == 0
 
 
 def test_a_copy_of_a_node_owns_nothing_and_is_drawn_all_the_same(tmp_path: Path) -> None:

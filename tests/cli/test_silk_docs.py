@@ -146,7 +146,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
     assert limits["events unread"] == f"{stream.MAX_UNREAD:,}"
     assert (wire.MAX_MESSAGE, sockets.MAX_FRAME) == (MIB, 4 * MIB)
     assert (answers.KEEP_S, answers.MAX_BYTES) == (300, 64 * MIB)
-    assert "5 minutes, and for 64 MiB of answers" in PROSE
+    assert "kept for 5 minutes, and up to 64 MiB in all" in PROSE
     assert (pace.SILENT, pace.PROBES, pace.FORGET_S, pace.VISIT_CAP_S) == (3, 4, 24 * 3600, 30)
     assert "silent for **three** of its own periods" in PROSE
-    assert "asked directly, four times within **one** more" in PROSE
+    assert "asked directly, four times within **one** more period" in PROSE

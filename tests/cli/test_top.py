@@ -282,7 +282,7 @@ def test_a_node_that_goes_away_is_told_and_one_that_comes_back_is_shown_again() 
         with told_admin(port=address.port) as admin:
             await seen.until(lambda: seen.rows and not seen.line("problem"))
             admin.says["/api/state"] = b"half a docu"
-            await seen.until(lambda: "is no admin server" in seen.line("problem"))
+            await seen.until(lambda: "is not the admin server" in seen.line("problem"))
             del admin.says["/api/history"]
         await seen.until(lambda: "connection refused" in seen.line("problem"))
         assert "below is what it said then" in seen.line("problem")

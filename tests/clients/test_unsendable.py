@@ -53,7 +53,7 @@ class Colour(enum.Enum):
         ({"job": Job(1)}, "Job: send dataclasses.asdict() of it"),
         ([Job], "value[0] is of type type: send what"),
         ({"n": [2**64]}, "value['n'][0] is an integer of more than 64 bits"),
-        ({"s": "\ud800"}, "value['s'] is a str that has no form in UTF-8: send it as bytes"),
+        ({"s": "\ud800"}, "value['s'] is a str that cannot be encoded as UTF-8: send it as bytes"),
         ({frozenset(): 1}, "the key frozenset() of value is of type frozenset: send a list of it"),
         ({"x" * 1000: object()}, f"value['{'x' * 59}] is of type object"),
     ],

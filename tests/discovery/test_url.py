@@ -252,5 +252,5 @@ assert "zmq" not in sys.modules
 def test_of_another_scheme_it_is_said_how_to_reach_the_same_node(scheme: str, at: str) -> None:
     with pytest.raises(LocalProtocolError) as caught:
         source_of(f"{scheme}://{at}")
-    assert str(caught.value).startswith(f"{scheme}://{at} is no source")
-    assert f"{at}, or by TLS skywalkers://{at}: write host:3443" in str(caught.value)
+    assert str(caught.value).startswith(f"{scheme}://{at} is not a source")
+    assert f"{at}, or with TLS skywalkers://{at}: write host:3443" in str(caught.value)

@@ -48,7 +48,7 @@ def test_a_page_says_what_every_page_says(code: str) -> None:
     assert text.startswith(f"# `{code}`\n")
     assert f"`skywalker.{BY_CODE[code].__name__}`" in text
     headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
-    assert headings[:3] == ["Who says it, and when", "What the libraries do", "What to do"]
+    assert headings[:3] == ["When you get it", "What the client libraries do", "What to do"]
     if code != "internal":  # a node that answers it is not there to be shown
         assert headings[3] == "Example"
     if not BY_CODE[code].retryable:

@@ -24,23 +24,23 @@ HELD_BY: Final = {
         "tests/admin/test_endpoints.py::test_what_is_not_there_is_a_404_and_what_would_change_something_a_405",
         "tests/admin/test_endpoints.py::test_nothing_that_is_told_or_logged_or_kept_holds_a_value",
     ),
-    "who has the keys of Silk, or gets to its port where there are none": (
+    "a client with the keys of Silk, or, without keys, one that can reach its port": (
         "tests/silk/test_attacks.py::test_who_makes_up_members_without_end_costs_little_and_drives_nobody_out",
         "tests/cluster/test_strangers.py::test_who_does_not_know_the_secret_owns_nothing_and_gets_nothing",
         "tests/cluster/test_silk.py::test_nodes_with_keys_meet_and_one_without_stays_alone_and_says_so",
     ),
-    "Consul, the name server, whoever writes the list": (
+    "Consul, the name server, the author of the list": (
         "tests/cluster/test_strangers.py::test_who_does_not_know_the_secret_owns_nothing_and_gets_nothing",
         "tests/cluster/test_strangers.py::"
         "test_who_only_listens_where_a_node_should_be_hears_no_secret_no_token_and_no_value",
         "tests/discovery/test_membership.py::"
         "test_whoever_names_very_many_addresses_has_us_dial_some_at_a_time_and_no_storm",
     ),
-    "who knows `cluster.secret`, or has the key of a node's certificate": (
+    "a holder of `cluster.secret`, or of the key of a node's certificate": (
         "tests/workers/test_proof.py::test_both_prove_themselves_and_go_on_as_nodes",
         "tests/cluster/test_tls.py::test_nodes_that_know_each_other_by_their_certificates_are_one_cluster",
     ),
-    "whoever is on the network between nodes": (
+    "the network between nodes": (
         "tests/cluster/test_strangers.py::"
         "test_whoever_is_on_the_way_between_two_nodes_hears_no_secret_and_poses_as_neither_later",
         "tests/cluster/test_tls.py::test_large_values_cross_links_whole_and_survive_the_death_of_one_end",
@@ -55,20 +55,20 @@ HELD_BY: Final = {
         "tests/abuse/test_local_users.py::test_a_name_that_somebody_binds_beforehand_keeps_no_node_from_starting",
         "tests/workers/test_access.py::test_a_unix_socket_tells_who_is_calling",
     ),
-    "who reads the journal's files": (
+    "a reader of the journal's files": (
         "tests/admin/test_endpoints.py::test_nothing_that_is_told_or_logged_or_kept_holds_a_value",
         "tests/workers/test_journal.py::test_topics_have_their_names",
     ),
-    "who may write to a journal, a spool or a checkpoint": (
+    "a user who may write to a journal, a spool or a checkpoint": (
         "tests/journal/test_forged.py::test_a_file_that_says_it_is_endless_ends_where_nothing_is_written",
         "tests/pipeline/tables/test_forged.py::test_blocks_within_blocks_do_not_have_a_start_take_for_ever",
         "tests/pipeline/journals/test_forged.py::test_a_stream_plans_no_tasks_for_a_hole",
     ),
-    "who reads the log": (
+    "a reader of the log": (
         "tests/workers/test_secrets.py::test_a_node_says_none_of_the_secrets_that_it_knows",
         "tests/workers/test_access.py::test_refusals_are_all_counted_and_logged_once_in_a_while_without_secrets",
     ),
-    "the health port": ("tests/workers/test_health.py::test_other_paths_and_methods_are_refused",),
+    "a client of the health port": ("tests/workers/test_health.py::test_other_paths_and_methods_are_refused",),
 }
 """By the first cell of each row."""
 

@@ -81,9 +81,9 @@ def test_a_pipe_that_takes_the_place_of_a_file_is_not_waited_for(tmp_path: Path)
     (segment,) = look([tmp_path]).segments
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(JournalError, match="it is no regular file"):
+    with pytest.raises(JournalError, match="it is not a regular file"):
         segment.read()
-    with pytest.raises(JournalError, match="it is no regular file"):
+    with pytest.raises(JournalError, match="it is not a regular file"):
         open_file(path)
 
 

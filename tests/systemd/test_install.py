@@ -175,7 +175,7 @@ def test_the_user_is_the_one_that_is_named(tmp_path: Path) -> None:
     assert found["etc/sysusers.d/skywalker.conf"].startswith("u bus ")
     assert "0750 root bus\n" in found["etc/tmpfiles.d/skywalker.conf"]
     for name in ("", "Root", "a b", "x\n", "-x", "x" * 32):
-        assert "no name of a system user" in install(tmp_path, f"--user={name}", status=2)
+        assert "cannot name a system user" in install(tmp_path, f"--user={name}", status=2)
 
 
 @pytest.mark.parametrize(("version", "reloads"), [(247, False), (252, False), (253, True), (257, True)])

@@ -36,8 +36,8 @@ def files(authority: Authority, tmp_path: Path) -> dict[str, str]:
     [
         ("gone", "key", "gone", "No such file"),
         ("cert", "gone", "gone", "No such file"),
-        ("directory", "key", "directory", "is no regular file"),
-        ("pipe", "key", "pipe", "is no regular file"),
+        ("directory", "key", "directory", "is not a regular file"),
+        ("pipe", "key", "pipe", "is not a regular file"),
         ("rubbish", "", "rubbish", "holds no certificate with its key"),
         ("cert", "", "cert", r"holds no key: .* tls_key \(--tls-key\)$"),
         ("cert", "rubbish", "rubbish", "hold no certificate with its key"),

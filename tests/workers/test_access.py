@@ -465,7 +465,7 @@ class TestDoors:
         with skywalker.embedded(unix=str(path)):
             assert path.is_socket()
         path.write_text("precious")
-        with pytest.raises(skywalker.embedding.StartError, match="in use by something that is no socket"):
+        with pytest.raises(skywalker.embedding.StartError, match="in use by something that is not a socket"):
             skywalker.embedding.start(unix=str(path))
         assert path.read_text() == "precious"
 

@@ -57,9 +57,9 @@ def test_what_fits_together_will_do(settings: dict[str, Any]) -> None:
         ({"silk": "tcp://127.0.0.1:70000"}, "--silk", "tcp://host:port"),
         ({"silk": "ipc://"}, "--silk", "ipc:///path"),
         ({"silk": "localhost:3444"}, "--silk", "numeric"),
-        ({"silk": "203.0.113.9:3444"}, "--silk", "203.0.113.9 is no address of this machine"),
+        ({"silk": "203.0.113.9:3444"}, "--silk", "203.0.113.9 is not an address of this machine"),
         ({"silk": "127.0.0.1", "silk_pub": "127.0.0.1:x"}, "--silk-pub", "host:port"),
-        ({"silk": "127.0.0.1", "silk_pub": "tcp://203.0.113.9:0"}, "--silk-pub", "no address of this machine"),
+        ({"silk": "127.0.0.1", "silk_pub": "tcp://203.0.113.9:0"}, "--silk-pub", "is not an address of this machine"),
         ({"silk": "127.0.0.1", "silk_join": "a,,b"}, "--silk-join", "missing"),
         ({"silk": "127.0.0.1", "silk_join": "a:x"}, "--silk-join", "host:port"),
         ({"silk": "127.0.0.1", "silk_join": "0.0.0.0:3444"}, "--silk-join", "nowhere in particular"),
@@ -88,8 +88,8 @@ def test_what_fits_together_will_do(settings: dict[str, Any]) -> None:
         ({"register": True, "consul_cert": "/cert"}, "--consul-cert", "https://"),
         ({"register": True, "health_bind": "203.0.113.9"}, "--health-bind", "203.0.113.9"),
         ({"health_port": 80, "health_bind": "nowhere.invalid"}, "--health-bind", "nowhere.invalid"),
-        ({"health_port": 80, "health_bind": "x" * 300}, "--health-bind", "no address"),
-        ({"health_port": 80, "health_bind": "[::1]"}, "--health-bind", "no address"),
+        ({"health_port": 80, "health_bind": "x" * 300}, "--health-bind", "is not an address"),
+        ({"health_port": 80, "health_bind": "[::1]"}, "--health-bind", "is not an address"),
     ],
 )
 def test_what_is_wrong_is_blamed_on_its_own_flag(settings: dict[str, Any], flag: str, told: str) -> None:

@@ -224,7 +224,7 @@ def test_a_worker_that_is_killed_loses_the_last_second_and_its_successor_complet
 def test_a_node_with_nowhere_to_write_its_journal_does_not_start(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no directory")
     for directory, reason in (
-        (tmp_path / "file", "it is no directory"),
+        (tmp_path / "file", "it is not a directory"),
         (tmp_path / "file" / "journal", "Not a directory"),
     ):
         with pytest.raises(StartError) as told, running(workers=1, journal=str(directory)):

@@ -196,6 +196,20 @@ def test_root_stays_that_with_a_warning_where_nobody_could_not_run_the_node(
 
 
 @is_roots
+def test_root_stays_that_with_the_journal_that_nobody_could_make_but_not_the_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory() as everybodys:
+        os.chmod(everybodys, 0o1777)
+        journal = Path(everybodys, "new", "journal")
+        flags = [f"--journal={journal}", f"--state-dir={tmp_path}/state"]
+        with undecided(flags, monkeypatch, *reachable()) as found:
+            [event] = found.events("stays-root")
+            assert "state" in event["reason"]
+            assert {path.stat().st_uid for path in (journal, journal.parent)} == {0}
+
+
+@is_roots
 def test_a_trial_that_is_killed_has_failed() -> None:
     program = """
 import os, pwd, signal

@@ -260,7 +260,7 @@ def test_a_credential_that_cannot_be_read_keeps_the_node_from_starting(tmp_path:
         load(environ={"CREDENTIALS_DIRECTORY": str(tmp_path)})
     (tmp_path / "cluster.consul_token").write_bytes(b"\xff")
     (tmp_path / "cluster.secret").rmdir()
-    with pytest.raises(ConfigError, match=r"cluster\.consul_token: cannot be read: it is no text"):
+    with pytest.raises(ConfigError, match=r"cluster\.consul_token: cannot be read: it is not text"):
         load(environ={"CREDENTIALS_DIRECTORY": str(tmp_path)})
 
 

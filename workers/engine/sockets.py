@@ -58,7 +58,7 @@ def resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        raise AddressError(f"{host} is no address of this machine: {error.strerror}") from error
+        raise AddressError(f"{host} is not an address of this machine: {error.strerror}") from error
     family, _, _, _, address = found[0]
     return family, (str(address[0]), int(address[1]))
 

@@ -74,7 +74,7 @@ def _check_writable(journal: Path) -> None:
         own_directory.make(journal, own_directory.SHARED)
         reason = None if os.access(journal, os.W_OK | os.X_OK) else "the node may not write, or the disk is read-only"
     except FileExistsError:
-        reason = "it is no directory"
+        reason = "it is not a directory"
     except OSError as error:
         reason = error.strerror
     if reason is not None:

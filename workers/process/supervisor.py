@@ -16,11 +16,12 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from pwd import struct_passwd
 from typing import Final
 
 import skywalker
-from skywalker import memory
+from skywalker import memory, own_directory
 from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.errors import ConfigError, SkywalkerError
@@ -123,14 +124,20 @@ class Supervisor:
 
     def _look_around(self) -> None:
         """Read and write what the node has to, as it would. Raises an exception if it may not."""
-        if self._config.tls_cert:
-            server(self._config)
-        if self._read_again is not None:
-            self._read_again()  # the last that fails if all is as usual: it makes the directory of the journal
-        if (path := state_path(self._config)) is not None:
-            state = StateDirectory(path)
-            state.open(self._config.tokens)
-            state.close()
+        state_at = state_path(self._config)
+        journal = Path(self._config.journal) if self._config.journal else None
+        with contextlib.ExitStack() as stack:
+            for path in filter(None, (journal, state_at)):
+                # Root, as which the node then goes on, takes no directory that belongs to somebody else.
+                stack.enter_context(own_directory.removed_on_error(path))
+            if self._config.tls_cert:
+                server(self._config)
+            if self._read_again is not None:
+                self._read_again()
+            if state_at is not None:
+                state = StateDirectory(state_at)
+                state.open(self._config.tokens)
+                state.close()
 
     def _settle(self, heir: struct_passwd | None, addresses: Mapping[str, tuple[str, int]]) -> None:
         """Be who the node is from now on, and see that all is well for them. Raises ConfigError."""

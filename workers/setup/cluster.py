@@ -75,7 +75,7 @@ def check_settings(config: Cluster) -> None:
 
 def check_addresses(config: Cluster) -> None:
     """Raise ConfigError for an address to listen at that is not this machine's; the settings are right otherwise."""
-    if config.register or config.health_port:
+    if config.health_bind and (config.register or config.health_port):
         _check_host("--health-bind", config.health_bind)
     for key, host in silk_hosts(config).items():
         _check_host(_flag(key), host)
@@ -125,7 +125,7 @@ def be_agent(
         trust=trust(config),
         tls=credentials and credentials.client,
         registration=(lambda health: _registration(cluster, ground.member, health)) if cluster.register else None,
-        health=Health(Address(cluster.health_bind, cluster.health_port), ping) if answers else None,
+        health=Health(Address(config.health_host, cluster.health_port), ping) if answers else None,
         admin=_admin(config, ground, listener, ping, board, log, credentials) if config.admin else None,
         channel=channel,
         log=log,
@@ -162,7 +162,7 @@ def _admin(
         return None
     doors = {door: str(Address(*address)) for door, address in ground.addresses.items()}
     tls = credentials and credentials.server
-    bind = config.admin_bind, config.admin_port
+    bind = config.admin_host, config.admin_port
     return Admin(bind, listener, ground.member, ping, doors, board, log, tls=tls, access=config.access)
 
 
@@ -292,4 +292,4 @@ def _check_host(flag: str, host: str) -> None:
             probe.bind(address)
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise ConfigError(f"{flag}: {host} is no address of this machine: {reason}") from error
+        raise ConfigError(f"{flag}: {host} is not an address of this machine: {reason}") from error

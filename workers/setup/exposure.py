@@ -57,7 +57,7 @@ def is_local(config: Config) -> bool:
     """Whether only this machine reaches any door of the node."""
     hosts = [*_hosts(config).values(), *cluster.silk_hosts(config.cluster).values()]
     if config.cluster.health_port or config.cluster.register:
-        hosts.append(config.cluster.health_bind)
+        hosts.append(config.health_host)
     return all(map(is_loopback, hosts))
 
 
@@ -116,5 +116,5 @@ def _hosts(config: Config) -> dict[str, str]:
     if config.pubsub:
         hosts[PUBSUB] = config.pubsub_address[0]
     if config.admin:
-        hosts[ADMIN] = config.admin_bind
+        hosts[ADMIN] = config.admin_host
     return hosts

@@ -119,7 +119,7 @@ def _beginnings(path: toml_lines.Path) -> tuple[str, ...]:
     table, key, dotted = ".".join(path[:-1]), path[-1], ".".join(path)
     found = [f"{dotted}: ", f"{dotted} is not ", f"unknown key {dotted!r}"]
     if table:
-        found += [f"{table}: {key}: ", f"{table}: unknown key {key!r}", f"{table}: {key!r} is no name"]
+        found += [f"{table}: {key}: ", f"{table}: unknown key {key!r}", f"{table}: {key!r} is not a name"]
     if (setting := _BY_PATH.get(dotted)) is not None:
         found += [f"{setting.key}: ", f"{setting.flag}: ", f"{setting.flag} and "] if setting.flag else []
     return tuple(found)

@@ -12,6 +12,7 @@ from typing import Final
 from skywalker import extras
 from skywalker.address import Address
 from skywalker.config import BY_KEY, Config
+from skywalker.limits import DEFAULT_HOST
 from skywalker.members import Member
 from skywalker.state_path import usual_state_path
 from workers.agent.admin.listener import listen
@@ -55,9 +56,9 @@ class Ground:
             if config.pubsub:
                 wanted[PUBSUB] = config.pubsub_address
             for door, listeners in inherited.items():
-                # Pub/sub that was told no address of its own is where `bind` says, or where the manager listens.
-                alone = config.bind if door == PUBSUB else ""
-                wanted[door] = _inherited_at(listeners[0], door, *wanted.get(door, config.pubsub_address), alone)
+                # Where the settings name no host, the manager does.
+                is_free = config.pubsub_follows_bind if door == PUBSUB else config.bind == DEFAULT_HOST
+                wanted[door] = _inherited_at(listeners[0], door, *wanted.get(door, config.pubsub_address), is_free)
                 sockets.keep_to_ourselves(listeners)
             count = _workers(config, inherited)
             self.listeners = [{} for _ in range(count)]
@@ -71,7 +72,7 @@ class Ground:
             if config.unix:
                 self._open_unix(config.unix, config.backlog)
             if config.admin and not extras.missing(extras.ADMIN):
-                self._open_admin(config.admin_bind, config.admin_port)
+                self._open_admin(config.admin_host, config.admin_port)
             once_listening(self.addresses)
             identity = self._identify(config)
             host, port = self.addresses[JUNCTION]
@@ -141,15 +142,14 @@ def state_path(config: Config) -> Path | None:
 _KEYS: Final = {JUNCTION: ("bind", "port"), PUBSUB: ("pubsub_bind", "pubsub_port")}
 
 
-def _inherited_at(listener: socket.socket, door: str, bind: str, port: int, alone: str) -> tuple[str, int]:
-    """Return where a manager listens for the door. Raises AddressError if the settings, not left alone, differ.
+def _inherited_at(listener: socket.socket, door: str, bind: str, port: int, is_free: bool) -> tuple[str, int]:
+    """Return where a manager listens for the door. Raises AddressError if the settings say otherwise.
 
-    The host is left alone if it is the default, or `alone`.
+    The port may differ if it is 0 or the default, and the host if it `is_free`.
     """
     at: tuple[str, int] = listener.getsockname()[:2]
-    defaults = [BY_KEY[key].default for key in _KEYS[door]]
-    is_bound = bind in (defaults[0], alone) or sockets.resolve(bind, at[1])[1] == at
-    if is_bound and port in (0, at[1], defaults[1]):
+    is_bound = is_free or sockets.resolve(bind, at[1])[1] == at
+    if is_bound and port in (0, at[1], BY_KEY[_KEYS[door][1]].default):
         return at
     keys = " and ".join(_KEYS[door])
     raise sockets.AddressError(

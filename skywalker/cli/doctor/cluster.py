@@ -48,7 +48,7 @@ def proof(config: Config, machine: Machine) -> Iterator[Finding]:
     known = Trust(config.access).knows(names)
     advice = "have it made with a name that [access] gives as certificate to a principal with node = true"
     found = f"the node's certificate is of {', '.join(names) or 'nobody'}"
-    yield weighed("proof", known, f"{found}, {'a node' if known else 'which is no node here'}", advice, "fail")
+    yield weighed("proof", known, f"{found}, {'a node' if known else 'which is not a node here'}", advice, "fail")
 
 
 def cluster(config: Config, machine: Machine) -> Iterator[Finding]:
@@ -56,7 +56,7 @@ def cluster(config: Config, machine: Machine) -> Iterator[Finding]:
     known = config.cluster
     if not (known.silk or known.join or known.dns or known.consul) or not (config.admin and config.admin_port):
         return
-    host = {"0.0.0.0": DEFAULT_HOST, "::": "::1"}.get(config.admin_bind, config.admin_bind)
+    host = {"0.0.0.0": DEFAULT_HOST, "::": "::1"}.get(config.admin_host, config.admin_host)
     address = AdminAddress(Address(host, config.admin_port), bool(config.tls_cert))
     pid = machine.node(config)
     if pid is None or not local_nodes.serves(pid, address.at, machine.proc):

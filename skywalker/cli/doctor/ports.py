@@ -15,7 +15,7 @@ from skywalker.silk import endpoints
 
 def ports(config: Config, machine: Machine) -> Iterator[Finding]:
     """Each port must be free, or this node's."""
-    wanted = [*_wanted(config)]
+    wanted = [each for each in doors(config) if each[2]]  # others may be any
     if not (machine.proc / "net" / "tcp").exists():
         yield Finding("ports", "warn", "who listens is not told", "is /proc mounted?")
         return
@@ -52,16 +52,16 @@ def _judged(listener: Listener, pids: set[int], node: int | None, port: int, mac
     return "fail", f"taken by {processes.described(pid, machine.proc)}"
 
 
-def _wanted(config: Config) -> Iterator[tuple[str, str, int]]:
-    """Yield setting, host and port of each port that is to be listened on; not those that may be any."""
+def doors(config: Config) -> Iterator[tuple[str, str, int]]:
+    """Yield setting, host and port of each address that is to be listened on."""
     cluster = config.cluster
-    doors = [("port", config.bind, config.port)]
+    yield "port", config.bind, config.port
     if config.pubsub:
-        doors.append(("pubsub_port", *config.pubsub_address))
+        yield "pubsub_port", *config.pubsub_address
     if config.admin:
-        doors.append(("admin_port", config.admin_bind, config.admin_port))
-    doors.append(("health_port", cluster.health_bind, cluster.health_port))
+        yield "admin_port", config.admin_host, config.admin_port
+    if cluster.health_port or cluster.register:
+        yield "health_port", config.health_host, cluster.health_port
     silk = endpoints.address_of(endpoints.endpoint(cluster.silk)) if cluster.silk else None
     if silk is not None:
-        doors.append(("silk", silk.host, silk.port))
-    yield from (each for each in doors if each[2])
+        yield "silk", silk.host, silk.port

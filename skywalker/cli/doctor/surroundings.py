@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import importlib.util
-import os
 import socket
 import ssl
 import time
@@ -14,8 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from skywalker import extras, reuseport
+from skywalker.cli.doctor import user
 from skywalker.cli.doctor.finding import Finding, weighed
 from skywalker.cli.doctor.machine import Machine
+from skywalker.cli.doctor.ports import doors
 from skywalker.config import Config
 from skywalker.dialling import cause_of
 from skywalker.discovery.consul_access import ConsulAccess
@@ -114,15 +115,27 @@ def certificate(config: Config, machine: Machine) -> Iterator[Finding]:
 
 
 def state_directory(config: Config, machine: Machine) -> Iterator[Finding]:
-    """It must be there and writable, or be possible to make."""
-    path = Path(config.state_dir) if config.state_dir else usual_state_path(config.bind, config.port)
+    """That of the user whom `serve` becomes must be there and writable, or be possible to make."""
     name = "state directory"
+    try:
+        heir = user.becomes(config, {host for _, host, _ in doors(config)})
+    except ConfigError as error:
+        yield Finding(name, "warn", f"not looked at: {error}", "set user, or run this as the user who runs the node")
+        return
+    home = Path(heir.pw_dir) if heir else None
+    path = Path(config.state_dir) if config.state_dir else usual_state_path(config.bind, config.port, home)
     if path is None:
-        yield Finding(name, "ok", "none, since the port may be any, or the user has no home")
+        who = f"{heir.pw_name}, whom serve becomes when root starts it," if heir else "this user"
+        why = f"{who} has no home: give state_dir to keep one" if config.port else "the port may be any"
+        yield Finding(name, "ok", f"none, since {why}")
         return
     first = next(each for each in (path, *path.absolute().parents) if each.exists() or each.is_symlink())
-    can = first.is_dir() and os.access(first, os.W_OK | os.X_OK, effective_ids=True)
-    what = "can be written" if can else "cannot be written by this user" if first.is_dir() else "is no directory"
+    writable = user.WRITE | user.ENTER
+    can = first.is_dir() and user.may(heir, first, writable)
+    if heir and not config.user and not can:
+        heir, can = None, first.is_dir() and user.may(None, first, writable)  # so serve stays root
+    who = f"by {heir.pw_name}, whom serve becomes" if heir else "by this user"
+    what = f"{'can' if can else 'cannot'} be written {who}" if first.is_dir() else "is not a directory"
     whose = f"{path} {what}" if first == path else f"{path} is to be made, and {first} {what}"
     yield weighed(name, can, whose, "make one for the user that runs the node, or name another by state_dir", "fail")
 

@@ -59,11 +59,12 @@ def ring(asked: Asked, plot: Path | None, count: int | None) -> int:
     from skywalker.cli.ring.screen import Screen
 
     timeout = DEFAULT_CONTROL_TIMEOUT_S if asked.timeout is None else asked.timeout
-    with asked.junction() as junction:
+    began = time.monotonic()
+    with asked.junction(connect_timeout=None if count is None else timeout) as junction:
         started = time.monotonic()
         snapshot, seen = _seen(asked, junction, timeout)
         while count is not None and (len(snapshot) < count or any(view.problem for view in seen)):
-            if time.monotonic() - started >= timeout:
+            if time.monotonic() - began >= timeout:
                 agree = sum(not view.problem for view in seen)
                 raise TimedOut(f"after {timeout:g} s {agree} of {count} nodes are there and agree")
             time.sleep(LOOK_S)

@@ -45,7 +45,7 @@ class Plan:
     notifies_reload: bool = False  # whether the manager knows Type=notify-reload
     is_in_home: bool = False  # whether skywalker or its Python is where ProtectHome=yes would hide it
     junction: str = f"{_DEFAULTS.bind}:{_DEFAULTS.port}"
-    pubsub: str = f"{_DEFAULTS.pubsub_bind}:{_DEFAULTS.pubsub_port}"
+    pubsub: str = f"{_DEFAULTS.bind}:{_DEFAULTS.pubsub_port}"
     workers: int = 1  # listeners of each door
     backlog: int = _DEFAULTS.backlog
     stop_s: int = math.ceil(_DEFAULTS.drain_timeout_s + STOP_MARGIN_S)
@@ -55,7 +55,7 @@ class Plan:
     def here(config: Config, user: str) -> Plan:
         """Return the plan for a node of these settings on this machine. Raises ConfigError if there can be none."""
         if not _USER.fullmatch(user):
-            raise ConfigError(f"--user: {user!r} is no name of a system user: use a-z, 0-9, - and _, at most 31")
+            raise ConfigError(f"--user: {user!r} cannot name a system user: use a-z, 0-9, - and _, at most 31")
         version = manager_version()
         return Plan(
             executable=_executable(),
@@ -117,5 +117,5 @@ def _listened(key: str, host: str, port: int) -> str:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        raise ConfigError(f"{host} is no address of this machine: {error.strerror}") from error
+        raise ConfigError(f"{host} is not an address of this machine: {error.strerror}") from error
     return str(Address(str(found[0][4][0]), port))

@@ -35,7 +35,7 @@ ROWS: Final = 20_000
 """Rows of one Arrow batch, about: enough that what a batch costs by itself does not count."""
 
 _CANNOT: Final = (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeError)
-_NO_VALUE: Final = object()  # of what has no form in Python
+_NO_VALUE: Final = object()  # of what cannot be represented in Python
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ def _decoded(body: bytes | memoryview) -> Iterator[tuple[str, int, list[Any], li
             if len(values) < count:
                 raise _damaged()
             parts.append((topic, count, values, []))
-    except (ValueError, TypeError):  # somewhere in it is what has no form in Python
+    except (ValueError, TypeError):  # somewhere in it is what cannot be represented in Python
         yield from parts
         yield from ((topic, count, values, []) for topic, count, values, _ in _cut(body[begin:], decode=True))
     else:

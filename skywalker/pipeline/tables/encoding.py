@@ -158,7 +158,7 @@ def _as_text(value: Any) -> str:
         return value.isoformat()
     if isinstance(value, decimal.Decimal):
         return str(value)
-    raise TypeError(f"{type(value).__name__} has no form in MessagePack")
+    raise TypeError(f"{type(value).__name__} cannot be encoded as MessagePack")
 
 
 def _is_reserved(encoded: bytes) -> bool:
@@ -181,7 +181,7 @@ def _check_topic(schema: types.StructType, column: str) -> None:
 
 
 def _check(name: str, kind: types.DataType) -> None:
-    """Raise ConfigError if a column's type has no form in MessagePack."""
+    """Raise ConfigError if a column's type cannot be encoded as MessagePack."""
     match kind:
         case types.ArrayType(elementType=element):
             _check(name, element)
@@ -196,4 +196,4 @@ def _check(name: str, kind: types.DataType) -> None:
             for field in fields:
                 _check(f"{name}.{field.name}", field.dataType)
         case _ if not isinstance(kind, _ATOMS):
-            raise ConfigError(f"column {name!r} is {kind.simpleString()}, which has no form in MessagePack; cast it")
+            raise ConfigError(f"column {name!r} is {kind.simpleString()}, which MessagePack does not have: cast it")

@@ -252,12 +252,12 @@ class Receiver:
     def _unusual(self, message: Frame) -> None:
         """Deal with what is not plainly a value."""
         if isinstance(message, BadFrame):
-            raise RemoteProtocolError(f"the node sent what is no array: {message.reason}")
+            raise RemoteProtocolError(f"the node sent something that is not an array: {message.reason}")
         if len(message) == 2 and message[0] == wire.PING:
             self._out.append(_PONG)
             return
         if len(message) != 3:
-            raise RemoteProtocolError(f"the node sent an array of {len(message)}, which is no reply")
+            raise RemoteProtocolError(f"the node sent an array of {len(message)}, which is not a reply")
         method, id, packed = message
         slot = self._slots.get(id)
         result = values.unpack(packed) if slot is None or is_extension(packed[0]) else None

@@ -29,7 +29,7 @@ def test_a_stream_plans_nothing_for_what_is_no_file_of_a_journal(tmp_path: Path,
         os.mkfifo(path)
     else:
         path.mkdir()
-    with pytest.raises(DataLossError, match=f"{path}: it is no regular file"):
+    with pytest.raises(DataLossError, match=f"{path}: it is not a regular file"):
         stream(tmp_path, fail=True).prepareForTriggerAvailableNow()
     going_on = stream(tmp_path, fail=False)
     end = going_on.latestOffset(Position().to_offset(), going_on.getDefaultReadLimit())

@@ -150,7 +150,7 @@ def test_fewer_values_than_a_block_says_are_an_error_and_no_silence(lie: bytes, 
 
 def test_a_task_does_not_wait_for_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / NAME)
-    with pytest.raises(OSError, match="it is no regular file"):
+    with pytest.raises(OSError, match="it is not a regular file"):
         list(_bodies([Extent(str(tmp_path / NAME), 0, 100, 0, 1)]))
 
 

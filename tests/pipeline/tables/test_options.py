@@ -62,7 +62,7 @@ def test_a_number_out_of_its_range_is_named_with_the_range(text: str) -> None:
         ({"topic": "a", "mode": "DROPMALFORMED"}, "one of PERMISSIVE, FAILFAST"),
         ({"topic": "a", "spool": "/tmp/x"}, "option 'spool' is for readStream"),
         ({"topic": "a", "failOnDataLoss": "false"}, "option 'failOnDataLoss' is for readStream"),
-        ({"topic": "a", "address": "host:port"}, "option 'address': 'host:port' is no address of the form"),
+        ({"topic": "a", "address": "host:port"}, "option 'address': 'host:port' is not an address of the form"),
         ({"topic": "a", "address": "ftp://x/y"}, "option 'address'"),
         ({"topic": "a", "address": " "}, "option 'address' is ' '; it must be the address"),
         ({"topic": "a", "tls": "true"}, "unknown option 'tls'"),

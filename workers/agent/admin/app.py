@@ -118,7 +118,7 @@ def _asked(request: Request, orders: Collection[str]) -> tuple[str, int]:
     order = given.pop("order", next(iter(orders)))
     limit = given.pop("limit", str(lists.DEFAULT_LIMIT))
     if given:
-        raise HTTPException(400, f"{next(iter(given))!r} is no parameter here: order and limit are")
+        raise HTTPException(400, f"{next(iter(given))!r} is not a parameter here: use order or limit")
     if order not in orders:
         raise HTTPException(400, f"order={order!r} is not one of {', '.join(orders)}")
     if not (limit.isascii() and limit.isdecimal() and len(limit) <= 9 and 1 <= int(limit) <= lists.MAX_LIMIT):

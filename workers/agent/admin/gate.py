@@ -58,7 +58,7 @@ class Gate:
         if given:
             principal = self._by_token(given)
             if principal is None:
-                raise Unauthorized("that is no token that this node knows", {"missing": MISSING})
+                raise Unauthorized("this node does not know that token", {"missing": MISSING})
             shown = True
         else:
             principal, shown = self._by_connection(scope)

@@ -266,7 +266,7 @@ def proof(session: Session, frame: Arguments) -> None:
         session.finish(b"", Close.PEER, "it takes this node for none of its cluster")
         return
     if response is None or not isinstance(told, bytes) or not response.accepts(told):
-        raise Impostor("this is no proof of a node")
+        raise Impostor("this does not prove that it is a node")
     admission.has_proved(session, response.secret)
     session.reply(wire.PROOF, id, wire.TRUE)
 
@@ -287,7 +287,7 @@ def peer(session: Session, frame: Arguments) -> None:
     if session.response is not None and session.response.asker != whose:
         raise errors.BadFrame(f"node {session.response.asker} has proved itself here, and not {whose}")
     if not session.is_idle():
-        raise errors.BadFrame("a connection with calls is no node's")
+        raise errors.BadFrame("a connection that has calls cannot become one between nodes")
     session.reply(wire.PEER, id, values.pack({"node": node.id, "worker": node.slot, "life": node.life}))
     if (wanted, worker) == (node.id, node.slot):
         flags = (options.get("waits") is True, options.get("replaced") is True)
@@ -320,7 +320,7 @@ METHODS: Final[Mapping[bytes, Callable[[Session, Arguments], None]]] = {
 def unusual(frame: Frame) -> Callable[[Session, Arguments], None]:
     """Return the method of a frame that does not name it in canonical form. Raises BadFrame or UnknownMethod."""
     if isinstance(frame, BadFrame):
-        raise errors.BadFrame(f"this is no MessagePack array of a call: {frame.reason}")
+        raise errors.BadFrame(f"this is not a MessagePack array of a call: {frame.reason}")
     method = _canonical_name(frame[0])
     if method is None:
         raise errors.UnknownMethod("there is no such method")
