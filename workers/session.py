@@ -27,7 +27,7 @@ from workers.silence import Silence
 from workers.sockets import end_unacknowledged
 from workers.subscription import Delivery, Subscription, Subscriptions, Unsubscribing
 from workers.unacked import Unacked
-from workers.vetting import AS_TIMED_OUT, refuse, vet, vet_tail
+from workers.vetting import may_hear, note, refuse, vet, vet_tail
 from workers.waiting import Waiting
 from workers.will import Will
 
@@ -158,17 +158,15 @@ class Session(Connection):
         """Return the reply that says why a call is refused, and count it.
 
         A client that may take an error for a value is told nothing of a worker that goes away: it is closed instead,
-        see depart(). Where that is wanted it is told `timed_out` in place of other errors, if that is as true.
+        see depart(). Of what the server of the published dialects never refused it is told that its time is over.
         """
-        if not self.knows_errors:
-            if isinstance(error, errors.Draining) and method != WILL:  # who leaves one knows errors
-                return b""
-            as_timed_out = self.router.limits.errors_after_hello and isinstance(error, AS_TIMED_OUT)
-            if as_timed_out and method in (SEND, RECV):
-                self.tally.refused(error)
-                return reply(method, id, timed_out)
+        is_plain = not self.knows_errors
+        if is_plain and isinstance(error, errors.Draining) and method != WILL:  # who leaves a will knows errors
+            return b""
         self.tally.refused(error)
-        return wire.error_frame(method, id, error)
+        is_heard = not is_plain or may_hear(method, error)
+        note(self, method, error, is_heard)
+        return wire.error_frame(method, id, error) if is_heard else reply(method, id, timed_out)
 
     def delivered(self, listener: ClientCall) -> None:
         if isinstance(listener, Delivery):
@@ -285,8 +283,8 @@ class Session(Connection):
             self.turn.acks.append(self)
 
     def turn_away(self, error: errors.RequestError, reason: Close, text: str) -> None:
-        words = self.refusal(wire.ERROR, wire.NIL, error)
-        self.last_words(b"" if self.is_plain else words, reason, text)
+        self.tally.refused(error)
+        self.last_words(b"" if self.is_plain else wire.error_frame(wire.ERROR, wire.NIL, error), reason, text)
 
     def forget(self) -> list[ClientCall]:
         self._todo = []

@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.access.access import ANYONE
 from skywalker.errors import (
+    BadArity,
     BadFrame,
-    BadTopic,
+    BadId,
+    BadTimeout,
     Busy,
+    Cancelled,
     Forbidden,
     RequestError,
-    ReservedValue,
-    TooLarge,
     Unauthorized,
     UnknownMethod,
 )
 from skywalker.limits import MAX_UNREADABLE
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame
+from skywalker.wire.junction import RECV, SEND, TOKENS
 from workers.admission import Impostor, unknown
 from workers.closes import Close
 from workers.methods import METHODS, challenge, echo, hello, peer, proof, timed_out_of, unusual
@@ -35,10 +37,12 @@ MAX_GREETING: Final = 4096
 CLIENT_HELLO: Final = (b"\x16\x03\x01", b"\x16\x03\x03")
 """What TLS begins with: of frames, none that is good."""
 
-AS_TIMED_OUT: Final = (BadTopic, Busy, Forbidden, ReservedValue, TooLarge, Unauthorized)
-"""Errors that the server of the published dialects never had a reason for. Who may take an error for a value is
-told that its time is over, which is as true: nobody has its value, and nobody will. All others are ones that it knew,
-and answered with nil, or a close."""
+PUBLISHED: Final = (SEND, RECV, TOKENS)
+"""The methods of the published dialects, whose clients take an error for a value."""
+
+KNOWN: Final = (BadArity, BadTimeout, Cancelled)
+"""Errors that such a client may hear: of calls that the server of these dialects, too, answered with a mistake, and of
+one that its client has cancelled, as none of them can."""
 
 GREETINGS: Final = (hello, challenge, proof, peer)
 """What such a one may say: who they are."""
@@ -89,9 +93,13 @@ def _is_unpaced(session: Session, frame: Any) -> bool:
 
 def refuse(session: Session, frame: Frame, error: RequestError) -> None:
     """Answer with an error; close, too, if nothing better is to be expected of its client."""
-    words = session.refusal(*echo(frame), error, timed_out_of(frame))
-    if isinstance(error, Unauthorized | Forbidden):
-        _note(session, frame, error)
+    method, id = echo(frame)
+    if not session.knows_errors and not may_hear(method, error) and _is_beyond_time(method, error):
+        session.tally.refused(error)
+        note(session, method, error, False)
+        session.finish(b"", Close.UNREADABLE if isinstance(error, BadFrame) else Close.REFUSED, str(error))
+        return
+    words = session.refusal(method, id, error, timed_out_of(frame))
     if isinstance(error, Impostor):
         session.last_words(words, Close.UNAUTHORIZED, str(error))
         return
@@ -106,7 +114,21 @@ def refuse(session: Session, frame: Frame, error: RequestError) -> None:
     session.push(words)
 
 
-def _note(session: Session, frame: Frame, error: Unauthorized | Forbidden) -> None:
-    """Tell of a refusal in the log, but for that of a greeting which says nothing: some only see whether we live."""
-    if isinstance(error, Impostor | Forbidden) or frame[0] != wire.HELLO:
+def may_hear(method: bytes, error: RequestError) -> bool:
+    """Whether even a client that knows no errors is told of this one: of calls that only others make it is."""
+    return method not in PUBLISHED or isinstance(error, KNOWN)
+
+
+def _is_beyond_time(method: bytes, error: RequestError) -> bool:
+    """Whether it would be no answer that the time is over: there is none, or nobody can tell whose."""
+    return method == TOKENS or isinstance(error, BadFrame | BadId)
+
+
+def note(session: Session, method: bytes, error: RequestError, is_heard: bool) -> None:
+    """Tell of a refusal in the log: that of a right, and any that its client does not hear.
+
+    That of a greeting which says nothing is none: some only see whether we live.
+    """
+    is_about_rights = isinstance(error, Unauthorized | Forbidden)
+    if not is_heard or (is_about_rights and (isinstance(error, Impostor | Forbidden) or method != wire.HELLO)):
         session.router.admission.refusals.note(session.peer, error)
