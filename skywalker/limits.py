@@ -84,9 +84,6 @@ class Limits:
     half_frame_s: float = setting(10.0, "seconds for a begun frame to arrive whole")
     unread_output_s: float = setting(30.0, "seconds in which a peer must read some of its replies")
     max_plain_reply: int = setting(MAX_FRAME, "bytes of a reply to a client that never said :hello")
-    errors_after_hello: bool = setting(
-        False, "whether a client that never said :hello is told that its time is over, where others hear an error"
-    )
     idle_probe_s: float = setting(60.0, "seconds of silence after which a peer that waits for a reply is probed")
 
 

@@ -31,8 +31,8 @@ ELSEWHERE_S: Final = 2.0
 """Seconds that a node has to answer the :hello of the main line where others may be asked instead."""
 
 MUTE_TRIES: Final = 2
-"""Main connections in a row that end before their :hello is answered, after which a cluster is not greeted any more:
-its nodes are original ones."""
+"""Main connections in a row that nodes end before the :hello is answered, after which nobody is greeted any more: they
+are original ones."""
 
 
 class Calls(Ordered):
@@ -65,14 +65,14 @@ class Calls(Ordered):
         error = first.error
         if error is None or isinstance(error, TimedOut):
             return first.ended and error is None
-        if isinstance(error, RequestError) and error.why is None and self._settings.hello is None:
+        if isinstance(error, RequestError) and error.why is None and not self._settings.refuses_us(error):
             return True
         raise error
 
     # The main connection.
 
     def connected_to_node(self, now: float, address: Address | None = None) -> None:
-        """A new main connection is there: it gets the :hello, if any, and the calls that have not ended."""
+        """A new main connection is there: it gets the :hello, and behind that the calls that have not ended."""
         self._home = address
         self._was_connected = True
         self._connected_to = str(address or self._settings.where)
@@ -80,8 +80,7 @@ class Calls(Ordered):
         self.homes.settle()
         self.main.takes_calls = True
         self.main.heard(now)
-        is_cluster = not self._settings.is_plain and self._unanswered < MUTE_TRIES
-        if self._settings.hello is not None or self._version is not None or is_cluster:
+        if self._settings.hello is not None or self._unanswered < MUTE_TRIES:
             self._greet(self.main, now)
         self._issue_what_waits(now)
 
@@ -92,15 +91,18 @@ class Calls(Ordered):
         lost.takes_calls = False
         self.failures += 1
         self._cause = SPEAKS_TLS if is_alert(lost.tail) else Cause.of(cause)
-        if self._connected_to:
+        was_connected = bool(self._connected_to)
+        if was_connected:
             self.news.append(News(self._connected_to, self._cause))
             self._connected_to = ""
         self._avoid_home()
         if lost.hello is not None and not lost.hello.ended:
             if not lost.hang_up:  # by the node, as one may that knows no :hello
                 self._unanswered += 1
-            if self._settings.hello is None and (not self.routes.is_cluster or self._unanswered >= MUTE_TRIES):
+            if self._settings.hello is None and self._unanswered >= MUTE_TRIES:
                 self._adopt(None, now)
+        elif was_connected and lost.hello is None and not lost.has_spoken:
+            self._unanswered = 0  # it was not for the :hello that those before it ended
         self.routes.main_changed(self.main, now)
         self._strand(lost)
         is_about_us = self._cause.why is not None and self._cause.why.is_about_us
@@ -153,6 +155,11 @@ class Calls(Ordered):
         patience = ELSEWHERE_S if line is self.main and elsewhere else HELLO_S
         question = self._requests.encode(self._last_id + 1, "hello", (options,), 0)
         self._begin_own(line.hello, "hello", question, patience, now, line)
+
+    def _not_known(self, hello: Call, now: float) -> None:
+        self._end(hello)
+        self._greeted(self.main, hello, None, now)
+        self._unanswered = MUTE_TRIES
 
     def _greeted(self, line: Line, call: Call, greeting: Any, now: float) -> None:
         """The node answered a :hello; one that does not know the method may have answered anything."""

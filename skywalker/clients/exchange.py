@@ -19,7 +19,7 @@ from skywalker.clients.requests import TIMED, Kind, elements_of, id_in
 from skywalker.clients.settings import Settings, is_about_us
 from skywalker.clients.stays import Stay
 from skywalker.deadlines import Deadlines
-from skywalker.errors import Cancelled, Draining, RemoteProtocolError, RequestError, SkywalkerError
+from skywalker.errors import Cancelled, Draining, RemoteProtocolError, RequestError, SkywalkerError, UnknownMethod
 from skywalker.wire import values
 from skywalker.wire.junction import ACK, CANCEL, PING, TRUE, frame, is_timeout, refusal
 
@@ -65,6 +65,10 @@ class Exchange(abc.ABC):
     @abc.abstractmethod
     def _greeted(self, line: Line, call: Call, greeting: Any, now: float) -> None:
         """A :hello was answered."""
+
+    @abc.abstractmethod
+    def _not_known(self, hello: Call, now: float) -> None:
+        """The node of the main line knows no :hello, which is no reason to leave it."""
 
     @abc.abstractmethod
     def _crossed(self, joins: Line | Stay, answered: bool, now: float) -> None:
@@ -147,6 +151,7 @@ class Exchange(abc.ABC):
             end = pos + 2 + (data[pos] << 8 | data[pos + 1])
             if end > size:
                 break
+            line.has_spoken = True
             try:
                 reply = values.unpack(data[pos + 2 : end])
             except ValueError as error:
@@ -205,6 +210,9 @@ class Exchange(abc.ABC):
 
     def _refused(self, line: Line, call: Call, error: RequestError, now: float) -> None:
         if call is line.hello:
+            if isinstance(error, UnknownMethod) and self._may_be_original(line):
+                self._not_known(call, now)
+                return
             if line is self.main and self._settings.refuses_us(error):
                 # Whatever else was asked, on this connection or the next, would only be refused the same way.
                 self.close(error)
@@ -226,6 +234,10 @@ class Exchange(abc.ABC):
             self._end(call, error=error)
             if call.kind == "nodes":
                 self._told(call, None, now)
+
+    def _may_be_original(self, line: Line) -> bool:
+        """Whether a line will do although its node knows no :hello: an original one."""
+        return line is self.main and self._settings.hello is None
 
     def _leave(self, line: Line) -> None:
         """Take every call back from a worker that drains, to issue it again on another connection.
@@ -284,7 +296,9 @@ class Exchange(abc.ABC):
             if not self.owns(call):
                 continue  # it has ended with the one that it cancels
             line = call.line
-            if line is not None and call in (line.hello, line.check):
+            if line is not None and call is line.hello and line.has_spoken and self._may_be_original(line):
+                self._not_known(call, now)
+            elif line is not None and call in (line.hello, line.check):
                 line.end(f"the node did not answer :{call.kind} in time")
             elif line is not None:
                 self._withdraw(call)

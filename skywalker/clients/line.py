@@ -30,6 +30,7 @@ class Line:
         "check",
         "greeting",
         "hang_up",
+        "has_spoken",
         "hello",
         "leaving",
         "output_bytes",
@@ -46,6 +47,7 @@ class Line:
         self.hang_up = ""  # why the shell must close it, once it must
         self.greeting: dict[Any, Any] | None = None  # what the node said of itself, if it knows :hello
         self.hello: Call | None = None  # ours, that opened the connection
+        self.has_spoken = False  # whether the node has said anything whole
         self.check: Call | None = None  # ours, that asks whether the node lives, where that is in doubt
         self.version = ""  # of the ring that the node uses, as far as it said
         self.acks = False

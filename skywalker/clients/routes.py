@@ -58,11 +58,6 @@ class Routes:
         self._called_since = 0.0
         self._topics: dict[Place, bytes] = {}  # of these calls, the latest
 
-    @property
-    def is_cluster(self) -> bool:
-        """Whether there are several nodes."""
-        return self._view is not None and not self._view.is_lone
-
     def has_node(self, node: str) -> bool:
         """Whether the node is one of those that are known."""
         return self._view is not None and node in self._view.nodes

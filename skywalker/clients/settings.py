@@ -42,7 +42,8 @@ class Settings:
     url: str = dataclasses.field(repr=False)  # as it was given
     addresses: frozenset[Address] = frozenset()  # those that were given; none where a source is to be asked
     timeout_value: bytes = b""  # canonical; empty in the current dialect, where the node chooses it
-    # The options of the :hello that opens every connection, if one does; a secret may be among them.
+    # What the client has to say in the :hello that opens every connection; a secret may be among that. None where it
+    # has nothing to say, and a node that knows no :hello will do.
     hello: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
     max_frame: int = MAX_FRAME
     direct: bool = True  # whether to have connections to the workers that own the topics
@@ -99,7 +100,6 @@ class Settings:
         token = None if token is None else token.strip()
         if token is not None and not token:
             raise LocalProtocolError("the token is empty: leave it out, or see whether its file is the right one")
-        # An original node does not know :hello, so it is said only if there is something to say.
         options = {"name": name, "token": token, "ack": ack or None}
         hello = {option: value for option, value in options.items() if value is not None}
         # Nothing is a way to say "the default", but not within a list.

@@ -176,7 +176,7 @@ def test_nothing_published_is_status_3_after_the_timeout(at: tuple[str, str], to
 
 @pytest.mark.parametrize("command", [["publish", "t", "1"], ["subscribe", "t"], ["subscribe", "t", "--lines"]])
 def test_a_node_that_never_acknowledges_is_status_3_after_the_timeout(command: list[str]) -> None:
-    with ScriptedNode() as node:
+    with ScriptedNode(courtesies=False) as node:
         started_at = time.monotonic()
         ran = run(*command, "--timeout", "200ms", "--broker", node.address)
         assert time.monotonic() - started_at < 5 * time_factor()
@@ -185,7 +185,7 @@ def test_a_node_that_never_acknowledges_is_status_3_after_the_timeout(command: l
 
 
 def test_lines_that_nobody_acknowledges_are_told_each() -> None:
-    with ScriptedNode() as node:
+    with ScriptedNode(courtesies=False) as node:
         ran = run("publish", "t", "--lines", "--timeout", "500ms", "--broker", node.address, stdin=b"1\n2\n3\n")
         assert ran.returncode == 3
         first, rest = ran.stderr.decode().splitlines()

@@ -21,6 +21,14 @@ def framed(message: Any) -> bytes:
     return len(body).to_bytes(2, "big") + body
 
 
+def decoded(body: bytes) -> Any:
+    """Return the message in the body of a frame, None if it is none."""
+    try:
+        return msgpack.unpackb(body, strict_map_key=False)
+    except ValueError:
+        return None
+
+
 def error(code: str, message: str = "no", details: dict[str, Any] | None = None) -> msgpack.ExtType:
     """Return the result that says that a call is refused."""
     return msgpack.ExtType(0x45, msgpack.packb([code, message, details or {}]))
@@ -29,32 +37,76 @@ def error(code: str, message: str = "no", details: dict[str, Any] | None = None)
 TIMED_OUT = msgpack.ExtType(0x54, b"\0")
 
 
-FIRST_QUESTION = framed([":tokens", 1])
+GREETING = {"ring": True}
+"""What a client says with :hello that has nothing to say."""
+
+FIRST_QUESTION = [":tokens", 2]
 
 
 class Connection:
-    """One connection as the node sees it."""
+    """One connection as the node sees it: with `courtesies`, an original one that answers a bare :hello with nil."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, courtesies: bool = True) -> None:
         self._socket = sock
         self._socket.settimeout(PATIENCE_S * time_factor())
-        self._stream = sock.makefile("rb")
+        self._courtesies = courtesies
+        self._reading = threading.Lock()
+        self._unread = b""
 
     def read_bytes(self) -> bytes:
         """Return the body of the next frame; empty at the end of the stream."""
-        head = self._stream.read(2)
-        return self._stream.read(int.from_bytes(head, "big")) if len(head) == 2 else b""
+        with self._reading:
+            while self._take_next() and self._is_greeting():
+                self._be_courteous()
+            return self._consume()
 
     def read(self) -> Any:
         """Return the next message; None at the end of the stream."""
         body = self.read_bytes()
-        return msgpack.unpackb(body, strict_map_key=False) if body else None
+        return decoded(body) if body else None
 
-    def answer_first_question(self) -> None:
-        """Answer what a client asks to see that there is a node, if that is what it says first."""
-        with contextlib.suppress(OSError):
-            if self._socket.recv(len(FIRST_QUESTION), socket.MSG_PEEK) == FIRST_QUESTION:
-                self.write([":tokens", self.read()[1], [1, 2, 3]])
+    def take(self, count: int) -> bytes:
+        """Return the next `count` bytes, less at the end of the stream."""
+        with self._reading:
+            while len(self._unread) < count and (data := self._socket.recv(1 << 16)):
+                self._unread += data
+            taken, self._unread = self._unread[:count], self._unread[count:]
+            return taken
+
+    def answer_first_questions(self) -> None:
+        """Answer what a client says and asks to see that there is a node, as far as it says that first."""
+        with contextlib.suppress(OSError), self._reading:
+            while self._take_next() and (self._is_greeting() or decoded(self._body()) == FIRST_QUESTION):
+                self._be_courteous()
+
+    def _take_next(self) -> bool:
+        """Have the next frame be here; return whether there is one."""
+        while len(self._unread) < 2 or len(self._unread) < 2 + self._size():
+            data = self._socket.recv(1 << 16)
+            if not data:
+                return False
+            self._unread += data
+        return True
+
+    def _size(self) -> int:
+        return int.from_bytes(self._unread[:2], "big")
+
+    def _body(self) -> bytes:
+        return self._unread[2 : 2 + self._size()]
+
+    def _consume(self) -> bytes:
+        body, self._unread = self._body(), self._unread[2 + self._size() :]
+        return body
+
+    def _is_greeting(self) -> bool:
+        match decoded(self._body()):
+            case [":hello", _, options]:
+                return self._courtesies and options == GREETING
+        return False
+
+    def _be_courteous(self) -> None:
+        method, id = decoded(self._consume())[:2]
+        self.write([method, id, [1, 2, 3] if method == ":tokens" else None])
 
     def write(self, *messages: Any) -> None:
         """Send messages, in one go."""
@@ -64,12 +116,16 @@ class Connection:
         self._socket.sendall(data)
 
     def close(self) -> None:
-        self._stream.close()
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # which also ends a thread that reads
         self._socket.close()
 
 
 class ScriptedNode:
-    """Accepts connections, and leaves the rest to the test."""
+    """Accepts connections, and leaves the rest to the test, but for `courtesies` unless these are not wanted."""
+
+    def __init__(self, courtesies: bool = True) -> None:
+        self._courtesies = courtesies
 
     def __enter__(self) -> ScriptedNode:
         self._listener = self.listen()
@@ -110,7 +166,8 @@ class ScriptedNode:
                 sock, _ = self._listener.accept()
             except OSError:
                 return
-            connection = Connection(sock)
+            connection = Connection(sock, self._courtesies)
             self._all.append(connection)
             self._connections.put(connection)
-            threading.Thread(target=connection.answer_first_question, daemon=True).start()
+            if self._courtesies:
+                threading.Thread(target=connection.answer_first_questions, daemon=True).start()

@@ -149,7 +149,7 @@ def test_what_tasks_ask_in_one_turn_leaves_in_one_write(
                 await asyncio.sleep(0)
             assert len(written) <= 2  # the very first leaves alone if the turn before had but one, too
             assert b"".join(written) == b"".join(
-                framed([":recv!", 2 + number, 60_000, number]) for number in range(100)
+                framed([":recv!", 3 + number, 60_000, number]) for number in range(100)
             )
             for task in tasks:
                 task.cancel()

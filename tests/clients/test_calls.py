@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from skywalker import errors
 from skywalker.clients.call import GRACE_S, Call
-from skywalker.clients.calls import Calls
+from skywalker.clients.calls import MUTE_TRIES, Calls
 from skywalker.clients.line import HELLO_S
 from skywalker.clients.requests import Kind
 from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
@@ -22,6 +22,7 @@ from tests.clients.scripted import TIMED_OUT, error, framed
 from tests.wire.streams import cut, decode_pieces
 
 T0 = 1000.0
+GREETING = [":hello", 1, {"ring": True}]
 
 
 def settings(where: str = "node:1234", **changes: Any) -> Settings:
@@ -36,8 +37,19 @@ def settings(where: str = "node:1234", **changes: Any) -> Settings:
 def make(connected: bool = True, **changes: Any) -> Calls:
     calls = Calls(settings(**changes))
     if connected:
-        calls.connected_to_node(T0)
+        connect(calls)
     return calls
+
+
+def connect(calls: Calls, now: float = T0) -> None:
+    """Connect to a node, an original one which answers a bare :hello with nil, and forget that this was said."""
+    was_busy = calls.busy
+    calls.connected_to_node(now)
+    if calls.main.hello is not None and calls._settings.hello is None:
+        calls.receive(calls.main, framed([":hello", calls.main.hello.id, None]), now)
+        calls.ended.remove(calls.main.hello)
+        if not was_busy:
+            calls.main.output()
 
 
 def begin(calls: Calls, kind: Kind, *arguments: Any, timeout: float = 1.0, now: float = T0) -> Call:
@@ -47,6 +59,11 @@ def begin(calls: Calls, kind: Kind, *arguments: Any, timeout: float = 1.0, now: 
 
 
 def written(calls: Calls) -> list[Any]:
+    """Return the messages that are to be written, but for a bare :hello."""
+    return [message for message in all_written(calls) if message[::2] != GREETING[::2]]
+
+
+def all_written(calls: Calls) -> list[Any]:
     """Return the messages that are to be written."""
 
     def decode(data: bytes) -> tuple[list[Any], bytes]:
@@ -79,10 +96,10 @@ def test_calls_leave_in_order_with_ids_of_their_own() -> None:
     begin(calls, "take", "foo", "g", timeout=86_400)
     begin(calls, "tokens")
     assert written(calls) == [
-        [":recv!", 1, 1000, "foo"],
-        [":send!", 2, 1, "foo", "bar"],
-        [":take!", 3, 86_400_000, "foo", "g"],
-        [":tokens", 4],
+        [":recv!", 2, 1000, "foo"],
+        [":send!", 3, 1, "foo", "bar"],
+        [":take!", 4, 86_400_000, "foo", "g"],
+        [":tokens", 5],
     ]
     assert calls.main.output() == b""
 
@@ -90,8 +107,8 @@ def test_calls_leave_in_order_with_ids_of_their_own() -> None:
 def test_the_bytes_are_those_of_the_published_example() -> None:
     first = make(dialect="first", timeout_value="timeout")
     begin(first, "recv", "foo", timeout=1)
-    # The id is this client's own: 1 where the example has 33.
-    assert first.main.output().hex() == "001895a63a72656376 2101cd03e8a774696d656f7574a3666f6f".replace(" ", "")
+    # The id is this client's own: 2 where the example has 33.
+    assert first.main.output().hex() == "001895a63a72656376 2102cd03e8a774696d656f7574a3666f6f".replace(" ", "")
 
 
 def test_a_refused_call_leaves_nothing_behind() -> None:
@@ -104,7 +121,7 @@ def test_a_refused_call_leaves_nothing_behind() -> None:
     assert calls.main.output() == b""
     assert calls.wait(T0) is None
     begin(calls, "send", "foo", "x")
-    assert written(calls) == [[":send!", 1, 1000, "foo", "x"]]
+    assert written(calls) == [[":send!", 2, 1000, "foo", "x"]]
 
 
 # Bytes in.
@@ -159,8 +176,7 @@ def test_outcomes_do_not_depend_on_how_the_stream_was_cut(data: st.DataObject) -
 @given(st.lists(st.binary(max_size=60), max_size=10))
 def test_any_bytes_at_all_raise_nothing_and_end_no_call_twice(pieces: list[bytes]) -> None:
     calls = make()
-    for number in range(4):
-        begin(calls, "recv", number)
+    begun = [begin(calls, "recv", number) for number in range(4)]
     for piece in pieces:
         calls.receive(calls.main, piece, T0)
         calls.receive(calls.main, len(piece).to_bytes(2, "big") + piece, T0)
@@ -168,7 +184,7 @@ def test_any_bytes_at_all_raise_nothing_and_end_no_call_twice(pieces: list[bytes
     assert len(found) == len(set(found))
     calls.disconnected("test", T0)
     calls.close(errors.Closed("test"))
-    assert sorted(found + [call.id for call in ended(calls)]) == [1, 2, 3, 4]
+    assert sorted(found + [call.id for call in ended(calls)]) == [call.id for call in begun]
 
 
 @pytest.mark.parametrize("id", [True, 1.0, "1", [1], None, {"a": 1}])
@@ -329,19 +345,19 @@ def test_a_new_connection_gets_the_calls_in_order_with_the_time_that_is_left() -
     calls = make()
     first = begin(calls, "recv", "a", timeout=10)
     second = begin(calls, "send", "b", "v", timeout=0.5)
-    begin(calls, "tokens", timeout=10)
+    third = begin(calls, "tokens", timeout=10)
     calls.main.output()
     calls.disconnected("cut", T0)
     assert calls.main.output() == b""
     assert not first.ended
-    begin(calls, "take", "c", "g", timeout=3, now=T0 + 1)
+    fourth = begin(calls, "take", "c", "g", timeout=3, now=T0 + 1)
     assert calls.main.output() == b""
-    calls.connected_to_node(T0 + 2)
+    connect(calls, T0 + 2)
     assert written(calls) == [
         [":recv!", first.id, 8000, "a"],
         [":send!", second.id, 0, "b", "v"],
-        [":tokens", 3],
-        [":take!", 4, 2000, "c", "g"],
+        [":tokens", third.id],
+        [":take!", fourth.id, 2000, "c", "g"],
     ]
 
 
@@ -350,7 +366,7 @@ def test_half_a_reply_of_the_last_connection_is_forgotten() -> None:
     call = begin(calls, "recv", "a")
     calls.receive(calls.main, framed([":recv!", call.id, "old"])[:-1], T0)
     calls.disconnected("cut", T0)
-    calls.connected_to_node(T0)
+    connect(calls)
     calls.receive(calls.main, framed([":recv!", call.id, "new"]), T0)
     assert call.value == "new"
 
@@ -365,7 +381,7 @@ def test_whatever_the_losses_every_call_ends_once_and_with_its_own_value(data: s
         now += 1
         if data.draw(st.booleans()):
             calls.disconnected("cut", T0)
-            calls.connected_to_node(now)
+            connect(calls, now)
             messages = written(calls)
             assert [message[1] for message in messages] == [call.id for call in begun if not call.ended]
             at_node = {message[1]: message[3] for message in messages}
@@ -451,7 +467,7 @@ def test_cancelling_without_a_connection_needs_no_node() -> None:
     calls.cancel(call, canceller, 10, T0)
     assert isinstance(call.error, errors.Cancelled)
     assert canceller.value is True
-    calls.connected_to_node(T0)
+    connect(calls)
     assert calls.main.output() == b""
 
 
@@ -462,7 +478,7 @@ def test_a_connection_lost_while_cancelling_cancels() -> None:
     calls.disconnected("cut", T0)
     assert isinstance(call.error, errors.Cancelled)
     assert canceller.value is True
-    calls.connected_to_node(T0)
+    connect(calls)
     assert calls.main.output() == b""
 
 
@@ -528,7 +544,7 @@ def test_a_draining_node_gives_all_calls_back_before_it_is_left() -> None:
     calls.receive(calls.main, framed([":recv!", waits.id, error("cancelled")]), T0)
     assert calls.main.hang_up == "the node drains"
     calls.disconnected(calls.main.hang_up, T0)
-    calls.connected_to_node(T0 + 1)
+    connect(calls, T0 + 1)
     assert [message[1:3] for message in written(calls)] == [
         [waits.id, 9000],
         [refused.id, 9000],
@@ -576,7 +592,7 @@ def test_a_greeting_opens_every_connection_ahead_of_the_calls() -> None:
     calls = make(connected=False, name="me", token="secret", ack=True)
     begin(calls, "recv", "a")
     for _ in range(2):
-        calls.connected_to_node(T0)
+        connect(calls)
         hello, recv = written(calls)
         assert hello[0] == ":hello"
         assert hello[2] == {"name": "me", "token": "secret", "ack": True, "ring": True}
@@ -584,15 +600,104 @@ def test_a_greeting_opens_every_connection_ahead_of_the_calls() -> None:
         calls.disconnected("cut", T0)
 
 
-def test_nothing_is_greeted_unless_there_is_something_to_say() -> None:
-    assert written(make()) == []
-    assert written(make(name="")) != []
+def first_said(calls: Calls, connections: int, hang_up: str = "") -> list[str]:
+    """Lose one connection after the other, and return which method each was opened with."""
+    methods = []
+    for _ in range(connections):
+        calls.connected_to_node(T0)
+        methods.append(all_written(calls)[0][0])
+        calls.main.hang_up = hang_up
+        calls.disconnected(hang_up or "the node closed the connection", T0)
+    return methods
+
+
+@pytest.mark.parametrize("where", ["node:1234", "node:1234,other:1234"])
+@pytest.mark.parametrize("dialect", ["current", "first"])
+def test_every_node_is_greeted_and_the_calls_follow_at_once(where: str, dialect: str) -> None:
+    calls = Calls(settings(where, dialect=dialect))
+    calls.connected_to_node(T0)
+    begin(calls, "tokens")
+    assert all_written(calls) == [GREETING, [":tokens", 2]]
+
+
+@pytest.mark.parametrize("where", ["node:1234", "node:1234,other:1234"])
+def test_a_node_that_closes_on_a_greeting_is_soon_not_greeted_any_more(where: str) -> None:
+    calls = Calls(settings(where))
+    call = begin(calls, "tokens")
+    assert first_said(calls, MUTE_TRIES) == [":hello"] * MUTE_TRIES
+    calls.connected_to_node(T0)
+    assert all_written(calls) == [[":tokens", call.id]]
+    calls.receive(calls.main, framed([":tokens", call.id, [1]]), T0)
+    assert call.value == [1]
+    # Nor is the next one, that the node may close for any reason.
+    calls.disconnected("the node closed the connection", T0)
+    calls.connected_to_node(T0)
+    assert all_written(calls) == []
+
+
+def test_what_is_closed_without_a_greeting_as_well_is_greeted_again() -> None:
+    calls = make(connected=False)
+    begin(calls, "tokens")
+    assert first_said(calls, 2 * MUTE_TRIES + 2) == [*[":hello"] * MUTE_TRIES, ":tokens"] * 2
+
+
+def test_a_node_that_never_answers_a_greeting_and_all_else_is_kept_and_not_greeted_again() -> None:
+    calls = make(connected=False)
+    calls.connected_to_node(T0)
+    first, waits = begin(calls, "tokens"), begin(calls, "recv", "a", timeout=1000)
+    calls.receive(calls.main, framed([":tokens", first.id, [1]]), T0)
+    calls.tick(T0 + HELLO_S + GRACE_S + 0.02)
+    assert not calls.main.hang_up
+    calls.receive(calls.main, framed([":recv!", waits.id, "v"]), T0 + 20)
+    assert waits.value == "v"
+    calls.disconnected("cut", T0 + 21)
+    connect(calls, T0 + 22)
+    assert all_written(calls) == []
+
+
+def test_a_node_that_answers_nothing_at_all_is_left_and_greeted_again() -> None:
+    calls = make(connected=False)
+    begin(calls, "recv", "a", timeout=1000)
+    assert first_said(calls, 5, "the node did not answer :hello in time") == [":hello"] * 5
+    calls.connected_to_node(T0)
+    calls.tick(T0 + HELLO_S + GRACE_S + 0.02)
+    assert ":hello" in calls.main.hang_up
+
+
+@pytest.mark.parametrize("result", [None, [], "what?", True, error("unknown-method")])
+def test_a_node_that_answers_a_greeting_without_knowing_it_is_as_good(result: Any) -> None:
+    calls = make(connected=False)
+    call = begin(calls, "recv", "a")
+    calls.connected_to_node(T0)
+    hello, _ = all_written(calls)
+    calls.receive(calls.main, framed([":hello", hello[1], result]) + framed([":recv!", call.id, "v"]), T0)
+    assert not calls.main.hang_up
+    assert call.value == "v"
+
+
+@pytest.mark.parametrize("code", ["busy", "internal"])
+def test_a_greeting_that_is_refused_for_now_is_said_again(code: str) -> None:
+    calls = make(connected=False)
+    call = begin(calls, "recv", "a")
+    calls.connected_to_node(T0)
+    calls.receive(calls.main, framed([":hello", all_written(calls)[0][1], error(code)]), T0)
+    assert calls.main.hang_up
+    assert not call.ended
+    calls.disconnected(calls.main.hang_up, T0)
+    calls.connected_to_node(T0)
+    assert all_written(calls)[0][0] == ":hello"
+
+
+def test_who_has_something_to_say_goes_on_saying_it() -> None:
+    calls = make(connected=False, name="me")
+    begin(calls, "recv", "a")
+    assert first_said(calls, 10) == [":hello"] * 10
 
 
 def test_values_are_acknowledged_once_that_is_agreed() -> None:
     calls = make(connected=False, ack=True)
     begun = [begin(calls, "recv", "a"), begin(calls, "take", "a", "g"), begin(calls, "send", "a", 1)]
-    calls.connected_to_node(T0)
+    connect(calls)
     hello = written(calls)[0]
     calls.receive(calls.main, framed([":hello", hello[1], {"version": "1"}]), T0)
     for call in begun:
@@ -628,7 +733,7 @@ def test_a_node_that_answers_a_greeting_with_nothing_gets_no_acknowledgements() 
 def test_a_refused_greeting_refuses_every_call() -> None:
     calls = make(connected=False, token="wrong")
     call = begin(calls, "recv", "a")
-    calls.connected_to_node(T0)
+    connect(calls)
     hello = written(calls)[0]
     calls.receive(calls.main, framed([":hello", hello[1], error("unauthorized", "who are you")]), T0)
     assert isinstance(call.error, errors.Unauthorized)

@@ -384,7 +384,7 @@ def test_no_value_is_lost_while_nodes_come_and_go(make_place: MakePlace, own_clu
 
 
 def test_original_nodes_in_a_list_are_greeted_in_vain_and_then_left_in_peace(make_place: MakePlace) -> None:
-    with ScriptedNode() as one, ScriptedNode() as other:
+    with ScriptedNode(courtesies=False) as one, ScriptedNode(courtesies=False) as other:
         answering = [background(lambda node=node: _be_original(node)) for node in (one, other)]
         junction = make_place(f"{one.address},{other.address}").join()
         for _ in range(2 * DIRECT_AFTER_CALLS):

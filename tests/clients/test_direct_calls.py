@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skywalker.clients.call import GRACE_S, Call
-from skywalker.clients.calls import Calls
+from skywalker.clients.calls import MUTE_TRIES, Calls
 from skywalker.clients.order import BARRIER_S
 from skywalker.clients.routes import DIRECT_AFTER_CALLS
 from skywalker.clients.way import REDIAL_S, RETRY_S
@@ -35,6 +35,7 @@ class Client(ModelClient):
     def warm_up(self) -> None:
         """Connect, and make the calls that make direct lines worth it."""
         self.connect(worker=0)
+        self.run(dials=False)
         self.make_direct_lines_worth_it()
         while self.calls.main.shell.up:
             self.node.read(self.calls.main.shell)
@@ -44,6 +45,7 @@ class Client(ModelClient):
         """Make a main connection."""
         self.node.connect(self.calls.main, worker)
         self.calls.connected_to_node(self.now)
+        self.settle()
 
     def dial(self, worker: int) -> bool:
         """Have the next direct connection, if one is wanted, meet a worker."""
@@ -97,17 +99,37 @@ def test_once_all_workers_are_met_nothing_is_forwarded() -> None:
 
 
 def test_a_client_that_asks_little_makes_one_connection() -> None:
-    calls = Calls(connect_settings())
-    calls.connected_to_node(T0)
-    for _ in range(DIRECT_AFTER_CALLS - 1):
-        begin(calls, "ping")
-    assert calls.dial(T0) is None
-    begin(calls, "ping")
-    assert calls.dial(T0) is not None
+    client = NewClient(workers=2)
+    client.connect(worker=0)
+    client.run()
+    for _ in range(DIRECT_AFTER_CALLS - 2):
+        begin(client.calls, "ping")
+    assert client.calls.dial(T0) is None
+    begin(client.calls, "ping")
+    assert client.calls.dial(T0) is not None
 
 
-def test_a_node_that_was_not_greeted_is_first_greeted_on_a_connection_of_its_own() -> None:
-    client = Client(workers=2)
+class NewClient(Client):
+    """A client that has yet to connect."""
+
+    def warm_up(self) -> None:
+        pass
+
+
+def not_greeted() -> Client:
+    """Return a client whose node has closed its connections on each greeting, as an original one may."""
+    client = NewClient(workers=2)
+    for _ in range(MUTE_TRIES):
+        client.connect(worker=0)
+        client.cut(client.calls.main)
+    Client.warm_up(client)
+    assert not client.dial(worker=1), "that it closed was just now"
+    client.now += RETRY_S
+    return client
+
+
+def test_a_node_that_closed_on_its_greetings_is_greeted_once_more_on_a_connection_of_its_own() -> None:
+    client = not_greeted()
     assert client.dial(worker=1)
     [scout] = client.calls.routes.candidates
     assert not client.calls.main.shell.up
@@ -115,6 +137,15 @@ def test_a_node_that_was_not_greeted_is_first_greeted_on_a_connection_of_its_own
     client.cut(scout)
     assert client.calls.dial(client.now + RETRY_S - 1) is None
     assert client.calls.dial(client.now + RETRY_S) is not None
+
+
+def test_one_that_knows_greetings_after_all_is_greeted_on_all_connections() -> None:
+    client = not_greeted()
+    client.run()
+    assert sorted(client.calls.routes.direct()) == [at(1)]
+    client.cut(client.calls.main)
+    client.connect(worker=0)
+    assert [message[0] for message in client.calls.main.shell.up] == [":hello"]
 
 
 @settings(max_examples=150)

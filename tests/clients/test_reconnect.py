@@ -173,17 +173,6 @@ def test_a_node_that_talks_nonsense_is_left_and_the_call_goes_on(make_place: Mak
     assert call.result(SOON * time_factor()) == "v"
 
 
-def test_only_what_original_nodes_know_is_asked_before_the_first_call_unless_there_is_something_to_say(
-    make_place: MakePlace, scripted: ScriptedNode
-) -> None:
-    junction = make_place(scripted.address).join()  # the scripted node answers that much itself: see FIRST_QUESTION
-    call = background(junction.ping)
-    connection = scripted.next_connection()
-    assert connection.read() == [":ping", 2]
-    connection.write([":ping", 2, True])
-    assert call.result(SOON * time_factor()) is True
-
-
 def test_every_connection_is_opened_with_the_greeting(make_place: MakePlace, scripted: ScriptedNode) -> None:
     joining = background(lambda: make_place(scripted.address).join(name="me", ack=True))
     first = scripted.next_connection()

@@ -46,27 +46,26 @@ def test_a_client_that_is_not_wanted_is_told_so_as_it_connects(
 @pytest.mark.parametrize("options", [{"token": SECRET}, {}])
 @pytest.mark.parametrize("code", ["unauthorized", "forbidden"])
 def test_calls_end_at_once_when_the_next_connection_is_refused(
-    make_place: MakePlace, scripted: ScriptedNode, options: dict[str, Any], code: str
+    make_place: MakePlace, options: dict[str, Any], code: str
 ) -> None:
-    where = f"{scripted.address},localhost:{scripted.port}"  # with two addresses a client greets whatever it has to say
-    joining = background(lambda: make_place(where).join(**options))
-    connection = scripted.next_connection()
-    if options:
+    with ScriptedNode(courtesies=False) as scripted:
+        joining = background(lambda: make_place(scripted.address).join(**options))
+        connection = scripted.next_connection()
         for _ in range(2):
             method, id = connection.read()[:2]
             connection.write([method, id, True])
-    junction = joining.result(SOON * time_factor())
-    calls = [background(lambda topic=topic: junction.recv(topic, timeout=SOON)) for topic in "ab"]  # type: ignore[misc]
-    while connection.read()[0] != ":recv!":
-        pass
-    began = time.monotonic()
-    connection.close()
-    refuse(scripted.next_connection(), code)
-    for call in calls:
-        with pytest.raises(skywalker.RequestError) as caught:
-            call.result(SOON * time_factor())
-        assert caught.value.code == code
-    assert time.monotonic() - began < SOON / 2 * time_factor()
+        junction = joining.result(SOON * time_factor())
+        calls = [background(lambda topic=topic: junction.recv(topic, timeout=SOON)) for topic in "ab"]  # type: ignore[misc]
+        while connection.read()[0] != ":recv!":
+            pass
+        began = time.monotonic()
+        connection.close()
+        refuse(scripted.next_connection(), code)
+        for call in calls:
+            with pytest.raises(skywalker.RequestError) as caught:
+                call.result(SOON * time_factor())
+            assert caught.value.code == code
+        assert time.monotonic() - began < SOON / 2 * time_factor()
 
 
 def test_so_they_do_when_the_node_says_it_of_the_connection(make_place: MakePlace, scripted: ScriptedNode) -> None:

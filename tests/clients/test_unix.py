@@ -36,6 +36,7 @@ class UnixScriptedNode(ScriptedNode):
     """One that listens at a Unix socket."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__()
         self._path = path
 
     def listen(self) -> socket.socket:

@@ -68,7 +68,7 @@ def topic() -> str:
 
 @pytest.fixture
 def scripted() -> Iterator[ScriptedNode]:
-    with ScriptedNode() as node:
+    with ScriptedNode(courtesies=False) as node:
         yield node
 
 

@@ -9,14 +9,13 @@ from tests.clients.scripted import Connection
 
 def read(connection: Connection) -> Item | None:
     """Return the next message of the client; None at the end of the stream."""
-    stream = connection._stream
-    data = stream.read(2)
+    data = connection.take(2)
     if len(data) < 2:
         return None
-    data += stream.read(data[1])
+    data += connection.take(data[1])
     if data[0] in (PUBLISH, PUBLISH_TYPED):
-        data += stream.read(2 if data[0] == PUBLISH else 4)
-        data += stream.read(int.from_bytes(data[-2:], "little"))
+        data += connection.take(2 if data[0] == PUBLISH else 4)
+        data += connection.take(int.from_bytes(data[-2:], "little"))
     (item,), rest = pubsub.split(data)
     assert rest == b""
     return item

@@ -184,7 +184,7 @@ def test_any_address_that_answers_will_do(connect: Connect, node: Nodes, nobody:
 
 def test_after_a_loss_another_address_comes_first(connect: Connect) -> None:
     for _ in range(5):  # the order is random otherwise
-        with ScriptedNode() as one, ScriptedNode() as other:
+        with ScriptedNode(courtesies=False) as one, ScriptedNode(courtesies=False) as other:
             broker = connect(f"{one.address},{other.address}")
             first, second = chosen_first(one, other)
             first.next_connection().close()
@@ -266,7 +266,7 @@ def test_a_subscribe_that_timed_out_is_withdrawn(connect: Connect, scripted: Scr
 
 
 def test_a_silent_node_that_owes_an_acknowledgement_is_left_for_another(connect: Connect) -> None:
-    with ScriptedNode() as one, ScriptedNode() as other:
+    with ScriptedNode(courtesies=False) as one, ScriptedNode(courtesies=False) as other:
         broker = connect(f"{one.address},{other.address}")
         first, second = chosen_first(one, other)
         silent = first.next_connection()

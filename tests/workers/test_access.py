@@ -109,10 +109,8 @@ class TestStrangers:
     @pytest.mark.parametrize(
         "elements",
         [
-            (":send!", 1, 100, "jobs/1", "value"),
-            (":recv!", 1, 100, "done/1"),
+            (":take!", 1, 100, "done/1", "group"),
             (":ping", 1),
-            (":tokens", 1),
             (":nodes", 1),
             (":topic", 1, "jobs/1"),
             (":subscribe", 1, "news"),
@@ -129,6 +127,24 @@ class TestStrangers:
         client.call(*elements)
         error = client.refusal()
         assert (error.method, error.id, error.code, error.details) == (elements[0], 1, "unauthorized", {})
+
+    @pytest.mark.parametrize("elements", [(":send!", 1, 100, "jobs/1", "value"), (":recv!", 1, 100, "done/1")])
+    def test_hear_of_that_only_once_they_have_said_hello(self, connect: Connect, elements: tuple[Any, ...]) -> None:
+        client = connect()
+        assert client.ask(*elements) == TIMED_OUT
+        client.call(":hello", 2, {})
+        assert client.refusal().code == "unauthorized"
+        client.call(*elements)
+        assert client.refusal().code == "unauthorized"
+
+    def test_hear_nothing_of_it_to_what_knows_no_timeout(self, connect: Connect) -> None:
+        client = connect()
+        client.call(":tokens", 1)
+        client.wait_for_end()
+        client = connect()
+        client.call(":hello", 1, {})
+        client.call(":tokens", 2)
+        assert [client.refusal().code for _ in range(2)] == ["unauthorized"] * 2
 
     def test_may_still_say_who_they_are(self, connect: Connect) -> None:
         client = connect()

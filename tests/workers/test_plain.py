@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from skywalker.access.access import Access
+from skywalker.errors import BY_CODE
 from skywalker.limits import MAX_TIMEOUT_MS, Limits
 from skywalker.wire.junction import is_reserved
 from tests.helpers import eventually
@@ -19,8 +20,20 @@ from tests.workers.one_worker import OneWorker
 from tests.workers.plain_client import PlainClient, plain_clients
 from tests.workers.processes import Client, code_of, node
 from tests.workers.reloads import begin_reload, reload
-from tests.workers.wire_client import TIMED_OUT, WireClient, packed, raw_call, refusal
+from tests.workers.wire_client import (
+    ERROR_TYPE,
+    TIMED_OUT,
+    ConnectionEnded,
+    WireClient,
+    call,
+    decoded,
+    packed,
+    raw_call,
+    refusal,
+)
+from workers.doors.junction.dialogue import Dialogue
 from workers.ipc import exits
+from workers.stats.figures import REFUSED
 
 LONG_MS = 60_000
 RELOADS = int(os.environ.get("SKYWALKER_TEST_RELOADS", "6"))
@@ -236,10 +249,6 @@ def test_values_that_look_like_answers_of_the_node_are_refused() -> None:
                     client.write(raw_call(packed(":send!"), b"\1", b"\0", *names, packed("topic"), value))
                     worker.turn()
                     assert client.refusal().code == "reserved-value"
-        with connected(worker) as client:
-            client.write(raw_call(packed(":send!"), b"\1", b"\0", packed("topic"), bytes.fromhex(RESERVED[0])))
-            worker.turn()
-            assert client.refusal().code == "reserved-value"
     finally:
         worker.close()
 
@@ -270,28 +279,201 @@ def told(worker: OneWorker, *call: Any, hello: bool) -> Any:
         return client.reply()[2]
 
 
-CALLS = [(":recv!", 1, 50, "topic"), (":send!", 1, 50, "topic", "value")]
+CLOSED = "closed"
+
+LIMITS = {"busy": Limits(waiting_bytes=1), "too-large": Limits(max_plain_reply=64)}
+ACCESS = {
+    "forbidden": {"anyone": {"recv": ["other"], "send": ["other"]}},
+    "unauthorized": {"web": {"user": "root", "send": ["*"]}},
+}
+ROOM_MS = 50
+
+Frame = tuple[Any, ...]
+
+RECV: Frame = (":recv!", 1, ROOM_MS, "topic")
+SEND: Frame = (":send!", 1, ROOM_MS, "topic", "value")
+TOKENS: Frame = (":tokens", 1)
+
+UNHEARD: list[tuple[str, Frame]] = [
+    ("busy", RECV),
+    ("busy", SEND),
+    ("bad-topic", (":recv!", 1, ROOM_MS, "t" * 5_000)),
+    ("bad-topic", (":send!", 1, ROOM_MS, "t" * 5_000, "value")),
+    ("forbidden", RECV),
+    ("forbidden", SEND),
+    ("unauthorized", RECV),
+    ("unauthorized", SEND),
+    ("reserved-value", (":send!", 1, ROOM_MS, "topic", TIMED_OUT)),
+]
+"""Errors of which a plain client hears that its time is over."""
 
 
-@pytest.mark.parametrize("call", CALLS, ids=["recv", "send"])
-@pytest.mark.parametrize("names_it", [False, True], ids=["current", "first"])
-@pytest.mark.parametrize("code", ["busy", "bad-topic", "forbidden", "unauthorized"])
-def test_what_the_original_would_not_have_refused_is_a_timeout_to_it_where_that_is_wanted(
-    code: str, names_it: bool, call: tuple[Any, ...]
+def worker_for(code: str) -> OneWorker:
+    """Return a worker at which calls end with this error, if it takes more than the call."""
+    access = Access.parse(ACCESS[code], "access") if code in ACCESS else None
+    return OneWorker(LIMITS.get(code), access=access)
+
+
+def outcome(worker: OneWorker, frame: bytes, *, hello: bool) -> Any:
+    """Return what a new client hears to a frame: the code of an error, another result, or that it is closed."""
+    with connected(worker) as client:
+        if hello:
+            client.call(":hello", 0, {})
+        client.write(frame)
+        worker.turn()
+        worker.turn(later=2 * ROOM_MS / 1000)
+        try:
+            answers = [client.reply() for _ in range(1 + hello)]
+        except ConnectionEnded as end:
+            return end.rest or CLOSED
+        result = answers[-1][2]
+        return refusal(answers[-1]).code if getattr(result, "code", 0) == ERROR_TYPE else result
+
+
+def with_name(frame: Frame) -> Frame:
+    """Return a call in the first dialect."""
+    return (*frame[:3], "over", *frame[3:])
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["current", "first"])
+@pytest.mark.parametrize(("code", "frame"), UNHEARD, ids=[f"{code}-{frame[0][1:5]}" for code, frame in UNHEARD])
+def test_what_the_original_would_not_have_refused_is_a_timeout_to_it_and_told_in_the_log(
+    code: str, frame: Frame, first: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    method, id, timeout, topic, *value = call
-    if code == "bad-topic":
-        topic *= 820
-    named = ["over"] if names_it else []
-    limits = Limits(errors_after_hello=True, waiting_bytes=1 if code == "busy" else 1_000_000)
-    known = {"forbidden": {"anyone": {"recv": ["other"]}}, "unauthorized": {"web": {"user": "root", "send": ["*"]}}}
-    access = Access.parse(known[code], "access") if code in known else None
-    worker = OneWorker(limits, access=access)
+    worker = worker_for(code)
     try:
-        elements = (method, id, timeout, *named, topic, *value)
+        said = call(*(with_name(frame) if first else frame))
+        if code != "unauthorized":  # a :hello of a stranger is refused as well
+            assert outcome(worker, said, hello=True) == code
+        capfd.readouterr()
+        before = worker.counted(REFUSED).get(code, 0)
+        worker.core.admission.refusals._said_at = 0.0
+        assert outcome(worker, said, hello=False) == ("over" if first else TIMED_OUT)
+        assert worker.counted(REFUSED)[code] == before + 1
+        assert f"code={code}" in capfd.readouterr().err
+    finally:
+        worker.close()
+
+
+HEARD: list[tuple[str, bytes]] = [
+    ("bad-timeout", call(":recv!", 1, "soon", "topic")),
+    ("bad-timeout", call(":send!", 1, None, "topic", "value")),
+    ("bad-arity", call(":recv!", 1, 0)),
+    ("bad-arity", call(":send!", 1, 0, "topic", "value", 1, 2)),
+    ("bad-arity", call(":tokens", 1, 2)),
+    ("unknown-method", call(":nothing", 1)),
+    ("bad-frame", b"\0\1\xc1"),
+    ("bad-frame", b"\0\2\x90\x90"),
+    ("bad-topic", call(":take!", 1, 0, "t" * 5_000, "group")),
+    ("bad-id", call(":take!", "i" * 40, 0, "topic", "group")),
+]
+
+
+@pytest.mark.parametrize(("code", "frame"), HEARD)
+def test_what_the_original_would_have_failed_at_too_is_an_error(code: str, frame: bytes) -> None:
+    worker = OneWorker()
+    try:
+        assert outcome(worker, frame, hello=False) == outcome(worker, frame, hello=True) == code
+    finally:
+        worker.close()
+
+
+CUT_OFF: list[tuple[str, bytes]] = [
+    ("bad-id", call(":recv!", "i" * 40, 0, "topic")),
+    ("bad-id", call(":send!", "i" * 40, 0, "topic", "value")),
+    ("bad-id", call(":tokens", "i" * 40)),
+    ("bad-frame", raw_call(packed(":send!"), b"\1", b"\0", packed("topic"), b"\x91" * 600 + b"\1")),
+    ("bad-frame", raw_call(packed(":recv!"), b"\1", b"\0", packed("topic") + b"\1")),
+    ("unauthorized", call(*TOKENS)),
+]
+
+
+@pytest.mark.parametrize(("code", "frame"), CUT_OFF)
+def test_where_no_timeout_can_be_told_it_is_closed_without_a_word(code: str, frame: bytes) -> None:
+    worker = worker_for(code)
+    try:
         if code != "unauthorized":
-            assert refusal([method, id, told(worker, *elements, hello=True)]).code == code
-        assert told(worker, *elements, hello=False) == ("over" if names_it else TIMED_OUT)
+            assert outcome(worker, frame, hello=True) == code
+        before = worker.counted(REFUSED).get(code, 0)
+        assert outcome(worker, frame, hello=False) == CLOSED
+        assert worker.counted(REFUSED)[code] == before + 1
+    finally:
+        worker.close()
+
+
+@pytest.mark.parametrize("method", [":send!", ":recv!"])
+@pytest.mark.parametrize("code", sorted(BY_CODE))
+def test_of_all_errors_only_those_of_mistakes_that_the_original_knew_reach_it(code: str, method: str) -> None:
+    worker = OneWorker()
+    try:
+        with connected(worker):
+            worker.turn()
+            [session] = worker.core.connections
+            assert isinstance(session, Dialogue)
+            reply = session.refusal(packed(method), b"\1", BY_CODE[code]("why"), packed("over"))
+            if code in ("bad-arity", "bad-timeout", "cancelled"):
+                assert refusal(decoded(reply)).code == code
+            else:
+                assert reply == (b"" if code == "draining" else call(method, 1, "over"))
+    finally:
+        worker.close()
+
+
+def test_a_value_that_is_too_long_for_who_listens_is_a_timeout_to_a_plain_sender() -> None:
+    worker = worker_for("too-large")
+    try:
+        with connected(worker) as listener, connected(worker) as sender:
+            listener.call(":recv!", 1, LONG_MS, "topic")
+            worker.turn()
+            sender.call(":send!", 1, LONG_MS, "topic", "x" * 100)
+            worker.turn()
+            assert sender.reply() == [":send!", 1, TIMED_OUT]
+            sender.call(":send!", 2, LONG_MS, "topic", "fits")
+            worker.turn()
+            assert [sender.reply(), listener.reply()] == [[":send!", 2, True], [":recv!", 1, "fits"]]
+    finally:
+        worker.close()
+
+
+def test_who_cancels_hears_that_the_call_is_cancelled() -> None:
+    worker = OneWorker()
+    try:
+        with connected(worker) as client:
+            client.call(":recv!", 1, LONG_MS, "topic")
+            client.call(":cancel", 2, 1)
+            worker.turn()
+            assert client.refusal().code == "cancelled"
+            assert client.reply() == [":cancel", 2, True]
+    finally:
+        worker.close()
+
+
+PUBLISHED = {
+    "001895a63a726563762101cd03e8a774696d656f7574a3666f6f": "000d93a63a726563762101a3626172",
+    "001c96a63a73656e642102cd03e8a774696d656f7574a3666f6fa3626172": "000a93a63a73656e642102c3",
+}
+
+
+def test_the_bytes_of_the_published_clients_are_answered_as_they_were_by_their_server() -> None:
+    worker = OneWorker()
+    try:
+        with connected(worker) as listener, connected(worker) as sender:
+            for client, said in zip((listener, sender), PUBLISHED, strict=True):
+                client.write(bytes.fromhex(said))
+                worker.turn()
+            answers = [client.read_frame().hex() for client in (listener, sender)]
+            assert answers == [*PUBLISHED.values()]
+            for said, answer in (
+                (next(iter(PUBLISHED)), "001193a63a726563762101a774696d656f7574"),
+                (
+                    "002595a63a726563762101cdea60c71203b1736b7977616c6b65722f74696d656f7574a3666f6f",
+                    "001e93a63a726563762101c71203b1736b7977616c6b65722f74696d656f7574",
+                ),
+            ):
+                listener.write(bytes.fromhex(said))
+                worker.turn()
+                worker.turn(later=61)
+                assert listener.read_frame().hex() == answer
     finally:
         worker.close()
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from workers.calls.call import Carrier, ClientCall
-from workers.calls.orphans import Orphans
 from workers.calls.feeds import Feed, Feeds
+from workers.calls.orphans import Orphans
 from workers.engine.alarm import Alarm
 from workers.engine.turn import Turn
 

@@ -130,7 +130,7 @@ SENT: Final = _add("sent_bytes", Kind.COUNTER, "Bytes written to clients", door=
 HANDSHAKES: Final = _add("handshakes_failed", Kind.COUNTER, "Connections that were to speak TLS, and never did")
 OPENED: Final = _add("connections_opened", Kind.COUNTER, "Connections accepted", door=DOORS)
 CLOSED: Final = _add("connections_closed", Kind.COUNTER, "Connections closed", reason=CLOSES)
-REFUSED: Final = _add("errors", Kind.COUNTER, "Calls and frames answered with an error", code=CODES)
+REFUSED: Final = _add("errors", Kind.COUNTER, "Calls and frames that were refused", code=CODES)
 LIMITED: Final = _add("limits_hit", Kind.COUNTER, "What a limit refused or ended", limit=LIMITS)
 
 CONNECTIONS: Final = _add("connections", Kind.GAUGE, "Connections that are open", door=DOORS)

@@ -9,12 +9,12 @@ from skywalker.junction import Junction
 from skywalker.limits import Limits
 from skywalker.members import Snapshot
 from workers.access.admission import Admission
-from workers.calls.orphans import Orphans
 from workers.calls.feeds import Feeds
 from workers.calls.journal import Journal
 from workers.calls.ledger import Ledger
 from workers.calls.move import Move
 from workers.calls.node import Node
+from workers.calls.orphans import Orphans
 from workers.calls.router import Router
 from workers.calls.standing import Standing
 from workers.doors.commons import Commons

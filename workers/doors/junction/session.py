@@ -5,20 +5,19 @@ What it says, and what is done about that, dialogue.py and methods.py have.
 
 from __future__ import annotations
 
-from typing import Final
-
 from skywalker import errors
 from skywalker.access.proof import Response
 from skywalker.journal import record
 from skywalker.limits import MAX_FRAME
 from skywalker.wire import junction as wire
-from skywalker.wire.junction import MESSAGE, RECV, SEND, TIMED_OUT, WILL, reply
+from skywalker.wire.junction import MESSAGE, TIMED_OUT, WILL, reply
 from workers.access.admission import speaks_tls
 from workers.calls.call import ClientCall
 from workers.calls.node_call import NodeCall
 from workers.calls.will import Will
 from workers.doors.commons import Commons
 from workers.doors.connection import GOODBYE, Connection
+from workers.doors.junction.hearing import may_hear, note
 from workers.doors.junction.silence import Silence
 from workers.doors.junction.unacked import Unacked
 from workers.doors.junction.waiting import Waiting
@@ -27,18 +26,6 @@ from workers.engine.secure_socket import Transport
 from workers.engine.sockets import end_unacknowledged
 from workers.stats.closes import Close
 from workers.stats.log import MAX_NAME
-
-AS_TIMED_OUT: Final = (
-    errors.BadTopic,
-    errors.Busy,
-    errors.Forbidden,
-    errors.ReservedValue,
-    errors.TooLarge,
-    errors.Unauthorized,
-)
-"""Errors that the server of the published dialects never had a reason for. Who may take an error for a value is
-told that its time is over, which is as true: nobody has its value, and nobody will. All others are ones that it knew,
-and answered with nil, or a close."""
 
 
 class Session(Connection):
@@ -92,17 +79,15 @@ class Session(Connection):
         """Return the reply that says why a call is refused, and count it.
 
         A client that may take an error for a value is told nothing of a worker that goes away: it is closed instead,
-        see depart(). Where that is wanted it is told `timed_out` in place of other errors, if that is as true.
+        see depart(). Of what the server of the published dialects never refused it is told that its time is over.
         """
-        if not self.knows_errors:
-            if isinstance(error, errors.Draining) and method != WILL:  # who leaves one knows errors
-                return b""
-            as_timed_out = self.commons.limits.errors_after_hello and isinstance(error, AS_TIMED_OUT)
-            if as_timed_out and method in (SEND, RECV):
-                self.tally.refused(error)
-                return reply(method, id, timed_out)
+        is_plain = not self.knows_errors
+        if is_plain and isinstance(error, errors.Draining) and method != WILL:  # who leaves a will knows errors
+            return b""
         self.tally.refused(error)
-        return wire.error_frame(method, id, error)
+        is_heard = not is_plain or may_hear(method, error)
+        note(self, method, error, is_heard)
+        return wire.error_frame(method, id, error) if is_heard else reply(method, id, timed_out)
 
     def delivered(self, listener: ClientCall) -> None:
         if isinstance(listener, Delivery):
@@ -219,8 +204,8 @@ class Session(Connection):
             self.turn.acks.append(self)
 
     def turn_away(self, error: errors.RequestError, reason: Close, text: str) -> None:
-        words = self.refusal(wire.ERROR, wire.NIL, error)
-        self.last_words(b"" if self.is_plain else words, reason, text)
+        self.tally.refused(error)
+        self.last_words(b"" if self.is_plain else wire.error_frame(wire.ERROR, wire.NIL, error), reason, text)
 
     def forget(self) -> list[ClientCall]:
         self._todo = []

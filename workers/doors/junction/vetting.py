@@ -8,11 +8,12 @@ import math
 from typing import Any, Final
 
 from skywalker.access.access import ANYONE
-from skywalker.errors import BadFrame, Busy, Forbidden, RequestError, Unauthorized, UnknownMethod
+from skywalker.errors import BadFrame, Busy, RequestError, Unauthorized, UnknownMethod
 from skywalker.limits import MAX_UNREADABLE
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import Frame
 from workers.access.admission import Impostor, unknown
+from workers.doors.junction.hearing import is_beyond_time, may_hear, note
 from workers.doors.junction.methods import METHODS, challenge, echo, hello, peer, proof, timed_out_of, unusual
 from workers.doors.junction.session import Session
 from workers.stats.closes import Close
@@ -72,9 +73,13 @@ def _is_unpaced(session: Session, frame: Any) -> bool:
 
 def refuse(session: Session, frame: Frame, error: RequestError) -> None:
     """Answer with an error; close, too, if nothing better is to be expected of its client."""
-    words = session.refusal(*echo(frame), error, timed_out_of(frame))
-    if isinstance(error, Unauthorized | Forbidden):
-        _note(session, frame, error)
+    method, id = echo(frame)
+    if not session.knows_errors and not may_hear(method, error) and is_beyond_time(method, error):
+        session.tally.refused(error)
+        note(session, method, error, False)
+        session.finish(b"", Close.UNREADABLE if isinstance(error, BadFrame) else Close.REFUSED, str(error))
+        return
+    words = session.refusal(method, id, error, timed_out_of(frame))
     if isinstance(error, Impostor):
         session.last_words(words, Close.UNAUTHORIZED, str(error))
         return
@@ -87,9 +92,3 @@ def refuse(session: Session, frame: Frame, error: RequestError) -> None:
                 session.last_words(words, Close.UNAUTHORIZED, f"{MAX_UNREADABLE} calls of one who is not known")
             return
     session.push(words)
-
-
-def _note(session: Session, frame: Frame, error: Unauthorized | Forbidden) -> None:
-    """Tell of a refusal in the log, but for that of a greeting which says nothing: some only see whether we live."""
-    if isinstance(error, Impostor | Forbidden) or frame[0] != wire.HELLO:
-        session.commons.admission.refusals.note(session.peer, error)
