@@ -74,15 +74,15 @@ class Limits:
 
     max_connections: int = setting(10_000, "connections open at a time, in each worker")
     max_calls: int = setting(10_000, "calls in flight on one connection, and its subscriptions")
-    max_rate: int = setting(0, "calls or messages a second of one connection; 0 means any number")
-    max_strangers: int = setting(1_000, "connections that are shaking hands, or have yet to say who they are")
+    max_rate: int = setting(0, "calls or messages per second of one connection; 0 means no limit")
+    max_strangers: int = setting(1_000, "connections that have not finished the handshake, or not said who they are")
     waiting_bytes: int = setting(128 * MIB, "memory for calls that wait and for subscriptions, in each worker")
-    output_bytes: int = setting(256 * KIB, "values not yet read or acknowledged before a connection gets no more")
+    output_bytes: int = setting(256 * KIB, "unread or unacknowledged values after which a connection gets no more")
     mesh_bytes: int = setting(16 * MIB, "calls queued for one other worker")
-    subscriber_buffer: int = setting(8 * MIB, "values not yet read by a connection that subscribes, then it is closed")
-    greeting_s: float = setting(2.0, "seconds for a connection to shake hands, and to say who it is where that matters")
-    half_frame_s: float = setting(10.0, "seconds for a begun frame to arrive whole")
-    unread_output_s: float = setting(30.0, "seconds in which a peer must read some of its replies")
+    subscriber_buffer: int = setting(8 * MIB, "unread values after which a connection that subscribes is closed")
+    greeting_s: float = setting(2.0, "time to finish the handshake, and to say who it is where that matters")
+    half_frame_s: float = setting(10.0, "time for the rest of a frame to arrive")
+    unread_output_s: float = setting(30.0, "time in which a peer must read some of its replies")
     max_plain_reply: int = setting(MAX_FRAME, "bytes of a reply to a client that never said :hello")
     errors_after_hello: bool = setting(
         False, "whether a client that never said :hello is told that its time is over, where others hear an error"
