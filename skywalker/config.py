@@ -31,28 +31,30 @@ class Cluster:
     """How one node finds others, and is found."""
 
     advertise: str = setting("", "host:port at which others reach this node; empty means where it listens")
-    silk: str = setting("", "take Silk messages here, and find others by them: 10.0.0.1, :3444 (at bind), ipc:///path")
+    silk: str = setting("", "listen for Silk here, and find other nodes by it: 10.0.0.1, :3444 (at bind), ipc:///path")
     silk_pub: str = setting("", "send Silk broadcasts from here; empty means the same host and any free port")
-    silk_join: str = setting("", "Silk members to join, host:3444,host:3444: any that answers leads to the rest")
-    silk_keys: str = setting("", "file with the key pair of the Silk members: nobody without it is let in")
-    join: str = setting("", "nodes of the cluster, host:port,host:port: any that answers leads to the rest")
+    silk_join: str = setting("", "Silk members to join, host:3444,host:3444; one that answers is enough")
+    silk_keys: str = setting("", "file with the key pair of the Silk members; nobody can join without it")
+    join: str = setting("", "nodes of the cluster, host:port,host:port; one that answers is enough")
     dns: str = setting("", "name whose A, AAAA or, if it begins with _, SRV records are the cluster's nodes")
     dns_server: str = setting("", "host:port of the name server to ask; empty means the system's")
     consul: bool = setting(False, "find the cluster's nodes in Consul")
     register: bool = setting(False, "register this node in Consul")
     service: str = setting("skywalker", "name of the cluster in Consul")
-    consul_url: str = setting("http://127.0.0.1:8500", "where Consul answers, http or https")
+    consul_url: str = setting("http://127.0.0.1:8500", "URL of Consul, http or https")
     consul_token: str = setting("", "ACL token for Consul", secret=True)
     consul_ca: str = setting("", "file with the authorities to trust for Consul; empty means the system's")
-    consul_cert: str = setting("", "file with this node's certificate for Consul, and its key unless that is apart")
+    consul_cert: str = setting("", "file with this node's certificate for Consul, and its key unless consul_key has it")
     consul_key: str = setting("", "file with the key of that certificate")
     health_bind: str = setting("", "address of the health check's HTTP server; empty means that of bind")
     health_port: int = setting(0, "HTTP port of the health check; 0 means none, or with --register any free one")
     secret: str = setting(
-        "", "what nodes prove by that they are of one cluster; the new and the old with a space between", secret=True
+        "",
+        "secret that all nodes of the cluster know; to replace it, the new and the old one with a space between",
+        secret=True,
     )
     secret_in_clear: bool = setting(
-        False, "also send the secret itself to nodes of the version before, as long as there are some"
+        False, "during an upgrade, also send the secret itself, to nodes of the version before"
     )
 
 
@@ -62,34 +64,38 @@ class Config:
 
     bind: str = setting(DEFAULT_HOST, "address to listen on, at all doors that are given no other")
     port: int = setting(DEFAULT_PORT, "TCP port to listen on; 0 takes any free one")
-    pubsub: bool = setting(False, "speak pub/sub too, at a port of its own; the next two ask for it as well")
+    pubsub: bool = setting(False, "speak pub/sub too, at a port of its own; either of the next two turns it on as well")
     pubsub_bind: str = setting("", "address for pub/sub, perhaps with its port, as :61626; empty means that of bind")
     pubsub_port: int = setting(DEFAULT_PUBSUB_PORT, "TCP port for pub/sub; 0 takes any free one")
     unix: str = setting("", "path of a Unix socket to listen on too; its clients are known by their user")
-    open: bool = setting(False, "let in whoever gets to an address that is not loopback, and have them do everything")
-    tls_cert: str = setting("", "file with this node's certificate chain: every door but health and Silk speaks TLS")
-    tls_key: str = setting("", "file with the key of that certificate, unless it is in there")
+    open: bool = setting(False, "let everybody who can reach an address that is not loopback do everything")
+    tls_cert: str = setting(
+        "", "file with this node's certificate chain; turns on TLS at every door but health and Silk"
+    )
+    tls_key: str = setting("", "file with the key of that certificate, unless the same file has it")
     tls_ca: str = setting("", "file with the authorities that sign clients' and other nodes' certificates")
     tls_minimum: str = setting("1.3", "oldest version of TLS that is accepted, 1.3 or 1.2")
     user: str = setting(
-        "", "whom to become, if started as root, once it listens; root to stay that; on loopback, nobody if it can"
+        "", "user to become once it listens, if root starts it; root to stay root; on loopback, nobody if possible"
     )
     workers: int = setting(0, "worker processes; 0 means one for each core")
-    state_dir: str = setting("", "directory of what outlives the node, such as its tokens; empty means a usual place")
+    state_dir: str = setting(
+        "", "directory for what outlives the node, such as its tokens; empty means the usual place"
+    )
     backlog: int = setting(1024, "connections that may wait to be accepted, at each worker")
-    name: str = setting("", "what this node calls itself; empty means the host name")
-    drain_timeout_s: float = setting(10.0, "time that calls still waiting get when the node is told to stop")
-    watchdog_s: float = setting(10.0, "time in which the loop of each worker must turn, or the worker is replaced")
-    log_level: str = setting("info", "least of what is logged: info, warning or error")
-    log_format: str = setting("logfmt", "how a line of the log is written: logfmt, or json for an object of JSON")
-    admin: bool = setting(True, "serve figures and a console over HTTP, at a port of their own")
-    admin_bind: str = setting("", "address to listen on for that; empty means that of bind")
-    admin_port: int = setting(DEFAULT_ADMIN_PORT, "TCP port for that; 0 takes any free one")
-    tokens: int = setting(TOKENS_PER_NODE, "tokens of a node that is new: more of them share topics out more evenly")
-    journal: str = setting("", "directory to keep a journal of all calls in; empty means none is kept")
-    journal_sample: str = setting("1/1", "part of the calls that is recorded: 1/16 is every 16th")
-    journal_rotate: str = setting("64MiB/60s", "size and time after which a worker goes on with another file")
-    journal_keep: int = setting(10 * 1024 * MIB, "bytes that the journal may take: its oldest files go first")
+    name: str = setting("", "name of this node; empty means the host name")
+    drain_timeout_s: float = setting(10.0, "time that waiting calls get when the node is told to stop")
+    watchdog_s: float = setting(10.0, "time after which a worker whose loop does not turn is replaced")
+    log_level: str = setting("info", "lowest level that is logged: info, warning or error")
+    log_format: str = setting("logfmt", "format of a log line: logfmt, or json for a JSON object")
+    admin: bool = setting(True, "run the admin server: figures and a console over HTTP, at a port of its own")
+    admin_bind: str = setting("", "address of the admin server; empty means that of bind")
+    admin_port: int = setting(DEFAULT_ADMIN_PORT, "TCP port of the admin server; 0 takes any free one")
+    tokens: int = setting(TOKENS_PER_NODE, "tokens of a new node; more of them distribute topics more evenly")
+    journal: str = setting("", "directory for a journal of all calls; empty means no journal")
+    journal_sample: str = setting("1/1", "fraction of the calls that is recorded: 1/16 is one in 16")
+    journal_rotate: str = setting("64MiB/60s", "size and time after which a worker begins another file")
+    journal_keep: int = setting(10 * 1024 * MIB, "bytes that the journal may take; its oldest files are deleted first")
     cluster: Cluster = dataclasses.field(default_factory=Cluster)
     limits: Limits = dataclasses.field(default_factory=Limits)
     access: Access | None = None

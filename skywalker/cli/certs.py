@@ -34,17 +34,22 @@ _CA, _NODE = "ca", "node"
 @click.option("--name", "names", multiple=True, metavar="HOST", help="a name or address of the node; may be repeated")
 @click.option("--client", "clients", multiple=True, metavar="NAME", help="make one for a client, too; may be repeated")
 @click.option(
-    "--days", type=click.IntRange(1, 825), default=DAYS, show_default=True, metavar="N", help="days that they count"
+    "--days",
+    type=click.IntRange(1, 825),
+    default=DAYS,
+    show_default=True,
+    metavar="N",
+    help="days for which they are valid",
 )
 def certs(directory: Path, names: tuple[str, ...], clients: tuple[str, ...], days: int) -> int:
     """Make an authority in DIR, a certificate for nodes, and one for each client.
 
-    An authority that is there signs what is added. Nothing is overwritten: to have a certificate made anew, remove
-    it and its key. Nodes notice that theirs is another, and need no restart. Without --name the node's is for
+    If DIR has an authority, it signs the new certificates. Nothing is overwritten: to renew a certificate, remove it
+    and its key first. Nodes notice new files, and need no restart. Without --name, the node's certificate is for
     localhost and the name of this machine.
 
-    It is for trying TLS out: there is no way to take back a certificate but to wait for its end, or to have all nodes
-    trust another authority. Needs the package cryptography, which skywalker's extra `certs` brings.
+    This is for trying TLS out: a certificate cannot be revoked, except by letting it expire or by changing the
+    authority that all nodes trust. Needs the package cryptography, which skywalker's extra `certs` installs.
     """
     if extras.missing(extras.CERTS):
         raise ConfigError(f"the package cryptography is missing: {extras.command_for('certs')}")

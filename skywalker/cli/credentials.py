@@ -96,7 +96,7 @@ def _text(ctx: click.Context, param: click.Parameter, path: Path | None) -> str 
 def tls_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add --tls-ca, --tls-cert and --tls-key; the command gets them as `credentials`, and may get a token in these."""
 
-    @_file("--tls-ca", "trust the authorities in this file, in place of the system's")
+    @_file("--tls-ca", "trust the authorities in this file, instead of the system's")
     @_file("--tls-cert", "show the certificate in this file")
     @_file("--tls-key", "the key of that certificate, if it is in a file of its own")
     @functools.wraps(command)

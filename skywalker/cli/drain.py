@@ -1,4 +1,4 @@
-"""`skywalker drain`: end the node of this machine in order."""
+"""`skywalker drain`: shut down a node of this machine gracefully."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ADMIN_S: Final = 0.5
 """Seconds for its admin server to answer: without it there is just less to tell."""
 
 
-@click.command(short_help="End the node of this machine in order")
+@click.command(short_help="Shut down a node on this machine gracefully")
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
@@ -47,23 +47,23 @@ ADMIN_S: Final = 0.5
     "--bind",
     envvar="SKYWALKER_BIND",
     show_envvar=True,
-    help="the address, as the node was told it; needed if several have that port",
+    help="the node's address; needed if several nodes have that port",
 )
 @click.option(
     "--admin",
     metavar="ADDRESS",
     callback=lambda ctx, param, text: None if text is None else admin_address(ctx, param, text),
-    help="its admin server, which knows what it waits for: host:port, or https://host:port  "
+    help="the node's admin server, which knows what it waits for: host:port, or https://host:port  "
     f"[default: port {DEFAULT_ADMIN_PORT} where the node listens]",
 )
 @click.option("--wait/--no-wait", default=True, show_default=True, help="return when it has ended, or at once")
 @credential_options
 def drain(port: int, bind: str | None, admin: AdminAddress | None, wait: bool, credentials: Credentials) -> int:
-    """Have the node of this machine that listens on a port leave its cluster, answer what waits, and end.
+    """Shut down the node of this machine that listens on a port: it leaves its cluster, answers its calls, and ends.
 
-    It is told by SIGTERM, and calls that wait get its --drain-timeout. A node that drains already, since it does not
-    listen any more or its admin server says so, is waited for and not told again: that would end it at once. Under
-    systemd it stays down.
+    It gets a SIGTERM; waiting calls then have its --drain-timeout. A node that is already draining, because it does
+    not listen any more or its admin server says so, gets no second SIGTERM, which would end it at once. systemd does
+    not start it again.
     """
     address, pid = _node(port, bind)
     try:

@@ -29,7 +29,7 @@ LOOK_S: Final = 0.2
 Command = Callable[..., int]
 
 
-@click.group(short_help="Read what a node wrote down of its calls")
+@click.group(short_help="Read the calls that a node has recorded")
 def journal() -> None:
     """Read the journal that `skywalker serve --journal DIR` keeps: a record of every call, or of every so many-th."""
 

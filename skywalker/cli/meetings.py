@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 IN_FLIGHT: Final = 64
 
 
-@click.command(short_help="Hand a value to whoever waits for it")
+@click.command(short_help="Send a value to a receiver, and wait for one")
 @click.argument("topic")
 @click.argument("value", default="-")
 @click.option("--lines", is_flag=True, help="each line of standard input is a value")
@@ -31,7 +31,7 @@ IN_FLIGHT: Final = 64
     default=IN_FLIGHT,
     show_default=True,
     metavar="N",
-    help="with --lines: values on their way at a time",
+    help="with --lines: values in flight at a time",
 )
 @click.option("--keep-going", is_flag=True, help="with --lines: go on after a value that was not delivered")
 @form_options
@@ -39,8 +39,8 @@ IN_FLIGHT: Final = 64
 def send(asked: Asked, topic: str, value: str, lines: bool, in_flight: int, keep_going: bool, form: Form) -> int:
     """Send VALUE to TOPIC, and wait until somebody has it. Without VALUE, or with -, it is read from standard input.
 
-    TOPIC and VALUE are JSON; a bare word is a string. With --lines, values leave in their order, and the first that
-    is not delivered ends the stream. --timeout is that of each value, 60s unless it is given.
+    TOPIC and VALUE are JSON; a bare word is a string. With --lines, values are sent in order, and the first that cannot
+    be delivered ends the stream. --timeout is for each value; the default is 60s.
     """
     timeout = DEFAULT_TIMEOUT_S if asked.timeout is None else asked.timeout
     where = argument(form, "TOPIC", topic)
@@ -79,9 +79,8 @@ def _receiving(command: Command) -> Command:
 
 
 _AFTERWARDS: Final = (
-    "--timeout is 60s unless it is given. With --lines it is the time to wait for the next value, without end unless "
-    "it is given; "
-    "what is sent between two values waits for this command to come back to the topic."
+    "The default --timeout is 60s. With --lines it is the time to wait for the next value, by default without limit; "
+    "a value sent in between waits until this command is back at the topic."
 )
 
 
@@ -93,9 +92,11 @@ def recv(asked: Asked, topic: str, lines: bool, count: int | None, ack: bool, fo
     return _receive(asked, topic, None, lines, count, ack, form)
 
 
-@click.command(short_help="As recv, but of a group only one gets each value", epilog=_AFTERWARDS)
+@click.command(short_help="Like recv, but only one of a group gets each value", epilog=_AFTERWARDS)
 @click.argument("topic")
-@click.option("--group", default="", metavar="G", help="of all that take in this group, one gets each value  [empty]")
+@click.option(
+    "--group", default="", metavar="G", help="each value goes to one of those who take in this group  [empty]"
+)
 @_receiving
 def take(asked: Asked, topic: str, group: str, lines: bool, count: int | None, ack: bool, form: Form) -> int:
     """Print the next value sent to TOPIC, as the one of its group that gets it. TOPIC and G are JSON or bare words."""

@@ -76,7 +76,7 @@ class Told:
 def told_options(command: Command) -> Command:
     """Add --timeout and --json; the command gets them as `timeout`, in seconds, and `as_json`."""
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="print how it ended as one line of JSON"),
+        click.option("--json", "as_json", is_flag=True, help="print the outcome as one line of JSON"),
         click.option("--timeout", callback=seconds, metavar="TIME", help="how long to wait: 500ms, 5s, 2m or seconds"),
     ):
         command = option(command)
@@ -146,7 +146,7 @@ def node_options(command: Command) -> Command:
         "--dialect",
         type=click.Choice(["current", "first"]),
         default="current",
-        help="the dialect to speak; nodes of the first kind know only that",
+        help="the dialect to speak; first is for nodes that know only the first one",
     )
     @credential_options
     @told_options

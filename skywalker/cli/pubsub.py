@@ -68,7 +68,7 @@ def broker_options(command: Command) -> Command:
     return with_options
 
 
-@click.command(short_help="Give a message to all that are subscribed to a topic")
+@click.command(short_help="Send a message to the subscribers of a topic")
 @click.argument("topic")
 @click.argument("payload", default="-")
 @click.option("--lines", is_flag=True, help="each line of standard input is a message")

@@ -27,11 +27,11 @@ AT_ONCE: Final = 32
 DIM, BOLD = "2", "1"
 
 
-@click.command(short_help="Print how a node is")
+@click.command(short_help="Print the state of nodes")
 @node_arguments
 @click.option("--json", "as_json", is_flag=True, help="print a line of JSON for each node, with all that it tells")
 def report(addresses: tuple[AdminAddress, ...], cluster: bool, credentials: Credentials, as_json: bool) -> int:
-    """Print one snapshot of the nodes whose admin servers are at ADDRESS..., each host:port, or https://host:port.
+    """Print one snapshot of the nodes with admin servers at ADDRESS..., each host:port, or https://host:port.
 
     The tables have what stands out: the topics where somebody waits longest, the connections that leave most unread,
     the latest that were closed.

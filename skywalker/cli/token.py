@@ -25,23 +25,26 @@ SHORTEST: Final = 32
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 
-@click.group(short_help="Make the secrets of programs")
+@click.group(short_help="Make secrets for programs")
 def token() -> None:
-    """By a token a program shows a node who it is. The node's config holds its hash, which is of no use to others.
+    """A token tells a node which program is calling. The node's config holds only the hash of the token.
 
     \b
-      skywalker token new web --file web.token >>skywalker.toml      the program web has the file
-      skywalker ping --token-file web.token                          is who has that token
+      skywalker token new web --file web.token >>skywalker.toml      give the file to the program web
+      skywalker ping --token-file web.token                          calls as web
     """
 
 
-@token.command(short_help="Make one that nobody has")
+@token.command(short_help="Make a token for a program")
 @click.argument("name", default="client")
-@click.option("--file", type=click.Path(path_type=Path), metavar="FILE", help="write it there, for only you to read")
+@click.option(
+    "--file", type=click.Path(path_type=Path), metavar="FILE", help="write the token there, readable only by you"
+)
 def new(name: str, file: Path | None) -> int:
     """Make a token for the program NAME, and print the lines of the config by which nodes know it.
 
-    The token itself is printed first, this once, or with --file written to FILE, which must not be there yet.
+    The token itself is printed first, and is not stored anywhere. With --file it is written to FILE instead, which must
+    not exist yet.
     """
     if not is_name(name) or name == ANYONE:
         raise click.UsageError(f"{name!r} is not a name of 1 to {MAX_NAME} characters, or it is {ANYONE!r}")
@@ -52,7 +55,7 @@ def new(name: str, file: Path | None) -> int:
     return exits.OK
 
 
-@token.command(short_help="Print the hash of one")
+@token.command(short_help="Print the hash of a token")
 def hash() -> int:
     """Print the hash of the token on standard input, as the config of a node has it."""
     terminal.write(f"{hash_of(_given())}\n".encode())

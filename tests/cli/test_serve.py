@@ -34,6 +34,7 @@ def test_help_shows_every_setting_with_its_default() -> None:
         if setting.default != "" and not setting.is_switch:
             assert f"[{setting.shown(setting.default)}]" in shown
     assert "--parent-fd" not in shown
+    assert " --no-admin do not run the admin server" in shown
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -19,7 +19,8 @@ def _option(setting: Setting) -> click.Option:
     if setting.is_switch:
         names = [setting.flag, setting.key]
         text = setting.shown(not setting.default)
-        return click.Option(names, is_flag=True, flag_value=text, default=None, help=setting.help)
+        help = f"do not {setting.help}" if setting.default else setting.help
+        return click.Option(names, is_flag=True, flag_value=text, default=None, help=help)
     default = f"  [{setting.shown(setting.default)}]" if setting.default != "" else ""
     return click.Option([setting.flag, setting.key], metavar=setting.metavar, help=setting.help + default)
 

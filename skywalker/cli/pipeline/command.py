@@ -26,7 +26,7 @@ _HOMES: Final = {
 @click.group(
     cls=Lazy,
     homes=_HOMES,
-    short_help="Study the traffic that journals recorded, on Spark",
+    short_help="Analyse recorded traffic, on Spark",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 def pipeline() -> None:

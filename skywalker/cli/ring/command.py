@@ -35,7 +35,7 @@ def _picture(ctx: click.Context, param: click.Parameter, file: Path | None) -> P
     return file
 
 
-@click.command(short_help="Print who owns how much")
+@click.command(short_help="Print which node owns how much")
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -17,18 +17,18 @@ _HOMES: Final = {
 }
 
 
-@click.group(cls=Lazy, homes=_HOMES, short_help="Talk to other programs directly, with no node between")
+@click.group(cls=Lazy, homes=_HOMES, short_help="Talk to other programs directly, without a node")
 def silk() -> None:
-    """Silk is for programs that ask each other directly, in JSON over ZeroMQ: no node is in between.
+    """With Silk, programs send each other requests directly, in JSON over ZeroMQ, without a node in between.
 
     \b
       skywalker silk listen --type resize --reply '"ok"'     the first of a cluster, at 127.0.0.1:3444
       skywalker silk request resize '{"file": "a.png"}'      asks one that handles the type
-      skywalker silk members                                 says who is there
-      skywalker silk watch                                   says who comes, leaves and fails
+      skywalker silk members                                 prints the members
+      skywalker silk watch                                   prints who joins, leaves and fails
 
-    An ENDPOINT is host:port, tcp://host:port or ipc:///path; 127.0.0.1:3444 where none is given. Needs pyzmq, which
-    skywalker's extra `silk` brings.
+    An ENDPOINT is host:port, tcp://host:port or ipc:///path; the default is 127.0.0.1:3444. Needs pyzmq, which
+    skywalker's extra `silk` installs.
 
     Exit status: 0 answered or sent, 2 usage, 3 no reply, 4 nobody answers at the endpoint, 5 a node refused.
     """

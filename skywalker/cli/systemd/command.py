@@ -34,7 +34,7 @@ class CannotWrite(SkywalkerError):
     """A file cannot be read or written."""
 
 
-@click.group(short_help="Have systemd run a node")
+@click.group(short_help="Let systemd run a node")
 def systemd() -> None:
     """The files by which systemd runs a node: units, its user, and examples of its settings.
 

@@ -16,9 +16,9 @@ from skywalker.cli.node.options import asked_nodes, node_arguments
 @click.command(short_help="Watch nodes, on a terminal")
 @node_arguments
 def top(addresses: tuple[AdminAddress, ...], cluster: bool, credentials: Credentials) -> int:
-    """Show what the nodes do whose admin servers are at ADDRESS..., anew each second.
+    """Show what the nodes with admin servers at ADDRESS... do, refreshed every second.
 
-    Each is host:port, or https://host:port for TLS. Of several nodes there is a line for each; Enter opens one, Escape
+    Each is host:port, or https://host:port for TLS. For several nodes there is a line for each; Enter opens one, Escape
     leads back. The keys are shown below the table.
     """
     if not (os.isatty(0) and os.isatty(terminal.STDOUT)):
