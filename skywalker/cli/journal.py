@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 LOOK_S: Final = 0.2
 """Seconds between looks at what has come, with --follow."""
 
+PRINTED: Final = 1024
+"""Calls that are put into words at a time: their pieces stay in the cache of a processor until they are joined."""
+
 Command = Callable[..., int]
 
 
@@ -89,7 +92,8 @@ def cat(
         if topics.names is not reader.names:
             topics = Topics(reader.names, json_end if as_json else topic_of)
         wanted = run if left is None else run.head(left)
-        _print((json_lines if as_json else lines)(wanted, topics))
+        for part in wanted.parts(PRINTED):
+            _print((json_lines if as_json else lines)(part, topics))
         if left is not None:
             left -= len(wanted.times)
             if left == 0:

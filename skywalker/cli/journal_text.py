@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from skywalker.cli import moment, terminal
 from skywalker.cli.aligned import aligned
 from skywalker.journal.header import Header
 from skywalker.journal.merging import Run
-from skywalker.journal.reading import KINDS, kinds, waits_us
+from skywalker.journal.reading import KINDS, Int64s, kinds, waits_us
 from skywalker.journal.statistics import PERCENTS, Summary
 from skywalker.journal.topic_text import topic_text
 
@@ -32,6 +32,14 @@ MOST_TOPICS: Final = 1 << 20
 """Topics of which it is remembered what they are called."""
 
 _NS: Final = 1_000_000_000
+
+Words: TypeAlias = npt.NDArray[np.object_]
+"""Strings, of which an index each chooses many at once."""
+
+_THREE_DIGITS: Final[Words] = np.array([f"{number:03}" for number in range(1000)], dtype=object)
+_THOUSANDS: Final[Words] = np.array(["", *map(str, range(1, 10_000))], dtype=object)
+_RESTS: Final[Words] = np.array([*map(str, range(1000)), *_THREE_DIGITS], dtype=object)
+"""What is left of numbers without thousands, and of those with some."""
 
 Names = Mapping[int, bytes]
 """Topics by token, as MessagePack."""
@@ -54,29 +62,24 @@ class Topics(dict[int, str]):
 
 def lines(run: Run, topics: Topics) -> str:
     """Return a line for each record. `topics` are those of topic()."""
-    seconds, us = _times(run, "")
-    about = [f"{terminal.shown(f'{_name(each)}/{each.worker}', 12):<12}" for each in _headers(run)]
-    kinds = _by_kinds(run, _kinds_line)
     waits = [duration(wait / 1e6) for wait in waits_us(run.records).tolist()]
-    calls = zip(seconds, us, _by_origin(run, about), kinds, waits, _topics_of(run, topics), strict=True)
+    origins, kinds = _by_origin(run, _line_origin), _by_kinds(run, _line_kinds)
+    calls = zip(*_times(run, _line_second), origins, kinds, waits, _topics_of(run, topics), strict=True)
     return "".join(
-        f"{second.replace('T', ' ')}.{us}  {where}  {kind}  {wait:>9}  {topic}\n"
-        for second, us, where, kind, wait, topic in calls
+        f"{second}{ms}{us}  {where}  {kind}  {wait:>9}  {topic}\n" for second, ms, us, where, kind, wait, topic in calls
     )
 
 
 def json_lines(run: Run, topics: Topics) -> str:
     """Return a line of JSON for each record. `topics` are those of json_end()."""
-    seconds, us = _times(run, '{"time": "')
-    about = [f'Z", {_members(_about(each))}, "connection": ' for each in _headers(run)]
-    connections, tokens, sizes = (map(str, run.records[field].tolist()) for field in ("connection", "token", "size"))
-    count = len(run.times)
+    connections, sizes = (_numbers(run.records[field].astype(np.int64)) for field in ("connection", "size"))
+    tokens = map(_json_token, run.records["token"].tolist())
     columns = (
-        *(seconds, ["."] * count, us, _by_origin(run, about), connections),
-        *([', "token": '] * count, tokens, [', "size": '] * count, sizes),
-        *(_by_kinds(run, _kinds_members), map(str, waits_us(run.records).tolist()), _topics_of(run, topics)),
+        *(*_times(run, _json_second), _by_origin(run, _json_origin), *connections, tokens, *sizes),
+        *(_by_kinds(run, _json_kinds), *_numbers(waits_us(run.records)), _topics_of(run, topics)),
     )
     # All pieces of all lines at once: to put together each line by itself takes twice as long.
+    count = len(run.times)
     pieces = [""] * (len(columns) * count)
     for at, column in enumerate(columns):
         pieces[at :: len(columns)] = column
@@ -169,45 +172,76 @@ def name_of(node: str, name: str) -> str:
     return terminal.shown(name or node[:8], LONGEST_NAME)
 
 
-def _times(run: Run, before: str) -> tuple[list[str], Iterator[str]]:
-    """Return of each record the second in which it was answered, behind `before`, and the µs since, in six digits."""
-    seconds, us = np.divmod(run.times // 1000, 1_000_000)
-    few, places = np.unique(seconds, return_inverse=True)
-    words = np.array([f"{before}{second}" for second in few.view("datetime64[s]").astype(str)], dtype=object)
-    return words[places].tolist(), map("%06d".__mod__, us.tolist())
+def _times(run: Run, word: Callable[[str], str]) -> tuple[list[str], list[str], list[str]]:
+    """Return of each record the second in which it was answered, the ms since, and the µs since: three digits each."""
+    ms, us = np.divmod(run.times // 1000, 1000)
+    seconds, ms = np.divmod(ms, 1000)
+    # They are in order: each second is put into words where it begins.
+    begins = np.diff(seconds, prepend=seconds[:1] - 1) != 0
+    words = [word(second) for second in seconds[begins].view("datetime64[s]").astype(str)]
+    return _chosen(words, np.cumsum(begins) - 1), _chosen(_THREE_DIGITS, ms), _chosen(_THREE_DIGITS, us)
 
 
-def _headers(run: Run) -> Iterator[Header]:
-    return (segment.header for segment in run.segments)
+def _numbers(numbers: Int64s) -> tuple[list[str], list[str]]:
+    """Return numbers in two pieces, their thousands and the rest, for which there are words: str() takes far longer."""
+    if not len(numbers) or numbers.min() < 0 or numbers.max() >= 1000 * len(_THOUSANDS):
+        return [*map(str, numbers.tolist())], [""] * len(numbers)
+    thousands, rest = np.divmod(numbers, 1000)
+    return _chosen(_THOUSANDS, thousands), _chosen(_RESTS, np.where(thousands, rest + 1000, rest))
 
 
-def _by_origin(run: Run, words: list[str]) -> list[str]:
+def _by_origin(run: Run, word: Callable[[Header], str]) -> list[str]:
     """Return for each record what is said of the file that it is from."""
-    found: list[str] = np.array(words, dtype=object)[run.origins].tolist()
-    return found
+    return _chosen([word(segment.header) for segment in run.segments], run.origins)
 
 
-def _by_kinds(run: Run, words: Callable[[Mapping[str, str]], str]) -> list[str]:
+def _by_kinds(run: Run, word: Callable[[Mapping[str, str]], str]) -> list[str]:
     """Return for each record what is said of all its KINDS."""
     codes = [kinds(run.records, field) for field in KINDS]
     places = np.ravel_multi_index(codes, [len(each) for each in KINDS.values()])
-    found: list[str] = _all_kinds(words)[places].tolist()
-    return found
+    return _chosen(_all_kinds(word), places)
 
 
 @functools.cache
-def _all_kinds(words: Callable[[Mapping[str, str]], str]) -> npt.NDArray[np.object_]:
+def _all_kinds(word: Callable[[Mapping[str, str]], str]) -> Words:
     """Return what is said of any KINDS that there can be: of some hundred."""
     return np.array(
-        [words(dict(zip(KINDS, each, strict=True))) for each in itertools.product(*KINDS.values())], dtype=object
+        [word(dict(zip(KINDS, each, strict=True))) for each in itertools.product(*KINDS.values())], dtype=object
     )
 
 
-def _kinds_line(kinds: Mapping[str, str]) -> str:
+def _chosen(words: Words | list[str], places: npt.NDArray[Any]) -> list[str]:
+    found: list[str] = np.asarray(words, dtype=object)[places].tolist()
+    return found
+
+
+def _line_second(second: str) -> str:
+    return f"{second.replace('T', ' ')}."
+
+
+def _line_origin(header: Header) -> str:
+    return f"{terminal.shown(f'{_name(header)}/{header.worker}', 12):<12}"
+
+
+def _line_kinds(kinds: Mapping[str, str]) -> str:
     return f"{kinds['method']:<7}  {kinds['outcome']:<9}  {kinds['route']:<7}"
 
 
-def _kinds_members(kinds: Mapping[str, str]) -> str:
+def _json_second(second: str) -> str:
+    return f'{{"time": "{second}.'
+
+
+@functools.lru_cache
+def _json_origin(header: Header) -> str:
+    return f'Z", {_members(_about(header))}, "connection": '
+
+
+@functools.lru_cache(MOST_TOPICS)
+def _json_token(token: int) -> str:
+    return f', "token": {token}, "size": '
+
+
+def _json_kinds(kinds: Mapping[str, str]) -> str:
     return f', {_members(kinds)}, "wait_us": '
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from skywalker.journal.reading import ALL, RECORD, Int64s, Records, Segment, Selection, unix_ns
+from skywalker.journal.reading import ALL, RECORD, Int64s, Records, Segment, Selection, joined, unix_ns
 
 CHUNK_RECORDS: Final = 8192
 
@@ -30,7 +30,14 @@ class Run:
 
     def head(self, count: int) -> Run:
         """Return the first `count` records, or all if there are fewer."""
-        return Run(self.records[:count], self.times[:count], self.segments, self.origins[:count])
+        return self._slice(slice(count))
+
+    def parts(self, count: int) -> Iterator[Run]:
+        """Yield all records, `count` at a time."""
+        return (self._slice(slice(at, at + count)) for at in range(0, len(self.times), count))
+
+    def _slice(self, which: slice) -> Run:
+        return Run(self.records[which], self.times[which], self.segments, self.origins[which])
 
 
 class _Cursor:
@@ -59,8 +66,8 @@ class _Cursor:
     def take(self, until: int) -> Records:
         """Return what was read that is no later."""
         now = self.times <= until
-        taken = self.records[now]
-        self.records, self.times = self.records[~now], self.times[~now]
+        taken = self.records.compress(now)
+        self.records, self.times = self.records.compress(~now), self.times[~now]
         return taken
 
 
@@ -104,4 +111,4 @@ def _run(cursors: list[_Cursor], until: int, selection: Selection) -> Iterator[R
     if len(all_times):
         order = np.argsort(all_times, kind="stable")
         segments = [cursor.segment for cursor in cursors]
-        yield Run(np.concatenate(records)[order], all_times[order], segments, np.concatenate(origins)[order])
+        yield Run(joined(records).take(order), all_times[order], segments, np.concatenate(origins)[order])

@@ -36,8 +36,10 @@ RECORD: Final = np.dtype(
     }
 )
 
+_BYTES: Final = np.dtype((np.void, RECORD_BYTES))
+
 Records: TypeAlias = npt.NDArray[np.void]
-"""Of the type RECORD, one for each call."""
+"""Of the type RECORD, one for each call. An index copies them field by field; take() and compress() copy them whole."""
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 
@@ -217,6 +219,12 @@ def topics(paths: Iterable[Path]) -> dict[int, bytes]:
     return found
 
 
+def joined(parts: Iterable[Records]) -> Records:
+    """Return all records of all parts, at least one. As mere bytes they are copied whole, and not field by field."""
+    whole: Records = np.concatenate([part.view(_BYTES) for part in parts]).view(RECORD)
+    return whole
+
+
 def unix_ns(records: Records, header: Header) -> Int64s:
     """Return when the calls were answered: ns of Unix time, as the clock was when the file was begun."""
     with _anything_goes():
@@ -253,7 +261,7 @@ class Selection:
     def of(self, records: Records, header: Header) -> Records:
         """Return those of one file's records that belong to it."""
         if self.token is not None:
-            records = records[records["token"] == self.token]
+            records = records.compress(records["token"] == self.token)
         if self.since is not None or self.until is not None:
             times = unix_ns(records, header)
             keep = np.ones(len(records), dtype=bool)
@@ -261,7 +269,7 @@ class Selection:
                 keep &= times >= self.since
             if self.until is not None:
                 keep &= times < self.until
-            records = records[keep]
+            records = records.compress(keep)
         return records
 
 

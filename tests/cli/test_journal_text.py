@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from skywalker.cli.journal import PRINTED
 from skywalker.cli.journal_text import Topics, json_end, json_lines, lines, topic
 from skywalker.journal.merging import Run, merged
 from skywalker.journal.reading import KINDS, Records, look, waits_us
@@ -72,10 +73,46 @@ def test_the_head_of_a_run_is_its_first_records(tmp_path: Path, count: int) -> N
     assert json_lines(run.head(count), topics).splitlines() == json_lines(run, topics).splitlines()[:count]
 
 
+def test_the_parts_of_a_run_are_all_of_it_in_order(tmp_path: Path) -> None:
+    run, topics = run_of(tmp_path, 50), Topics(names(), json_end)
+    parts = [*run.parts(30)]
+    assert [len(part.times) for part in parts] == [30, 30, 30, 10]
+    assert "".join(json_lines(part, topics) for part in parts) == json_lines(run, topics)
+    assert [*run.head(0).parts(30)] == []
+
+
+@pytest.mark.parametrize("most", [9, 9_999_999, 10_000_000, 2**32 - 1])
+def test_numbers_of_any_length_are_as_they_are(tmp_path: Path, most: int) -> None:
+    numbers = sorted({0, most, *(number for length in range(8) for number in near(10**length) if number < most)})
+    waits = np.array(numbers) / 1e6
+    made = records(len(numbers), connection=numbers, size=numbers[::-1], wait=waits)
+    put(tmp_path, header(), made)
+    (run,) = merged(look([tmp_path]).segments, {}, lambda segment: None)
+    said = [json.loads(line) for line in json_lines(run, Topics({}, json_end)).splitlines()]
+    assert [call["connection"] for call in said] == numbers
+    assert [call["size"] for call in said] == numbers[::-1]
+    assert [call["wait_us"] for call in said] == waits_us(made).tolist()
+
+
+@pytest.mark.parametrize("wait", [-0.5, np.nan, np.inf, 3e38])
+def test_a_wait_that_is_none_does_not_change_the_others(tmp_path: Path, wait: float) -> None:
+    made = records(3, wait=[0.001, wait, 2.5])
+    put(tmp_path, header(), made)
+    (run,) = merged(look([tmp_path]).segments, {}, lambda segment: None)
+    said = [json.loads(line)["wait_us"] for line in json_lines(run, Topics({}, json_end)).splitlines()]
+    assert said == waits_us(made).tolist()
+    assert said[::2] == [1000, 2_500_000]
+
+
 def test_lines_of_json_come_faster_than_each_alone_could_be_put_into_json(tmp_path: Path) -> None:
     run, topics = run_of(tmp_path, 4000), Topics(names(), json_end)
     calls = [json.loads(line) for line in json_lines(run, topics).splitlines()]
-    assert 2 * shortest(lambda: json_lines(run, topics)) < shortest(lambda: [json.dumps(call) for call in calls])
+    at_once = shortest(lambda: [json_lines(part, topics) for part in run.parts(PRINTED)])
+    assert 5 * at_once < shortest(lambda: [json.dumps(call) for call in calls])
+
+
+def near(number: int) -> range:
+    return range(number - 1, number + 2)
 
 
 def shortest(work: Callable[[], object]) -> float:
