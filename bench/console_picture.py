@@ -22,9 +22,9 @@ from playwright.sync_api import Browser, sync_playwright
 
 import skywalker
 from bench.errors import BenchError
+from bench.figures.progress import show_progress
 from bench.load.plan import Load
 from bench.load.run import run
-from bench.progress import show_progress
 from skywalker.embedding import Node, start
 from skywalker.errors import SkywalkerError
 

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from bench.errors import BenchError
+from bench.figures.summary import lines
 from bench.load.counts import DOUBLED, LOST, TIMED_OUT, UNANSWERED, UNREACHABLE, WRONG, Counts
 from bench.load.outcome import Outcome
+from bench.load.pairs import pair_of
 from bench.load.plan import Load
 from bench.load.run import run
-from bench.load.scripts import scripts_of
-from bench.load.summary import lines
-from bench.load.usage import listener
+from bench.servers.skywalker import call_after
+from bench.servers.usage import listener
 from skywalker.embedding import Node, embedded, start
 from skywalker.errors import Busy
 from skywalker.wire import junction as wire
@@ -206,8 +207,8 @@ def test_connections_that_moved_are_told_if_there_are_any() -> None:
 
 @pytest.mark.parametrize("dialect", ["current", "first"])
 def test_a_call_that_is_issued_again_has_the_time_that_is_left(dialect: str) -> None:
-    for script in scripts_of(Load(timeout_s=60.0, dialect=dialect), 0, None, None):
-        before, after = (values.unpack(frame[2:]) for frame in (script.calls[3], script.call_after(3, 1.5)))
+    for script in pair_of(Load(timeout_s=60.0, dialect=dialect), 0, None, None):
+        before, after = (values.unpack(frame[2:]) for frame in (script.calls[3], call_after(script.calls[3], 1.5)))
         assert after == [*before[:2], before[2] - 1500, *before[3:]]
         assert values.unpack(script.call_after(3, 1e6)[2:])[2] == 0
 

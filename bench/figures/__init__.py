@@ -1,0 +1,1 @@
+"""What the commands have in common: their options, and what they found, as tables, pages, pictures and plain data."""
