@@ -2,26 +2,20 @@
 
 Publishers keep so many messages in flight, as bench.load.publications says, and every delivery to every subscriber is
 counted. A server's cost is the CPU time of all its processes from before the first publish to after the last
-delivery. A run measures each case on one server after the other, so that what slows the machine down for a while
-falls on all.
+delivery.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Sequence
 from typing import Final
 
 import click
 
-from bench.errors import BenchError
-from bench.figures import machine
 from bench.figures.command import Findings, command
 from bench.figures.fanout import Case, Published, Report
 from bench.figures.progress import show_progress
-from bench.figures.samples import measure
+from bench.figures.rounds import measure_in_turn
 from bench.load.plan import Load
-from bench.load.run import Crew
 from bench.servers.peer import Running
 from bench.servers.pubsub import DIALECTS
 
@@ -37,37 +31,6 @@ LOADS: Final = {
 SUBSCRIBERS: Final = (1, 10, 100, 1000)
 
 PATIENCE_S: Final = 10.0
-
-
-def compare(
-    servers: Sequence[str],
-    loads: Sequence[Published],
-    subscribers: Sequence[int],
-    runs: int,
-    seconds: float,
-    progress: Callable[[str], None],
-) -> Report:
-    """Measure every case on every server in every run; `progress` is told in a few words what comes next.
-
-    A load whose topics are more than the subscribers is left out. Raises BenchError, or SkywalkerError if a node
-    does not start.
-    """
-    report = Report(servers=servers)
-    cases = [Case(load, count) for load in loads for count in subscribers if count >= load.topics]
-    for run in range(1, runs + 1):
-        with contextlib.ExitStack() as stack:
-            running = {name: stack.enter_context(DIALECTS[name].started()) for name in servers}
-            crew = stack.enter_context(Crew())
-            for case in cases:
-                for name, server in running.items():
-                    progress(f"run {run} of {runs}: {name}, {case}")
-                    try:
-                        report.add(case, name, measure(load_of(name, server, case), seconds, server.pid, crew=crew))
-                    except BenchError as error:
-                        raise BenchError(f"{name}, {case}: {error}") from error
-            report.settings |= {name: server.version + DIALECTS[name].note for name, server in running.items()}
-    report.settings |= machine.settings(runs, seconds)
-    return report
 
 
 def load_of(name: str, server: Running, case: Case, patience_s: float = PATIENCE_S) -> Load:
@@ -109,14 +72,13 @@ def main(
     The servers are started for it, on free ports of loopback, and stopped. A core-second is one of CPU time, user
     and system, of all processes of a server.
     """
-    report = compare(
-        [name for name in DIALECTS if name in (servers or DIALECTS)],
-        [load for name, load in LOADS.items() if name in (loads or LOADS)],
-        subscribers,
-        runs,
-        seconds,
-        show_progress,
-    )
+    running = {name: dialect.started for name, dialect in DIALECTS.items() if name in (servers or DIALECTS)}
+    chosen = [load for name, load in LOADS.items() if name in (loads or LOADS)]
+    # A load whose topics are more than the subscribers is left out.
+    cases = [Case(load, count) for load in chosen for count in subscribers if count >= load.topics]
+    report = Report(servers=[*running])
+    measure_in_turn(report, running, cases, load_of, runs, seconds, show_progress)
+    report.settings |= {name: report.settings[name] + DIALECTS[name].note for name in running}
     return Findings(report.lines(), report.to_data(), {"fanout": report.markdown()})
 
 

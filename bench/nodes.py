@@ -7,10 +7,8 @@ passed on within one. Rates over a real network differ by its round trips; the c
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import skywalker
@@ -20,7 +18,8 @@ from bench.figures.comparison import Case
 from bench.figures.progress import show_progress
 from bench.figures.samples import SHAPES, VALUE_BYTES, Mode, Samples, Shape, figure, markdown, measure
 from bench.load.plan import Load
-from skywalker.embedding import Node, start
+from bench.servers.skywalker import cluster
+from skywalker.embedding import Node
 
 NODES: Final = (1, 2, 3)
 RATES: Final = tuple(Case(Mode.CLOSED_LOOP, shape) for shape in SHAPES.values())
@@ -32,23 +31,13 @@ TOKENS: Final = 1024
 SETTLED_WITHIN_S: Final = 10.0
 
 
-@contextlib.contextmanager
-def cluster(count: int) -> Iterator[list[Node]]:
-    """Run so many nodes that know each other. Raises SkywalkerError if one does not start, BenchError if they don't."""
-    with contextlib.ExitStack() as stack:
-        nodes: list[Node] = []
-        for _ in range(count):
-            # A node has to be told where it can be found before it has a port: so of itself, only the last is told.
-            join = nodes[0].address if nodes else "127.0.0.1:1"
-            state_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="skywalker-bench-"))
-            nodes.append(start(workers=1, join=join, tokens=TOKENS, state_dir=state_dir))
-            stack.callback(nodes[-1].stop)
-        until = time.monotonic() + SETTLED_WITHIN_S
-        while any(len(_ring_of(node)) < count for node in nodes):
-            if time.monotonic() > until:
-                raise BenchError(f"{count} nodes did not find each other within {SETTLED_WITHIN_S:g} s")
-            time.sleep(0.05)
-        yield nodes
+def settle(nodes: Sequence[Node]) -> None:
+    """Wait until nodes know each other. Raises BenchError if they don't."""
+    until = time.monotonic() + SETTLED_WITHIN_S
+    while any(len(_ring_of(node)) < len(nodes) for node in nodes):
+        if time.monotonic() > until:
+            raise BenchError(f"{len(nodes)} nodes did not find each other within {SETTLED_WITHIN_S:g} s")
+        time.sleep(0.05)
 
 
 def _ring_of(node: Node) -> list[dict[str, object]]:
@@ -61,7 +50,8 @@ def bench(runs: int, duration_s: float, progress: Callable[[str], None]) -> Samp
     samples: Samples[Case, int] = Samples()
     for run in range(1, runs + 1):
         for count in NODES:
-            with cluster(count) as nodes:
+            with cluster(*[{"workers": 1, "tokens": TOKENS}] * count) as nodes:
+                settle(nodes)
                 home, *_ = nodes
                 for case in (*RATES, ONE_AT_A_TIME):
                     progress(f"run {run} of {runs}: {count} nodes, {case.mode}, {case.shape}")
@@ -79,7 +69,7 @@ def table(samples: Samples[Case, int]) -> Iterator[str]:
     rows = []
     for count in NODES:
         rates = [(samples.median(case, count, "rate_per_core") or 0.0) / 1000 for case in RATES]
-        times = [figure(samples.median(ONE_AT_A_TIME, count, name)) for name in ("p50_us", "p99_us")]
+        times = [figure(samples.median(ONE_AT_A_TIME, count, name), ".0f") for name in ("p50_us", "p99_us")]
         name = "1 node" if count == 1 else f"{count} nodes, {count - 1} of {count} calls forwarded"
         rows.append((name, *(f"{rate:,.0f} k" for rate in rates), f"{' / '.join(times)} us"))
     yield from markdown(("", *(str(case.shape) for case in RATES), "one at a time, p50 / p99"), rows)

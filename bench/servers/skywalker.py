@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import tempfile
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import skywalker
 from bench.servers.peer import Peer, Running
@@ -14,6 +15,9 @@ from skywalker.limits import MAX_TIMEOUT_MS
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, split
+
+if TYPE_CHECKING:
+    from skywalker.embedding import Node
 
 _FIRST_ID: Final = 0x0100
 """Ids from here on have three bytes, as those of a client that has been running for a while, and end in the lane."""
@@ -40,6 +44,22 @@ def started_pubsub(workers: int) -> Iterator[Running]:
     with embedded(workers=workers, pubsub=True) as node:
         door = Address.parse(node.pubsub_address)
         yield Running(door.host, door.port, node.pid, version(workers))
+
+
+@contextlib.contextmanager
+def cluster(*settings: dict[str, Any]) -> Iterator[list[Node]]:
+    """Run a node with each of these settings, all in one cluster. Raises StartError."""
+    from skywalker.embedding import start
+
+    with contextlib.ExitStack() as stack:
+        nodes: list[Node] = []
+        for each in settings:
+            # A node has to be told where it can be found before it has a port: so of itself, only the last is told.
+            join = nodes[0].address if nodes else "127.0.0.1:1"
+            state_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="skywalker-bench-"))
+            nodes.append(start(join=join, state_dir=state_dir, **each))
+            stack.callback(nodes[-1].stop)
+        yield nodes
 
 
 def version(workers: int) -> str:
