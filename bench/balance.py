@@ -11,15 +11,14 @@ import random
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 import click
 import numpy as np
 
-from bench import pages
 from bench.errors import BenchError
-from bench.progress import measuring, show_progress
+from bench.figures.command import Findings, command
+from bench.figures.progress import show_progress
 from skywalker.ring import TOKENS, TOKENS_PER_NODE, Ring
 
 NODES: Final = (3, 10, 100, 1000)
@@ -154,28 +153,13 @@ TABLES: Final = {"balance": busiest_table, "moves": move_table, "balance of work
 """By the name of their place in a page."""
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@command(markdown=tuple(TABLES))
 @click.option("--rings", type=click.IntRange(1, 100_000), default=RINGS, help="Random rings of each kind.")
 @click.option("--seed", type=click.IntRange(0), default=SEED, help="What all randomness is made of.")
-@click.option(
-    "--markdown",
-    "page",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Also put the tables into a page, between marks.",
-)
-def main(rings: int, seed: int, page: Path | None) -> None:
+def main(rings: int, seed: int) -> Findings:
     """Measure how much the busiest node of random rings owns, and what moves when one node joins or leaves."""
-    with measuring():
-        for name in TABLES:
-            if page is not None:
-                pages.split(page, name)  # before the work, not after it
-        for name, table in TABLES.items():
-            lines = list(table(rings, seed, show_progress))
-            show_progress("")
-            click.echo("\n".join(lines) + "\n")
-            if page is not None:
-                pages.put(page, name, lines)
+    tables = {name: [*table(rings, seed, show_progress)] for name, table in TABLES.items()}
+    return Findings([line for lines in tables.values() for line in (*lines, "")], pages=tables)
 
 
 if __name__ == "__main__":

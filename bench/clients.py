@@ -11,25 +11,26 @@ import contextlib
 import dataclasses
 import importlib.metadata
 import json
-import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from typing import IO, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-import click
-
-from bench import machine
 from bench.client_programs import PROGRAMS, Order, Result
 from bench.errors import BenchError
-from bench.progress import measuring, show_progress
-from bench.report import table
+from bench.figures import machine
+from bench.figures.command import Findings, command
+from bench.figures.progress import show_progress
+from bench.figures.samples import Samples, figure, table
 from bench.servers import SERVERS
 
 WANTED: Final = 1.5
 """How many times the rendezvous per second of another client ours should make."""
 
 PATIENCE_S: Final = 30.0
+
+OURS: Final = "skywalker"
+FIGURES: Final = ("rate", "rate_per_core")
 
 
 class Case(NamedTuple):
@@ -48,27 +49,12 @@ LIBRARIES: Final = {"skywalker": "skywalker", "nats-py": "nats", "redis-py": "re
 """Which server each library is for."""
 
 
-class Found:
+class Found(Samples[Case, str]):
     """What every run of every program counted."""
-
-    def __init__(self, settings: dict[str, Any]) -> None:
-        self.settings = settings
-        self.results: dict[tuple[Case, str], list[Result]] = {}
-
-    def median(self, case: Case, library: str, figure: str) -> float:
-        """Return the median of one figure, named as in Result."""
-        found: list[float] = [getattr(result, figure) for result in self.results[case, library]]
-        return statistics.median(found)
-
-    def ratio(self, case: Case, library: str, figure: str) -> float:
-        """Return ours as a multiple of another library's."""
-        return self.median(case, "skywalker", figure) / self.median(case, library, figure)
 
     def lines(self) -> Iterator[str]:
         """Yield the settings and the table, line by line."""
-        width = max(map(len, self.settings))
-        for name, value in self.settings.items():
-            yield f"{name:{width}}  {value}"
+        yield from self.settings_lines()
         yield ""
         heads = (
             "rendezvous/s",
@@ -77,34 +63,31 @@ class Found:
             "ours by CPU time",
             f"{WANTED} by the clock",
         )
-        yield from table(("program", "library", *heads), [self._row(*key) for key in self.results])
+        yield from table(("program", "library", *heads), [self._row(*key) for key in self.samples])
 
     def _row(self, case: Case, library: str) -> tuple[str, ...]:
-        rate, per_core = (self.ratio(case, library, figure) for figure in ("rate", "rate_per_core"))
-        figures = (f"{self.median(case, library, figure):,.0f}" for figure in ("rate", "rate_per_core"))
-        word = "" if library == "skywalker" else "reached" if rate >= WANTED else "NOT reached"
-        return (str(case), library, *figures, f"{rate:.2f}", f"{per_core:.2f}", word)
+        ratios = [self.ratio(case, OURS, library, name) or 0.0 for name in FIGURES]
+        figures = (figure(self.median(case, library, name)) for name in FIGURES)
+        word = "" if library == OURS else "reached" if ratios[0] >= WANTED else "NOT reached"
+        return (str(case), library, *figures, *(f"{ratio:.2f}" for ratio in ratios), word)
 
     def to_data(self) -> dict[str, Any]:
         """Return all of it as JSON has it."""
-        return {"settings": self.settings, "cases": [self._case(*key) for key in self.results]}
+        return {"settings": self.settings, "cases": [self._case(*key) for key in self.samples]}
 
     def _case(self, case: Case, library: str) -> dict[str, Any]:
-        figures = ("rate", "rate_per_core")
         return {
-            "style": case.style,
-            "pairs": case.pairs,
+            **case._asdict(),
             "library": library,
-            **{figure: self.median(case, library, figure) for figure in figures},
-            **{f"{figure}_ratio": self.ratio(case, library, figure) for figure in figures},
-            "runs": [dataclasses.asdict(result) for result in self.results[case, library]],
+            **{name: self.median(case, library, name) for name in FIGURES},
+            **{f"{name}_ratio": self.ratio(case, OURS, library, name) for name in FIGURES},
+            "runs": [dataclasses.asdict(result) for result in self.samples[case, library]],
         }
 
 
 def compare(runs: int, seconds: float, progress: Callable[[str], None]) -> Found:
     """Run every program in every run. Raises BenchError, or SkywalkerError if a node does not start."""
-    settings: dict[str, Any] = {}
-    found = Found(settings)
+    found = Found()
     with contextlib.ExitStack() as stack:
         running = {name: stack.enter_context(SERVERS[name].started()) for name in LIBRARIES.values()}
         for run in range(1, runs + 1):
@@ -115,11 +98,11 @@ def compare(runs: int, seconds: float, progress: Callable[[str], None]) -> Found
                         progress(f"run {run} of {runs}: {library}, {case}")
                         server = running[name]
                         result = _ran(program, Order(server.host, server.port, case.pairs, seconds))
-                        found.results.setdefault((case, library), []).append(result)
+                        found.add(case, library, result)
     for library, name in LIBRARIES.items():
         version = importlib.metadata.version(library.replace("redis-py", "redis"))
-        settings[library] = f"{version}, with {running[name].version}"
-    settings |= machine.settings(runs, seconds)
+        found.settings[library] = f"{version}, with {running[name].version}"
+    found.settings |= machine.settings(runs, seconds)
     return found
 
 
@@ -140,22 +123,11 @@ def _ran(program: str, order: Order) -> Result:
     return Result(**json.loads(done.stdout))
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.option("--runs", type=click.IntRange(1, 1000), default=5, help="Runs, of which medians are taken.")
-@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=2.0, help="Length of each measurement.")
-@click.option("--quick", is_flag=True, help="One run of 0.3 seconds each: shows that it works, not how fast.")
-@click.option("--json", "json_file", type=click.File("w"), metavar="FILE", help="Also write everything as JSON.")
-def main(runs: int, seconds: float, quick: bool, json_file: IO[str] | None) -> None:
+@command(runs=5, seconds=2.0, quick=0.3, json=True)
+def main(runs: int, seconds: float) -> Findings:
     """Compare the clients of skywalker, NATS and Redis: rendezvous per second, and per second of their own CPU time."""
-    if quick:
-        runs, seconds = 1, 0.3
-    with measuring():
-        found = compare(runs, seconds, show_progress)
-    for line in found.lines():
-        click.echo(line)
-    if json_file is not None:
-        json.dump(found.to_data(), json_file, indent=2)
-        json_file.write("\n")
+    found = compare(runs, seconds, show_progress)
+    return Findings(found.lines(), found.to_data())
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import contextlib
 import io
 import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -22,10 +21,11 @@ from playwright.sync_api import Browser, sync_playwright
 
 import skywalker
 from bench.errors import BenchError
+from bench.figures.progress import show_progress
 from bench.load.plan import Load
 from bench.load.run import run
-from bench.progress import show_progress
-from skywalker.embedding import Node, start
+from bench.servers import skywalker as skywalker_nodes
+from skywalker.embedding import Node
 from skywalker.errors import SkywalkerError
 
 NAMES: Final = ("red", "green", "blue")
@@ -49,18 +49,12 @@ WIDTH: Final = 1280
 HEIGHT: Final = 1160
 
 
-@contextlib.contextmanager
-def cluster() -> Iterator[list[Node]]:
+def cluster() -> contextlib.AbstractContextManager[list[Node]]:
     """Run three nodes that know each other, the first one with a console."""
-    with contextlib.ExitStack() as stack:
-        nodes: list[Node] = []
-        for name in NAMES:
-            join = nodes[0].address if nodes else "127.0.0.1:1"
-            state_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="skywalker-bench-"))
-            admin: dict[str, Any] = {} if nodes else {"admin": True, "admin_port": 0}
-            nodes.append(start(workers=2, join=join, name=name, state_dir=state_dir, **admin))
-            stack.callback(nodes[-1].stop)
-        yield nodes
+    console: dict[str, Any] = {"admin": True, "admin_port": 0}
+    return skywalker_nodes.cluster(
+        *({"workers": 2, "name": name, **(console if name == NAMES[0] else {})} for name in NAMES)
+    )
 
 
 def console_url(node: Node) -> str:

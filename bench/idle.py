@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import ipaddress
-import json
 import resource
 import socket
 import time
@@ -20,10 +19,11 @@ from typing import IO, Any, Final
 import click
 import psutil
 
-from bench import cpu
 from bench.errors import BenchError, Stalled, Unreachable
-from bench.load.command import Target, target_options
-from bench.load.summary import Progress
+from bench.figures.command import write_json
+from bench.figures.progress import show_progress
+from bench.figures.target import Target, target_options
+from bench.servers.usage import cpu_seconds, tree
 from skywalker import limits
 from skywalker.wire import junction as wire
 from skywalker.wire import values
@@ -109,9 +109,9 @@ def measure(
         _await_all(sockets)
         _, waiting = _memory(target.pid)
         say(f"idle for {seconds:g} s")
-        began, used = time.monotonic(), cpu.seconds(target.pid)
+        began, used = time.monotonic(), cpu_seconds(target.pid)
         time.sleep(seconds)
-        cores = (cpu.seconds(target.pid) - used) / (time.monotonic() - began)
+        cores = (cpu_seconds(target.pid) - used) / (time.monotonic() - began)
     return Idleness(connections, calls, kind, empty, connected, waiting, seconds, cores)
 
 
@@ -177,7 +177,7 @@ def _refused(reply: bytes) -> str:
 
 def _memory(pid: int) -> tuple[str, int]:
     """Return what is measured and how much it is, for process `pid` and all below it."""
-    processes = cpu.tree(pid)
+    processes = tree(pid)
     try:
         return "PSS", sum(process.memory_full_info().pss for process in processes)
     except (psutil.AccessDenied, AttributeError):
@@ -205,7 +205,6 @@ def idle_test(
     read; what the kernel holds for sockets is not in it. A node that is started for this gets limits that allow it;
     one that runs must have max_connections, max_calls and waiting_bytes to match.
     """
-    progress = Progress()
     room = {
         "max_connections": connections + SPARE_FILES,
         "max_calls": max(calls, limits.Limits().max_calls),
@@ -213,13 +212,12 @@ def idle_test(
     }
     try:
         with target(**room) as node:
-            found = measure(node, connections, calls, seconds, progress.say)
+            found = measure(node, connections, calls, seconds, show_progress)
     finally:
-        progress.done()
+        show_progress("")
     click.echo(f"\n  {'node':<12}{node.words}\n")
     for line in found.lines():
         click.echo(line)
     click.echo()
     if json_file is not None:
-        json.dump(found.to_data(), json_file, indent=2)
-        json_file.write("\n")
+        write_json(found.to_data(), json_file)

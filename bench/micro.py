@@ -7,8 +7,6 @@ another machine, or a busy one, it says little.
 from __future__ import annotations
 
 import json
-import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -18,7 +16,8 @@ from typing import Any, Final
 
 import click
 
-from bench.report import table
+from bench.figures import machine
+from bench.figures.samples import table
 
 BASELINE: Final = Path(__file__).with_name("baseline.json")
 
@@ -31,8 +30,8 @@ def setting() -> dict[str, Any]:
     from skywalker.wire import frames
 
     return {
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "python": machine.python(),
+        "machine": machine.kind(),
         "compiled": not str(frames.__file__).endswith(".py"),
     }
 

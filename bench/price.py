@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import click
 
 from bench.errors import BenchError
-from bench.report import table
+from bench.figures.samples import table
 from skywalker.address import Address
 from skywalker.embedding import embedded
 from skywalker.limits import KIB, MAX_TOPIC

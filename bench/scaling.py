@@ -8,123 +8,66 @@ machine down for a while does not fall on one case alone.
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import os
-import platform
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import IO, Any, Final
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import click
 
 import skywalker
-from bench.errors import BenchError
-from bench.lanes import MAX_LANES
-from bench.load.command import Picture
-from bench.load.outcome import Outcome
+from bench.figures import machine, scaling_plot
+from bench.figures.command import Findings, command
+from bench.figures.progress import show_progress
+from bench.figures.samples import SHAPES, VALUE_BYTES, Mode, Shape, measure
+from bench.figures.scaling import Case, Node, Report, Route
 from bench.load.plan import Load
-from bench.load.run import run
-from bench.measure import Sample, measure
-from bench.plan import Mode, Plan
-from bench.progress import measuring, show_progress
-from bench.report import Case, Report, Route, Shape
-from bench.scaling_plot import draw
+from bench.servers.script import MAX_LANES
 from skywalker.embedding import embedded
 
-SHAPES: Final = (Shape(1, 64), Shape(8, 64), Shape(32, 1), Shape(256, 1))
-
-LATENCY_SHAPE: Final = Shape(16, 1)
+LATENCY: Final = Case(Mode.LOCKSTEP, Shape(16, 1))
 """Pairs that take turns, so that every worker has its share of the connections and of the topics."""
 
-VALUE_BYTES: Final = 16
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Settings:
-    """What is measured, for how long and how often."""
-
-    workers: Sequence[int] = (1, 2, 4, 8)
-    shapes: Sequence[Shape] = SHAPES
-    runs: int = 3
-    duration_s: float = 2.0
-    generators: int = 1
-
-    def cases(self) -> list[Case]:
-        """Return the rows of the tables, in their order."""
-        return [case for workers in self.workers for case in self._cases_of(workers)]
-
-    def _cases_of(self, workers: int) -> Iterator[Case]:
-        # A call on the only worker there is is direct.
-        routes = [Route.ANY, Route.DIRECT] if workers > 1 else [Route.ANY]
-        for shape in self.shapes:
-            yield from (Case(workers, Mode.CLOSED_LOOP, shape, route) for route in routes)
-        yield Case(workers, Mode.LOCKSTEP, LATENCY_SHAPE)
-
-    def described(self) -> dict[str, Any]:
-        """Return them, and what else the numbers depend on."""
-        return {
-            "skywalker": skywalker.__version__,
-            "python": f"{platform.python_implementation()} {platform.python_version()}",
-            "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-            "workers": list(self.workers),
-            "runs": self.runs,
-            "seconds": self.duration_s,
-            "generators": self.generators,
-            "value bytes": VALUE_BYTES,
-        }
-
-
-def bench(settings: Settings, progress: Callable[[str], None]) -> Report:
+def bench(
+    counts: Sequence[int],
+    shapes: Sequence[Shape],
+    runs: int,
+    seconds: float,
+    generators: int,
+    progress: Callable[[str], None],
+) -> Report:
     """Measure every case in every run; `progress` is told in a few words what comes next.
 
     Raises BenchError, or SkywalkerError if a node does not start.
     """
-    cases = settings.cases()
-    report = Report(settings.described(), cases)
-    for run_number in range(1, settings.runs + 1):
-        for workers in settings.workers:
-            with embedded(workers=workers) as node:
-                for number, case in enumerate(case for case in cases if case.workers == workers):
-                    what = f"{workers} workers, {case.mode}, {case.shape}, {case.route}"
-                    progress(f"run {run_number} of {settings.runs}: {what}")
-                    name = f"scaling-{run_number}-{number}"
-                    if case.mode == Mode.LOCKSTEP:
-                        plan = Plan(case.mode, node.host, node.port, name, *case.shape, value_bytes=VALUE_BYTES)
-                        report.add(case, measure(node.pid, plan, settings.duration_s))
-                    else:
-                        load = Load(
-                            node.host,
-                            node.port,
-                            name,
-                            *case.shape,
-                            value_bytes=VALUE_BYTES,
-                            direct=case.route == Route.DIRECT,
-                        )
-                        outcome = run(load, settings.duration_s, generators=settings.generators, server=node.pid)
-                        report.add(case, sample_of(outcome))
-    return report
-
-
-def sample_of(outcome: Outcome) -> Sample:
-    """Return what a load test found as one sample. Raises BenchError if anything failed, or the server ended."""
-    if outcome.interrupted:
-        raise KeyboardInterrupt
-    if outcome.errors or outcome.server is None or not outcome.rate:
-        what = ", ".join(f"{count} {code}" for code, count in outcome.errors.items()) or "the server ended"
-        raise BenchError(f"the load did not go well: {what}")
-    return Sample(
-        seconds=outcome.seconds,
-        rendezvous=outcome.rendezvous,
-        sent=outcome.total.sent,
-        received=outcome.total.received,
-        rate=outcome.rate,
-        server_cores=outcome.server.cores,
-        generator_cores=outcome.generator_cores,
-        p50_us=outcome.percentile_us(50),
-        p99_us=outcome.percentile_us(99),
-        forwarded=outcome.forwarded,
+    report = Report(
+        {
+            "skywalker": skywalker.__version__,
+            "python": machine.python(),
+            "machine": machine.kind(),
+            "workers": list(counts),
+            "runs": runs,
+            "seconds": seconds,
+            "generators": generators,
+            "value bytes": VALUE_BYTES,
+        }
     )
+    for run in range(1, runs + 1):
+        for workers in counts:
+            # A call on the only worker there is is direct.
+            routes = [Route.ANY, Route.DIRECT] if workers > 1 else [Route.ANY]
+            cases = [(Case(Mode.CLOSED_LOOP, shape), route) for shape in shapes for route in routes]
+            with embedded(workers=workers) as node:
+                for number, (case, route) in enumerate([*cases, (LATENCY, Route.ANY)]):
+                    progress(f"run {run} of {runs}: {workers} workers, {case.mode}, {case.shape}, {route}")
+                    in_turn = case.mode == Mode.LOCKSTEP
+                    load = Load(
+                        *(node.host, node.port, f"scaling-{run}-{number}", *case.shape),
+                        value_bytes=VALUE_BYTES, in_turn=in_turn, direct=route == Route.DIRECT, strict=True,
+                    )  # fmt: skip
+                    sample = measure(load, seconds, node.pid, generators=1 if in_turn else generators)
+                    report.add(case, Node(workers, route), sample)
+    return report
 
 
 class _WorkerCounts(click.ParamType[tuple[int, ...]]):
@@ -151,25 +94,11 @@ class _Shape(click.ParamType[Shape]):
         return Shape(int(pairs), int(calls))
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@command(runs=3, seconds=2.0, quick=0.3, json=True, plot=True)
 @click.option("--workers", type=_WorkerCounts(), default=(1, 2, 4, 8), help="Worker counts of the nodes.")
 @click.option("--shape", "shapes", type=_Shape(), multiple=True, help="Pairs and calls in flight; may be repeated.")
-@click.option("--runs", type=click.IntRange(1, 1000), default=3, help="Runs, of which medians are taken.")
-@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=2.0, help="Length of each measurement.")
 @click.option("--generators", type=click.IntRange(1, 256), default=1, help="Processes that make the calls.")
-@click.option("--quick", is_flag=True, help="One run of 0.3 seconds each: shows that it works, not how fast.")
-@click.option("--plot", "plot_file", type=Picture(), help="Also draw it, to a .png or .svg.")
-@click.option("--json", "json_file", type=click.File("w"), metavar="FILE", help="Also write everything as JSON.")
-def main(
-    workers: tuple[int, ...],
-    shapes: tuple[Shape, ...],
-    runs: int,
-    seconds: float,
-    generators: int,
-    quick: bool,
-    plot_file: Path | None,
-    json_file: IO[str] | None,
-) -> None:
+def main(workers: tuple[int, ...], shapes: tuple[Shape, ...], runs: int, seconds: float, generators: int) -> Findings:
     """Measure how many rendezvous nodes with more and more workers bring about, and what each costs.
 
     Calls come to any worker, or directly to the one that owns their topic; then one at a time, for how long it takes.
@@ -177,18 +106,8 @@ def main(
     Nodes are started for it, on free ports, and stopped. A core-second is one of CPU time, user
     and system, of all processes of the node.
     """
-    if quick:
-        runs, seconds = 1, 0.3
-    settings = Settings(workers, shapes or SHAPES, runs, seconds, generators)
-    with measuring():
-        report = bench(settings, show_progress)
-    for line in report.lines():
-        click.echo(line)
-    if json_file is not None:
-        json.dump(report.to_data(), json_file, indent=2)
-        json_file.write("\n")
-    if plot_file is not None:
-        draw(report, plot_file)
+    report = bench(workers, shapes or tuple(SHAPES.values()), runs, seconds, generators, show_progress)
+    return Findings(report.lines(), report.to_data(), draw=functools.partial(scaling_plot.draw, report))
 
 
 if __name__ == "__main__":

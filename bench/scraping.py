@@ -12,27 +12,24 @@ from __future__ import annotations
 import contextlib
 import http.client
 import itertools
-import json
-import operator
 import platform
 import re
 import statistics
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import IO, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
 import skywalker
 from bench.errors import BenchError
+from bench.figures.command import Findings, command
+from bench.figures.progress import show_progress
+from bench.figures.samples import VALUE_BYTES, Samples, Shape, sample_of
 from bench.load.outcome import Outcome
 from bench.load.plan import Load
 from bench.load.run import run
-from bench.progress import measuring, show_progress
-from bench.report import Shape
-from bench.scaling import VALUE_BYTES, sample_of
 from skywalker.address import Address
 from skywalker.embedding import AGENT, WORKER, embedded
 
@@ -62,13 +59,9 @@ class Found(NamedTuple):
     p99_us: float  # under the calm load
 
 
-Samples = dict[tuple[int, str], list[Found]]
-"""Of all runs, by workers and mode."""
-
-
-def bench(workers: tuple[int, ...], runs: int, seconds: float, progress: Callable[[str], None]) -> Samples:
+def bench(workers: tuple[int, ...], runs: int, seconds: float, progress: Callable[[str], None]) -> Samples[int, str]:
     """Measure all. Raises BenchError, or SkywalkerError if a node does not start."""
-    samples: Samples = defaultdict(list)
+    samples: Samples[int, str] = Samples()
     orders = itertools.cycle(itertools.permutations(MODES))
     for number, order in zip(range(runs), orders, strict=False):
         for count, mode in itertools.product(workers, order):
@@ -85,7 +78,7 @@ def bench(workers: tuple[int, ...], runs: int, seconds: float, progress: Callabl
                     agent=_cores(busy, re.compile(AGENT)),
                     p99_us=sample_of(quiet).p99_us or 0.0,
                 )
-            samples[count, mode].append(found)
+            samples.add(count, mode, found)
     return samples
 
 
@@ -157,7 +150,7 @@ def _follow(response: http.client.HTTPResponse, over: threading.Event) -> bool:
     return True
 
 
-def lines(samples: Samples, runs: int, seconds: float) -> list[str]:
+def lines(samples: Samples[int, str], runs: int, seconds: float) -> list[str]:
     """Return the table."""
     found = [
         f"skywalker {skywalker.__version__}, Python {platform.python_version()}: medians of {runs} x {seconds:g} s;",
@@ -168,12 +161,10 @@ def lines(samples: Samples, runs: int, seconds: float) -> list[str]:
         f"{'workers':>7}  {'mode':>8}  {'rate':>6}  {'ratio':>6}"
         f"  {'node':>6}  {'ratio':>6}  {'agent':>6}  {'p99 ms':>7}  {'ratio':>6}",
     ]
-    for (workers, mode), each in samples.items():
-        alone = samples[workers, ALONE]
+    for (workers, mode), each in samples.samples.items():
         middle = Found(*map(statistics.median, zip(*each, strict=True)))
         of_rate, of_node, of_p99 = (
-            statistics.median(figure(one) / figure(base) for one, base in zip(each, alone, strict=True))
-            for figure in map(operator.attrgetter, ("rate", "node", "p99_us"))
+            samples.ratio_by_run(workers, mode, ALONE, name) for name in ("rate", "node", "p99_us")
         )
         row = f"{workers:>7}  {mode:>8}  {middle.rate / 1000:>6.1f}  {of_rate:>6.3f}"
         row += f"  {middle.node / 1000:>6.1f}  {of_node:>6.3f}  {middle.agent:>6.3f}"
@@ -182,30 +173,23 @@ def lines(samples: Samples, runs: int, seconds: float) -> list[str]:
     return found
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@command(runs=6, seconds=3.0, json=True)
 @click.option("--workers", type=int, multiple=True, default=(1, 2), help="Workers of the nodes; may be repeated.")
-@click.option("--runs", type=click.IntRange(1, 1000), default=6, help="Runs, of which medians are taken.")
-@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=3.0, help="Length of each measurement.")
-@click.option("--json", "json_file", type=click.File("w"), metavar="FILE", help="Also write everything as JSON.")
-def main(workers: tuple[int, ...], runs: int, seconds: float, json_file: IO[str] | None) -> None:
+def main(workers: tuple[int, ...], runs: int, seconds: float) -> Findings:
     """Measure what it costs a node to be watched. Nodes are started for it, on free ports, and stopped."""
-    with measuring():
-        samples = bench(workers, runs, seconds, show_progress)
-    for line in lines(samples, runs, seconds):
-        click.echo(line)
-    if json_file is not None:
-        data = [
-            {
-                "workers": count,
-                "mode": mode,
-                "rates": [found.rate for found in each],
-                "node_rates": [found.node for found in each],
-                "agent_cores": [found.agent for found in each],
-                "p99_us": [found.p99_us for found in each],
-            }
-            for (count, mode), each in samples.items()
-        ]
-        json.dump(data, json_file, indent=2)
+    samples = bench(workers, runs, seconds, show_progress)
+    data = [
+        {
+            "workers": count,
+            "mode": mode,
+            "rates": [found.rate for found in each],
+            "node_rates": [found.node for found in each],
+            "agent_cores": [found.agent for found in each],
+            "p99_us": [found.p99_us for found in each],
+        }
+        for (count, mode), each in samples.samples.items()
+    ]
+    return Findings(lines(samples, runs, seconds), data)
 
 
 if __name__ == "__main__":

@@ -10,22 +10,21 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import statistics
+import itertools
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import click
-
-from bench import cpu, machine, pages
-from bench.connections import Connections, greeting
 from bench.errors import BenchError
-from bench.measure import measure
-from bench.plan import Mode, Plan
-from bench.progress import measuring, show_progress
-from bench.report import Shape
+from bench.figures import machine
+from bench.figures.command import Findings, command
+from bench.figures.progress import show_progress
+from bench.figures.samples import Samples, Shape, markdown, measure
+from bench.load.dial import contact
+from bench.load.plan import Load
+from bench.servers.usage import cpu_seconds
 from skywalker import extras
 from skywalker.access import token
 from skywalker.embedding import embedded
@@ -50,7 +49,7 @@ KINDS: Final = tuple(Kind(tls, access) for tls in (False, True) for access in (F
 PLAIN: Final = KINDS[0]
 
 
-class Load(NamedTuple):
+class Work(NamedTuple):
     """What a node is given to do."""
 
     shape: Shape
@@ -61,23 +60,26 @@ class Load(NamedTuple):
         return f"{self.shape}, {f'{size // 1024} KiB' if size >= 1024 else f'{size} bytes'}"
 
 
-LOADS: Final = tuple(Load(shape, size) for shape in (Shape(1, 64), Shape(32, 1)) for size in (16, 16 * 1024))
+LOADS: Final = tuple(Work(shape, size) for shape in (Shape(1, 64), Shape(32, 1)) for size in (16, 16 * 1024))
 
 CONNECTIONS: Final = "connections"
 """Not a load: one after the other is made, greeted with :hello, and closed. With TLS that is mostly the handshake."""
 
-WORK: Final[tuple[Load | str, ...]] = (*LOADS, CONNECTIONS)
+WORK: Final[tuple[Work | str, ...]] = (*LOADS, CONNECTIONS)
 
 LEAST_CPU_S: Final = 0.1
 """What connections must have cost before it counts: ten times as much as the kernel tells apart."""
 
-Samples = dict[tuple[Kind, Load | str], list[float]]
-"""Rendezvous, or connections, per core-second of the node, of every run."""
+
+class Found(NamedTuple):
+    """What one run found: rendezvous, or connections, per core-second of the node."""
+
+    rate_per_core: float
 
 
 @contextlib.contextmanager
-def nodes() -> Iterator[dict[Kind, tuple[int, Plan]]]:
-    """Run a node of each kind; yield its process, and a plan by which it is reached and that does nothing yet.
+def nodes() -> Iterator[dict[Kind, tuple[int, Load]]]:
+    """Run a node of each kind; yield its process, and a load by which it is reached and that does next to nothing.
 
     Raises SkywalkerError if one does not start, BenchError if there is nothing to make certificates with.
     """
@@ -100,84 +102,67 @@ def nodes() -> Iterator[dict[Kind, tuple[int, Plan]]]:
         for kind in KINDS:
             settings: dict[str, Any] = {"tls_cert": str(cert), "tls_key": str(key)} if kind.tls else {}
             node = stack.enter_context(embedded(config_file=access if kind.access else None, **settings))
-            plan = Plan(
-                Mode.CLOSED_LOOP,
-                node.host,
-                node.port,
-                TOPICS,
-                *(1, 1),
-                ca=str(ca) if kind.tls else "",
-                token=secret if kind.access else "",
+            reached[kind] = (
+                node.pid,
+                Load(
+                    *(node.host, node.port, TOPICS, 1, 1),
+                    ca=str(ca) if kind.tls else "",
+                    token=secret if kind.access else "",
+                    timed=False,
+                    strict=True,
+                ),
             )
-            reached[kind] = node.pid, plan
         yield reached
 
 
-def bench(runs: int, seconds: float, progress: Callable[[str], None]) -> Samples:
+def bench(runs: int, seconds: float, progress: Callable[[str], None]) -> Samples[Work | str, Kind]:
     """Measure everything in every run. Raises BenchError or SkywalkerError."""
-    samples: Samples = {(kind, what): [] for what in WORK for kind in KINDS}
+    samples: Samples[Work | str, Kind] = Samples()
     for run in range(1, runs + 1):
         with nodes() as reached:
-            for kind, what in samples:
+            for what, (kind, (pid, least)) in itertools.product(WORK, reached.items()):
                 progress(f"run {run} of {runs}: {kind}, {what}")
-                pid, plan = reached[kind]
-                if isinstance(what, Load):
-                    pairs, in_flight = what.shape
-                    plan = dataclasses.replace(plan, pairs=pairs, in_flight=in_flight, value_bytes=what.value_bytes)
-                    samples[kind, what].append(measure(pid, plan, seconds).rate_per_core)
+                if isinstance(what, Work):
+                    load = dataclasses.replace(least, **what.shape._asdict(), value_bytes=what.value_bytes)
+                    samples.add(what, kind, measure(load, seconds, pid))
                 else:
-                    samples[kind, what].append(connections_per_core(pid, plan, seconds))
+                    samples.add(what, kind, Found(connections_per_core(pid, least, seconds)))
     return samples
 
 
-def connections_per_core(server: int, plan: Plan, seconds: float) -> float:
+def connections_per_core(server: int, load: Load, seconds: float) -> float:
     """Return how many connections per core-second of its own the server takes. Raises BenchError."""
     made = 0
-    began, until = cpu.seconds(server), time.monotonic() + seconds
-    while time.monotonic() < until or cpu.seconds(server) - began < LEAST_CPU_S:
-        with Connections() as connections:
-            connections.connect(plan, greeting())
+    began, until = cpu_seconds(server), time.monotonic() + seconds
+    while time.monotonic() < until or cpu_seconds(server) - began < LEAST_CPU_S:
+        contact(load).link.close()
         made += 1
-    return made / (cpu.seconds(server) - began)
+    return made / (cpu_seconds(server) - began)
 
 
-def table(samples: Samples) -> Iterator[str]:
+def table(samples: Samples[Work | str, Kind]) -> Iterator[str]:
     """Yield the lines of a Markdown table. In parentheses: of what the plain node does in the same run."""
-    yield f"| | {' | '.join(map(str, WORK))} |"
-    yield f"|---|{'---:|' * len(WORK)}"
+    rows = []
     for kind in KINDS:
-        cells = []
-        for what in WORK:
-            found, plain = samples[kind, what], samples[PLAIN, what]
-            of_plain = statistics.median(one / base for one, base in zip(found, plain, strict=True))
-            cells.append(f"{statistics.median(found) / 1000:,.1f} k ({of_plain:.2f})")
-        yield f"| {kind} | {' | '.join(cells)} |"
+        rates = [(samples.median(what, kind, "rate_per_core") or 0.0) / 1000 for what in WORK]
+        ratios = [samples.ratio_by_run(what, kind, PLAIN) for what in WORK]
+        rows.append([str(kind), *(f"{rate:,.1f} k ({ratio:.2f})" for rate, ratio in zip(rates, ratios, strict=True))])
+    yield from markdown(["", *map(str, WORK)], rows)
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.option("--runs", type=click.IntRange(1, 1000), default=5, help="Runs, of which medians are taken.")
-@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=2.0, help="Length of each measurement.")
-@click.option("--quick", is_flag=True, help="One run of 0.3 seconds each: shows that it works, not how fast.")
-@click.option("--markdown", type=click.Path(path_type=Path), multiple=True, help="Also put the table into a page.")
-def main(runs: int, seconds: float, quick: bool, markdown: tuple[Path, ...]) -> None:
+@command(runs=5, seconds=2.0, quick=0.3, markdown=["tls"])
+def main(runs: int, seconds: float) -> Findings:
     """Measure what TLS and access control cost. Nodes are started for it, on free ports, and stopped.
 
     Needs the package cryptography, which skywalker's extra `certs` brings.
     """
-    if quick:
-        runs, seconds = 1, 0.3
-    with measuring():
-        for page in markdown:
-            pages.split(page, "tls")  # raises for one without a place for the table, before all the work
-        samples = bench(runs, seconds, show_progress)
+    samples = bench(runs, seconds, show_progress)
     made = machine.settings(runs, seconds)
     words = (
         "Thousands of rendezvous, or of connections, per core-second of the node; in parentheses, of the plain node's"
     )
     lines = [*table(samples), "", f"{words}; {made['method']}, one worker; {made['machine']}."]
-    click.echo("\n".join(lines))
-    for page in markdown:
-        pages.put(page, "tls", lines)
+    return Findings(lines, pages={"tls": lines})
 
 
 if __name__ == "__main__":

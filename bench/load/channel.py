@@ -1,7 +1,8 @@
-"""One channel of a load: its calls in flight, made again and again, whatever is answered.
+"""One side of a pair: its calls in flight, made again and again, whatever is answered.
 
-What is read at a time is compared at a time with the bytes it should be, as bench.closed_loop
-does. Only where it differs is it taken apart, and what failed is counted by its code.
+What is read at a time is dealt with at a time: one comparison of all its replies with the bytes they must be, one write
+of all the calls that they set free. Nothing is decoded, yet every reply is checked. Only where something differs is it
+taken apart, and what failed is counted by its code.
 
 A worker that drains refuses calls. Then the channel does as a client does: it leaves for another
 connection, issues there what was refused, and closes the old one once nothing waits there any more.
@@ -14,23 +15,20 @@ import functools
 import select
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from bench.errors import Unreachable
-from bench.load.connection import Connection
-from bench.load.contact import Contact
 from bench.load.counts import LOST, TIMED_OUT, WRONG, Counts
-from bench.load.scripts import LANE_AT, Script, lane_of
-from bench.replies import READ_BYTES, lanes_of
+from bench.load.dial import Contact
+from bench.load.journal import Notes
+from bench.load.line import Line, Link
+from bench.servers.script import Script
+from bench.servers.skywalker import call_after, lane_of
 from skywalker.errors import Draining
-from skywalker.ring import Ring
+from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame, split
-
-if TYPE_CHECKING:
-    from bench.load.journal import Notes
-    from bench.load.schedule import Schedule
 
 _PONG: Final = wire.reply(wire.PING, wire.NIL, wire.TRUE)
 
@@ -38,7 +36,12 @@ _PONG: Final = wire.reply(wire.PING, wire.NIL, wire.TRUE)
 class Owner(Protocol):
     """What a channel tells of itself."""
 
-    counts: Counts
+    @property
+    def counts(self) -> Counts:
+        """What is counted at present."""
+
+    def fail(self, code: str, calls: int = 1, example: str = "") -> None:
+        """Calls failed. Raises BenchError where that is to end the load."""
 
     def wanted(self, channel: Channel) -> None:
         """It has no connection to call on, and is to be opened with another."""
@@ -47,24 +50,66 @@ class Owner(Protocol):
         """A call failed. Its lane makes none before it is refilled."""
 
 
+class Pace(Protocol):
+    """What decides when calls are made, where they are not made again as soon as they are answered."""
+
+    def release(self, channel: Channel, lanes: bytes, now: float) -> None:
+        """Lanes of a channel are free to make calls."""
+
+    def withdraw(self, channel: Channel) -> bytes:
+        """Take back the free lanes of a channel that has no connection."""
+
+
+class Connection(Line):
+    """A line to one worker, and the lanes whose calls are in flight there."""
+
+    __slots__ = ("foreign", "known", "lanes", "tail")
+
+    def __init__(self, link: Link, epoll: select.epoll, foreign: bytes | None) -> None:
+        """`foreign` are the lanes whose topics the worker does not own, None where that is not known."""
+        super().__init__(link, epoll)
+        self.known = foreign is not None
+        self.foreign = foreign or b""
+        self.lanes: set[int] = set()  # in flight
+        self.tail = b""  # the beginning of a reply
+
+
 class Channel:
-    """The receivers of a pair: each call is made again as soon as it is answered."""
+    """The receivers of a pair, or its senders. Of those that are timed it is noted how long each call took."""
 
     def __init__(
-        self, script: Script, worker: int | None, owner: Owner, epoll: select.epoll, notes: Notes | None = None
+        self,
+        script: Script,
+        worker: int | None,
+        owner: Owner,
+        epoll: select.epoll,
+        *,
+        pace: Pace | None = None,
+        notes: Notes | None = None,
+        timed: bool = False,
     ) -> None:
+        self.script = script
         self.worker = worker  # where it wants to be
         self.opened_at = 0.0
-        self._script = script
+        self.refills = True  # whether an answered call is made again
+        self.answered = 0  # calls answered well
+        self.open_calls = 0  # calls made less those answered: below 0 if one was answered twice
+        self.forwarded = 0  # of them, those that had come to a worker that does not own their topic
+        self.placed = 0  # calls of which that is known
         self._size = len(script.replies[0])
         self._head = script.replies[0][:2]
+        self._only = script.replies[0] if len(script.calls) == 1 else b""
         self._owner = owner
         self._epoll = epoll
+        self._pace = pace
         self._notes = notes
+        self._at_once = pace is None and notes is None and not timed
         self._connection: Connection | None = None  # to call on
         self._left: list[Connection] = []  # where calls are still to be answered
         self._free = bytes(range(len(script.calls)))  # lanes to be refilled once there is a connection
         self._refused = b""  # lanes whose calls are to be issued again there
+        self._began = [0.0] * len(script.calls) if timed else None  # when a call was made, or was due
+        self._made = [0.0] * len(script.calls) if timed and pace else self._began  # maybe later than it was due
 
     @property
     def in_flight(self) -> int:
@@ -74,54 +119,64 @@ class Channel:
     def _connections(self) -> list[Connection]:
         return [*self._left, *([self._connection] if self._connection else [])]
 
-    def open(self, contact: Contact, ring: Ring[int] | None) -> Callable[[], None]:
+    def open(self, contact: Contact, ring: Ring[int] | None) -> Callable[[], object]:
         """Go on with a new connection; return what is to be called whenever that is ready."""
-        known = ring is not None and contact.worker is not None
-        owned = self._script.owned(ring, contact.worker) if known else None
-        connection = self._connection = Connection(contact.sock, self._epoll, owned)
+        foreign = None
+        if ring is not None and contact.worker is not None:
+            topics = enumerate(self.script.topics)
+            foreign = bytes(lane for lane, topic in topics if ring.owner(token_of(topic)) != contact.worker)
+        connection = self._connection = Connection(contact.link, self._epoll, foreign)
         self.opened_at = now = time.monotonic()
         free, refused, self._free, self._refused = self._free, self._refused, b"", b""
-        self.refill(free, now)
+        if self.script.answers:
+            connection.lanes.update(free)
+        else:
+            self.refill(free, now)
         self._issue_again(refused, now)
-        return functools.partial(self._ready, connection)
+        return functools.partial(self.ready, connection)
 
     def refill(self, lanes: bytes, now: float) -> None:
         """Have lanes make calls, as soon as there is a connection."""
         if self._connection is None:
             self._free += lanes
-        else:
+        elif not self.refills:
+            pass
+        elif self._pace is None:
             self.make(lanes, now)
+        else:
+            self._pace.release(self, lanes, now)
 
-    def make(self, lanes: bytes, now: float) -> None:
-        """Make the calls of some lanes. There must be a connection."""
+    def make(self, lanes: bytes, now: float, due: Sequence[float] | None = None) -> None:
+        """Make the calls of some lanes, each of which may have been due at its own time. There must be a connection."""
+        began, made = self._began, self._made
+        if began is not None and made is not None:
+            for lane in lanes:
+                made[lane] = now
+            if began is not made:
+                for lane, time_due in zip(lanes, due or [now] * len(lanes), strict=True):
+                    began[lane] = time_due
         if self._notes is not None:
-            self._notes.made(lanes, now)
-        self._issue(lanes)
+            self._notes.made(lanes, due or [now] * len(lanes))
+        self.open_calls += len(lanes)
+        self._write(lanes, self._calls(lanes))
 
-    def answered(self, lanes: bytes, now: float) -> None:
-        """Take note of calls answered well, and make them again."""
-        self._owner.counts.received += len(lanes)
-        self.refill(lanes, now)
+    def _calls(self, lanes: bytes) -> bytes:
+        calls = self.script.calls
+        return calls[lanes[0]] if len(lanes) == 1 else b"".join([calls[lane] for lane in lanes])
 
     def close(self) -> None:
         """Hang up."""
         for connection in self._connections():
             connection.close()
 
-    def _issue(self, lanes: bytes) -> None:
-        calls = self._script.calls
-        self._write(lanes, b"".join([calls[lane] for lane in lanes]))
-
     def _issue_again(self, lanes: bytes, now: float) -> None:
         """Issue calls that were refused, as soon as there is a connection."""
         if self._connection is None:
             self._refused += lanes
         elif lanes:
-            self._write(lanes, b"".join([self._call_again(lane, now) for lane in lanes]))
-
-    def _call_again(self, lane: int, now: float) -> bytes:
-        """Return a call to be issued again."""
-        return self._script.calls[lane]
+            calls, made = self.script.calls, self._made
+            again = [call_after(calls[lane], now - made[lane]) if made else calls[lane] for lane in lanes]
+            self._write(lanes, b"".join(again))
 
     def _write(self, lanes: bytes, data: bytes) -> None:
         connection = self._connection
@@ -132,44 +187,69 @@ class Channel:
         except Unreachable:
             self._lose(connection)
 
-    def _ready(self, connection: Connection) -> None:
-        """Read replies, and deal with them."""
-        if connection.closed:
-            return  # by something else that was ready
+    def ready(self, connection: Connection | None = None) -> bool:
+        """Read replies, and make the calls again that they answered; return whether anything came.
+
+        Without a connection, it is the current one.
+        """
+        connection = connection or self._connection
+        if connection is None or connection.closed:
+            return False  # by something else that was ready
         try:
-            data = connection.read(READ_BYTES)
+            data = connection.read()
         except Unreachable:
             self._lose(connection)
-            return
+            return True
         if data is None:
-            return
-        now = time.monotonic()
-        data = connection.tail + data
-        size = self._size
-        end = len(data) - len(data) % size
-        whole, tail = data[:end], data[end:]
-        lanes = lanes_of(whole, size, LANE_AT, self._script.replies)
-        if lanes is None or (tail and tail[:2] != self._head[: len(tail)]):
-            lanes, tail = self._sift(connection, data, now)
-        connection.tail = tail
+            return False
+        if data == self._only and not connection.tail:
+            lanes: bytes | None = b"\0"
+        else:
+            data = connection.tail + data
+            end = len(data) - len(data) % self._size
+            tail = data[end:]
+            lanes = self.script.lanes_of(data[:end])
+            if lanes is None or (tail and tail[:2] != self._head[: len(tail)]):
+                lanes, tail = self._sift(connection, data)
+            connection.tail = tail
         if lanes:
-            connection.lanes.difference_update(lanes)
-            owned = connection.owned
-            if self._notes is not None:
-                self._notes.answered(lanes, now, lanes if owned is None else owned)
-            if owned is not None:
-                self._owner.counts.placed += len(lanes)
-                self._owner.counts.forwarded += len(lanes.translate(None, owned))
-            self.answered(lanes, now)
+            self._answered(connection, lanes)
+        return True
+
+    def _answered(self, connection: Connection, lanes: bytes) -> None:
+        """Take note of calls answered well, and make them again."""
+        self.answered += len(lanes)
+        if connection.known:
+            self.placed += len(lanes)
+            if connection.foreign:
+                self.forwarded += len(lanes) - len(lanes.translate(None, connection.foreign))
+        if self._at_once and self.refills and connection is self._connection:
+            # They are in flight again at once, so that nothing has changed.
+            try:
+                connection.write(self._calls(lanes))
+            except Unreachable:
+                self._lose(connection)
+            return
+        self.open_calls -= len(lanes)
+        connection.lanes.difference_update(lanes)
+        now = time.monotonic()
+        if self._notes is not None:
+            self._notes.answered(lanes, now, connection.foreign)
+        began, noted = self._began, self._owner.counts.latencies_us
+        if began is not None:
+            for lane in lanes:
+                took = int((now - began[lane]) * 1e6)
+                noted[took] = noted.get(took, 0) + 1
+        self.refill(lanes, now)
         if connection is not self._connection and not connection.lanes and not connection.closed:
             connection.close()
             self._left.remove(connection)
 
     def _lose(self, connection: Connection) -> None:
-        """The node has closed it: what was in flight there is lost."""
+        """The server has closed it: what was in flight there is lost."""
         connection.close()
         lanes = bytes(connection.lanes)
-        self._owner.counts.fail(LOST, len(lanes))
+        self._owner.fail(LOST, len(lanes))
         if connection is not self._connection:
             self._left.remove(connection)
         else:
@@ -180,39 +260,56 @@ class Channel:
 
     def _leave(self) -> None:
         """Go on elsewhere."""
+        if self._pace is not None:
+            self._free += self._pace.withdraw(self)
         self._connection = None
         self._owner.wanted(self)
 
-    def _move(self, connection: Connection, lanes: bytes, now: float) -> None:
+    def _move(self, connection: Connection, lanes: bytes) -> None:
         """A worker that drains has refused calls."""
         connection.lanes.difference_update(lanes)
         if connection is self._connection:
             self._owner.counts.moved += 1
             self._left.append(connection)
             self._leave()
-        self._issue_again(lanes, now)
+        self._issue_again(lanes, time.monotonic())
 
-    def _sift(self, connection: Connection, data: bytes, now: float) -> tuple[bytes, bytes]:
+    def _sift(self, connection: Connection, data: bytes) -> tuple[bytes, bytes]:
         """Return the lanes that are answered well and the beginning of a reply; count all else."""
+        if not self.script.topics:
+            return self._without_pings(connection, data)
         frames, tail = split(data)
         well, refused = bytearray(), bytearray()
         for frame in frames:
             lane = lane_of(frame[1]) if not isinstance(frame, BadFrame) and len(frame) == 3 else None
-            if lane is None or lane >= len(self._script.replies):
+            if lane is None or lane >= len(self.script.replies):
                 self._stranger(connection, frame)
-            elif wire.frame(*frame) == self._script.replies[lane]:
+            elif wire.frame(*frame) == self.script.replies[lane]:
                 well.append(lane)
             elif (code := self._code(frame)) == Draining.code:
                 refused.append(lane)
             else:
                 connection.lanes.discard(lane)
-                self._owner.counts.fail(code)
+                self._fail(code, frame)
                 if self._notes is not None:
-                    self._notes.failed(lane, now, code)
+                    self._notes.failed(lane, time.monotonic(), code)
                 self._owner.failed(self, lane)
         if refused:
-            self._move(connection, bytes(refused), now)
+            self._move(connection, bytes(refused))
         return bytes(well), tail
+
+    def _without_pings(self, connection: Connection, data: bytes) -> tuple[bytes, bytes]:
+        """Return the same of what another server says, who may only ask whether we live."""
+        ping = self.script.ping
+        if ping and ping in data:
+            connection.write(self.script.pong)
+            data = data.replace(ping, b"")
+        end = len(data) - len(data) % self._size
+        tail = data[end:]
+        lanes = self.script.lanes_of(data[:end])
+        if lanes is None or not (tail[:2] == self._head[: len(tail)] or ping.startswith(tail)):
+            self._owner.fail(WRONG, 1, repr(data[:200]))
+        return lanes or b"", tail
 
     def _stranger(self, connection: Connection, frame: Frame) -> None:
         """Deal with what answers none of the calls: the node asks whether we live, or why it hangs up."""
@@ -220,7 +317,10 @@ class Channel:
             with contextlib.suppress(Unreachable):  # where that fails, so does the next read
                 connection.write(_PONG)
         else:
-            self._owner.counts.fail(self._code(frame))
+            self._fail(self._code(frame), frame)
+
+    def _fail(self, code: str, frame: Frame) -> None:
+        self._owner.fail(code, 1, repr(tuple(frame)))
 
     def _code(self, frame: Frame) -> str:
         """Return what a frame that is no right answer counts as."""
@@ -231,73 +331,4 @@ class Channel:
             error = wire.refusal(values.unpack(result))
         except ValueError:
             error = None
-        if error:
-            return error.code
-        self._owner.counts.example = repr(tuple(frame))
-        return WRONG
-
-
-class Sender(Channel):
-    """The senders of a pair. How long each send! took is noted, from when it was made, or was due."""
-
-    def __init__(
-        self, script: Script, worker: int | None, owner: Owner, epoll: select.epoll, notes: Notes | None = None
-    ) -> None:
-        super().__init__(script, worker, owner, epoll, notes)
-        self.refills = True  # whether an answered call is made again
-        self._began = [0.0] * len(script.calls)
-        self._made = self._began
-
-    def refill(self, lanes: bytes, now: float) -> None:
-        if self.refills:
-            super().refill(lanes, now)
-
-    def make(self, lanes: bytes, now: float) -> None:
-        began = self._began
-        for lane in lanes:
-            began[lane] = now
-        super().make(lanes, now)
-
-    def answered(self, lanes: bytes, now: float) -> None:
-        counts = self._owner.counts
-        counts.sent += len(lanes)
-        noted, began = counts.latencies_us, self._began
-        for lane in lanes:
-            took = int((now - began[lane]) * 1e6)
-            noted[took] = noted.get(took, 0) + 1
-        self.refill(lanes, now)
-
-    def _call_again(self, lane: int, now: float) -> bytes:
-        return self._script.call_after(lane, now - self._made[lane])
-
-
-class PacedSender(Sender):
-    """The senders of a pair in an open loop: their lanes are free until a call is due."""
-
-    def __init__(
-        self,
-        script: Script,
-        worker: int | None,
-        owner: Owner,
-        epoll: select.epoll,
-        schedule: Schedule,
-        notes: Notes | None = None,
-    ) -> None:
-        super().__init__(script, worker, owner, epoll, notes)
-        self._schedule = schedule
-        self._made = [0.0] * len(script.calls)  # maybe later than it was due
-
-    def make(self, lanes: bytes, now: float) -> None:
-        self._schedule.release(self, lanes)
-
-    def make_due(self, lanes: bytes, due: Sequence[float], now: float) -> None:
-        """Make calls, each of which was due at its own time."""
-        for lane, time_due in zip(lanes, due, strict=True):
-            self._began[lane], self._made[lane] = time_due, now
-        if self._notes is not None:
-            self._notes.made_due(lanes, due)
-        self._issue(lanes)
-
-    def _leave(self) -> None:
-        self._free += self._schedule.withdraw(self)
-        super()._leave()
+        return error.code if error else WRONG

@@ -1,8 +1,8 @@
-"""A process that makes the calls of one part of a load: `python -m bench.load.generator`, started by bench.load.run.
+"""A process that makes the calls of its parts of loads: `python -m bench.load.generator`, started by bench.load.run.
 
-It reads a Load from standard input, connects, answers READY, reads a Window, works, and writes
-Counts, a line for each second. It ends with the window, or early when standard input says or
-ends; what was counted until then is told in any case.
+It reads a Load from standard input, connects, answers READY, reads a Window, works, and writes Counts, a line for each
+second; then it may be given the next. It ends when standard input does, early where that is in the middle of a window;
+what was counted until then is told in any case.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import gc
 import resource
 import sys
 from pathlib import Path
+from typing import Final
 
 from bench.errors import BenchError
 from bench.load.counts import Counts
-from bench.load.loop import Loop
-from bench.load.plan import Load
-from bench.plan import READY, Window
+from bench.load.plan import Load, Window
+from bench.load.work import Work
+
+READY: Final = "ready"
+"""What is written once all is connected."""
 
 
 def main() -> int:
@@ -27,21 +30,18 @@ def main() -> int:
     # The kernel wakes us 50 us late, to save power, unless told otherwise: calls that are due would be late as much.
     with contextlib.suppress(OSError):
         Path("/proc/self/timerslack_ns").write_text("1")
-    line = sys.stdin.readline()
-    if not line:
-        return 0  # whoever started this is gone
-    loop = Loop(Load.from_json(line), _write)
-    with contextlib.closing(loop):
-        try:
-            loop.connect()
-        except BenchError as error:
-            print(f"generator: {error}", file=sys.stderr)
-            return 1
-        print(READY, flush=True)
-        line = sys.stdin.readline()
-        if line:
-            gc.freeze()  # a collection that goes through every lane takes milliseconds
-            loop.run(Window.from_json(line))
+    try:
+        while line := sys.stdin.readline():
+            with Work(Load.from_json(line), _write) as work:
+                work.workload.connect()
+                print(READY, flush=True)
+                if line := sys.stdin.readline():
+                    gc.freeze()  # a collection that goes through every lane takes milliseconds
+                    work.run(Window.from_json(line), sys.stdin.fileno())
+            gc.unfreeze()
+    except BenchError as error:
+        print(f"generator: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from bench.load.counts import TIMED_OUT as TIMED_OUT_CODE
 from bench.load.plan import Load
-from bench.load.scripts import Script
+from bench.servers.script import Script
 from skywalker.errors import Busy, Cancelled, Draining
 from skywalker.journal.header import Origin
 from skywalker.journal.page import Page
@@ -48,22 +48,17 @@ class Notes:
     size: int  # of the values
     began: list[float]  # by lane, when its call was made, or was due
 
-    def made(self, lanes: bytes, now: float) -> None:
-        """Calls are made."""
-        for lane in lanes:
-            self.began[lane] = now
+    def made(self, lanes: bytes, times: Sequence[float]) -> None:
+        """Calls are made, each of which was made, or was due, at its own time."""
+        for lane, began in zip(lanes, times, strict=True):
+            self.began[lane] = began
 
-    def made_due(self, lanes: bytes, due: Sequence[float]) -> None:
-        """Calls are made, each of which was due at its own time."""
-        for lane, time_due in zip(lanes, due, strict=True):
-            self.began[lane] = time_due
-
-    def answered(self, lanes: bytes, now: float, owned: bytes) -> None:
-        """Calls were answered well, those of `owned` lanes by the worker that owns their topic, as far as is known."""
+    def answered(self, lanes: bytes, now: float, foreign: bytes) -> None:
+        """Calls were answered well, those of `foreign` lanes by a worker that does not own their topic."""
         recorder = self.journal.recorder_for(len(lanes))
         here, elsewhere = (codes(self.method, MET, route, JUNCTION) for route in (HERE, SIBLING))
         for lane in lanes:
-            how = here if lane in owned else elsewhere
+            how = elsewhere if lane in foreign else here
             recorder.add(now, self.tokens[lane], now - self.began[lane], self.size, self.connection, how)
 
     def failed(self, lane: int, now: float, code: str) -> None:

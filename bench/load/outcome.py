@@ -11,7 +11,7 @@ from hdrh.histogram import HdrHistogram
 
 from bench.load.counts import AFTER, Counts
 from bench.load.plan import Load
-from bench.load.usage import Usage
+from bench.servers.usage import Usage
 
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9, 100.0)
 
@@ -57,7 +57,7 @@ class Outcome:
         self.timeline: list[Second] = []
         self.total = Counts(AFTER)  # latencies are in the histogram
         self.seconds = 0.0
-        self.rendezvous = 0  # within the window, to which the rate belongs; totals are until the last answer
+        self._within = Counts(0)  # the window, to which the rate belongs; totals are until the last answer
         self.latencies = histogram()
         self.interrupted = False
         self.server: Usage | None = None
@@ -76,11 +76,19 @@ class Outcome:
             errors = sum(counts.errors.values())
             self.timeline.append(Second(counts.seconds, counts.sent / counts.seconds, p50, p99, errors))
             self.seconds += counts.seconds
-            self.rendezvous += counts.sent
+            self._within.add(dataclasses.replace(counts, latencies_us={}))
             self.busiest_s += busiest_s
             self.total.behind = 0
         self.total.strays = 0
         self.total.add(dataclasses.replace(counts, latencies_us={}))
+
+    @property
+    def rendezvous(self) -> int:
+        """Those in the window; of publications, the deliveries."""
+        if self.load.subscribers:
+            return self._within.received
+        # Of one at the edge of the window a reply may be on either side; where topics are shared, more are received.
+        return min(self._within.sent, self._within.received)
 
     @property
     def rate(self) -> float:
@@ -95,7 +103,15 @@ class Outcome:
     @property
     def rate_per_core(self) -> float | None:
         """Rendezvous per second of CPU time of the server, None if it was not watched."""
-        return self.rate / self.server.cores if self.server and self.server.cores else None
+        return self.rate / self.server_cores if self.server_cores else None
+
+    @property
+    def server_cores(self) -> float:
+        """Cores that the server kept busy, 0 if it was not watched."""
+        if self.server is None or not self.seconds:
+            return 0.0
+        # Publications come to rest, and the server with them, before anybody looks.
+        return self.server.cpu_s / self.seconds if self.load.subscribers else self.server.cores
 
     @property
     def forwarded(self) -> float | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import Final
+import json
+from collections.abc import Sequence
+from typing import Final, Self
 
-from bench.lanes import MAX_LANES, MIN_VALUE_BYTES
-from bench.plan import Line
+from bench.servers.script import MAX_LANES, MIN_VALUE_BYTES
 from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT
 
 MAX_VALUE_BYTES: Final = 65_000
@@ -15,23 +16,55 @@ MAX_VALUE_BYTES: Final = 65_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Line:
+    """Anything that crosses a pipe as a line of JSON."""
+
+    def to_json(self) -> str:
+        """Return it as one line, without its end."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, line: str) -> Self:
+        """Read what to_json() wrote."""
+        return cls(**json.loads(line))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Window(Line):
+    """When to count: two times on time.monotonic(), which all processes of a machine share."""
+
+    start: float
+    stop: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Load(Line):
-    """Calls to be made on a node. Each pair is a connection that receives and one that sends.
+    """Calls to be made on a server. Each pair is a connection that receives and one that sends.
 
     A call in flight has a lane of its own, and the lanes share `topics` evenly, those of one pair
     next to each other. Pairs that share topics are a *group*.
+
+    With `subscribers`, messages are published to them instead. There is a publisher for each pair, and a topic has as
+    many publishers as every other one, and as many subscribers, or one fewer.
     """
 
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     prefix: str = "bench"  # of all topics
     pairs: int = 8
-    in_flight: int = 64  # calls of each connection
+    in_flight: int = 64  # calls of each connection; of a publisher, messages that not all subscribers have
     rate: float = 0.0  # send! calls a second in all; 0 makes each again as soon as it is answered
     value_bytes: int = 16
     topics: int = 0  # 0 gives each lane its own
+    subscribers: int = 0
+    in_turn: bool = False  # one rendezvous at a time, the pairs in turn
+    server: str = "skywalker"  # whose bytes are spoken
     dialect: str = "current"
     direct: bool = False  # connect to the worker that owns a pair's topics
+    ca: str = ""  # file with the authorities to trust; without one no TLS is spoken
+    token: str = ""  # said first on every connection, if there is one
+    timed: bool = True  # whether it is noted how long each send! took
+    strict: bool = False  # whether the first thing that goes wrong ends the load; else all of it is counted
     timeout_s: float = 60.0
     patience_s: float = 5.0  # for connecting, and for the last calls to be answered
     first_group: int = 0  # this part's share of the groups
@@ -45,6 +78,12 @@ class Load(Line):
             raise ValueError(f"{self.in_flight} calls in flight on a connection, allowed are 1 to {MAX_LANES}")
         if not MIN_VALUE_BYTES <= self.value_bytes <= MAX_VALUE_BYTES:
             raise ValueError(f"values of {self.value_bytes} bytes, allowed are {MIN_VALUE_BYTES} to {MAX_VALUE_BYTES}")
+        if self.in_turn and (self.in_flight > 1 or self.ca):
+            raise ValueError("one rendezvous at a time has one call in flight on a connection, and no TLS")
+        if self.subscribers and self.subscribers < self.topics:
+            raise ValueError(f"{self.subscribers} subscribers are too few for {self.topics} topics")
+        if self.subscribers and self.pairs % (self.topics or 1):
+            raise ValueError(f"{self.pairs} publishers cannot be shared out among {self.topics} topics")
         if self.topics > self.pairs * self.in_flight:
             raise ValueError(f"{self.topics} topics for {self.pairs * self.in_flight} calls in flight: some have none")
 
@@ -76,6 +115,19 @@ class Load(Line):
         """Return the topics that a pair's lanes share."""
         first, end = (number * self.topic_count // self.pairs for number in (pair, pair + 1))
         return range(first, max(end, first + 1))
+
+    def topics_by_lane(self, pair: int) -> Sequence[int]:
+        """Return the number of the topic of each of a pair's lanes."""
+        numbers = self.topics_of(pair)
+        return [numbers[lane % len(numbers)] for lane in range(self.in_flight)]
+
+    def value_of(self, topic: int) -> bytes:
+        """Return what is sent to a topic, always the same: a receiver's right reply is known, however many share it.
+
+        No other topic is sent the same. Where each lane has its own, its lane is the eighth byte.
+        """
+        pair, lane = divmod(topic, self.in_flight)
+        return (pair.to_bytes(4, "big") + lane.to_bytes(4, "big")).ljust(self.value_bytes, b".")
 
     def parts(self, count: int) -> list[Load]:
         """Divide it among at most `count` generators, no topic between two of them, the rate as the pairs."""

@@ -8,34 +8,33 @@ import selectors
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Final, cast
 
 from bench.errors import BenchError
 from bench.load.counts import AFTER, Counts
+from bench.load.generator import READY
 from bench.load.outcome import Outcome
-from bench.load.plan import Load
-from bench.load.usage import Watch
-from bench.plan import READY, Line, Window
+from bench.load.plan import Line, Load, Window
+from bench.servers.usage import Watch
 
 GRACE_S: Final = 10.0
 """Seconds that generators get to report after the last calls must have been answered."""
 
 
 class Generator:
-    """A generator process, and what it has reported."""
+    """A generator process, and what it has reported of its part of a load."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.counts: list[Counts] = []
-        self.ended = False
         self._process = process
         self._input, self._output = cast(IO[bytes], process.stdin), cast(IO[bytes], process.stdout)
         self._tail = b""
 
     @classmethod
     @contextlib.contextmanager
-    def started(cls, load: Load) -> Iterator[Generator]:
-        """Start one on its part of a load; it is gone on leaving."""
+    def started(cls) -> Iterator[Generator]:
+        """Start one; it is gone on leaving."""
         with subprocess.Popen(
             [sys.executable, "-m", "bench.load.generator"],
             stdin=subprocess.PIPE,
@@ -43,11 +42,14 @@ class Generator:
             process_group=0,  # a Ctrl-C at the terminal is for us, who then have it finish
         ) as process:
             try:
-                generator = cls(process)
-                generator._say(load)
-                yield generator
+                yield cls(process)
             finally:
                 process.kill()
+
+    def prepare(self, load: Load) -> None:
+        """Have it connect."""
+        self.counts = []
+        self._say(load)
 
     def await_ready(self) -> None:
         """Wait until it is connected. Raises BenchError if it cannot."""
@@ -63,6 +65,11 @@ class Generator:
         with contextlib.suppress(BrokenPipeError):
             self._input.close()
 
+    @property
+    def ended(self) -> bool:
+        """Whether it has reported all."""
+        return bool(self.counts) and self.counts[-1].second == AFTER
+
     def fileno(self) -> int:
         """Return the descriptor on which it reports."""
         return self._output.fileno()
@@ -71,10 +78,7 @@ class Generator:
         """Take in what it reports. Raises BenchError if it failed."""
         data = os.read(self.fileno(), 1 << 20)
         if not data:
-            self.ended = True
-            if not self.counts or self.counts[-1].second != AFTER:
-                self._fail()
-            return
+            self._fail()
         *lines, self._tail = (self._tail + data).split(b"\n")
         self.counts += [Counts.from_json(line.decode()) for line in lines]
 
@@ -87,44 +91,71 @@ class Generator:
         raise BenchError(f"a generator failed with exit status {self._process.wait()}; it said above why")
 
 
+class Crew(contextlib.ExitStack):
+    """Generator processes, which stay for one load after the other; gone on leaving."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._generators: list[Generator] = []
+
+    def prepare(self, parts: Sequence[Load]) -> list[Generator]:
+        """Return a generator for each part of a load, connected. Raises BenchError."""
+        while len(self._generators) < len(parts):
+            self._generators.append(self.enter_context(Generator.started()))
+        generators = self._generators[: len(parts)]
+        for generator, part in zip(generators, parts, strict=True):
+            generator.prepare(part)
+        for generator in generators:
+            generator.await_ready()
+        return generators
+
+
 def run(
     load: Load,
     duration_s: float,
     *,
     warm_up_s: float = 0.2,
     generators: int = 1,
-    server: int | None = None,
+    server: int | Sequence[int] = (),
+    crew: Crew | None = None,
     progress: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Outcome:
-    """Put a load on a node for `duration_s` after a warm-up, and watch process `server` meanwhile.
+    """Put a load on a server for `duration_s` after a warm-up, and watch its processes meanwhile.
 
     `progress` is given what was found so far, each second. A KeyboardInterrupt ends it early; a second one is raised.
-    Raises BenchError if the load cannot begin.
+    Raises BenchError if the load cannot begin, or if it is strict and anything is wrong.
     """
-    watch = Watch(server) if server else None
+    pids = (server,) if isinstance(server, int) else server
+    watch = Watch(*pids) if pids else None
     with contextlib.ExitStack() as stack:
-        running = [stack.enter_context(Generator.started(part)) for part in load.parts(generators)]
-        for generator in running:
-            generator.await_ready()
+        running = (crew or stack.enter_context(Crew())).prepare(load.parts(generators))
+        if load.subscribers:
+            warm_up_s = 0.0  # all has been warmed up, and comes to rest at both ends
         start = time.monotonic() + warm_up_s
         window = Window(start, start + duration_s)
         outcome = Outcome(load, warm_up_s, len(running))
+        if watch:
+            watch.begin()
         for generator in running:
             generator.work(window)
         gathering = Gathering(running, outcome, progress)
         try:
-            gathering.until(window.start)
-            if watch:
-                watch.begin()
+            if not load.subscribers:
+                gathering.until(window.start)
+                if watch:
+                    watch.begin()
             gathering.until(window.stop)
         except KeyboardInterrupt:
             outcome.interrupted = True
             for generator in running:
                 generator.stop()
+        late = time.monotonic() + load.patience_s + GRACE_S
+        if load.subscribers:
+            gathering.until(late)
         if watch:
             outcome.server = watch.end()
             outcome.server_ended = outcome.server is None
-        gathering.until(time.monotonic() + load.patience_s + GRACE_S)
+        gathering.until(late)
         if not all(generator.ended for generator in running):
             raise BenchError("a generator does not end")
     return outcome

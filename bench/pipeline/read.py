@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import skywalker
-from bench import machine
+from bench.figures import machine
 from bench.pipeline.batches import rates, show
 from skywalker.address import Address
 from skywalker.pipeline import session

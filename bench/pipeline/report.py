@@ -18,10 +18,11 @@ from pathlib import Path
 import click
 import psutil
 
-from bench import cpu, machine
 from bench.errors import Unreachable
+from bench.figures import machine
+from bench.figures.progress import show_progress
 from bench.pipeline.traffic import Traffic
-from bench.progress import show_progress
+from bench.servers.usage import cpu_seconds, tree
 
 PAUSE_S = 0.2
 
@@ -32,7 +33,7 @@ class Usage:
     def __init__(self, pid: int) -> None:
         self.peak = 0  # bytes
         self.cpu = 0.0  # seconds of all processes
-        self._process = psutil.Process(pid)
+        self._pid = pid
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -45,9 +46,8 @@ class Usage:
     def _watch(self) -> None:
         while not self._over.wait(PAUSE_S):
             with contextlib.suppress(psutil.NoSuchProcess, Unreachable):
-                self.cpu = max(self.cpu, cpu.seconds(self._process.pid))
-                tree = [self._process, *self._process.children(recursive=True)]
-                self.peak = max(self.peak, sum(_resident(each) for each in tree))
+                self.cpu = max(self.cpu, cpu_seconds(self._pid))
+                self.peak = max(self.peak, sum(map(_resident, tree(self._pid))))
 
 
 def _resident(process: psutil.Process) -> int:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final
 import click
 import numpy as np
 
-from bench.cpu import seconds as cpu_seconds
-from bench.machine import described
-from bench.report import table
+from bench.figures.machine import described
+from bench.figures.samples import table
+from bench.servers.usage import cpu_seconds
 from skywalker.journal.header import CALLS, Header
 from skywalker.journal.reading import RECORD
 from skywalker.journal.segments import Segment

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import skywalker
-from bench import machine
 from bench.errors import BenchError
+from bench.figures import machine
 from bench.pipeline.batches import PATIENCE_S, rates, show
 from skywalker.address import Address
 from skywalker.pipeline import session

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from bench.errors import BenchError
-from bench.lanes import Pair, Script
+from bench.servers import skywalker
 from bench.servers.peer import HOST, Peer, Running, free_port, process
+from bench.servers.script import Lanes, Pair, Script
 
 SOURCE: Final = Path(__file__).with_name("echo.c")
 
@@ -44,9 +45,9 @@ def _compiled(compiler: str, folder: Path) -> str:
     return program
 
 
-def encode(name: str, number: int, in_flight: int, value_bytes: int) -> Pair:
-    """Encode as Pair.encode() does: the calls of skywalker are their own replies."""
-    pair = Pair.encode(name, number, in_flight, value_bytes)
+def encode(lanes: Lanes) -> Pair:
+    """Return the scripts of a pair: the calls of skywalker are their own replies."""
+    pair = skywalker.encode(lanes)
     return Pair(_echoed(pair.receiver), _echoed(pair.sender))
 
 

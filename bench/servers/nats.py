@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from bench.errors import BenchError
-from bench.lanes import Pair, Script, values_of
 from bench.servers.peer import HOST, Peer, Running, free_port, process, said
+from bench.servers.script import Lanes, Opening, Pair, Script
 
 CONNECT: Final = b'CONNECT {"verbose":false,"pedantic":false,"lang":"raw","version":"1","protocol":1}\r\n'
 END: Final = b"\r\n"
@@ -45,39 +45,38 @@ def started() -> Iterator[Running]:
             yield Running(HOST, port, pid, said([program, "--version"]).replace(": v", " "))
 
 
-def encode(name: str, number: int, in_flight: int, value_bytes: int) -> Pair:
-    """Encode as Pair.encode() does."""
-    requests = [f"{name}.{number:05}.{lane:03}".encode() for lane in range(in_flight)]
+def encode(lanes: Lanes) -> Pair:
+    """Return the scripts of a pair: the sender requests, and the receiver answers."""
+    requests = [topic.encode() for topic in lanes.topics]
     inboxes = [b"_R." + subject for subject in requests]
-    sids = [b"%d" % (100 + lane) for lane in range(in_flight)]
-    values = values_of(number, in_flight, value_bytes)
-    answers = [b"yes" + bytes([lane]) for lane in range(in_flight)]
+    sids = [b"%d" % (100 + lane) for lane in range(len(requests))]
+    answers = [b"yes" + bytes([lane]) for lane in range(len(requests))]
+    heard = [msg(*each) for each in zip(requests, sids, inboxes, lanes.values, strict=True)]
+    answered = [msg(inbox, sid, b"", answer) for inbox, sid, answer in zip(inboxes, sids, answers, strict=True)]
     receiver = Script(
         calls=[pub(inbox, b"", answer) for inbox, answer in zip(inboxes, answers, strict=True)],
-        replies=[msg(*each) for each in zip(requests, sids, inboxes, values, strict=True)],
-        lane_at=len(msg(requests[0], sids[0], inboxes[0], values[0])) - len(END) - value_bytes + 7,
+        replies=heard,
+        lane_at=len(heard[0]) - len(END) - len(lanes.values[0]) + 7,
         opening=opening(requests, sids),
-        opened=OPENED,
         ping=PING,
         pong=PONG,
         answers=True,
     )
     sender = Script(
-        calls=[pub(*each) for each in zip(requests, inboxes, values, strict=True)],
-        replies=[msg(inbox, sid, b"", answer) for inbox, sid, answer in zip(inboxes, sids, answers, strict=True)],
-        lane_at=len(msg(inboxes[0], sids[0], b"", answers[0])) - len(END) - 1,
+        calls=[pub(*each) for each in zip(requests, inboxes, lanes.values, strict=True)],
+        replies=answered,
+        lane_at=len(answered[0]) - len(END) - 1,
         opening=opening(inboxes, sids),
-        opened=OPENED,
         ping=PING,
         pong=PONG,
     )
     return Pair(receiver, sender)
 
 
-def opening(subjects: list[bytes], sids: list[bytes]) -> bytes:
-    """Return what a connection begins with that is subscribed to some subjects; OPENED is what it then hears."""
+def opening(subjects: list[bytes], sids: list[bytes]) -> Opening:
+    """Return how a connection begins that is subscribed to some subjects."""
     subscriptions = [b"SUB %b %b" % each + END for each in zip(subjects, sids, strict=True)]
-    return b"".join([CONNECT, *subscriptions, PING, PING])
+    return Opening.until(b"".join([CONNECT, *subscriptions, PING, PING]), OPENED)
 
 
 def pub(subject: bytes, inbox: bytes, payload: bytes) -> bytes:

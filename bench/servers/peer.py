@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from bench.errors import BenchError
-from bench.lanes import MAX_LANES, Pair
+from bench.servers.script import MAX_LANES, Lanes, Pair
 
 HOST: Final = "127.0.0.1"
 START_S: Final = 15.0
@@ -33,11 +33,11 @@ class Running:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Peer:
-    """A kind of server. `started()` runs one for a `with` block; `encode` is as Pair.encode()."""
+    """A kind of server. `started()` runs one for a `with` block; `encode` makes the scripts of a pair."""
 
     name: str
     started: Callable[[], contextlib.AbstractContextManager[Running]]
-    encode: Callable[[str, int, int, int], Pair]
+    encode: Callable[[Lanes], Pair]
     max_in_flight: int = MAX_LANES
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from bench.errors import BenchError
-from bench.lanes import OnlyLane, Pair, Script, values_of
 from bench.servers.peer import HOST, Peer, Running, free_port, process, said
+from bench.servers.script import Lanes, Pair, Script
 
 
 @contextlib.contextmanager
@@ -31,15 +31,14 @@ def started() -> Iterator[Running]:
             yield Running(HOST, port, pid, f"redis-server {version}")
 
 
-def encode(name: str, number: int, in_flight: int, value_bytes: int) -> Pair:
-    """Encode as Pair.encode() does; of one lane. Raises ValueError for more."""
-    if in_flight != 1:
+def encode(lanes: Lanes) -> Pair:
+    """Return the scripts of a pair of one lane. Raises ValueError for more."""
+    if len(lanes.topics) != 1:
         raise ValueError("a connection that waits in a BLPOP has one call in flight")
-    (value,) = values_of(number, in_flight, value_bytes)
-    key = f"{name}/{number}".encode()
-    receiver = Script([array(b"BLPOP", key, b"0")], [array(key, value)], len(array(key, value)) - 2 - value_bytes + 7)
+    key, value = lanes.topics[0].encode(), lanes.values[0]
+    receiver = Script([array(b"BLPOP", key, b"0")], [array(key, value)])
     # The list holds what was just pushed, and nothing else; the one who waits is served after this is answered.
-    sender = Script(OnlyLane(array(b"RPUSH", key, value)), OnlyLane(b":1\r\n"), lane_at=0, in_step=True)
+    sender = Script([array(b"RPUSH", key, value)], [b":1\r\n"], in_step=True)
     return Pair(receiver, sender)
 
 

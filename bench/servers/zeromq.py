@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-from bench.lanes import Pair, Script, values_of
 from bench.servers.peer import HOST, Peer, Running, free_port, process, said
+from bench.servers.script import Lanes, Opening, Pair, Script
 
 RECV: Final = b"R"
 SEND: Final = b"S"
@@ -23,8 +23,10 @@ GREETING: Final = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0"
 
 _SOCKET_TYPE: Final = b"\x0bSocket-Type\0\0\0\x06"
 _READY: Final = b"\x05READY" + _SOCKET_TYPE + b"DEALER"
-OPENING: Final = GREETING + b"\x04" + bytes([len(_READY)]) + _READY
-OPENED: Final = re.escape(_SOCKET_TYPE + b"ROUTER\x08Identity\0\0\0\0") + rb"\Z"
+OPENING: Final = Opening.until(
+    GREETING + b"\x04" + bytes([len(_READY)]) + _READY,
+    re.escape(_SOCKET_TYPE + b"ROUTER\x08Identity\0\0\0\0") + rb"\Z",
+)
 
 
 @contextlib.contextmanager
@@ -36,25 +38,22 @@ def started() -> Iterator[Running]:
         yield Running(HOST, port, pid, f"ROUTER broker in Python, {said([sys.executable, '-c', versions])}")
 
 
-def encode(name: str, number: int, in_flight: int, value_bytes: int) -> Pair:
-    """Encode as Pair.encode() does."""
-    ids = [b"\xcd\x01" + bytes([lane]) for lane in range(in_flight)]
-    topics = [f"{name}/{number}/{lane:03}".encode() for lane in range(in_flight)]
-    values = values_of(number, in_flight, value_bytes)
+def encode(lanes: Lanes) -> Pair:
+    """Return the scripts of a pair."""
+    ids = [b"\xcd\x01" + bytes([lane]) for lane in range(len(lanes.topics))]
+    topics = [topic.encode() for topic in lanes.topics]
     lane_at = 2 + len(ids[0]) - 1
     receiver = Script(
         [_message(RECV + id, topic) for id, topic in zip(ids, topics, strict=True)],
-        [_message(id, value) for id, value in zip(ids, values, strict=True)],
+        [_message(id, value) for id, value in zip(ids, lanes.values, strict=True)],
         lane_at,
         OPENING,
-        OPENED,
     )
     sender = Script(
-        [_message(SEND + id, *rest) for id, *rest in zip(ids, topics, values, strict=True)],
+        [_message(SEND + id, *rest) for id, *rest in zip(ids, topics, lanes.values, strict=True)],
         [_message(id, TRUE) for id in ids],
         lane_at,
         OPENING,
-        OPENED,
     )
     return Pair(receiver, sender)
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 import click
 
-from bench import pages
-from bench.progress import measuring, show_progress
+from bench.figures.command import Findings, command
+from bench.figures.progress import show_progress
 from bench.silk.simulation import DELAY_S, Network, Node
 
 NODES: Final = (3, 10, 100, 1000)
 SEED: Final = 1
-PAGE: Final = "traffic"
 
 STEADY_S: Final = 10.0
 DEATHS: Final = 3
@@ -174,29 +172,16 @@ def _bytes(count: float) -> str:
     return f"{count:.3g} GiB"
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@command(markdown=["traffic"])
 @click.option("--nodes", default=",".join(map(str, NODES)), help="Sizes of clusters.")
 @click.option("--seed", type=click.IntRange(0), default=SEED, help="What all randomness is made of.")
-@click.option(
-    "--markdown",
-    "page",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Also put the tables into a page, between marks.",
-)
-def main(nodes: str, seed: int, page: Path | None) -> None:
+def main(nodes: str, seed: int) -> Findings:
     """Measure what the membership of Silk clusters sends, and how soon all know who comes and goes."""
     sizes = [int(size) for size in nodes.split(",") if size.strip().isdecimal()]
     if len(sizes) != nodes.count(",") + 1 or min(sizes) < 3:
         raise click.BadParameter("give numbers from 3 with commas between them, as 3,10", param_hint="--nodes")
-    with measuring():
-        if page is not None:
-            pages.split(page, PAGE)  # before the work, not after it
-        lines = list(tables(sizes, seed, show_progress))
-        show_progress("")
-        click.echo("\n".join(lines))
-        if page is not None:
-            pages.put(page, PAGE, lines)
+    lines = list(tables(sizes, seed, show_progress))
+    return Findings(lines, pages={"traffic": lines})
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from bench import pages
 from bench.balance import (
     NODES,
     RINGS,
@@ -25,6 +24,7 @@ from bench.balance import (
     shares,
     workers_row,
 )
+from bench.figures import pages
 from skywalker.ring import TOKENS_PER_NODE, Ring
 
 COMMAND = [sys.executable, "-m", "bench.balance"]

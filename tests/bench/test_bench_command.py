@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from bench import command
 from bench.errors import BenchError
+from bench.figures.target import Target
 from bench.idle import measure
-from bench.load.command import Target
 from bench.micro import changes
 from skywalker.address import Address
 from skywalker.embedding import Node, embedded

@@ -14,22 +14,23 @@ import psutil
 import pytest
 
 from bench.errors import BenchError, Stalled, Unreachable, WrongReply
-from bench.fanout.dialects import DIALECTS, NATS, REDIS
-from bench.fanout.loop import measure
-from bench.fanout.plan import Load, Plan, Tally
-from bench.fanout.report import WANTED, Case, Report
-from bench.fanout.streams import Refrain, Stream
+from bench.fanout import load_of
+from bench.figures.fanout import WANTED, Case, Published, Report
+from bench.figures.samples import Sample, measure
+from bench.load.plan import Load
+from bench.load.streams import Refrain, Stream
 from bench.servers import Running
+from bench.servers.pubsub import DIALECTS, NATS, REDIS
 from tests.bench.relay import Change, relaying
+from tests.bench.works import Done, work
 from tests.helpers import time_factor
 
-FEW = Load(1, 4)
+FEW = Published(1, 4)
 PAGE = "# ours\n\n<!-- begin fanout -->\nold\n<!-- end fanout -->\n\nmore\n"
 
 
-def plan_for(name: str, running: Running, load: Load, subscribers: int, **changes: Any) -> Plan:
-    fields = {"seconds": 0.1, "patience_s": 5 * time_factor(), **changes}
-    return Plan(name, running.host, running.port, running.pid, load, subscribers, **fields)
+def load_for(name: str, running: Running, load: Published, subscribers: int, patience_s: float = 5) -> Load:
+    return load_of(name, running, Case(load, subscribers), patience_s * time_factor())
 
 
 @pytest.fixture(scope="module", params=DIALECTS)
@@ -48,32 +49,32 @@ def redis() -> Iterator[Running]:
 @pytest.mark.parametrize(
     ("load", "subscribers"),
     [
-        (Load(1, 1), 1),
-        (Load(1, 64), 7),
-        (Load(8, 1), 100),
-        (Load(6, 4, topics=2), 5),
-        (Load(2, 64, payload_bytes=1024), 3),
+        (Published(1, 1), 1),
+        (Published(1, 64), 7),
+        (Published(8, 1), 100),
+        (Published(6, 4, topics=2), 5),
+        (Published(2, 64, payload_bytes=1024), 3),
     ],
 )
 def test_everything_published_reaches_every_subscriber(
-    served: tuple[str, Running], load: Load, subscribers: int
+    served: tuple[str, Running], load: Published, subscribers: int
 ) -> None:
     name, running = served
-    tally = measure(plan_for(name, running, load, subscribers))
-    assert tally.published > 10
+    sample = measure(load_for(name, running, load, subscribers), 0.1 * time_factor(), running.pid)
+    assert sample.sent > 10
     if subscribers % load.topics == 0:
-        assert tally.delivered == tally.published * subscribers // load.topics
+        assert sample.received == sample.sent * subscribers // load.topics
     few, many = subscribers // load.topics, -(-subscribers // load.topics)
-    assert tally.published * few <= tally.delivered <= tally.published * many
-    assert 0 < tally.server_cores < (os.cpu_count() or 1) + 0.5
-    assert (tally.p50_us is None) == (tally.p99_us is None) == (load != Load(1, 1))
+    assert sample.sent * few <= sample.received <= sample.sent * many
+    assert 0 < sample.server_cores < (os.cpu_count() or 1) + 0.5
+    assert (sample.p50_us is None) == (sample.p99_us is None) == (load != Published(1, 1))
 
 
-def spoiled(running: Running, name: str, change: Change, load: Load = FEW, subscribers: int = 2) -> Tally:
-    """Measure through a relay that changes what the server says."""
+def spoiled(running: Running, name: str, change: Change, load: Published = FEW, subscribers: int = 2) -> Done:
+    """Work through a relay that changes what the server says."""
     with relaying(running.port, change) as port:
         through = Running(running.host, port, running.pid, running.version)
-        return measure(plan_for(name, through, load, subscribers, patience_s=0.5 * time_factor()))
+        return work(load_for(name, through, load, subscribers, patience_s=0.5), 0.1)
 
 
 def once(found: bytes, change: Callable[[bytes], bytes], after: int = 20) -> Change:
@@ -96,8 +97,8 @@ def test_a_payload_with_one_wrong_byte_ends_it(served: tuple[str, Running]) -> N
         spoiled(running, name, once(b"........", lambda data: data.replace(b"........", b"....!...", 1)))
 
 
-@pytest.mark.parametrize("load", [FEW, Load(3, 2)])
-def test_a_message_that_one_subscriber_misses_ends_it(served: tuple[str, Running], load: Load) -> None:
+@pytest.mark.parametrize("load", [FEW, Published(3, 2)])
+def test_a_message_that_one_subscriber_misses_ends_it(served: tuple[str, Running], load: Published) -> None:
     name, running = served
     message = DIALECTS[name].message(b"topic0", b"000.0000........")
 
@@ -109,8 +110,8 @@ def test_a_message_that_one_subscriber_misses_ends_it(served: tuple[str, Running
         spoiled(running, name, once(b"000.0", cut), load)
 
 
-@pytest.mark.parametrize("load", [FEW, Load(3, 2)])
-def test_a_message_that_comes_twice_ends_it(load: Load, redis: Running) -> None:
+@pytest.mark.parametrize("load", [FEW, Published(3, 2)])
+def test_a_message_that_comes_twice_ends_it(load: Published, redis: Running) -> None:
     message = REDIS.message(b"topic0", b"000.0000........")
 
     def double(data: bytes) -> bytes:
@@ -140,8 +141,10 @@ def test_an_ack_that_does_not_come_ends_it_and_so_does_one_too_many(redis: Runni
         spoiled(redis, "redis", once(b":2\r\n", lambda data: data.replace(b":2\r\n", b":2\r\n" * 2, 1)))
 
 
-@pytest.mark.parametrize("load", [Load(1, 1), Load(1, 64), Load(8, 1), Load(4, 16), Load(8, 8, topics=4)])
-def test_publishers_have_no_more_in_flight_than_they_should(load: Load, redis: Running) -> None:
+@pytest.mark.parametrize(
+    "load", [Published(1, 1), Published(1, 64), Published(8, 1), Published(4, 16), Published(8, 8, topics=4)]
+)
+def test_publishers_have_no_more_in_flight_than_they_should(load: Published, redis: Running) -> None:
     in_flight = load.publishers * load.in_flight
     with pytest.raises(Stalled, match=f"of {in_flight} messages 0 of"):
         spoiled(redis, "redis", lambda data: b"" if b"message" in data else data, load, 8)
@@ -159,7 +162,7 @@ def test_a_process_that_does_nothing_is_not_the_server(redis: Running) -> None:
     with subprocess.Popen(["sleep", "60"]) as idle:
         try:
             with pytest.raises(BenchError, match="not what was measured"):
-                measure(plan_for("redis", Running(redis.host, redis.port, idle.pid, ""), Load(1, 1), 1))
+                measure(load_for("redis", redis, Published(1, 1), 1), 0.1, idle.pid)
         finally:
             idle.kill()
 
@@ -175,9 +178,9 @@ def test_pings_between_messages_are_answered_and_break_nothing() -> None:
         return b"PING\r\n" + data + b"PING\r\n"
 
     with NATS.started() as running:
-        tally = spoiled(running, "nats", ping)
+        done = spoiled(running, "nats", ping)
     assert pings > 10
-    assert tally.published > 10
+    assert done.sent > 10
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 7, 1000])
@@ -214,11 +217,12 @@ def test_nothing_may_be_heard_where_nothing_is_acknowledged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("load", "subscribers"), [(Load(8, 1, topics=8), 7), (Load(9, 1, topics=8), 8), (Load(1, 1, 1, 7), 1)]
+    ("load", "subscribers"),
+    [(Published(8, 1, topics=8), 7), (Published(9, 1, topics=8), 8), (Published(1, 1, 1, 7), 1)],
 )
-def test_a_plan_that_makes_no_sense_is_refused(load: Load, subscribers: int) -> None:
-    with pytest.raises(ValueError, match=r"too few|shared out|shortest"):
-        plan_for("redis", Running("127.0.0.1", 1, 1, ""), load, subscribers)
+def test_a_plan_that_makes_no_sense_is_refused(load: Published, subscribers: int) -> None:
+    with pytest.raises(ValueError, match=r"too few|shared out|allowed are"):
+        load_for("redis", Running("127.0.0.1", 1, 1, ""), load, subscribers)
 
 
 def run(*options: str) -> str:
@@ -249,7 +253,13 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any], 
     folder = tmp_path_factory.mktemp("fanout")
     (folder / "page.md").write_text(PAGE)
     options = ["--load=1x1", "--load=8x64-topics", "--subscribers=1", "--subscribers=10"]
-    output = run("--runs=1", "--seconds=0.1", *options, f"--json={folder}/all.json", f"--markdown={folder}/page.md")
+    output = run(
+        "--runs=1",
+        f"--seconds={0.1 * time_factor():g}",
+        *options,
+        f"--json={folder}/all.json",
+        f"--markdown={folder}/page.md",
+    )
     return output, json.loads((folder / "all.json").read_text()), (folder / "page.md").read_text()
 
 
@@ -289,14 +299,14 @@ def test_the_page_has_the_tables_and_keeps_the_rest(ran: tuple[str, dict[str, An
         assert f"| {data['settings'][name]} |" in page
 
 
-def tally(delivered: int, cpu: float, p50: float | None = None) -> Tally:
-    return Tally(1.0, delivered, delivered, cpu, 1.0, p50, p50)
+def tally(delivered: int, cpu: float, p50: float | None = None) -> Sample:
+    return Sample(1.0, delivered, delivered, delivered, delivered, cpu, 1.0, p50, p50)
 
 
 @pytest.mark.parametrize(("cpu", "cell"), [(0.5 / WANTED, f"| {WANTED:.2f} |"), (2.0, "| **0.25** |")])
 def test_a_target_is_judged_by_cost_and_not_by_speed(cpu: float, cell: str) -> None:
     report = Report({"redis": "R", "skywalker": "S", "method": "m", "machine": "m"}, ["redis", "skywalker"])
-    case = Case(Load(1, 64), 10)
+    case = Case(Published(1, 64), 10)
     for delivered in (900, 1000, 5000):
         report.add(case, "redis", tally(delivered, 0.5))
         report.add(case, "skywalker", tally(delivered, cpu))
@@ -308,9 +318,9 @@ def test_a_target_is_judged_by_cost_and_not_by_speed(cpu: float, cell: str) -> N
 
 def test_what_was_not_measured_is_not_judged() -> None:
     report = Report({"nats": "N", "method": "m", "machine": "m"}, ["nats"])
-    case = Case(Load(1, 1), 10)
+    case = Case(Published(1, 1), 10)
     report.add(case, "nats", tally(1000, 0.5, 100.0))
-    assert report.ratio(case) is None
+    assert report.of_measure(case) is None
     assert not any("redis" in line for line in (*report.lines(), *report.markdown()))
 
 

@@ -5,19 +5,21 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench.errors import BenchError
+from bench.figures.summary import lines
 from bench.load.counts import DOUBLED, LOST, TIMED_OUT, UNANSWERED, UNREACHABLE, WRONG, Counts
 from bench.load.outcome import Outcome
+from bench.load.pairs import pair_of
 from bench.load.plan import Load
 from bench.load.run import run
-from bench.load.scripts import scripts_of
-from bench.load.summary import lines
-from bench.load.usage import listener
+from bench.servers.skywalker import call_after
+from bench.servers.usage import listener
 from skywalker.embedding import Node, embedded, start
 from skywalker.errors import Busy
 from skywalker.wire import junction as wire
@@ -37,6 +39,14 @@ def node() -> Iterator[Node]:
 def load_on(port: int, prefix: str, **changes: object) -> Load:
     fields = {"pairs": 4, "in_flight": 8, "patience_s": 5 * time_factor(), **changes}
     return Load(port=port, prefix=prefix, **fields)
+
+
+def run_with(act: Callable[[], None], load: Load, seconds: float, **options: Any) -> Outcome:
+    """Put a load on a node, and have something done in another thread once it has run for a second."""
+    acting = threading.Thread(target=act)
+    outcome = run(load, seconds, progress=lambda _: None if acting.ident else acting.start(), **options)
+    acting.join()
+    return outcome
 
 
 def ordered(outcome: Outcome) -> list[float]:
@@ -93,16 +103,12 @@ def test_a_stall_is_not_hidden_from_an_open_loop() -> None:
         (worker,) = node.worker_pids()
 
         def stop_for_a_while() -> None:
-            time.sleep(0.5)
             os.kill(worker, signal.SIGSTOP)
             time.sleep(stall)
             os.kill(worker, signal.SIGCONT)
 
-        stopping = threading.Thread(target=stop_for_a_while)
-        stopping.start()
         # One call in flight: a closed loop would see one slow call.
-        outcome = run(load_on(node.port, "stall", rate=1000.0, pairs=1, in_flight=1), 1.5)
-        stopping.join()
+        outcome = run_with(stop_for_a_while, load_on(node.port, "stall", rate=1000.0, pairs=1, in_flight=1), 2.0)
     assert outcome.errors == {}
     longest = outcome.percentile_us(100)
     assert longest is not None
@@ -119,10 +125,8 @@ def test_a_stall_is_not_hidden_from_an_open_loop() -> None:
 def test_a_worker_that_is_killed_is_counted_and_the_load_goes_on() -> None:
     with embedded(workers=2) as node:
         before = node.worker_pids()
-        killing = threading.Timer(0.5, lambda: os.kill(before[0], signal.SIGKILL))
-        killing.start()
-        outcome = run(load_on(node.port, "kill", pairs=16), 2.0, server=node.pid)
-        killing.join()
+        load = load_on(node.port, "kill", pairs=16)
+        outcome = run_with(lambda: os.kill(before[0], signal.SIGKILL), load, 3.0, server=node.pid)
         eventually(lambda: len(node.worker_pids()) == 2)
     assert outcome.errors[LOST] > 0
     assert set(outcome.errors) <= {LOST, "busy", "internal"}
@@ -136,14 +140,10 @@ def test_a_node_that_is_restarted_is_found_again(tmp_path: Path) -> None:
         stack.callback(node.stop)
 
         def restart() -> None:
-            time.sleep(0.5)
             node.stop()
             stack.callback(start(workers=2, port=node.port, state_dir=str(tmp_path)).stop)
 
-        restarting = threading.Thread(target=restart)
-        restarting.start()
-        outcome = run(load_on(node.port, "restart", direct=True, rate=200.0), 3.0)
-        restarting.join()
+        outcome = run_with(restart, load_on(node.port, "restart", direct=True, rate=200.0), 4.0)
     # What was under way moves elsewhere, as the node asks, and finds nobody there for a while.
     assert outcome.errors[UNREACHABLE] > 0
     assert set(outcome.errors) <= {UNREACHABLE, LOST}
@@ -206,10 +206,10 @@ def test_connections_that_moved_are_told_if_there_are_any() -> None:
 
 @pytest.mark.parametrize("dialect", ["current", "first"])
 def test_a_call_that_is_issued_again_has_the_time_that_is_left(dialect: str) -> None:
-    for script in scripts_of(Load(timeout_s=60.0, dialect=dialect), 0, None, None):
-        before, after = (values.unpack(frame[2:]) for frame in (script.calls[3], script.call_after(3, 1.5)))
+    for script in pair_of(Load(timeout_s=60.0, dialect=dialect), 0, None, None):
+        before, after = (values.unpack(frame[2:]) for frame in (script.calls[3], call_after(script.calls[3], 1.5)))
         assert after == [*before[:2], before[2] - 1500, *before[3:]]
-        assert values.unpack(script.call_after(3, 1e6)[2:])[2] == 0
+        assert values.unpack(call_after(script.calls[3], 1e6)[2:])[2] == 0
 
 
 def test_a_probe_is_answered() -> None:

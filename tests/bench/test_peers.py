@@ -10,13 +10,15 @@ from typing import Any
 import psutil
 import pytest
 
-from bench import pages
-from bench.comparison import LATENCY, SHAPES, Case, Comparison
 from bench.errors import BenchError
-from bench.measure import Sample
-from bench.plan import Mode
+from bench.figures import pages
+from bench.figures.comparison import LATENCY, Case, Comparison
+from bench.figures.samples import SHAPES, Mode, Sample
 from bench.servers import SERVERS
 from tests.helpers import time_factor
+
+SECONDS = f"--seconds={0.1 * time_factor():g}"
+"""Long enough for the CPU time of a server to be seen, which is told in hundredths of a second."""
 
 PAGE = "# ours\n\n<!-- begin peers -->\nold\n<!-- end peers -->\n\nmore\n"
 
@@ -49,7 +51,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any], 
     folder = tmp_path_factory.mktemp("peers")
     (folder / "page.md").write_text(PAGE)
     files = [f"--json={folder}/all.json", f"--markdown={folder}/page.md", f"--plot={folder}/all.svg"]
-    output = run("bench.peers", "--runs=1", "--seconds=0.1", "--shape=1x64", "--shape=32x1", *files)
+    output = run("bench.peers", "--runs=1", SECONDS, "--shape=1x64", "--shape=32x1", *files)
     return output, json.loads((folder / "all.json").read_text()), folder
 
 
@@ -69,7 +71,7 @@ def test_figures_agree_with_each_other(ran: tuple[str, dict[str, Any], Path]) ->
         alike = ours[case["pairs"], case["in_flight"]]
         assert case["ratio"] == pytest.approx(alike["rate_per_core"] / case["rate_per_core"])
         if case["server"] != "echo":
-            assert sample["sent"] == sample["received"]
+            assert abs(sample["sent"] - sample["received"]) <= case["pairs"] * case["in_flight"]
 
 
 def test_versions_settings_and_every_target_are_printed(ran: tuple[str, dict[str, Any], Path]) -> None:
@@ -102,7 +104,7 @@ def test_the_picture_names_every_server(ran: tuple[str, dict[str, Any], Path]) -
 
 def test_clients_are_compared(tmp_path: Path) -> None:
     file = tmp_path / "clients.json"
-    output = run("bench.clients", "--runs=1", "--seconds=0.1", f"--json={file}")
+    output = run("bench.clients", "--runs=1", SECONDS, f"--json={file}")
     cases = json.loads(file.read_text())["cases"]
     programs = {(case["style"], case["library"]) for case in cases}
     assert programs == {
@@ -151,8 +153,8 @@ def test_medians_are_of_all_runs_and_what_was_not_measured_is_not_judged() -> No
         found.add(case, "skywalker", sample(rate))
     found.add(case, "redis", sample(2000))
     assert found.median(case, "skywalker", "rate") == 1000
-    assert found.ratio(case, "redis") == 0.5
-    assert found.ratio(case, "nats") is None
+    assert found.ratio(case, "skywalker", "redis") == 0.5
+    assert found.ratio(case, "skywalker", "nats") is None
     assert [verdict.found for verdict in found.verdicts()] == [0.5]
 
 

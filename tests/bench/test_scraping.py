@@ -11,6 +11,7 @@ import pytest
 
 from bench import scraping
 from bench.errors import BenchError
+from bench.figures.samples import Samples
 from bench.scraping import ALONE, FLOODED, MODES, WATCHED, Found
 from tests.helpers import eventually
 
@@ -100,6 +101,8 @@ def test_a_run_in_which_it_stopped_answering_does_not_count(fake: Fake, fails: s
 
 def test_the_table_has_the_workers_and_the_whole_node_beside_each_other() -> None:
     found = {ALONE: Found(100e3, 80e3, 0.0, 2000.0), WATCHED: Found(99e3, 76e3, 0.05, 2200.0)}
-    samples = {(2, mode): [found.get(mode, found[WATCHED])] * 3 for mode in MODES}
+    samples: Samples[int, str] = Samples()
+    for mode in MODES * 3:
+        samples.add(2, mode, found.get(mode, found[WATCHED]))
     row = next(line for line in scraping.lines(samples, 3, 1.0) if WATCHED in line)
     assert row.split() == ["2", "watched", "99.0", "0.990", "76.0", "0.950", "0.050", "2.20", "1.100"]

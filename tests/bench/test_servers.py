@@ -10,12 +10,13 @@ import psutil
 import pytest
 import zmq
 
-from bench.connections import Connections
 from bench.errors import BenchError, Unreachable, WrongReply
-from bench.generator import work
-from bench.plan import Mode, Plan, Tally, Window
+from bench.figures.samples import Mode
+from bench.load.plan import Load
 from bench.servers import SERVERS, Running
+from bench.servers.script import Lanes
 from tests.bench.relay import relaying
+from tests.bench.works import work
 from tests.helpers import eventually, time_factor
 
 NAMES = list(SERVERS)
@@ -28,34 +29,29 @@ def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, Running]]:
         yield request.param, running
 
 
-def plan_for(name: str, port: int, mode: Mode, **changes: object) -> Plan:
-    many = 1 if mode == Mode.LOCKSTEP else min(16, SERVERS[name].max_in_flight)
+def load_for(name: str, port: int, mode: Mode, **changes: object) -> Load:
+    lockstep = mode == Mode.LOCKSTEP
+    many = 1 if lockstep else min(16, SERVERS[name].max_in_flight)
     fields = {"pairs": 3, "in_flight": many, "patience_s": 5 * time_factor(), "server": name, **changes}
-    return Plan(mode, "127.0.0.1", port, f"test-{mode}-{time.monotonic_ns()}", **fields)
-
-
-def generate(plan: Plan, seconds: float) -> Tally:
-    with Connections() as connections:
-        connections.open(plan)
-        start = time.monotonic() + 0.05
-        return work(plan, connections, Window(start, start + seconds))
+    prefix = f"test-{mode}-{time.monotonic_ns()}"
+    return Load("127.0.0.1", port, prefix, in_turn=lockstep, timed=lockstep, strict=True, **fields)
 
 
 @pytest.mark.parametrize("mode", Mode)
 def test_pairs_meet_and_nothing_is_lost_or_doubled(served: tuple[str, Running], mode: Mode) -> None:
     name, running = served
-    tally = generate(plan_for(name, running.port, mode), 0.2)
-    assert tally.sent > 50
-    assert tally.received > 50
+    done = work(load_for(name, running.port, mode), 0.2)
+    assert done.counts.sent > 50
+    assert done.counts.received > 50
     if name != "echo":  # whose two sides know nothing of each other
-        assert tally.total_sent == tally.total_received
+        assert done.sent == done.received
 
 
 def test_a_hundred_connections_with_every_lane_are_served(served: tuple[str, Running]) -> None:
     name, running = served
     lanes = SERVERS[name].max_in_flight
-    tally = generate(plan_for(name, running.port, Mode.CLOSED_LOOP, pairs=50, in_flight=lanes, value_bytes=300), 0.1)
-    assert tally.total_sent >= 50 * lanes
+    done = work(load_for(name, running.port, Mode.CLOSED_LOOP, pairs=50, in_flight=lanes, value_bytes=300), 0.1)
+    assert done.sent >= 50 * lanes
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -69,7 +65,7 @@ def test_a_value_with_one_wrong_byte_ends_it(served: tuple[str, Running], mode: 
         return data.replace(b"........", b"....!...", 1) if seen > 20 else data
 
     with relaying(running.port, falsify) as port, pytest.raises(WrongReply):
-        generate(plan_for(name, port, mode), 10)
+        work(load_for(name, port, mode), 10)
 
 
 def test_a_value_that_comes_twice_ends_it(served: tuple[str, Running]) -> None:
@@ -85,7 +81,7 @@ def test_a_value_that_comes_twice_ends_it(served: tuple[str, Running]) -> None:
         return data + data
 
     with relaying(running.port, double) as port, pytest.raises(BenchError):
-        generate(plan_for(name, port, Mode.CLOSED_LOOP, pairs=1, in_flight=1, patience_s=0.5), 0.3)
+        work(load_for(name, port, Mode.CLOSED_LOOP, pairs=1, in_flight=1, patience_s=0.5), 0.3)
 
 
 def test_the_process_that_is_measured_is_the_server_and_ends_with_the_block(served: tuple[str, Running]) -> None:
@@ -111,15 +107,15 @@ def test_a_ping_between_replies_is_no_reply_and_breaks_nothing(mode: Mode) -> No
         return b"PING\r\n" + data
 
     with SERVERS["nats"].started() as running, relaying(running.port, ping) as port:
-        tally = generate(plan_for("nats", port, mode, pairs=1), 0.2)
+        done = work(load_for("nats", port, mode, pairs=1), 0.2)
     assert pings > 10
-    assert tally.sent > 10
-    assert tally.total_sent == tally.total_received
+    assert done.counts.sent > 10
+    assert done.sent == done.received
 
 
 def test_a_connection_in_a_blpop_has_no_second_call_in_flight() -> None:
     with pytest.raises(ValueError, match="one call in flight"):
-        SERVERS["redis"].encode("test", 0, 2, 16)
+        SERVERS["redis"].encode(Lanes(["a", "b"], [bytes(16), bytes(16)]))
 
 
 @pytest.mark.parametrize(
@@ -148,12 +144,12 @@ def test_without_a_compiler_the_echo_is_python_and_says_so(monkeypatch: pytest.M
     with SERVERS["echo"].started() as running:
         assert "Python" in running.version
         for mode in Mode:
-            assert generate(plan_for("echo", running.port, mode), 0.2).sent > 50
+            assert work(load_for("echo", running.port, mode), 0.2).sent > 50
 
 
 def test_a_server_that_answers_something_else_to_begin_with_is_told_apart() -> None:
     with SERVERS["redis"].started() as running, pytest.raises(Unreachable, match=r"ERR|closed|timed out"):
-        generate(plan_for("nats", running.port, Mode.CLOSED_LOOP, patience_s=0.5), 0.1)
+        work(load_for("nats", running.port, Mode.CLOSED_LOOP, patience_s=0.5), 0.1)
 
 
 def test_the_zeromq_broker_serves_calls_of_a_topic_in_the_order_they_came() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import pages
 from bench.errors import BenchError
+from bench.figures import pages
 from bench.silk.__main__ import SEED, deaths, steady, steady_row, storm
 from bench.silk.simulation import DELAY_S, Network, Node
 from skywalker.silk.events import Failed, Joined

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.errors import BenchError
-from bench.picture import INK, lay_grid, save
+from bench.figures.picture import INK, lay_grid, save
 from skywalker import extras
 from skywalker.limits import MIB
 from tests.soak.gauge import TABLES, Role, Sample

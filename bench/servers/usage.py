@@ -1,4 +1,4 @@
-"""What the processes of a server use: CPU time and memory, one by one, where the server is on this machine."""
+"""What the processes of a server use: CPU time and memory, all together and one by one, where it is on this machine."""
 
 from __future__ import annotations
 
@@ -11,8 +11,29 @@ from typing import Any
 
 import psutil
 
-from bench import cpu
 from bench.errors import Unreachable
+
+
+def tree(pid: int) -> list[psutil.Process]:
+    """Return process `pid` and all below it, in the order of their numbers. Raises Unreachable if there is none."""
+    try:
+        first = psutil.Process(pid)
+        return [first, *sorted(first.children(recursive=True), key=lambda process: process.pid)]
+    except psutil.NoSuchProcess as error:
+        raise Unreachable(f"the server has ended, there is no process {pid}") from error
+
+
+def cpu_seconds(*pids: int) -> float:
+    """Return the user and system time that processes and all below them have taken, those that ended included.
+
+    Raises Unreachable if there is no such process.
+    """
+    total = 0.0
+    for process in (each for pid in pids for each in tree(pid)):
+        with contextlib.suppress(psutil.NoSuchProcess):  # it just ended: its time is its parent's now
+            times = process.cpu_times()
+            total += times.user + times.system + times.children_user + times.children_system
+    return total
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,39 +51,40 @@ class Process:
 class Usage:
     """What the whole server used."""
 
-    cores: float  # those of processes that ended included
+    cpu_s: float  # user and system, that of processes that ended included
+    cores: float  # kept busy on average
     processes: list[Process]
 
 
 class Watch:
-    """Watches a process and all below it. Raises Unreachable if there is none."""
+    """Watches processes and all below them, which make one server. Raises Unreachable if there is one missing."""
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
+    def __init__(self, *pids: int) -> None:
+        self._pids = pids
         self.begin()
 
     def begin(self) -> None:
         """Count from now on."""
-        self._began, self._total = time.monotonic(), cpu.seconds(self.pid)
-        self._each = {process.pid: _seconds(process) for process in cpu.tree(self.pid)}
+        self._began, self._total = time.monotonic(), cpu_seconds(*self._pids)
+        self._each = {process.pid: _seconds(process) for process in self._processes()}
 
     def end(self) -> Usage | None:
         """Return what was used since, None if the server has ended."""
         seconds = time.monotonic() - self._began
         found = []
         try:
-            total = cpu.seconds(self.pid) - self._total
-            for process in cpu.tree(self.pid):
+            total = cpu_seconds(*self._pids) - self._total
+            for process in self._processes():
                 with contextlib.suppress(psutil.NoSuchProcess):
                     used = _seconds(process) - self._each.get(process.pid, 0.0)
-                    found.append(
-                        Process(
-                            process.pid, process.name(), used / seconds, process.memory_info().rss, _own_bytes(process)
-                        )
-                    )
+                    resident = process.memory_info().rss
+                    found.append(Process(process.pid, process.name(), used / seconds, resident, _own_bytes(process)))
         except Unreachable:
             return None
-        return Usage(total / seconds, found)
+        return Usage(total, total / seconds, found)
+
+    def _processes(self) -> list[psutil.Process]:
+        return [process for pid in self._pids for process in tree(pid)]
 
 
 def _seconds(process: psutil.Process) -> float:

@@ -5,36 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from bench.errors import BenchError
-from bench.picture import INK, lay_grid, save
-from bench.plan import Mode
-from bench.report import Report, Route
-from skywalker import extras
+from bench.figures.picture import INK, blank, lay_grid, log_scale, save
+from bench.figures.samples import Mode
+from bench.figures.scaling import Report, Route
 
 COLOURS: Final = ("#2a6fbb", "#c8432b", "#3f8f5b", "#8a5fb0", "#b8860b")
 
 
 def draw(report: Report, file: Path) -> None:
     """Write the picture, PNG or SVG as the file's name says. Raises BenchError without matplotlib, or if it can't."""
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.lines import Line2D
-        from matplotlib.ticker import FuncFormatter, NullLocator
-    except ImportError as error:
-        raise BenchError(f"a plot needs matplotlib: {extras.command_for('bench')}") from error
-    rates = [case for case in report.samples if case.mode == Mode.CLOSED_LOOP]
-    shapes = list(dict.fromkeys(case.shape for case in rates))
-    counts = sorted({case.workers for case in rates})
-    figure = Figure(figsize=(9, 4.8), layout="constrained")
+    figure = blank(9, 4.8)
+    from matplotlib.lines import Line2D  # blank() has seen that it is there
+
+    rates = {key: report.median(*key, "rate_per_core") or 0.0 for key in report.samples if key[0].mode != Mode.LOCKSTEP}
+    shapes = list(dict.fromkeys(case.shape for case, _ in rates))
+    counts = sorted({node.workers for _, node in rates})
     axes = figure.subplots()
     for number, shape in enumerate(shapes):
         colour = COLOURS[number % len(COLOURS)]
         for route, style in ((Route.DIRECT, "-"), (Route.ANY, ":")):
             # One worker has every call directly.
-            line = [case for case in rates if case.shape == shape and (case.route == route or case.workers == 1)]
+            line = {
+                counts.index(node.workers): rate
+                for (case, node), rate in rates.items()
+                if case.shape == shape and (node.route == route or node.workers == 1)
+            }
             axes.plot(
-                [counts.index(case.workers) for case in line],
-                [report.median(case, "rate_per_core") for case in line],
+                [*line],
+                [*line.values()],
                 f"o{style}",
                 color=colour,
                 linewidth=2,
@@ -47,13 +45,6 @@ def draw(report: Report, file: Path) -> None:
     axes.set_title("rendezvous per core-second of the server", loc="left", fontsize=10.5, color=INK)
     axes.set_xlabel("workers", color=INK)
     axes.set_xticks(range(len(counts)), [str(count) for count in counts])
-    rates_seen = [report.median(case, "rate_per_core") for case in rates]
-    bottom, top = min(rates_seen) / 1.3, max(rates_seen) * 1.3
-    ticks = [step * 10.0**power for power in range(9) for step in (1, 2, 5)]
-    axes.set_yscale("log")
-    axes.set_ylim(bottom, top)
-    axes.set_yticks([tick for tick in ticks if bottom <= tick <= top])
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.0f}"))
+    log_scale(axes.yaxis, min(rates.values()) / 1.3, max(rates.values()) * 1.3, "{:,.0f}".format)
     lay_grid(axes, "y")
     save(figure, file)

@@ -21,6 +21,11 @@ def described() -> str:
     return f"{model}, {os.cpu_count()} cores, {platform.system()} {release}"
 
 
+def kind() -> str:
+    """Return the same without a name."""
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+
+
 def python() -> str:
     """Return which Python runs this."""
     return f"{platform.python_implementation()} {platform.python_version()}"

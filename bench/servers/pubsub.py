@@ -8,23 +8,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import re
 from collections.abc import Callable
 from typing import Final
 
-from bench.lanes import CALL_TIMEOUT_MS
-from bench.servers import Running, nats, redis
+from bench.servers import nats, redis
 from bench.servers import skywalker as node
+from bench.servers.peer import Running
+from bench.servers.script import NO_OPENING, Opening
 from skywalker.wire import junction as native
 from skywalker.wire import pubsub, values
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Opening:
-    """What a connection begins with, and a pattern of what it then hears up to its end; nothing if it is empty."""
-
-    said: bytes = b""
-    heard: bytes = b""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,7 +29,7 @@ class Dialect:
     publish: Callable[[bytes, bytes], bytes]  # of a topic and a payload
     message: Callable[[bytes, bytes], bytes]  # what each subscriber then hears
     ack: Callable[[int], bytes]  # what the publisher then hears, with so many subscribers; it may be nothing
-    greeting: Opening = Opening()  # how a publisher begins
+    greeting: Opening = NO_OPENING  # how a publisher begins
     note: str = ""  # put after what the server is, where one server is spoken to in two ways
     ping: bytes = b""  # may be heard between any two messages
     pong: bytes = b""  # what is then said
@@ -46,7 +38,7 @@ class Dialect:
 REDIS: Final = Dialect(
     "redis",
     redis.started,
-    subscribe=lambda topic: Opening(
+    subscribe=lambda topic: Opening.until(
         redis.array(b"SUBSCRIBE", topic), rb"\*3\r\n\$9\r\nsubscribe\r\n\$\d+\r\n%b\r\n:1\r\n\Z" % topic
     ),
     publish=lambda topic, payload: redis.array(b"PUBLISH", topic, payload),
@@ -57,11 +49,11 @@ REDIS: Final = Dialect(
 NATS: Final = Dialect(
     "nats",
     nats.started,
-    subscribe=lambda topic: Opening(nats.opening([topic], [b"1"]), nats.OPENED),
+    subscribe=lambda topic: nats.opening([topic], [b"1"]),
     publish=lambda topic, payload: nats.pub(topic, b"", payload),
     message=lambda topic, payload: nats.msg(topic, b"1", b"", payload),
     ack=lambda subscribers: b"",
-    greeting=Opening(nats.opening([], []), nats.OPENED),
+    greeting=nats.opening([], []),
     ping=nats.PING,
     pong=nats.PONG,
 )
@@ -69,7 +61,7 @@ NATS: Final = Dialect(
 SKYWALKER: Final = Dialect(
     "skywalker",
     functools.partial(node.started_pubsub, 1),
-    subscribe=lambda topic: Opening(pubsub.subscribe(topic), re.escape(pubsub.ACKED) + rb"\Z"),
+    subscribe=lambda topic: Opening(pubsub.subscribe(topic), pubsub.ACKED.__eq__),
     publish=pubsub.publish,
     message=pubsub.publish,
     ack=lambda subscribers: pubsub.ACKED,
@@ -81,6 +73,7 @@ SKYWALKER_2: Final = dataclasses.replace(
 
 _SUBSCRIBE: Final = values.pack(":subscribe")
 _MESSAGE: Final = values.pack(":message")
+_TIMEOUT: Final = values.pack(60_000)
 _ID: Final = values.pack(0x0100)
 """Of three bytes, as those of a client that has been running for a while. A subscription keeps its own."""
 
@@ -88,11 +81,9 @@ NATIVE: Final = Dialect(
     "native",
     node.started,
     subscribe=lambda topic: Opening(
-        native.frame(_SUBSCRIBE, _ID, _packed(topic)), re.escape(native.frame(_SUBSCRIBE, _ID, native.TRUE)) + rb"\Z"
+        native.frame(_SUBSCRIBE, _ID, _packed(topic)), native.frame(_SUBSCRIBE, _ID, native.TRUE).__eq__
     ),
-    publish=lambda topic, payload: native.frame(
-        native.SEND, _ID, values.pack(CALL_TIMEOUT_MS), _packed(topic), values.pack(payload)
-    ),
+    publish=lambda topic, payload: native.frame(native.SEND, _ID, _TIMEOUT, _packed(topic), values.pack(payload)),
     message=lambda topic, payload: native.frame(_MESSAGE, _ID, values.pack(payload)),
     ack=lambda subscribers: native.reply(native.SEND, _ID, native.TRUE),
     note=", in MessagePack",

@@ -1,4 +1,4 @@
-"""The connections of the fan-out. What each must hear is known beforehand: the same few messages, over and over.
+"""Connections of publishers and subscribers. What each must hear is known beforehand: a few messages, over and over.
 
 So what is read at a time is compared at a time, and messages are counted by their bytes; none is decoded, yet one
 that is missing, doubled, changed or out of order is noticed where it happens.
@@ -6,15 +6,13 @@ that is missing, doubled, changed or out of order is noticed where it happens.
 
 from __future__ import annotations
 
-import re
 import select
-import socket
 from collections.abc import Sequence
 from typing import Final
 
-from bench.errors import Unreachable, WrongReply
-from bench.fanout.dialects import Dialect, Opening
-from bench.line import Line
+from bench.errors import WrongReply
+from bench.load.line import Line, Link
+from bench.servers.pubsub import Dialect
 
 READ_BYTES: Final = 64 * 1024
 
@@ -47,8 +45,8 @@ class Stream(Line):
 
     __slots__ = ("_at", "_bytes", "_held", "_ping", "_pong", "_refrain", "_size", "count")
 
-    def __init__(self, sock: socket.socket, refrain: Refrain, dialect: Dialect, epoll: select.epoll) -> None:
-        super().__init__(sock, epoll)
+    def __init__(self, link: Link, refrain: Refrain, dialect: Dialect, epoll: select.epoll) -> None:
+        super().__init__(link, epoll)
         self.count = 0  # whole messages heard
         self._bytes = 0
         self._at = 0  # in the refrain's cycle
@@ -94,28 +92,3 @@ class Stream(Line):
         start = max(0, size - 1 - (self._bytes + size - 1) % self._size)
         wanted = self._refrain.part(self._at + start, self._size)
         return f"{data[start : start + max(self._size, SHOWN)]!r} came where a correct server says {wanted!r}"
-
-
-def connect(host: str, port: int, opening: Opening, patience_s: float) -> socket.socket:
-    """Return a new connection to a server that has been said how it begins, and has answered. Raises Unreachable."""
-    try:
-        sock = socket.create_connection((host, port), patience_s)
-    except OSError as error:
-        raise Unreachable(f"cannot connect to {host}:{port}: {error.strerror or error}") from error
-    heard = b""
-    try:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if opening.said:
-            sock.sendall(opening.said)
-        while not re.search(opening.heard, heard):
-            data = sock.recv(READ_BYTES)
-            if not data:
-                raise Unreachable(f"the server closed a new connection; it said {heard[-200:]!r}")
-            heard += data
-    except OSError as error:
-        sock.close()
-        raise Unreachable(f"a new connection came to nothing: {error}; the server said {heard[-200:]!r}") from error
-    except BaseException:
-        sock.close()
-        raise
-    return sock

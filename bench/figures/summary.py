@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 from bench.load.outcome import PERCENTILES, Outcome
 from bench.load.plan import Load
-from bench.load.usage import Usage
+from bench.servers.usage import Usage
 
 LABEL = 11
 MIB = 1024 * 1024
 
 
-class Progress:
-    """One line on a terminal's standard error, written anew each second; nothing where that is no terminal."""
-
-    def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
-
-    def show(self, outcome: Outcome) -> None:
-        """Show the last second's rate, and the latency and errors so far."""
-        last = outcome.timeline[-1]
-        words = f"{outcome.seconds:4.0f} s  {last.rate:>11,.0f} rendezvous/s  p99 {time_of(outcome.percentile_us(99))}"
-        self._write(f"{words}  {sum(outcome.errors.values()):,} errors")
-
-    def say(self, words: str) -> None:
-        """Show what is being done."""
-        self._write(words)
-
-    def done(self) -> None:
-        """Clear the line."""
-        self._write("")
-
-    def _write(self, words: str) -> None:
-        if self._live:
-            print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
+def progress_of(outcome: Outcome) -> str:
+    """Return in a line the last second's rate, and the latency and errors so far."""
+    last = outcome.timeline[-1]
+    words = f"{outcome.seconds:4.0f} s  {last.rate:>11,.0f} rendezvous/s  p99 {time_of(outcome.percentile_us(99))}"
+    return f"{words}  {sum(outcome.errors.values()):,} errors"
 
 
 def lines(outcome: Outcome, node: str) -> Iterator[str]:

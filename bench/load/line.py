@@ -3,47 +3,55 @@
 from __future__ import annotations
 
 import select
+import socket
+from typing import Final
 
 from bench.errors import Unreachable
-from bench.secure import Link
+from workers.engine.secure_socket import SecureSocket
+
+READ_BYTES: Final = 256 * 1024
+"""The most that is read at a time."""
+
+Link = socket.socket | SecureSocket
+"""What is read from and written to."""
 
 
 class Line:
-    """An open socket, to be read whenever the epoll says so. What has no room in it now is written then."""
+    """An open connection, to be read whenever the epoll says so. What has no room in it now is written then."""
 
-    __slots__ = ("_epoll", "_socket", "_unsent")
+    __slots__ = ("_epoll", "_link", "_unsent", "closed")
 
-    def __init__(self, sock: Link, epoll: select.epoll) -> None:
+    def __init__(self, link: Link, epoll: select.epoll) -> None:
+        self.closed = False
         self._unsent = b""
-        self._socket = sock
+        self._link = link
         self._epoll = epoll
-        sock.setblocking(False)
-        epoll.register(sock, select.EPOLLIN)
+        epoll.register(link, select.EPOLLIN)
 
     def fileno(self) -> int:
         """Return the descriptor of its socket."""
-        return self._socket.fileno()
+        return self._link.fileno()
 
     def write(self, data: bytes) -> None:
         """Write, now or as soon as there is room. Raises Unreachable."""
         had_unsent = bool(self._unsent)
         data = self._unsent + data
         try:
-            sent = self._socket.send(data)
+            sent = self._link.send(data)
         except BlockingIOError:
             sent = 0
         except OSError as error:
             raise Unreachable(f"a connection was lost: {error.strerror}") from error
         if sent < len(data) or had_unsent:
             self._unsent = data[sent:]
-            self._epoll.modify(self._socket, select.EPOLLIN | (select.EPOLLOUT if self._unsent else 0))
+            self._epoll.modify(self._link, select.EPOLLIN | (select.EPOLLOUT if self._unsent else 0))
 
-    def read(self, most: int) -> bytes | None:
+    def read(self, most: int = READ_BYTES) -> bytes | None:
         """Return what has come, None if nothing has. Raises Unreachable, at the end too."""
         if self._unsent:
             self.write(b"")
         try:
-            data = self._socket.recv(most)
+            data = self._link.recv(most)
         except BlockingIOError:
             return None
         except OSError as error:
@@ -51,3 +59,8 @@ class Line:
         if not data:
             raise Unreachable("the server closed a connection")
         return data
+
+    def close(self) -> None:
+        """Hang up."""
+        self.closed = True
+        self._link.close()

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.comparison import LATENCY, Comparison
-from bench.errors import BenchError
-from bench.picture import GRID, INK, save
-from skywalker import extras
+from bench.figures.comparison import LATENCY, Comparison
+from bench.figures.picture import GRID, INK, blank, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,15 +22,12 @@ COLOURS: Final = {
 
 def draw(found: Comparison, file: Path) -> None:
     """Write the picture, PNG or SVG as the file's name says. Raises BenchError without matplotlib, or if it can't."""
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.patches import Patch
-    except ImportError as error:
-        raise BenchError(f"a plot needs matplotlib: {extras.command_for('bench')}") from error
     cases = found.cases()
     columns = min(3, len(cases))
     rows = -(-len(cases) // columns)
-    figure = Figure(figsize=(3.2 * columns, 2.9 * rows + 0.6), layout="constrained")
+    figure = blank(3.2 * columns, 2.9 * rows + 0.6)
+    from matplotlib.patches import Patch  # blank() has seen that it is there
+
     panels = figure.subplots(rows, columns, squeeze=False).flatten()
     for unused in panels[len(cases) :]:
         unused.set_axis_off()
@@ -40,16 +35,16 @@ def draw(found: Comparison, file: Path) -> None:
         if case == LATENCY:
             _latencies(axes, found)
         else:
-            rates = {peer: found.median(case, peer, "rate_per_core") for peer in found.peers}
+            rates = {peer: found.median(case, peer, "rate_per_core") for peer in found.servers()}
             # The floor is far off where calls are batched, and would make all others look alike.
             shown = max(rate for peer, rate in rates.items() if rate and (peer != "echo" or len(rates) == 1)) * 1.3
             _bars(axes, rates, shown)
             axes.set_title(str(case), fontsize=10.5, color=INK)
-    handles = [Patch(color=COLOURS[peer]) for peer in found.peers]
+    handles = [Patch(color=COLOURS[peer]) for peer in found.servers()]
     if len(panels) > len(cases):
-        panels[-1].legend(handles, found.peers, loc="center", frameon=False, labelcolor=INK, fontsize=10)
+        panels[-1].legend(handles, found.servers(), loc="center", frameon=False, labelcolor=INK, fontsize=10)
     else:
-        figure.legend(handles, found.peers, loc="outside lower center", ncols=5, frameon=False, labelcolor=INK)
+        figure.legend(handles, found.servers(), loc="outside lower center", ncols=5, frameon=False, labelcolor=INK)
     figure.suptitle(
         "rendezvous per core-second of the server (more is better)", x=0.01, ha="left", fontsize=11, color=INK
     )
@@ -68,7 +63,7 @@ def _bars(axes: Axes, rates: dict[str, float | None], top: float) -> None:
 
 def _latencies(axes: Axes, found: Comparison) -> None:
     top = 0.0
-    for at, peer in enumerate(found.peers):
+    for at, peer in enumerate(found.servers()):
         half, most = (found.median(LATENCY, peer, name) or 0.0 for name in ("p50_us", "p99_us"))
         axes.bar(at, most, color=COLOURS[peer], width=0.75, alpha=0.45)
         axes.bar(at, half, color=COLOURS[peer], width=0.75)

@@ -1,0 +1,132 @@
+"""What the commands of the benchmarks have in common: their options, and where what they found goes."""
+
+from __future__ import annotations
+
+import functools
+import json as json_format
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+
+from bench.figures import pages
+from bench.figures.picture import FORMATS
+from bench.figures.progress import measuring, show_progress
+
+CONTEXT: Final = {"help_option_names": ["-h", "--help"], "show_default": True}
+
+RUNS: Final = click.IntRange(1, 1000)
+SECONDS: Final = click.FloatRange(0.1, 3600)
+
+
+class Findings(NamedTuple):
+    """What a command found."""
+
+    lines: Iterable[str]
+    data: Any = None  # as JSON has it
+    pages: Mapping[str, Iterable[str]] = {}  # by place
+    draw: Callable[[Path], None] | None = None
+
+
+class Picture(click.ParamType[Path]):
+    """A file to draw to."""
+
+    name = "FILE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(value)
+        if path.suffix not in FORMATS:
+            self.fail(f"{str(value)!r} does not end in {' or '.join(FORMATS)}", param, ctx)
+        if not path.parent.is_dir():
+            self.fail(f"there is no directory {str(path.parent)!r}", param, ctx)
+        return path
+
+
+_JSON: Final = click.option(
+    "--json", "json_file", type=click.File("w"), metavar="FILE", help="Also write everything as JSON."
+)
+_MARKDOWN: Final = click.option(
+    "--markdown",
+    "pages_",
+    type=click.Path(dir_okay=False, path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="Also put the tables into a page, between marks; may be repeated.",
+)
+_PLOT: Final = click.option("--plot", "plot_file", type=Picture(), help="Also draw it, to a .png or .svg.")
+
+
+def command(
+    *,
+    runs: int = 0,
+    seconds: float = 0.0,
+    quick: float = 0.0,
+    json: bool = False,
+    markdown: Sequence[str] = (),
+    plot: bool = False,
+) -> Callable[[Callable[..., Findings]], click.Command]:
+    """Make a function a command with the options that are named here, besides its own. It returns Findings.
+
+    `runs` and `seconds` are defaults; `quick` are the seconds of its one run where that has to be quick. Without `runs`
+    there are none of the three. `markdown` are the places that a page must have.
+    """
+    first: list[Any] = []
+    last: list[Any] = []
+    if runs:
+        first += [
+            click.option(
+                "--runs", type=click.IntRange(1, 1000), default=runs, help="Runs, of which medians are taken."
+            ),
+            click.option(
+                "--seconds", type=click.FloatRange(0.1, 3600), default=seconds, help="Length of each measurement."
+            ),
+        ]
+    if quick:
+        words = f"One run of {quick:g} seconds each: shows that it works, not how fast."
+        last += [click.option("--quick", is_flag=True, help=words)]
+    last += [*([_JSON] if json else []), *([_MARKDOWN] if markdown else []), *([_PLOT] if plot else [])]
+
+    def decorate(function: Callable[..., Findings]) -> click.Command:
+        @functools.wraps(function)
+        def ran(
+            json_file: Any = None, pages_: Sequence[Path] = (), plot_file: Path | None = None, **options: Any
+        ) -> None:
+            if options.pop("quick", False):
+                options |= {"runs": 1, "seconds": quick}
+            with measuring():
+                for page, place in ((page, place) for page in pages_ for place in markdown):
+                    pages.split(page, place)  # raises for one without that place, before all the work
+                _publish(function(**options), json_file, pages_, plot_file, markdown)
+
+        own = ran.__dict__.pop("__click_params__", [])
+        for option in reversed(last):
+            option(ran)
+        ran.__dict__.setdefault("__click_params__", []).extend(own)
+        for option in reversed(first):
+            option(ran)
+        return click.command(context_settings=CONTEXT)(ran)
+
+    return decorate
+
+
+def _publish(
+    found: Findings, json_file: Any, pages_: Sequence[Path], plot_file: Path | None, places: Sequence[str]
+) -> None:
+    lines = list(found.lines)
+    show_progress("")
+    click.echo("\n".join(lines))
+    if json_file is not None:
+        write_json(found.data, json_file)
+    for page in pages_:
+        for place, text in found.pages.items():
+            if place in places or pages.has(page, place):
+                pages.put(page, place, text)
+    if plot_file is not None and found.draw is not None:
+        found.draw(plot_file)
+
+
+def write_json(data: Any, file: Any) -> None:
+    """Write data to a file."""
+    json_format.dump(data, file, indent=2)
+    file.write("\n")

@@ -1,0 +1,210 @@
+"""Publications: publishers that keep so many messages in flight, until all subscribers have every one.
+
+A message is in flight until every subscriber of its topic has it. The publishers of a topic take turns; the next
+message is published when one that came before has reached the last subscriber. So no server, however it queues,
+gets ahead of what is read, and the same rule holds for those that acknowledge a publish and those that don't.
+
+Nothing is under way at either end of the window, so that what the server does in between is all for its messages.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from bench.errors import Stalled, WrongReply
+from bench.load.counts import Counts
+from bench.load.dial import dial
+from bench.load.loop import LOOK_S, Loop
+from bench.load.plan import Load
+from bench.load.streams import Refrain, Stream
+from bench.servers.pubsub import DIALECTS, Dialect
+
+WARM_UP_S: Final = 0.05
+
+CYCLE: Final = 64
+"""Messages of a topic that differ. Where it has several publishers all are alike, since any of them may be next."""
+
+
+class Topic:
+    """A topic: what was published on it, and how far its subscribers are."""
+
+    def __init__(self, number: int, load: Load, dialect: Dialect) -> None:
+        self.name = b"topic%d" % number
+        publishers = load.pairs // load.topics
+        payloads = [
+            b"%03d.%04d" % (number, turn) + b"." * (load.value_bytes - 8)
+            for turn in range(CYCLE if publishers == 1 else 1)
+        ]
+        audience = len(range(number, load.subscribers, load.topics))
+        self.message = Refrain([dialect.message(self.name, payload) for payload in payloads])
+        self.ack = Refrain([dialect.ack(audience)])
+        self.acks = bool(dialect.ack(audience))
+        self.subscribers: list[Subscriber] = []
+        self.publishers: list[Stream] = []
+        self.published = 0
+        self.floor = 0  # messages that every subscriber has
+        self.at_floor = audience  # subscribers that have no more
+        self.open = False  # whether the next message is published once there is room
+        # One message in flight at a time takes as long as is its own doing.
+        self.times: list[float] | None = [] if load.pairs * load.in_flight == 1 else None
+        self.limit = load.in_flight * publishers
+        self._calls = [dialect.publish(self.name, payload) for payload in payloads]
+        self._published_at = 0.0
+
+    def heard(self, before: int, after: int) -> None:
+        """Take note that a subscriber which had `before` messages has `after`."""
+        if self.times is not None:
+            self.times += [time.monotonic() - self._published_at] * (after - before)
+        if before == self.floor:
+            self.at_floor -= 1
+            if not self.at_floor:
+                counts = [subscriber.count for subscriber in self.subscribers]
+                self.floor = min(counts)
+                self.at_floor = counts.count(self.floor)
+                if self.open:
+                    self.publish()
+
+    def publish(self) -> None:
+        """Publish as much as there is room for."""
+        calls, publishers = self._calls, self.publishers
+        first, end = self.published, self.floor + self.limit
+        self.published = end
+        self._published_at = time.monotonic()
+        for number in range(first, min(end, first + len(publishers))):
+            turns = range(number, end, len(publishers))
+            publishers[number % len(publishers)].write(b"".join([calls[turn % len(calls)] for turn in turns]))
+
+    @property
+    def settled(self) -> bool:
+        """Whether everything that was published has come to everyone, and is acknowledged."""
+        return self.floor == self.published and self.acked == self.published
+
+    @property
+    def acked(self) -> int:
+        """How much of what was published is acknowledged; all of it where nothing ever is."""
+        return sum(publisher.count for publisher in self.publishers) if self.acks else self.published
+
+    @property
+    def delivered(self) -> int:
+        """Messages that subscribers have, all together."""
+        return sum(subscriber.count for subscriber in self.subscribers)
+
+
+class Subscriber(Stream):
+    """A connection that is subscribed to one topic."""
+
+    __slots__ = ("topic",)
+
+    topic: Topic
+
+    def ready(self) -> None:
+        before = self.count
+        super().ready()
+        if self.count > before:
+            self.topic.heard(before, self.count)
+
+
+class Publications:
+    """All topics of a load."""
+
+    def __init__(self, load: Load, loop: Loop) -> None:
+        self._load = load
+        self._loop = loop
+        self._topics: list[Topic] = []
+        self._streams: list[Stream] = []
+        self._told = (0, 0)
+
+    @property
+    def sent(self) -> int:
+        """Messages published, from the first on."""
+        return sum(topic.published for topic in self._topics)
+
+    @property
+    def received(self) -> int:
+        """Deliveries, from the first on."""
+        return sum(topic.delivered for topic in self._topics)
+
+    def connect(self) -> None:
+        """Open all connections, and have everything found warm. Raises BenchError."""
+        load, epoll, dialect = self._load, self._loop.epoll, DIALECTS[self._load.server]
+        self._topics = [Topic(number, load, dialect) for number in range(load.topics)]
+        for number in range(load.subscribers):
+            topic = self._topics[number % len(self._topics)]
+            link, _ = dial(load, dialect.subscribe(topic.name))
+            subscriber = Subscriber(link, topic.message, dialect, epoll)
+            self._streams.append(subscriber)
+            subscriber.topic = topic
+            topic.subscribers.append(subscriber)
+        for number in range(load.pairs):
+            topic = self._topics[number % len(self._topics)]
+            link, _ = dial(load, dialect.greeting)
+            topic.publishers.append(Stream(link, topic.ack, dialect, epoll))
+            self._streams.append(topic.publishers[-1])
+        for stream in self._streams:
+            self._loop.watch(stream.fileno(), stream.ready)
+        self.turn_until(time.monotonic() + WARM_UP_S)
+        self.pause()
+        self.tell(Counts(0))
+
+    def begin(self) -> None:
+        """Publish nothing before the window: what is published in it is all that it costs."""
+
+    def turn_until(self, deadline: float) -> None:
+        """Publish until a time, or until the loop is stopped."""
+        if time.monotonic() < deadline:
+            for topic in self._topics:
+                if not topic.open:
+                    topic.open = True
+                    topic.publish()
+        self._loop.turn_until(deadline)
+
+    def pause(self) -> None:
+        """Publish no more, and wait until everything has come. Raises BenchError."""
+        for topic in self._topics:
+            topic.open = False
+        self._loop.turn_while(lambda: not self._settled(), self._load.patience_s)
+        self._expect_no_more()
+        if not self._settled():
+            raise Stalled(self._missing())
+
+    def tell(self, counts: Counts) -> None:
+        """Add what has happened since this was called last."""
+        totals = self.sent, self.received
+        counts.sent, counts.received = map(int.__sub__, totals, self._told)
+        self._told = totals
+        for topic in self._topics:
+            for each in topic.times or ():
+                us = int(each * 1e6)
+                counts.latencies_us[us] = counts.latencies_us.get(us, 0) + 1
+            if topic.times:
+                topic.times.clear()
+
+    def finish(self) -> None:
+        """See that no more comes. Raises BenchError."""
+        self.pause()  # where the window was cut short
+        self._loop.turn_until(time.monotonic() + LOOK_S)  # what is too much may just be on its way
+        self._expect_no_more()
+
+    def close(self) -> None:
+        """Hang up everywhere."""
+        for stream in self._streams:
+            stream.close()
+
+    def _settled(self) -> bool:
+        return all(topic.settled for topic in self._topics)
+
+    def _expect_no_more(self) -> None:
+        """Raise WrongReply if more has come than there should be."""
+        for topic in self._topics:
+            if any(subscriber.heard_more_than(topic.published) for subscriber in topic.subscribers):
+                raise WrongReply(f"{topic.published} messages were published, and a subscriber heard more")
+            if topic.acked > topic.published:
+                raise WrongReply(f"{topic.published} messages were published and {topic.acked} acknowledged")
+
+    def _missing(self) -> str:
+        due = sum(topic.published * len(topic.subscribers) for topic in self._topics)
+        return (
+            f"{self._load.patience_s:g} s after the last of {self.sent} messages {self.received} of {due} "
+            f"deliveries had come, and {sum(topic.acked for topic in self._topics)} acknowledgements"
+        )
