@@ -1,6 +1,7 @@
 """The shape of the source tree: which way imports point, what importing the library costs, how long a file is."""
 
 import ast
+import graphlib
 import json
 import re
 import subprocess
@@ -217,6 +218,18 @@ def test_imports_inside_skywalker_point_down() -> None:
             if RANK[imported] > RANK[importer]:
                 offenders.append(f"{where(path, line)}: {importer} imports {imported}, which is above it")
     assert not offenders, listed(offenders)
+
+
+def test_no_modules_of_skywalker_import_each_other_in_a_circle() -> None:
+    graph = {
+        module_name(path): {module for _, module in imports(path) if module != module_name(path)}
+        for path in sources("skywalker")
+        if "clients" not in path.parts
+    }
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
 
 
 def test_the_library_never_imports_the_server_and_neither_imports_its_tests() -> None:

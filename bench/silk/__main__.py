@@ -15,7 +15,7 @@ import click
 
 from bench.figures.command import Findings, command
 from bench.figures.progress import show_progress
-from bench.silk.simulation import DELAY_S, Network, Node
+from bench.silk.simulation import DELAY_S, Network, Node, acquainted
 
 NODES: Final = (3, 10, 100, 1000)
 SEED: Final = 1
@@ -63,10 +63,7 @@ def steady(nodes: int, seed: int) -> Traffic:
 def storm(nodes: int, seeds: int, seed: int) -> Storm:
     """Have all nodes join at once, each at one of the first `seeds` that are before it."""
     network = Network(seed)
-    started = network.add(nodes)
-    chance = random.Random(seed)
-    for number, node in enumerate(started[1:], start=1):
-        network.join(node, started[chance.randrange(min(number, seeds))])
+    network.storm(nodes, seeds, seed)
     seconds = network.until(network.agree, PATIENCE_S, every=0.01)
     return Storm(seconds, _sent(network, nodes))
 
@@ -87,16 +84,6 @@ def _death(network: Network, dead: Node, nodes: int, seed: int) -> Death:
     network.messages.pop("_ka")
     network.bytes.pop("_ka")
     return Death(seconds, _sent(network, nodes))
-
-
-def acquainted(nodes: int, seed: int) -> tuple[Network, list[Node]]:
-    """Return nodes that know each other, with nothing counted so far."""
-    network = Network(seed)
-    members = network.add(nodes)
-    network.acquaint(members)
-    network.run(1.0)
-    network.forget()
-    return network, members
 
 
 def _sent(network: Network, parts: float) -> Traffic:

@@ -15,7 +15,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 from bench.errors import BenchError
 from skywalker.silk.actions import Action, Answer, Broadcast, Ignore, Listen, Part, Reached, Refused, Send
@@ -124,6 +124,14 @@ class Network:
         """Start nodes, each alone."""
         hosts = [next(self._hosts) for _ in range(count)]
         return [self._start(f"tcp://10.0.{host >> 8}.{host & 255}:{PORT}") for host in hosts]
+
+    def storm(self, nodes: int, seeds: int, seed: int) -> list[Node]:
+        """Start nodes and have all of them join at once, each at one of the first `seeds` that are before it."""
+        started = self.add(nodes)
+        chance = random.Random(seed)
+        for number, node in enumerate(started[1:], start=1):
+            self.join(node, started[chance.randrange(min(number, seeds))])
+        return started
 
     def acquaint(self, nodes: Iterable[Node]) -> None:
         """Have these know each other by now, though they never met."""
@@ -352,3 +360,16 @@ class Network:
                 to = self._bound.get(endpoint) if keeper is sender else keeper
                 if not sender.is_dead:
                     self._pass_on(sender, to, message, (keeper, endpoint))
+
+
+def acquainted(nodes: int, seed: int, *, after_s: float = 1.0, **settings: Any) -> tuple[Network, list[Node]]:
+    """Return a network of nodes that know each other, and have for a while, with nothing counted so far.
+
+    `settings` are those of the network. Each node is somewhere in its period.
+    """
+    network = Network(seed, **settings)
+    members = network.add(nodes)
+    network.acquaint(members)
+    network.run(after_s)
+    network.forget()
+    return network, members

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
+import ssl
 import textwrap
 from collections.abc import Iterator
 from typing import Final
 
 from skywalker import extras
 from skywalker.discovery.consul_access import ConsulAccess
-from skywalker.discovery.consul_http import ConsulHttp
 from skywalker.errors import DiscoveryError
+
+CONNECT_S: Final = 3.0
+"""Seconds for a connection to Consul, whose agent is as a rule on this machine."""
 
 ANSWER_S: Final = 5.0
 """Seconds of silence after which an answer that has nothing to wait for is given up."""
@@ -23,41 +25,78 @@ MAX_CAUSE: Final = 200
 class ConsulApi:
     """The endpoints of python-consul2 for one Consul. Any number of threads may use it."""
 
-    def __init__(self, access: ConsulAccess, *, wait_s: float = 0.0) -> None:
+    def __init__(self, access: ConsulAccess, *, wait_s: float = 0.0, answer_s: float | None = None) -> None:
         """`wait_s` is how long Consul may wait, as it is asked to, before it answers. Raises DiscoveryError."""
         try:
             from consul.base import Consul, ConsulException
+            from consul.std import HTTPClient
         except ImportError as error:
             raise DiscoveryError(f"Consul needs python-consul2: {extras.command_for('consul')}") from error
         self._access = access
         self._refusal: type[Exception] = ConsulException
-        # What the library's endpoints want of their client. Its own makes these from the environment.
-        self.http = ConsulHttp(access, wait_s + ANSWER_S)
-        self.token = access.token
+        answer_s = ANSWER_S if answer_s is None else answer_s
+        host = access.address.host
+        self.http = HTTPClient(
+            f"[{host}]" if ":" in host else host,
+            access.address.port,
+            "https" if access.tls else "http",
+            verify=access.ca_file or _authorities(),
+            cert=(access.cert_file, access.key_file) if access.key_file else access.cert_file or None,
+            timeout=(min(CONNECT_S, answer_s), wait_s + answer_s),
+        )
+        # Requests go where we were told to, whatever proxies the environment has and wherever the answer points; each
+        # by a connection of its own, as certificates are replaced while a node runs.
+        self.http.session.trust_env = False
+        self.http.session.max_redirects = 0
+        self.http.session.headers["Connection"] = "close"
+        if access.token:
+            self.http.session.headers["X-Consul-Token"] = access.token
+        # What the endpoints want of their client. The library's own would have CONSUL_HTTP_* of the environment, if
+        # there is any, rather than what it is told.
+        self.token = None
         self.dc = None
-        self.health = Consul.Health(self)
+        self.consistency = "default"
         self.agent = Consul.Agent(self)
+        self.catalog = Consul.Catalog(self)
+        self.health = Consul.Health(self)
+        self.status = Consul.Status(self)
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
         """Turn all that can go wrong with a request inside the block into a DiscoveryError that says what."""
         try:
             yield
-        except TimeoutError as error:
-            raise DiscoveryError(f"{self._access} does not answer") from error
-        except (OSError, http.client.HTTPException) as error:
-            raise DiscoveryError(f"{self._access}: {_cause(error)}") from error
+        except OSError as error:
+            cause = _root(error)
+            if isinstance(cause, TimeoutError):
+                raise DiscoveryError(f"{self._access} does not answer") from error
+            raise DiscoveryError(f"{self._access}: {_words(cause)}{self._files(cause)}") from error
         except self._refusal as error:
-            raise DiscoveryError(f"{self._access} refuses: {_cause(error)}") from error
+            raise DiscoveryError(f"{self._access} refuses: {_words(error)}") from error
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise DiscoveryError(f"what answers at {self._access} is no Consul: {error!r}") from error
 
-    def close(self) -> None:
-        """End all requests that are under way with an error, from any thread. There can be no more."""
-        self.http.close()
+    def _files(self, cause: BaseException) -> str:
+        # OpenSSL does not say which of them it cannot read.
+        access = self._access
+        files = ", ".join(filter(None, (access.ca_file, access.cert_file, access.key_file)))
+        return f" (the TLS files are {files})" if files and isinstance(cause, ssl.SSLError) else ""
 
 
-def _cause(error: Exception) -> str:
+def _authorities() -> str | bool:
+    """Return those that this machine trusts, rather than those that come with requests."""
+    paths = ssl.get_default_verify_paths()
+    return paths.cafile or paths.capath or True
+
+
+def _root(error: BaseException) -> BaseException:
+    """Return what failed first: each layer beneath us wraps it in an error of its own."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return error
+
+
+def _words(error: BaseException) -> str:
     # Some have no text at all, such as a connection that just ended; some have that of a whole page.
     text = (isinstance(error, OSError) and error.strerror) or str(error)
     return textwrap.shorten(text, MAX_CAUSE) or type(error).__name__

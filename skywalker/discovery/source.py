@@ -25,7 +25,7 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def look(self) -> Finding:
-        """Return what is there now. May first wait, until that differs from the last look or close() is called.
+        """Return what is there now. May first wait until that differs from the last look.
 
         Raises DiscoveryError: nothing is known now. The look after one that failed waits for the end of that at most.
         """
@@ -39,7 +39,8 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Have a look that is under way end soon, if need be by an error. Nothing may be asked afterwards."""
+        """Let go of what it has, and have a look that is under way end soon where that can be. Nothing may be asked
+        afterwards; a thread that looks must not keep its process from ending."""
 
     @abc.abstractmethod
     def __str__(self) -> str: ...

@@ -27,7 +27,8 @@ def watch(
 ) -> None:
     """Look at a source until `stopped` is set: found() is called with the first addresses, and whenever they differ.
 
-    To end it at once, set `stopped` and then close the source.
+    To end it, set `stopped` and then close the source. A look at Consul that waits goes on for up to a minute, so call
+    this in a thread that is a daemon.
     """
     known: frozenset[Address] | None = None
 

@@ -11,7 +11,7 @@ import pytest
 from bench.errors import BenchError
 from bench.figures import pages
 from bench.silk.__main__ import SEED, deaths, steady, steady_row, storm
-from bench.silk.simulation import DELAY_S, Network, Node
+from bench.silk.simulation import DELAY_S, Network, acquainted
 from skywalker.silk.events import Failed, Joined
 from skywalker.wire.silk import KEEPALIVE, Message
 
@@ -81,17 +81,8 @@ def test_what_each_says_grows_with_the_others() -> None:
 # The network itself.
 
 
-def network_of(nodes: int, **options: float) -> tuple[Network, list[Node]]:
-    network = Network(1, **options)  # type: ignore[arg-type]  # its settings, by name
-    some = network.add(nodes)
-    network.acquaint(some)
-    network.run(0.5)
-    network.forget()
-    return network, some
-
-
 def test_those_who_are_acquainted_are_as_if_they_had_met() -> None:
-    network, nodes = network_of(5)
+    network, nodes = acquainted(5, 1)
     assert network.agree()
     met = Network(1)
     others = met.add(5)
@@ -104,7 +95,7 @@ def test_those_who_are_acquainted_are_as_if_they_had_met() -> None:
 
 @pytest.mark.parametrize("loss", [0.0, 0.25, 1.0])
 def test_as_many_are_lost_as_should_be(loss: float) -> None:
-    network, nodes = network_of(2)
+    network, nodes = acquainted(2, 1)
     network.loss = loss
     for number in range(1000):
         network._carry(nodes[0], nodes[1], Message(nodes[0].id, "", f"{number}", "_odd"))
@@ -113,7 +104,7 @@ def test_as_many_are_lost_as_should_be(loss: float) -> None:
 
 
 def test_messages_overtake_each_other_and_come_within_the_delay() -> None:
-    network, nodes = network_of(2, delay_s=0.5, duplication=1.0)
+    network, nodes = acquainted(2, 1, delay_s=0.5, duplication=1.0)
     came: list[tuple[float, str]] = []
     nodes[1].membership.received = lambda message, now: came.append((now, message.id))  # type: ignore[method-assign]  # to see the time
     began = network.now
@@ -128,7 +119,7 @@ def test_messages_overtake_each_other_and_come_within_the_delay() -> None:
 
 def test_what_is_kept_over_a_cut_comes_when_it_heals_and_else_never() -> None:
     for keeps in (True, False):
-        network, nodes = network_of(3)
+        network, nodes = acquainted(3, 1)
         network.keeps = keeps
         network.cut(nodes[:1], nodes[1:])
         network.run(2)
@@ -152,7 +143,7 @@ def test_nobody_hears_what_was_said_before_it_listened() -> None:
 
 
 def test_the_dead_and_the_frozen_do_nothing() -> None:
-    network, nodes = network_of(3)
+    network, nodes = acquainted(3, 1)
     network.kill(nodes[0])
     network.freeze(nodes[1])
     network.run(10)
@@ -167,6 +158,6 @@ def test_the_dead_and_the_frozen_do_nothing() -> None:
 
 
 def test_what_is_not_so_in_time_ends_the_measurement() -> None:
-    network, _ = network_of(2)
+    network, _ = acquainted(2, 1)
     with pytest.raises(BenchError, match="5 simulated seconds"):
         network.until(lambda: False, within=5)

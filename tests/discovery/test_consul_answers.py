@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import socket
 import threading
@@ -118,6 +119,15 @@ def test_an_answer_that_makes_no_sense_is_an_error_that_says_whose(
         source.look()
     told.say(3, FIRST)
     assert source.look().addresses == {FIRST}
+
+
+def test_nobody_is_asked_to_whom_an_answer_points(told: ToldConsul) -> None:
+    with ToldConsul() as other:
+        told.answer(302, b"", {"Location": f"http://{other.access.address}/"})
+        other.say(1, FIRST)
+        with pytest.raises(DiscoveryError, match=str(told.access)):
+            ConsulSource(dataclasses.replace(told.access, token="of-this-consul"), "skywalker").look()
+        assert other.asked == []
 
 
 @pytest.mark.parametrize("bytes_", [b"", b"\0\1\2", b"HTTP/1.1 abc\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70_000])

@@ -69,6 +69,13 @@ def test_a_consul_of_an_unknown_authority_is_not_believed(access: ConsulAccess) 
         found(dataclasses.replace(access, ca_file=""))
 
 
+def test_without_an_authority_of_its_own_those_of_the_system_are_believed(
+    access: ConsulAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", access.ca_file)
+    assert found(dataclasses.replace(access, ca_file="")) == ["[::1]:3443"]
+
+
 def test_a_client_without_a_certificate_is_turned_away(access: ConsulAccess) -> None:
     with pytest.raises(DiscoveryError, match="https://"):
         found(dataclasses.replace(access, cert_file="", key_file=""))

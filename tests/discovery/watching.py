@@ -12,12 +12,14 @@ from tests.helpers import eventually, time_factor
 
 
 class Watch:
-    """For the length of a `with` block; its end must come at once."""
+    """For the length of a `with` block; its end must come at once, unless it `lingers` in a daemon of a thread."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, lingers: bool = False) -> None:
         self._source = source
+        self._lingers = lingers
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=watch, args=(source, self._found, self._trouble, self._stopped))
+        arguments = (source, self._found, self._trouble, self._stopped)
+        self._thread = threading.Thread(target=watch, args=arguments, daemon=lingers)
         self.found: list[frozenset[Address]] = []
         self.troubles: list[str | None] = []
 
@@ -28,8 +30,9 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         self._stopped.set()
         self._source.close()
-        self._thread.join(5 * time_factor())
-        assert not self._thread.is_alive(), "the watch did not end"
+        if not self._lingers:
+            self._thread.join(5 * time_factor())
+            assert not self._thread.is_alive(), "the watch did not end"
 
     def _found(self, addresses: frozenset[Address]) -> None:
         self.found.append(addresses)

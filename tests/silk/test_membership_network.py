@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 import pytest
 
-from bench.silk.simulation import DELAY_S, Network, Node
+from bench.silk.simulation import DELAY_S, Network, Node, acquainted
 from skywalker.deadlines import PRECISION_S
 from skywalker.silk import pace
 from skywalker.silk.events import Event, Failed, Joined, Left, Recovered, Suspected
@@ -37,13 +36,8 @@ def death_s(nodes: int, delay_s: float = DELAY_S, period_s: float = PERIOD_S) ->
 
 
 def cluster(nodes: int, seed: int, **network: float) -> tuple[Network, list[Node]]:
-    """Return nodes that know each other, each somewhere in its period, with nothing counted so far."""
-    made = Network(seed, **network)  # type: ignore[arg-type]
-    some = made.add(nodes)
-    made.acquaint(some)
-    made.run(2 * PERIOD_S)
-    made.forget()
-    return made, some
+    """Return nodes that have known each other for two of their periods."""
+    return acquainted(nodes, seed, after_s=2 * PERIOD_S, **network)
 
 
 def is_gone(network: Network, *nodes: Node) -> Callable[[], bool]:
@@ -62,10 +56,7 @@ def about(events: Sequence[Event]) -> set[str]:
 @pytest.mark.parametrize("seeds", [1, 3, 60])
 def test_all_who_join_at_once_know_each_other_soon(seeds: int, loss: float, seed: int) -> None:
     network = Network(seed, loss=loss)
-    chance = random.Random(seed)
-    nodes = network.add(60)
-    for number, node in enumerate(nodes[1:], start=1):
-        network.join(node, nodes[chance.randrange(min(number, seeds))])
+    nodes = network.storm(60, seeds, seed)
     network.until(network.agree, within=LOSSY_STORM_S if loss else STORM_S)
     assert network.told(Failed, Left) == []
     for node in nodes:
@@ -81,10 +72,7 @@ def test_all_who_join_at_once_know_each_other_soon(seeds: int, loss: float, seed
 
 def test_two_hundred_join_nearly_as_soon() -> None:
     network = Network(1, frames=False)
-    nodes = network.add(200)
-    chance = random.Random(1)
-    for number, node in enumerate(nodes[1:], start=1):
-        network.join(node, nodes[chance.randrange(number)])
+    network.storm(200, 200, seed=1)
     network.until(network.agree, within=2 * STORM_S)
     assert network.told(Failed, Left) == []
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from typing import IO, Final
 
 from skywalker.address import Address
 from skywalker.cli.demo_cluster.ports import HOST, free_ports
-from skywalker.errors import SkywalkerError
+from skywalker.discovery.consul_access import ConsulAccess
+from skywalker.discovery.consul_api import ConsulApi
+from skywalker.errors import DiscoveryError, SkywalkerError
 
 START_S: Final = 20.0
 
@@ -71,15 +71,15 @@ def _started(program: str, http: int, server: int, serf: int, log: IO[bytes]) ->
 
 
 def _wait_until_it_serves(process: subprocess.Popen[bytes], address: Address, log: IO[bytes]) -> None:
-    # As long as it does not know its own node, it knows no services either.
-    question = f"http://{address}/v1/catalog/nodes"
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    api = ConsulApi(ConsulAccess(address), answer_s=1.0)
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         if (status := process.poll()) is not None:
             raise ConsulError(f"Consul ended with exit status {status}{_last_words(log)}")
-        with contextlib.suppress(OSError), direct.open(question, timeout=1.0) as answer:
-            if json.load(answer):
+        with contextlib.suppress(DiscoveryError), api.errors():
+            # As long as it does not know its own node, it knows no services either.
+            _, nodes = api.catalog.nodes()
+            if nodes:
                 return
         time.sleep(0.05)
     raise ConsulError(f"Consul did not serve within {START_S:g} s{_last_words(log)}")

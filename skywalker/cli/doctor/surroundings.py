@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import importlib.util
 import socket
-import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +16,9 @@ from skywalker.cli.doctor.finding import Finding, weighed
 from skywalker.cli.doctor.machine import Machine
 from skywalker.cli.doctor.ports import doors
 from skywalker.config import Config
-from skywalker.dialling import cause_of
 from skywalker.discovery.consul_access import ConsulAccess
-from skywalker.errors import ConfigError, LocalProtocolError
+from skywalker.discovery.consul_api import ConsulApi
+from skywalker.errors import ConfigError, DiscoveryError, LocalProtocolError
 from skywalker.state_path import usual_state_path
 from skywalker.tls.certificate import Certificate
 
@@ -67,32 +65,20 @@ def consul(config: Config, machine: Machine) -> Iterator[Finding]:
         yield Finding("consul", "fail", str(error), "correct consul_url")
         return
     try:
-        status, leader = _leader(access)
-    except (OSError, http.client.HTTPException) as error:
-        yield Finding("consul", "fail", f"{access}: {cause_of(error)}", "start Consul there, or correct consul_url")
-        return
-    if status != http.client.OK:
-        yield Finding("consul", "fail", f"{access} answers with status {status}", "look at consul_token and its ACL")
+        has = _has_leader(access)
+    except DiscoveryError as error:
+        yield Finding("consul", "fail", str(error), "start Consul there, or correct consul_url and consul_token")
     else:
-        has = leader.strip() not in (b'""', b"")
         yield weighed("consul", has, f"{access} answers, and has {'a' if has else 'no'} leader", "mend its cluster")
 
 
-def _leader(access: ConsulAccess) -> tuple[int, bytes]:
-    """Return the status and body with which Consul says who leads."""
-    host, port = access.address.host, access.address.port
-    connection: http.client.HTTPConnection
-    if access.tls:
-        context = ssl.create_default_context(cafile=access.ca_file or None)
-        if access.cert_file:
-            context.load_cert_chain(access.cert_file, access.key_file or None)
-        connection = http.client.HTTPSConnection(host, port, timeout=CONSUL_S, context=context)
-    else:
-        connection = http.client.HTTPConnection(host, port, timeout=CONSUL_S)
-    with contextlib.closing(connection):
-        connection.request("GET", "/v1/status/leader", headers={"X-Consul-Token": access.token} if access.token else {})
-        with connection.getresponse() as answer:
-            return answer.status, answer.read(4096)
+def _has_leader(access: ConsulAccess) -> bool:
+    api = ConsulApi(access, answer_s=CONSUL_S)
+    with api.errors():
+        leader = api.status.leader()
+        if not isinstance(leader, str):
+            raise TypeError("it knows of no leaders")
+        return leader != ""
 
 
 def certificate(config: Config, machine: Machine) -> Iterator[Finding]:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import ClassVar, Final
-
-from textual.app import App
+from typing import ClassVar
 
 from skywalker.cli.admin_api import AdminApi
 from skywalker.cli.top.node_screen import NodeScreen
 from skywalker.cli.top.nodes_screen import NodesScreen
-
-AT_ONCE: Final = 32
-"""Nodes that are asked at a time."""
+from skywalker.cli.top.watch import Watcher
 
 
-class Top(App[None]):
+class Top(Watcher):
     """Watches one node, or `many` of which each can be opened."""
 
     ENABLE_COMMAND_PALETTE = False
@@ -38,16 +33,10 @@ class Top(App[None]):
 
     def __init__(self, apis: Sequence[AdminApi], *, many: bool, every: float = 1.0) -> None:
         """Take the admin servers to ask, and the seconds from one look to the next."""
-        super().__init__()
-        self.every = every
-        self.threads = ThreadPoolExecutor(AT_ONCE, "ask")
+        super().__init__(every)
         self._apis = apis
         self._many = many
 
     def on_mount(self) -> None:
         """Open the first screen."""
         self.push_screen(NodesScreen(self._apis) if self._many else NodeScreen(self._apis[0]))
-
-    def on_unmount(self) -> None:
-        """Wait for nobody who has not answered yet."""
-        self.threads.shutdown(wait=False, cancel_futures=True)

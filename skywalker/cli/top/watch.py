@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar, Final
 
 from rich.text import Text
 from textual import events
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Input, Static
 
 from skywalker.cli.node.table import Column, Row, Table
 
-if TYPE_CHECKING:
-    from skywalker.cli.top.app import Top
+AT_ONCE: Final = 32
+"""Nodes that are asked at a time."""
 
 MOST_ROWS: Final = 200
 """Rows that are drawn; who looks for one further down sorts or filters."""
@@ -32,6 +33,20 @@ STYLES: Final = {
     "no answer": "bold red",
 }
 """Of words in any column that is a `state`."""
+
+
+class Watcher(App[None]):
+    """An application of such screens: how often they look, and the threads in which they ask."""
+
+    def __init__(self, every: float) -> None:
+        """Take the seconds from one look to the next."""
+        super().__init__()
+        self.every = every
+        self.threads = ThreadPoolExecutor(AT_ONCE, "ask")
+
+    def on_unmount(self) -> None:
+        """Wait for nobody who has not answered yet."""
+        self.threads.shutdown(wait=False, cancel_futures=True)
 
 
 class Grid(DataTable[Text]):
@@ -85,9 +100,10 @@ class Watch(Screen[None]):
         self.run_worker(self._watch(), exclusive=True)
 
     @property
-    def top(self) -> Top:
+    def watcher(self) -> Watcher:
         """The application."""
-        return cast("Top", self.app)
+        assert isinstance(self.app, Watcher)
+        return self.app
 
     @property
     def grid(self) -> Grid:
@@ -110,10 +126,11 @@ class Watch(Screen[None]):
         while True:
             if self.is_current and not self.paused:
                 await self.look()
-                if self.is_current and self.top.is_running:  # else it was left meanwhile, and has no widgets any more
+                # Where it was left meanwhile, it has no widgets any more.
+                if self.is_current and self.watcher.is_running:
                     self.draw()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self.top.every):
+                async with asyncio.timeout(self.watcher.every):
                     await self._again.wait()
             self._again.clear()
 
@@ -123,7 +140,7 @@ class Watch(Screen[None]):
 
     async def asked(self, question: Any, *arguments: Any) -> Any:
         """Return what a function returns that may take its time, from a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self.top.threads, question, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self.watcher.threads, question, *arguments)
 
     def on_screen_resume(self) -> None:
         """Be up to date when it is seen again."""

@@ -7,6 +7,11 @@
 
 A file is written beside its place and renamed, under a name that its segment gives it. So whatever was interrupted is
 done again over itself, and a segment that was still open is replaced by more of itself.
+
+Spark's own sink, with the stream of a journal and a checkpoint, writes each record once too, and is what to use for
+other storage. But its tables are for Spark alone, where they were written: in `_spark_metadata` there are absolute
+paths, by which a copy cannot be read, and whatever else reads Parquet counts what an interrupted batch has left. And it
+passes over the batches of a second journal without a word, whose numbers it has from the first.
 """
 
 from __future__ import annotations

@@ -105,6 +105,13 @@ def test_what_stands_under_a_null_does_not_matter() -> None:
     assert tokens_of(numbers).to_pylist() == one_by_one([7, None, -7])
 
 
+def test_text_that_is_not_utf_8_is_a_topic_too() -> None:
+    text = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(np.array([0, 2], np.int32)), pa.py_buffer(b"a\xff")]
+    )
+    assert tokens_of(text).to_pylist() == one_by_one(["a\udcff"])
+
+
 def test_columns_longer_than_what_is_hashed_at_a_time() -> None:
     count = 2 * ROWS + 17
     numbers = [number * 7919 % 1_000_003 - 500_000 for number in range(count)]
