@@ -18,15 +18,16 @@ from skywalker.address import Address
 from skywalker.clients import process
 from skywalker.clients.aio.link import LINGER_S, MAX_OUTPUT_BYTES, Link, cause_so_far, dial
 from skywalker.clients.homes import Homes, Round
+from skywalker.clients.news import News
 from skywalker.clients.settings import Settings
 from skywalker.clients.sockets import ATTEMPT_S, HASTY_S
 from skywalker.deadlines import PRECISION_S
 from skywalker.dialling import cause_of
 from skywalker.errors import Closed
 from skywalker.pubsub.ask import Ask
-from skywalker.pubsub.exchange import Exchange
+from skywalker.pubsub.exchange import Exchange, Notice
 from skywalker.pubsub.message import Message
-from skywalker.pubsub.telling import OnGap, tell
+from skywalker.pubsub.telling import Herald
 
 
 class Pending(Ask):
@@ -58,10 +59,10 @@ class Pending(Ask):
 class Channel:
     """What one exchange goes over."""
 
-    def __init__(self, settings: Settings, exchange: Exchange, on_gap: OnGap | None = None) -> None:
+    def __init__(self, settings: Settings, exchange: Exchange, herald: Herald) -> None:
         self.exchange = exchange
         self._settings = settings
-        self._on_gap = on_gap
+        self._herald = herald
         self._loop = asyncio.get_running_loop()
         self._homes = Homes()
         self._trying = Round(self._homes, random.random)
@@ -201,7 +202,7 @@ class Channel:
             ask.waiters = None
         exchange.ended.clear()
         for news in exchange.news:
-            self._loop.call_soon(tell, news, self._on_gap)
+            self._loop.call_soon(self._tell, news)
         exchange.news.clear()
         self._wake_getters()
         link = self._link
@@ -219,6 +220,10 @@ class Channel:
         wait = exchange.wait(self._loop.time())
         if wait is not None:
             self._wake_by(self._loop.time() + wait)
+
+    def _tell(self, news: News | Notice) -> None:
+        if not self.is_closed:
+            self._herald.tell(news)
 
     def _wake_getters(self) -> None:
         """Wake as many as there are messages; whoever finds none, since another was quicker, waits again."""

@@ -11,7 +11,7 @@ from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
 from skywalker.pubsub.aio.channel import Channel, Pending
 from skywalker.pubsub.exchange import Exchange
 from skywalker.pubsub.message import Message, Text, topic_bytes, topic_text
-from skywalker.pubsub.telling import OnGap
+from skywalker.pubsub.telling import Herald, OnGap
 from skywalker.wire.pubsub import SUBSCRIBE, UNSUBSCRIBE
 
 
@@ -26,9 +26,14 @@ class Subscription(AsyncIterator[Message]):
         on_gap: OnGap | None,
         forget: Callable[[Subscription], None],
     ) -> None:
+        self._where = settings.where
         self._exchange = Exchange(settings.where, is_subscriber=True, typed=typed, buffer=buffer)
-        self._channel = Channel(settings, self._exchange, on_gap)
+        self._channel = Channel(settings, self._exchange, Herald(on_gap=on_gap))
         self._forget = forget
+
+    def __repr__(self) -> str:
+        state = "closed" if self._channel.is_closed else self._exchange.state
+        return f"<skywalker.pubsub.aio.Subscription at {self._where}, {state}>"
 
     async def open(self, topics: list[bytes], timeout: float) -> None:
         """Connect, and listen on these topics. Raises TimedOut or Unreachable."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from skywalker.clients.news import OnConnect, OnDisconnect
 from skywalker.clients.requests import milliseconds
 from skywalker.clients.settings import CONNECT_TIMEOUT_S, Settings, check_patience
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
@@ -17,7 +18,7 @@ from skywalker.pubsub.blocking.subscription import Subscription
 from skywalker.pubsub.exchange import Exchange
 from skywalker.pubsub.message import Text, publication, topic_bytes
 from skywalker.pubsub.settings import DEFAULT_BROKER, settings_of
-from skywalker.pubsub.telling import OnGap
+from skywalker.pubsub.telling import Herald, OnGap
 from skywalker.wire.pubsub import PUBLISH
 
 if TYPE_CHECKING:
@@ -29,16 +30,20 @@ def connect(
     *,
     tls: ssl.SSLContext | bool | None = None,
     connect_timeout: float = CONNECT_TIMEOUT_S,
+    on_connect: OnConnect | None = None,
+    on_disconnect: OnDisconnect | None = None,
     timeout: None = None,
 ) -> Broker:
     """Connect to a node, and return what publishes and subscribes there; threads may share it.
 
     `where` is "host:port", "host", ":port", or several with commas between them, of which any that answers will do;
     with "skywalkers://" before them, or with `tls`, by TLS, as skywalker.connect() has it.
+    `on_connect` is called with the address whenever there is a connection to publish over, and `on_disconnect` with
+    the address and the cause when it is lost; what becomes of a subscription's own is told to its `on_gap`.
     Raises Unreachable if none does within `connect_timeout` seconds, LocalProtocolError for what is no address.
     """
     check_patience(connect_timeout, timeout)
-    broker = Broker(settings_of(where, tls))
+    broker = Broker(settings_of(where, tls), Herald(on_connect, on_disconnect))
     try:
         broker.open(connect_timeout)
     except BaseException:
@@ -50,10 +55,10 @@ def connect(
 class Broker:
     """Where programs publish and subscribe. Made by connect(). Close it, or use it in a `with` statement."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, herald: Herald) -> None:
         self._settings = settings
         self._exchange = Exchange(settings.where)
-        self._channel = Channel(settings, self._exchange)
+        self._channel = Channel(settings, self._exchange, herald)
         self._subscriptions: dict[Subscription, None] = {}  # each use of it is one step, which no thread sees half of
 
     def __repr__(self) -> str:

@@ -21,14 +21,15 @@ from skywalker.clients.blocking.driver import SLACK_S
 from skywalker.clients.blocking.leading import HELP_S
 from skywalker.clients.blocking.tls_connection import connection
 from skywalker.clients.homes import Homes
+from skywalker.clients.news import News
 from skywalker.clients.requests import MAX_TIMEOUT_S
 from skywalker.clients.settings import Settings
 from skywalker.dialling import cause_of
 from skywalker.errors import Closed, SkywalkerError
 from skywalker.pubsub.ask import Ask
-from skywalker.pubsub.exchange import Exchange, News
+from skywalker.pubsub.exchange import Exchange, Notice
 from skywalker.pubsub.message import Message
-from skywalker.pubsub.telling import OnGap, tell
+from skywalker.pubsub.telling import Herald
 
 IsOver = Callable[[], bool]
 """Whether a thread has what it waits for; asked while the lock is held."""
@@ -65,13 +66,13 @@ class Pending(Ask):
 class Channel:
     """What one exchange goes over."""
 
-    def __init__(self, settings: Settings, exchange: Exchange, on_gap: OnGap | None = None) -> None:
-        """`on_gap` is called by a thread that waits, and may use the channel."""
+    def __init__(self, settings: Settings, exchange: Exchange, herald: Herald) -> None:
+        """`herald` tells in a thread that waits, which may use the channel."""
         self.exchange = exchange
         self.lock = threading.Lock()
         self.is_closed = False
-        self._on_gap = on_gap
-        self._news: list[News] = []
+        self._herald = herald
+        self._news: list[News | Notice] = []
         self._homes = Homes()
         self._dialer = Dialer(settings, self._homes)
         self._connection: Connection | None = None
@@ -267,7 +268,8 @@ class Channel:
             with self.lock:
                 news, self._news = self._news, []
             for each in news:
-                tell(each, self._on_gap)
+                if not self.is_closed:
+                    self._herald.tell(each)
 
     # The connection.
 
