@@ -26,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo demo-cluster demo-pipeline test lint format bench bench-save bench-compare chaos soak fuzz fuzz-asan audit lock clean
+.PHONY: help setup tools demo demo-cluster demo-pipeline test lint format faces bench bench-save bench-compare chaos soak fuzz fuzz-asan audit lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,14 +50,18 @@ test: setup redis-server ## Run every test, or with ARGS="tests/wire -x" in one 
 	@.ci/tools || echo "the tests go on without, and say what they skip" >&2
 	$(if $(ARGS),$(BIN)/python -m pytest $(ARGS),.ci/parts)
 
-lint: setup ## Check style, formatting and types
+lint: setup ## Check style, formatting, types, and what is made from other code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python .ci/faces --check
 
 format: setup ## Format the code and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+faces: setup ## Make the blocking clients from those for asyncio
+	$(BIN)/python .ci/faces
 
 bench: setup ## Run the micro benchmarks, then nodes with 1 to 8 workers
 	$(BIN)/python -m pytest bench --benchmark-only --timeout=0

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from skywalker import aio, pubsub, silk
-    from skywalker.clients.blocking import Client, connect
-    from skywalker.clients.interface import Junction, Pending
-    from skywalker.clients.local import LocalJunction
+    from skywalker.clients.blocking.client import Client, connect
+    from skywalker.clients.blocking.driver import Pending
+    from skywalker.clients.blocking.junction import Junction
+    from skywalker.clients.blocking.local import LocalJunction
     from skywalker.errors import (
         BadArity,
         BadFrame,
@@ -104,9 +105,10 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "skywalker.clients.blocking": ("Client", "connect"),
-    "skywalker.clients.interface": ("Junction", "Pending"),
-    "skywalker.clients.local": ("LocalJunction",),
+    "skywalker.clients.blocking.client": ("Client", "connect"),
+    "skywalker.clients.blocking.driver": ("Pending",),
+    "skywalker.clients.blocking.junction": ("Junction",),
+    "skywalker.clients.blocking.local": ("LocalJunction",),
     "skywalker.embedding": ("embedded",),
 }
 

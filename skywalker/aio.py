@@ -6,9 +6,9 @@ async with await skywalker.aio.connect("host:3443") as junction:
 
 from __future__ import annotations
 
-from skywalker.clients.aio import Client, connect
-from skywalker.clients.aio_interface import AsyncJunction as Junction
-from skywalker.clients.aio_interface import Pending
-from skywalker.clients.aio_local import LocalJunction
+from skywalker.clients.aio.client import Client, connect
+from skywalker.clients.aio.driver import Pending
+from skywalker.clients.aio.junction import Junction
+from skywalker.clients.aio.local import LocalJunction
 
 __all__ = ["Client", "Junction", "LocalJunction", "Pending", "connect"]

@@ -23,7 +23,7 @@ from typing import IO, Any, Final
 
 from skywalker import config
 from skywalker.address import Address
-from skywalker.clients import blocking
+from skywalker.clients.blocking import client
 from skywalker.errors import SkywalkerError
 from skywalker.setting import CREDENTIALS
 
@@ -87,9 +87,9 @@ class Node:
         size = os.fstat(self._log.fileno()).st_size
         return os.pread(self._log.fileno(), size, 0).decode(errors="replace")
 
-    def connect(self, **options: Any) -> blocking.Client:
+    def connect(self, **options: Any) -> client.Client:
         """Return a client of this node; the options are those of skywalker.connect()."""
-        return blocking.connect(self.address, **options)
+        return client.connect(self.address, **options)
 
     def worker_pids(self) -> list[int]:
         """Return the processes that are its workers now, oldest first."""

@@ -18,7 +18,7 @@ import pytest
 
 if TYPE_CHECKING:
     # Loaded with every run of pytest, so it must cost nothing to those who use none of this.
-    from skywalker.clients.blocking import Client
+    from skywalker.clients.blocking.client import Client
     from skywalker.embedding import Node
 
 

@@ -44,7 +44,7 @@ def test_a_project_that_uses_none_of_it_pays_nothing(pytester: pytest.Pytester) 
         def test_nothing_was_loaded():
             assert "skywalker.pytest_plugin" in sys.modules
             assert "skywalker.embedding" not in sys.modules
-            assert "skywalker.clients.blocking" not in sys.modules
+            assert "skywalker.clients.blocking.client" not in sys.modules
         """
     )
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)

@@ -16,7 +16,7 @@ from skywalker.json_form import FormError, to_json
 from skywalker.limits import DEFAULT_TIMEOUT_S
 
 if TYPE_CHECKING:
-    from skywalker.clients.blocking import Client
+    from skywalker.clients.blocking.client import Client
 
 IN_FLIGHT: Final = 64
 

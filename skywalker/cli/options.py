@@ -22,7 +22,7 @@ from skywalker.json_form import FormError
 from skywalker.limits import DEFAULT_ADDRESS, KIB, MAX_TIMEOUT_MS
 
 if TYPE_CHECKING:
-    from skywalker.clients.blocking import Client
+    from skywalker.clients.blocking.client import Client
 
 CONNECT_S: Final = 3.0
 """Seconds in which a node must accept the connection, or less if the call's own time is shorter."""
@@ -110,7 +110,7 @@ class Asked(Told):
         Raises as that does, and ConfigError for what is in a file.
         """
         # Only now: help and mistakes should be quick.
-        from skywalker.clients.blocking import connect
+        from skywalker.clients.blocking.client import connect
 
         # Over the socket of a node's own machine there is no TLS.
         tls = None if where.lower().startswith(UNIX) else self.credentials.tls(self.node)

@@ -38,7 +38,7 @@ class Asked(Told):
     def connection(self) -> Iterator[Broker]:
         """Connect to the node. With --json, an error in the block is printed as a result and ends the command."""
         # Only now: help and mistakes should be quick.
-        from skywalker.pubsub.blocking import connect
+        from skywalker.pubsub.blocking.broker import connect
 
         with self.errors_told():
             tls = self.credentials.tls(self.broker)

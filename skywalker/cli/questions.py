@@ -18,7 +18,7 @@ from skywalker.json_form import to_json
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 
 if TYPE_CHECKING:
-    from skywalker.clients.blocking import Client
+    from skywalker.clients.blocking.client import Client
 
 
 @click.command(short_help="Ask whether a node answers")

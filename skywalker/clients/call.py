@@ -1,19 +1,18 @@
 """One call and its outcome, and what a shell needs of whatever runs calls.
 
 A core runs calls without I/O and without a clock: `Calls` over a connection, `Bus` in
-process. A shell adds threads or an event loop, and is the same for both.
+process. A driver adds threads or an event loop, and is the same for both.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from skywalker.clients.requests import MEETINGS, Kind, topic_of
-from skywalker.errors import SkywalkerError, TimedOut
+from skywalker.clients.line import Line, Stay
+from skywalker.clients.requests import MEETINGS, Kind, MeetingKind, topic_of
+from skywalker.errors import LocalProtocolError, SkywalkerError, TimedOut
 
 if TYPE_CHECKING:
-    from skywalker.clients.line import Line
-    from skywalker.clients.stays import Stay
     from skywalker.members import Place
 
 GRACE_S = 0.5
@@ -21,10 +20,22 @@ GRACE_S = 0.5
 around the world and the node's own 50 ms fit in."""
 
 
+class Raise:
+    """The type of RAISE, the `default` that stands for none."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "RAISE"
+
+
+RAISE: Final = Raise()
+
+
 class Call:
     """One request and, once it has `ended`, its outcome: `value`, or the `error` to raise instead.
 
-    Shells derive from it; `waiters` is theirs: whom to wake when it has ended.
+    Drivers derive from it; `waiters` is theirs: whom to wake when it has ended.
     """
 
     __slots__ = (
@@ -59,6 +70,14 @@ class Call:
         self.ended = True
         self.frame = b""
 
+    def outcome(self, default: Any = RAISE) -> Any:
+        """Return the result of a call that has ended, or raise its error; if nobody came in time, return `default`."""
+        if self.error is None:
+            return self.value
+        if default is RAISE or not isinstance(self.error, TimedOut):
+            raise self.error
+        return default
+
     def timed_out(self) -> TimedOut:
         """Return the error that says that its time is over."""
         if self.kind in MEETINGS:
@@ -70,7 +89,7 @@ class Core(Protocol):
     """What runs calls. Times are seconds on any one clock."""
 
     ended: list[Call]
-    """The calls that have ended since the shell last emptied this list."""
+    """The calls that have ended since the driver last emptied this list."""
 
     def begin(self, call: Call, kind: Kind, arguments: tuple[Any, ...], timeout: float, now: float) -> None:
         """Start a call. Raises LocalProtocolError or TooLarge, and then nothing was started."""
@@ -92,3 +111,17 @@ class Core(Protocol):
 
     def close(self, error: SkywalkerError) -> None:
         """End every call with `error`."""
+
+
+def meeting_arguments(kind: MeetingKind, topic: Any, value: Any, group: Any) -> tuple[Any, ...]:
+    """Return the arguments of a call as begin() was given them. Raises LocalProtocolError if they do not fit."""
+    if (kind == "send") == (value is RAISE):
+        raise LocalProtocolError(f"a value goes with 'send', and only with it; the call is {kind!r}")
+    match kind:
+        case "send":
+            return (topic, value)
+        case "recv":
+            return (topic,)
+        case "take":
+            return (topic, group)
+    raise LocalProtocolError(f"kind {kind!r} is none of 'send', 'recv' and 'take'")

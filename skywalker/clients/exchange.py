@@ -13,11 +13,10 @@ from typing import Any, Final
 import msgpack
 
 from skywalker.clients.call import Call
-from skywalker.clients.line import Line
+from skywalker.clients.line import Line, Stay
 from skywalker.clients.no_node import refused
 from skywalker.clients.requests import TIMED, Kind, elements_of, id_in
 from skywalker.clients.settings import Settings, is_about_us
-from skywalker.clients.stays import Stay
 from skywalker.deadlines import Deadlines
 from skywalker.errors import Cancelled, Draining, RemoteProtocolError, RequestError, SkywalkerError, UnknownMethod
 from skywalker.wire import values

@@ -6,17 +6,23 @@ in the list of those touched: it writes what output() returns, and closes where 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from skywalker.clients.silence import PROBE_S, Silence
 from skywalker.wire import values
 from skywalker.wire.junction import PING, frame
 
-if TYPE_CHECKING:
-    from skywalker.clients.call import Call
-
 HELLO_S: Final = 10.0
 """Seconds that a node has to answer the :hello that opens a connection."""
+
+
+class Carried(Protocol):
+    """A call, as the line sees it that it is put on."""
+
+    id: int
+    frame: bytes
+    ended: bool
+    line: Line | None
 
 
 class Line:
@@ -46,9 +52,9 @@ class Line:
         self.takes_calls = False  # connected, and neither kept waiting for an older line nor left
         self.hang_up = ""  # why the shell must close it, once it must
         self.greeting: dict[Any, Any] | None = None  # what the node said of itself, if it knows :hello
-        self.hello: Call | None = None  # ours, that opened the connection
+        self.hello: Carried | None = None  # ours, that opened the connection
         self.has_spoken = False  # whether the node has said anything whole
-        self.check: Call | None = None  # ours, that asks whether the node lives, where that is in doubt
+        self.check: Carried | None = None  # ours, that asks whether the node lives, where that is in doubt
         self.version = ""  # of the ring that the node uses, as far as it said
         self.acks = False
         self.leaving: set[int] | None = None  # once the node drains: ids of the calls that it still holds
@@ -66,7 +72,7 @@ class Line:
                 return extension in extensions
         return False
 
-    def put(self, call: Call, now: float) -> None:
+    def put(self, call: Carried, now: float) -> None:
         """Give the node a call."""
         call.line = self
         if not self.waiting:
@@ -74,7 +80,7 @@ class Line:
         self.waiting += 1
         self.write(call.frame)
 
-    def take_off(self, call: Call) -> None:
+    def take_off(self, call: Carried) -> None:
         """Count a call, which this line was given, as its no more."""
         call.line = None
         self.waiting -= 1
@@ -99,7 +105,7 @@ class Line:
             self.hang_up = why
             self._touched.append(self)
 
-    def left(self, call: Call) -> None:
+    def left(self, call: Carried) -> None:
         """The node does not hold this call any more; once it holds none, the line that it drains is done."""
         if self.leaving is not None:
             self.leaving.discard(call.id)
@@ -132,3 +138,16 @@ class Line:
         else:
             self._silence.pinged(now)
             self.write(frame(PING, values.pack(id)))
+
+
+class Stay:
+    """A topic that is bound to a line."""
+
+    __slots__ = ("asked", "calls", "is_kept_back", "line", "topic")
+
+    def __init__(self, topic: bytes, line: Line) -> None:
+        self.topic = topic
+        self.line = line
+        self.calls = 0  # that have not ended
+        self.asked = False  # whether the node was asked about the topic, and need not be again
+        self.is_kept_back = False  # whether calls wait for the answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -24,21 +25,27 @@ class News(NamedTuple):
 class Herald:
     """Tells the news of one client, to a program that may want none."""
 
-    def __init__(self, on_connect: OnConnect | None, on_disconnect: OnDisconnect | None) -> None:
+    def __init__(
+        self,
+        on_connect: OnConnect | None = None,
+        on_disconnect: OnDisconnect | None = None,
+        log: logging.Logger = log,
+    ) -> None:
         self._on_connect = on_connect
         self._on_disconnect = on_disconnect
+        self._log = log
 
     def tell(self, news: News) -> None:
         """Log it, and call whoever wants to know; what that raises is logged too."""
         address, cause = news
         try:
             if cause is None:
-                log.info("connected to %s", address)
+                self._log.info("connected to %s", address)
                 if self._on_connect is not None:
                     self._on_connect(address)
             else:
-                log.info("lost the connection to %s: %s", address, cause)
+                self._log.info("lost the connection to %s: %s", address, cause)
                 if self._on_disconnect is not None:
                     self._on_disconnect(address, cause)
         except Exception:
-            log.exception("a callback for the connection to %s failed", address)
+            self._log.exception("a callback for the connection to %s failed", address)

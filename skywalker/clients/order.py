@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from skywalker.clients.call import GRACE_S, Call
 from skywalker.clients.exchange import Exchange
-from skywalker.clients.line import Line
+from skywalker.clients.line import Line, Stay
 from skywalker.clients.requests import MEETINGS, TIMED, Kind, renewed, topic_in
 from skywalker.clients.routes import Routes
 from skywalker.clients.settings import Settings
-from skywalker.clients.stays import Stay, Stays
+from skywalker.clients.stays import Stays
 from skywalker.clients.view import View
 from skywalker.members import Place
 from skywalker.wire import values

@@ -10,20 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from skywalker.clients.call import Call
-from skywalker.clients.line import Line
-
-
-class Stay:
-    """A topic that is bound to a line."""
-
-    __slots__ = ("asked", "calls", "is_kept_back", "line", "topic")
-
-    def __init__(self, topic: bytes, line: Line) -> None:
-        self.topic = topic
-        self.line = line
-        self.calls = 0  # that have not ended
-        self.asked = False  # whether the node was asked about the topic, and need not be again
-        self.is_kept_back = False  # whether calls wait for the answer
+from skywalker.clients.line import Line, Stay
 
 
 class Stays:

@@ -15,17 +15,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from skywalker.pubsub import aio
-    from skywalker.pubsub.blocking import Broker, Pending, Subscription, connect
+    from skywalker.pubsub.blocking.broker import Broker, connect
+    from skywalker.pubsub.blocking.channel import Pending
+    from skywalker.pubsub.blocking.subscription import Subscription
     from skywalker.pubsub.message import Message
 
 __all__ = ["Broker", "Message", "Pending", "Subscription", "aio", "connect"]
 
 _HOMES: Final = {
-    "Broker": "skywalker.pubsub.blocking",
+    "Broker": "skywalker.pubsub.blocking.broker",
     "Message": "skywalker.pubsub.message",
-    "Pending": "skywalker.pubsub.blocking",
-    "Subscription": "skywalker.pubsub.blocking",
-    "connect": "skywalker.pubsub.blocking",
+    "Pending": "skywalker.pubsub.blocking.channel",
+    "Subscription": "skywalker.pubsub.blocking.subscription",
+    "connect": "skywalker.pubsub.blocking.broker",
 }
 
 

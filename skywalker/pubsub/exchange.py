@@ -12,6 +12,7 @@ from collections import deque
 from typing import Final, NamedTuple, TypeVar
 
 from skywalker.cause import Cause
+from skywalker.clients.news import News
 from skywalker.clients.no_node import no_node
 from skywalker.clients.silence import PROBE_S
 from skywalker.deadlines import Deadlines
@@ -35,8 +36,8 @@ _DOOR: Final = f"a node has a door for this, usually port {DEFAULT_PUBSUB_PORT},
 E = TypeVar("E", bound=SkywalkerError)
 
 
-class News(NamedTuple):
-    """What the owner of a subscription is to be told."""
+class Notice(NamedTuple):
+    """What the owner of a subscription is to be told of it, besides its connections."""
 
     text: str
     is_gap: bool
@@ -49,7 +50,7 @@ class Exchange:
     def __init__(self, where: str, *, is_subscriber: bool = False, typed: bool = False, buffer: int = 0) -> None:
         """`where` is for errors; only a subscriber gets messages. With `buffer` it `is_full` when so many wait."""
         self.ended: list[Ask] = []  # since the shell last emptied this; likewise:
-        self.news: list[News] = []
+        self.news: list[News | Notice] = []
         self.address = ""  # of the connection, or of the last one
         self.failures = 0  # connections and attempts lost in a row, for the back-off
         self.gaps = 0
@@ -119,7 +120,7 @@ class Exchange:
             if waiting is None:
                 self._topics[ask.topic] = {ask: None}
                 if b"*" in ask.topic:
-                    self.news.append(News(f"{ask} is to that very topic: a * stands for nothing but itself", False))
+                    self.news.append(Notice(f"{ask} is to that very topic: a * stands for nothing but itself", False))
             elif waiting:
                 waiting[ask] = None
         elif ask.code == UNSUBSCRIBE:
@@ -192,6 +193,7 @@ class Exchange:
         if self._connection is not None:
             self.disconnected("it was given up halfway", now)  # as an exception in the shell makes happen
         self.address = address
+        self.news.append(News(address))
         connection = self._connection = Connection()
         for topic, waiting in self._topics.items():
             if not waiting:
@@ -204,13 +206,16 @@ class Exchange:
 
     def disconnected(self, cause: str, now: float) -> None:
         """The connection is lost, or an attempt to make one has failed."""
+        was_connected = self.is_connected
         if self._connection is not None and not self._lost and not all(self._topics.values()):
             self._lost = f"the connection to {self.address} was lost: {cause}"
             self._lost_at = now
-            self.news.append(News(f"{self._lost}; until there is another, messages are missed", False))
+            self.news.append(Notice(f"{self._lost}; until there is another, messages are missed", False))
         self._cause = self._judged(cause)
         self.failures += 1
         self._connection = None
+        if was_connected:
+            self.news.append(News(self.address, self._cause))
         is_about_us = self._cause.why is not None and self._cause.why.is_about_us
         # Who let us in, or was trusted, before may be renewing its config, or its certificate.
         self.given_up = self._cause.lasts and not (self._was_acknowledged if is_about_us else self.address)
@@ -287,7 +292,7 @@ class Exchange:
         self.gaps += 1
         after = now - self._lost_at
         text = f"{self._lost}; listening again, at {self.address}, after {after:.3g} s: messages may have been missed"
-        self.news.append(News(text, True))
+        self.news.append(Notice(text, True))
         self._lost = ""
 
     # Time.

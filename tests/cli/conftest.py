@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from skywalker.clients.blocking import Client
+from skywalker.clients.blocking.client import Client
 from skywalker.embedding import Node, embedded
 from tests.helpers import eventually
 

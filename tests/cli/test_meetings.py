@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from skywalker.clients.blocking import Client
+from skywalker.clients.blocking.client import Client
 from skywalker.embedding import Node
 from tests.cli.running import SKYWALKER, end, run, started
 from tests.helpers import eventually

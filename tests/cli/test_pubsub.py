@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from skywalker import pubsub
 from skywalker.cli.pubsub import subscribe
-from skywalker.clients.blocking import Client
+from skywalker.clients.blocking.client import Client
 from skywalker.embedding import Node, embedded
 from tests.cli.running import end, environment, run, started
 from tests.clients.scripted import ScriptedNode

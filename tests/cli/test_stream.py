@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from skywalker.clients.blocking import Client
+from skywalker.clients.blocking.client import Client
 from skywalker.embedding import Node
 from tests.cli.running import SKYWALKER, end, environment, run, started
 from tests.helpers import eventually, time_factor

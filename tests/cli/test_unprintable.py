@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skywalker.cli import terminal
-from skywalker.clients.blocking import Client
+from skywalker.clients.blocking.client import Client
 from skywalker.embedding import Node
 from skywalker.silk import blocking
 from tests.cli.running import run, started

@@ -141,9 +141,9 @@ def test_what_tasks_ask_in_one_turn_leaves_in_one_write(
 ) -> None:
     async def main() -> None:
         async with await aio.connect(scripted.address) as junction:
-            assert junction._link is not None
+            assert junction._driver._link is not None
             written: list[bytes] = []
-            monkeypatch.setattr(junction._link.transport, "write", written.append)
+            monkeypatch.setattr(junction._driver._link.transport, "write", written.append)
             tasks = [asyncio.create_task(junction.recv(number)) for number in range(100)]
             for _ in range(5):
                 await asyncio.sleep(0)
@@ -242,7 +242,7 @@ def test_one_timer_serves_all_calls(node: Nodes, topic: str) -> None:
             calls = [await one.begin("recv", topic, timeout=60) for _ in range(1000)]
             assert len(timers) <= 1
             for call in calls:
-                one._abandon(call)
+                one._driver.abandon(call)
             assert await one.ping()
 
     run(main())
@@ -267,7 +267,7 @@ def test_in_the_child_of_a_fork_the_client_is_of_no_use_and_says_so(node: Nodes,
             pid = os.fork()
             if pid == 0:
                 try:
-                    one._begin("ping", (), 1.0).send(None)
+                    one._driver.begin("ping", (), 1.0).send(None)
                 except skywalker.Closed as error:
                     os._exit(0 if "connect anew" in str(error) else 1)
                 finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from skywalker.clients.aio_link import Link, Owner, dial_by
+from skywalker.clients.aio.link import Link, Owner, dial_by
 from skywalker.tls.contexts import client_context, server_context
 from tests.authority import Authority
 from tests.helpers import time_factor

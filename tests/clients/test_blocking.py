@@ -105,16 +105,16 @@ def test_threads_that_come_and_go_never_leave_another_without_a_reader(
 def test_a_thread_that_goes_to_sleep_just_as_the_leader_ends_leads_itself(
     junction: skywalker.Client, other: skywalker.Client, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sleep = junction._sleep
+    sleep = junction._driver._sleep
 
     def sleep_late(call: skywalker.Pending, until: float) -> None:
         assert other.send([topic, "leads"], 1, timeout=SOON)
         assert leading.result(SOON * time_factor()) == 1
         sleep(call, until)
 
-    monkeypatch.setattr(junction, "_sleep", sleep_late)
+    monkeypatch.setattr(junction._driver, "_sleep", sleep_late)
     leading = background(lambda: junction.recv([topic, "leads"], timeout=60.0))
-    eventually(lambda: junction._leader is not None, within=SOON)
+    eventually(lambda: junction._driver._leader is not None, within=SOON)
     following = background(lambda: junction.recv([topic, "follows"], timeout=60.0))
     eventually(leading.done, within=SOON)
     assert other.send([topic, "follows"], 2, timeout=SOON)
@@ -124,14 +124,14 @@ def test_a_thread_that_goes_to_sleep_just_as_the_leader_ends_leads_itself(
 def test_a_thread_whose_answer_another_reads_just_before_it_leads_does_not_read_for_more(
     junction: skywalker.Client, other: skywalker.Client, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lead = junction._lead
+    lead = junction._driver._lead
 
     def lead_late(*args: Any) -> bool:
         monkeypatch.undo()
         assert background(lambda: other.send(topic, 1, timeout=SOON) and junction.ping()).result(SOON * time_factor())
         return lead(*args)
 
-    monkeypatch.setattr(junction, "_lead", lead_late)
+    monkeypatch.setattr(junction._driver, "_lead", lead_late)
     assert background(lambda: junction.recv(topic, timeout=60.0)).result(SOON * time_factor()) == 1
 
 
@@ -384,11 +384,11 @@ def test_a_call_by_itself_is_one_send_and_one_receive(
             connection.write([method, id, True])
 
     answering = background(answer)
-    assert junction._main is not None
-    real = junction._main.socket
+    assert junction._driver._main is not None
+    real = junction._driver._main.socket
     counted = Counted(fileno=os.dup(real.fileno()))
     counted.asked = []
-    monkeypatch.setattr(junction._main, "socket", counted)
+    monkeypatch.setattr(junction._driver._main, "socket", counted)
     junction.ping()
     counted.asked.clear()
     for _ in range(49):

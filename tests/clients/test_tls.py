@@ -23,8 +23,8 @@ import pytest
 import skywalker
 from skywalker import aio
 from skywalker.cli.demo_cluster.ports import free_ports
-from skywalker.clients.opening import Opening
-from skywalker.clients.tls_connection import TlsConnection
+from skywalker.clients.blocking.opening import Opening
+from skywalker.clients.blocking.tls_connection import TlsConnection
 from skywalker.embedding import Node, embedded
 from skywalker.tls.contexts import client_context, server_context
 from tests.authority import Authority
@@ -106,7 +106,7 @@ def test_in_a_cluster_calls_go_straight_to_the_nodes_that_it_tells_of(
 def test_a_client_is_closed_just_as_its_connection_is_lost(tls_node: Node, authority: Authority, turns: int) -> None:
     async def close_late() -> None:
         junction = await aio.connect(tls_node.address, tls=authority.context(), direct=False)
-        [link] = junction._links
+        [link] = junction._driver._links
         link.transport.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
         for _ in range(turns):
             await asyncio.sleep(0)

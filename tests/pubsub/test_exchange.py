@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skywalker.cause import Cause
+from skywalker.clients.news import News
 from skywalker.clients.silence import PROBE_S
 from skywalker.errors import (
     Cancelled,
@@ -22,7 +23,7 @@ from skywalker.errors import (
     Why,
 )
 from skywalker.pubsub.ask import Ask
-from skywalker.pubsub.exchange import MUTE_TRIES, Exchange
+from skywalker.pubsub.exchange import MUTE_TRIES, Exchange, Notice
 from skywalker.pubsub.message import Message, publication, topic_bytes
 from skywalker.wire import pubsub
 from skywalker.wire.pubsub import ACKED, PUBLISH, SUBSCRIBE, UNSUBSCRIBE
@@ -72,6 +73,11 @@ def taken(exchange: Exchange) -> list[Message]:
     while (message := exchange.take()) is not None:
         messages.append(message)
     return messages
+
+
+def notices(exchange: Exchange) -> list[Notice]:
+    """Return the news of the subscription, without those of connections."""
+    return [news for news in exchange.news if isinstance(news, Notice)]
 
 
 # What is asked, and acknowledged.
@@ -253,16 +259,17 @@ def test_a_node_that_owes_an_acknowledgement_and_is_silent_is_left() -> None:
 def test_after_a_loss_all_topics_are_subscribed_to_again_and_a_gap_is_told_once_they_are() -> None:
     exchange = listening(b"a", b"b")
     exchange.disconnected("cut", T0 + 1)
-    assert [news.is_gap for news in exchange.news] == [False]
-    assert "a:1 was lost: cut" in exchange.news.pop().text
+    assert [notice.is_gap for notice in notices(exchange)] == [False]
+    assert "a:1 was lost: cut" in notices(exchange)[0].text
+    exchange.news.clear()
     exchange.disconnected("b:2: refused", T0 + 2)  # attempts
     exchange.connected("b:2", T0 + 3)
     assert exchange.output() == pubsub.subscribe(b"a") + pubsub.subscribe(b"b")
     exchange.receive(ACKED, T0 + 3)
-    assert (exchange.gaps, exchange.news) == (0, [])
+    assert (exchange.gaps, notices(exchange)) == (0, [])
     exchange.receive(ACKED, T0 + 3)
     assert exchange.gaps == 1
-    (news,) = exchange.news
+    (news,) = notices(exchange)
     assert news.is_gap
     assert "a:1 was lost: cut" in news.text
     assert "at b:2, after 2 s" in news.text
@@ -277,8 +284,8 @@ def test_a_loss_while_it_subscribes_again_is_the_same_gap() -> None:
     exchange.connected("a:1", T0)
     exchange.receive(ACKED * 2, T0)
     assert exchange.gaps == 1
-    assert [news.is_gap for news in exchange.news] == [False, True]
-    assert "first" in exchange.news[1].text
+    assert [notice.is_gap for notice in notices(exchange)] == [False, True]
+    assert "first" in notices(exchange)[1].text
 
 
 def test_before_anything_was_in_effect_there_is_no_gap() -> None:
@@ -288,7 +295,7 @@ def test_before_anything_was_in_effect_there_is_no_gap() -> None:
     exchange.connected("b:2", T0)
     exchange.receive(ACKED, T0)
     assert ask.ended
-    assert (exchange.gaps, exchange.news) == (0, [])
+    assert (exchange.gaps, notices(exchange)) == (0, [])
 
 
 def test_what_was_unsubscribed_stays_so_over_a_loss() -> None:
@@ -508,3 +515,13 @@ def test_a_payload_that_is_none_is_refused(payload: object, compress: bool) -> N
 def test_a_hint_that_is_none_is_refused(hint: int) -> None:
     with pytest.raises(LocalProtocolError, match="hint"):
         publication(b"t", b"", hint, False)
+
+
+def test_connections_that_are_made_and_lost_are_news_and_attempts_are_not() -> None:
+    exchange = Exchange("here")
+    exchange.disconnected("nobody there", T0)
+    exchange.connected("a:1", T0)
+    exchange.disconnected("cut", T0)
+    exchange.disconnected("nobody there", T0)
+    exchange.connected("b:2", T0)
+    assert exchange.news == [News("a:1"), News("a:1", "cut"), News("b:2")]

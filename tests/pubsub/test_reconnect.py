@@ -304,3 +304,61 @@ def test_a_payload_that_cannot_be_decompressed_is_told_and_the_subscription_goes
     assert messages.get(SOON).payload == b"2"
     assert messages.gaps == 0
     broker.close()
+
+
+# What is told of it.
+
+
+def shown(each: Any) -> str:
+    return repr(getattr(each, "broker", None) or getattr(each, "subscription", None) or each)
+
+
+def test_connections_that_are_made_and_lost_are_told_and_logged(
+    connect: Connect, proxy: Proxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    made: list[str] = []
+    lost: list[tuple[str, str]] = []
+
+    def publishes() -> bool:
+        try:
+            broker.publish("t", b"1", timeout=0.1)
+        except (skywalker.Unreachable, skywalker.TimedOut):
+            return False
+        return True
+
+    with caplog.at_level(logging.INFO, "skywalker.pubsub"):
+        broker = connect(proxy.address, on_connect=made.append, on_disconnect=lambda *what: lost.append(what))
+        eventually(lambda: publishes() and made == [proxy.address], within=SOON)
+        assert lost == []
+        assert f"Broker of {proxy.address}, connected to {proxy.address}>" in shown(broker)
+        messages = broker.subscribe("t")
+        assert f"Subscription at {proxy.address}, connected to {proxy.address}>" in shown(messages)
+        messages.close()
+        assert ", closed>" in shown(messages)
+        assert made == [proxy.address]  # that of the subscription is not the broker's
+        proxy.refuse()
+        proxy.cut()
+        eventually(lambda: not publishes() and lost, within=SOON)
+        assert "not connected: " in shown(broker)
+        proxy.accept()
+        eventually(lambda: publishes() and len(made) == 2, within=SOON)
+    ((address, cause),) = lost
+    assert address == proxy.address
+    assert cause
+    said = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
+    assert said.count(f"connected to {proxy.address}") == 3
+    assert said.count(f"lost the connection to {proxy.address}: {cause}") == 1
+    broker.close()
+    assert ", closed>" in shown(broker)
+    assert len(lost) == 1
+
+
+def test_a_callback_that_fails_is_logged_and_harms_nothing(
+    connect: Connect, node: Nodes, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(address: str) -> None:
+        raise RuntimeError(address)
+
+    broker = connect(node(2).pubsub_address, on_connect=fail)
+    eventually(lambda: "a callback for the connection" in caplog.text, within=SOON)
+    broker.publish("t", b"1", timeout=SOON)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import skywalker
-from skywalker.clients.connection import READ_BYTES
+from skywalker.clients.blocking.connection import READ_BYTES
 from skywalker.embedding import Node, embedded
 from skywalker.limits import KIB
 from tests.helpers import eventually

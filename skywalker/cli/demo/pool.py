@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from skywalker.cli.demo.receipts import Receipts
 from skywalker.cli.demo.taker import READY, topic
-from skywalker.clients.aio_interface import AsyncJunction
+from skywalker.clients.aio.junction import Junction
 
 START_S: Final = 30.0
 END_MARK_S: Final = 5.0
@@ -42,7 +42,7 @@ class Pool:
                     await _output(taker).readexactly(len(READY))
             yield pool
 
-    async def collect(self, junction: AsyncJunction) -> Receipts:
+    async def collect(self, junction: Junction) -> Receipts:
         """Tell the takers that there are no more lines; return what they got, of one that has died nothing."""
         ends = [topic(number) for number in range(self._topics)] * self._takes * len(self._takers)
         await asyncio.gather(*(junction.send(end, None, END_MARK_S, default=False) for end in ends))

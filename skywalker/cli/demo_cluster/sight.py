@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from skywalker.clients.aio_interface import AsyncJunction
+from skywalker.clients.aio.junction import Junction
 from skywalker.errors import SkywalkerError
 from skywalker.members import Member, Snapshot
 
@@ -39,7 +39,7 @@ class Sight:
             return {}
         return {self.snapshot.by_id[id].name: share for id, share in self.snapshot.shares().items()}
 
-    async def watch(self, junction: AsyncJunction) -> None:
+    async def watch(self, junction: Junction) -> None:
         """Look over and over, until cancelled."""
         while True:
             try:

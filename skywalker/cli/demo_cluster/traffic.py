@@ -17,7 +17,7 @@ from typing import Final
 from skywalker.cli.demo.receipts import digest
 from skywalker.cli.demo.run import Progress, lines
 from skywalker.cli.demo.taker import topic
-from skywalker.clients.aio_interface import AsyncJunction
+from skywalker.clients.aio.junction import Junction
 from skywalker.errors import SkywalkerError
 
 TOPICS: Final = 64
@@ -44,7 +44,7 @@ class Traffic:
         """Begin to count the time."""
         self.progress.started = time.monotonic()
 
-    async def run(self, junction: AsyncJunction, file: Path, rate: float, over: asyncio.Event) -> None:
+    async def run(self, junction: Junction, file: Path, rate: float, over: asyncio.Event) -> None:
         """Send the lines of a file, over and over, `rate` of them a second, until `over` is set and all arrived."""
         progress = self.progress
         room = asyncio.Semaphore(MOST_UNDER_WAY)
@@ -61,7 +61,7 @@ class Traffic:
                 tasks.create_task(self._send(junction, number, line)).add_done_callback(lambda task: room.release())
         progress.elapsed = progress.now()
 
-    async def _send(self, junction: AsyncJunction, number: int, line: str | bytes) -> None:
+    async def _send(self, junction: Junction, number: int, line: str | bytes) -> None:
         began = self._sent_at[number]
         self._under_way[number] = began
         try:

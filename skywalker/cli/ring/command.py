@@ -17,7 +17,7 @@ from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 
 if TYPE_CHECKING:
     from skywalker.cli.ring.views import View
-    from skywalker.clients.blocking import Client
+    from skywalker.clients.blocking.client import Client
     from skywalker.members import Snapshot
 
 VIEW_S: Final = 2.0

@@ -11,7 +11,7 @@ from skywalker.errors import RemoteProtocolError, SkywalkerError, TimedOut
 from skywalker.members import Member, Snapshot
 
 if TYPE_CHECKING:
-    from skywalker.clients.blocking import Client
+    from skywalker.clients.blocking.client import Client
 
 Connect = Callable[..., "Client"]
 

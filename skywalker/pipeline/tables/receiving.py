@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Self
 
 from skywalker.address import Address
-from skywalker.clients import connection
-from skywalker.clients.connection import Connection, wait_for
-from skywalker.clients.dialer import DIAL_STEP_S
+from skywalker.clients.blocking import connection
+from skywalker.clients.blocking.connection import Connection, wait_for
+from skywalker.clients.blocking.dialer import DIAL_STEP_S
 from skywalker.clients.settings import CONNECT_TIMEOUT_S
 from skywalker.clients.silence import PROBE_S, Silence
 from skywalker.dialling import cause_of

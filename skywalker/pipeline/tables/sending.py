@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final, Self
 
-from skywalker.clients.connection import Connection, wait_for
+from skywalker.clients.blocking.connection import Connection, wait_for
 from skywalker.clients.settings import CONNECT_TIMEOUT_S, Settings
 from skywalker.clients.silence import Silence
 from skywalker.dialling import cause_of

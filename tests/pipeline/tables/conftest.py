@@ -8,7 +8,7 @@ import pytest
 
 import skywalker
 from skywalker import embedding
-from skywalker.clients.blocking import Client
+from skywalker.clients.blocking.client import Client
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skywalker.clients.blocking import Client
+from skywalker.clients.blocking.client import Client
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

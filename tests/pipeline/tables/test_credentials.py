@@ -12,7 +12,7 @@ import pytest
 
 import skywalker
 from skywalker.access import token
-from skywalker.clients.blocking import Client
+from skywalker.clients.blocking.client import Client
 from skywalker.errors import ConfigError, Forbidden, Unauthorized, Unreachable
 from skywalker.pipeline.tables.reading import Reading
 from skywalker.pipeline.tables.receiving import Receiver

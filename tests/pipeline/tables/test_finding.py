@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from skywalker.clients import connection
+from skywalker.clients.blocking import connection
 from skywalker.errors import Draining, RemoteProtocolError, Unauthorized, Unreachable
 from skywalker.pipeline.tables import finding
 from skywalker.pipeline.tables.address import Nodes

@@ -12,7 +12,7 @@ import pytest
 
 import skywalker
 from skywalker import embedding
-from skywalker.clients.blocking import Client
+from skywalker.clients.blocking.client import Client
 from skywalker.errors import BadTopic, ConfigError, Unreachable
 from skywalker.pipeline.losses import DataLossError
 from skywalker.pipeline.tables import receiving

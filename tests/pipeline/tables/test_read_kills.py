@@ -18,7 +18,7 @@ import pytest
 
 import skywalker
 from skywalker import embedding
-from skywalker.clients.blocking import Client
+from skywalker.clients.blocking.client import Client
 from skywalker.pipeline.tables.spool import open_spool
 from skywalker.pipeline.tables.stream import _bodies
 from tests.helpers import eventually, time_factor

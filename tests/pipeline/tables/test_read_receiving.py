@@ -19,7 +19,7 @@ import skywalker
 import skywalker.pubsub
 from skywalker import embedding
 from skywalker.clients import silence
-from skywalker.clients.blocking import Client
+from skywalker.clients.blocking.client import Client
 from skywalker.errors import RemoteProtocolError, Unreachable
 from skywalker.pipeline.tables import receiving, slots
 from skywalker.pipeline.tables.reading import Reading

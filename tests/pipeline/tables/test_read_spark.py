@@ -14,7 +14,7 @@ import pytest
 
 import skywalker
 from skywalker import embedding
-from skywalker.clients.blocking import Client
+from skywalker.clients.blocking.client import Client
 from tests.helpers import eventually
 from tests.pipeline.tables.streams import SPARK_S, Batches, running, send_all
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.clients import silence
-from skywalker.clients.blocking import Client
+from skywalker.clients.blocking.client import Client
 from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
 from skywalker.embedding import Node, embedded, start
 from skywalker.errors import BadFrame, Busy, TimedOut, TooLarge, Unreachable

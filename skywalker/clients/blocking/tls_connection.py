@@ -6,11 +6,11 @@ import socket
 import threading
 from typing import TYPE_CHECKING
 
-from skywalker.clients.connection import Connection, LineConnection
+from skywalker.clients.blocking.connection import Connection, LineConnection
 from skywalker.clients.line import Line
 
 if TYPE_CHECKING:
-    from skywalker.clients.opening import Opening
+    from skywalker.clients.blocking.opening import Opening
     from skywalker.tls.records import Records
 
 

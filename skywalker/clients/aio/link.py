@@ -7,9 +7,9 @@ import socket
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from skywalker.address import Address
-from skywalker.clients.dialer import tune
 from skywalker.clients.homes import Round
 from skywalker.clients.settings import Settings
+from skywalker.clients.sockets import tune
 from skywalker.dialling import cause_of, is_own_echo, server_name
 from skywalker.limits import KIB
 from skywalker.tls.words import CLOSED, SILENT

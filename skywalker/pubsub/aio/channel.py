@@ -10,31 +10,59 @@ import asyncio
 import math
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import Any
 
 from skywalker import backoff
 from skywalker.address import Address
 from skywalker.clients import process
-from skywalker.clients.aio_link import LINGER_S, MAX_OUTPUT_BYTES, Link, cause_so_far, dial
-from skywalker.clients.dialer import ATTEMPT_S, HASTY_S
+from skywalker.clients.aio.link import LINGER_S, MAX_OUTPUT_BYTES, Link, cause_so_far, dial
 from skywalker.clients.homes import Homes, Round
+from skywalker.clients.news import News
 from skywalker.clients.settings import Settings
+from skywalker.clients.sockets import ATTEMPT_S, HASTY_S
 from skywalker.deadlines import PRECISION_S
 from skywalker.dialling import cause_of
 from skywalker.errors import Closed
 from skywalker.pubsub.ask import Ask
-from skywalker.pubsub.exchange import Exchange
+from skywalker.pubsub.exchange import Exchange, Notice
 from skywalker.pubsub.message import Message
-from skywalker.pubsub.telling import OnGap, tell
+from skywalker.pubsub.telling import Herald
+
+
+class Pending(Ask):
+    """A publish under way, as begin() returns it. Awaiting it is awaiting its result()."""
+
+    __slots__ = ("_channel",)
+
+    def __init__(self, channel: Channel, code: int, topic: bytes, frame: bytes, timeout: float) -> None:
+        super().__init__(code, topic, frame, timeout)
+        self._channel = channel
+
+    def done(self) -> bool:
+        """Whether result() would return or raise at once."""
+        return self.ended
+
+    async def result(self) -> None:
+        """Return once the node has acknowledged it. Raises TimedOut, Unreachable or Closed if it has not.
+
+        If the waiting task is cancelled, it is given up: it may take effect, or not.
+        """
+        await self._channel.wait_until_ended(self)
+        if self.error is not None:
+            raise self.error
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self.result().__await__()
 
 
 class Channel:
     """What one exchange goes over."""
 
-    def __init__(self, settings: Settings, exchange: Exchange, on_gap: OnGap | None = None) -> None:
+    def __init__(self, settings: Settings, exchange: Exchange, herald: Herald) -> None:
         self.exchange = exchange
         self._settings = settings
-        self._on_gap = on_gap
+        self._herald = herald
         self._loop = asyncio.get_running_loop()
         self._homes = Homes()
         self._trying = Round(self._homes, random.random)
@@ -98,12 +126,14 @@ class Channel:
 
     def abandon(self, *asks: Ask) -> None:
         """End what has not ended, because nobody wants its outcome."""
+        if self._pid != process.pid():
+            return
         now = self._loop.time()
         for ask in asks:
             self.exchange.abandon(ask, now)
         self._act()
 
-    async def message(self, timeout: float | None) -> Message:
+    async def message(self, timeout: float | None = None) -> Message:
         """Return the next message. A task that is cancelled takes none.
 
         Raises TimedOut, or Unreachable if there is no connection, once `timeout` seconds are over; Closed.
@@ -172,7 +202,7 @@ class Channel:
             ask.waiters = None
         exchange.ended.clear()
         for news in exchange.news:
-            self._loop.call_soon(tell, news, self._on_gap)
+            self._loop.call_soon(self._tell, news)
         exchange.news.clear()
         self._wake_getters()
         link = self._link
@@ -190,6 +220,10 @@ class Channel:
         wait = exchange.wait(self._loop.time())
         if wait is not None:
             self._wake_by(self._loop.time() + wait)
+
+    def _tell(self, news: News | Notice) -> None:
+        if not self.is_closed:
+            self._herald.tell(news)
 
     def _wake_getters(self) -> None:
         """Wake as many as there are messages; whoever finds none, since another was quicker, waits again."""

@@ -15,20 +15,21 @@ from typing import Final
 
 from skywalker import backoff
 from skywalker.clients import process
-from skywalker.clients.connection import Connection, wait_for
-from skywalker.clients.dialer import DIAL_STEP_S, Dialer
+from skywalker.clients.blocking.connection import Connection, wait_for
+from skywalker.clients.blocking.dialer import DIAL_STEP_S, Dialer
+from skywalker.clients.blocking.driver import SLACK_S
+from skywalker.clients.blocking.leading import HELP_S
+from skywalker.clients.blocking.tls_connection import connection
 from skywalker.clients.homes import Homes
-from skywalker.clients.leading import HELP_S
+from skywalker.clients.news import News
 from skywalker.clients.requests import MAX_TIMEOUT_S
 from skywalker.clients.settings import Settings
-from skywalker.clients.threads import SLACK_S
-from skywalker.clients.tls_connection import connection
 from skywalker.dialling import cause_of
 from skywalker.errors import Closed, SkywalkerError
 from skywalker.pubsub.ask import Ask
-from skywalker.pubsub.exchange import Exchange, News
+from skywalker.pubsub.exchange import Exchange, Notice
 from skywalker.pubsub.message import Message
-from skywalker.pubsub.telling import OnGap, tell
+from skywalker.pubsub.telling import Herald
 
 IsOver = Callable[[], bool]
 """Whether a thread has what it waits for; asked while the lock is held."""
@@ -36,16 +37,42 @@ IsOver = Callable[[], bool]
 FOREVER: Final = float("inf")
 
 
+class Pending(Ask):
+    """A publish under way, as begin() returns it."""
+
+    __slots__ = ("_channel",)
+
+    def __init__(self, channel: Channel, code: int, topic: bytes, frame: bytes, timeout: float) -> None:
+        super().__init__(code, topic, frame, timeout)
+        self._channel = channel
+
+    def done(self) -> bool:
+        """Whether result() would return or raise at once."""
+        if not self.ended:
+            self._channel.wait(lambda: self.ended, 0.0)
+        return self.ended
+
+    def result(self) -> None:
+        """Return once the node has acknowledged it. Raises TimedOut, Unreachable or Closed if it has not.
+
+        An exception that interrupts the waiting, such as KeyboardInterrupt, gives it up: it may take effect, or not.
+        """
+        if not self.ended:
+            self._channel.wait_until_ended(self)
+        if self.error is not None:
+            raise self.error
+
+
 class Channel:
     """What one exchange goes over."""
 
-    def __init__(self, settings: Settings, exchange: Exchange, on_gap: OnGap | None = None) -> None:
-        """`on_gap` is called by a thread that waits, and may use the channel."""
+    def __init__(self, settings: Settings, exchange: Exchange, herald: Herald) -> None:
+        """`herald` tells in a thread that waits, which may use the channel."""
         self.exchange = exchange
         self.lock = threading.Lock()
         self.is_closed = False
-        self._on_gap = on_gap
-        self._news: list[News] = []
+        self._herald = herald
+        self._news: list[News | Notice] = []
         self._homes = Homes()
         self._dialer = Dialer(settings, self._homes)
         self._connection: Connection | None = None
@@ -64,7 +91,7 @@ class Channel:
             raise exchange.unreachable()
 
     def ask(self, *asks: Ask) -> None:
-        """Have the node asked, and let it keep up. If interrupted, some may have been begun."""
+        """Have the node asked. If interrupted, some may have been begun."""
         self.check_open()
         try:
             with self.lock:
@@ -78,15 +105,26 @@ class Channel:
         except BaseException:
             self._mistrust()
             raise
-        if asks and self._is_clogged():
-            last = asks[-1]
-            self._wait_for(last, lambda: last.ended or not self._is_clogged())
 
-    def take(self) -> Message | None:
-        """Return the oldest message that waits, None if there is none. Raises what Exchange.take() does, or Closed."""
-        self.check_open()
-        with self.lock:
-            return self.exchange.take()
+    def wait_for_room(self, ask: Ask) -> None:
+        """Wait until the kernel has taken what was written, the connection is lost, or `ask` is over."""
+        if self._is_clogged():
+            self._wait_for(ask, lambda: ask.ended or not self._is_clogged())
+
+    def message(self, timeout: float = FOREVER) -> Message:
+        """Return the next message.
+
+        Raises TimedOut, or Unreachable if there is no connection, once `timeout` seconds are over; Closed.
+        """
+        until = time.monotonic() + timeout
+        while True:
+            self.check_open()
+            with self.lock:
+                message = self.exchange.take()
+            if message is not None:
+                return message
+            if not self.wait(lambda: self.exchange.waiting > 0, until):
+                raise self.exchange.nothing_came(timeout)
 
     def wait_until_ended(self, ask: Ask) -> None:
         """Return once `ask` has ended; abandon it if interrupted."""
@@ -230,7 +268,8 @@ class Channel:
             with self.lock:
                 news, self._news = self._news, []
             for each in news:
-                tell(each, self._on_gap)
+                if not self.is_closed:
+                    self._herald.tell(each)
 
     # The connection.
 

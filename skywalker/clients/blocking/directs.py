@@ -13,11 +13,11 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from skywalker.clients.connection import LineConnection
-from skywalker.clients.dialer import ATTEMPT_S, direct_socket, numeric
+from skywalker.clients.blocking.connection import LineConnection
+from skywalker.clients.blocking.opening import Opening
+from skywalker.clients.blocking.tls_connection import line_connection
 from skywalker.clients.line import Line
-from skywalker.clients.opening import Opening
-from skywalker.clients.tls_connection import line_connection
+from skywalker.clients.sockets import ATTEMPT_S, direct_socket, numeric
 from skywalker.clients.way import Dial
 from skywalker.dialling import begin
 

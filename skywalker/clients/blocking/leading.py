@@ -13,19 +13,18 @@ import threading
 import time
 from typing import Final
 
+from skywalker.clients.blocking.connection import LineConnection, wait_for
+from skywalker.clients.blocking.driver import SLACK_S, Driver, Pending
 from skywalker.clients.call import Core
-from skywalker.clients.connection import LineConnection, wait_for
-from skywalker.clients.interface import Pending
 from skywalker.clients.news import News
-from skywalker.clients.threads import SLACK_S, ThreadedJunction
 from skywalker.errors import Closed
 
 HELP_S: Final = 0.05
 """Seconds that a thread waits for room to write in, before it looks for what else there is to do."""
 
 
-class LedJunction(ThreadedJunction):
-    """A junction whose threads read for each other."""
+class Leading(Driver):
+    """A driver whose threads read for each other."""
 
     def __init__(self, core: Core) -> None:
         super().__init__(core)
@@ -33,7 +32,7 @@ class LedJunction(ThreadedJunction):
         self._clogged: list[LineConnection] = []  # those with something unsent
         self._news: list[News] = []  # that no thread has told yet
 
-    def _wait(self, call: Pending, until: float = math.inf, until_written: bool = False) -> None:
+    def wait(self, call: Pending, until: float = math.inf, until_written: bool = False) -> None:
         """Return once `call` has ended, the time is `until`, or nothing that was to be written is left."""
         self._check_process()
         led = False
@@ -45,7 +44,7 @@ class LedJunction(ThreadedJunction):
                 if not led:
                     self._follow(call, until, until_written)
         except BaseException:
-            self._abandon(call)
+            self.abandon(call)
             raise
         finally:
             if not led:
@@ -54,9 +53,9 @@ class LedJunction(ThreadedJunction):
     def _is_over(self, call: Pending, until_written: bool) -> bool:
         return call.ended or (until_written and self._clogged_by(call) is None)
 
-    def _poll(self, call: Pending) -> bool:
+    def poll(self, call: Pending) -> bool:
         self._check_process()
-        if self._core.owns(call):
+        if self.core.owns(call):
             self._lead(call, until=0.0)
             if self._news:
                 self._tell_news()
@@ -70,7 +69,7 @@ class LedJunction(ThreadedJunction):
         me = threading.get_ident()
         try:
             with self._lock:
-                if not call.ended and not self._core.owns(call):
+                if not call.ended and not self.core.owns(call):
                     raise Closed("the call belongs to the process that began it")
                 if self._leader is not None or self._is_over(call, until_written):
                     return False
@@ -97,7 +96,7 @@ class LedJunction(ThreadedJunction):
     def _stop_leading(self) -> None:
         """Let another thread lead. The lock is held."""
         self._leader = None
-        if self._closed:
+        if self.is_closed:
             self._close_sockets()
         if self._sleepers:
             self._sleepers.popitem()[0].release()
@@ -124,7 +123,7 @@ class LedJunction(ThreadedJunction):
             # Not for long: nobody wakes this thread if its call ends, or if it is to lead.
             wait_for(fd, select.POLLOUT, min(HELP_S, max(0.0, call.expires - time.monotonic()) + SLACK_S))
         with self._lock:
-            self._core.tick(time.monotonic())
+            self.core.tick(time.monotonic())
             self._act()
 
     def _clogged_by(self, call: Pending) -> LineConnection | None:
