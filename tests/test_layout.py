@@ -309,7 +309,7 @@ def circles(package: str) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("package", ["workers"])
+@pytest.mark.parametrize("package", ["skywalker", "workers", "bench"])
 def test_no_modules_import_each_other(package: str) -> None:
     found = circles(package)
     assert not found, listed([" ".join(each) for each in found])
