@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +22,17 @@ from skywalker import embedding
 from skywalker.clients.blocking.client import Client
 from skywalker.pipeline.tables.spool import open_spool
 from skywalker.pipeline.tables.stream import _bodies
-from tests.helpers import eventually, time_factor
+from tests.helpers import eventually, time_factor, written_to
 from tests.pipeline.tables.streams import SPARK_S, Batches, running, send_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-START_S = 90.0
-"""Seconds for a Spark to start in a process of its own."""
+START_S = 180.0
+"""Seconds for a Spark to start in a process of its own, and come to its second batch, beside others that start."""
+
+PATIENT_MS = 60_000
+"""For a batch to be full, or the first row to come: no test shall depend on how long a node and a disk take."""
 
 RUNNER = "python_streaming_source_runner"
 """What Spark starts on the driver for each stream."""
@@ -54,11 +58,21 @@ def sink(name):
     return write
 
 for name in ("spooled", "plain"):
-    read = {"address": address, "topic": name, "rowsPerBatch": 40, "waitMs": 300}
+    read = {"address": address, "topic": name, "rowsPerBatch": 40, "waitMs": int(sys.argv[3])}
     if name == "spooled":
         read["spool"] = root / "spool"
     frame = spark.readStream.format("skywalker").options(**read).schema("id BIGINT").load()
-    frame.writeStream.foreachBatch(sink(name)).option("checkpointLocation", str(root / name)).start()
+    writer = frame.writeStream.foreachBatch(sink(name)).option("checkpointLocation", str(root / name))
+    query = writer.start()
+    # One after the other: of two that begin at once, Spark may send tasks a map while it writes to it.
+    while not (root / f"{name}.stuck").exists():
+        if not query.isActive:
+            # Spark gives a source some seconds to start, too few on a busy machine. Nothing is read by then.
+            if "failed to connect back" not in str(query.exception()):
+                sys.exit(str(query.exception()))
+            query = writer.start()
+        time.sleep(0.1)
+spark.streams.resetTerminated()
 spark.streams.awaitAnyTermination()
 """
 
@@ -73,18 +87,48 @@ threading.Event().wait()
 """
 
 
+class Program:
+    """A process of its own; what it says on standard error is told if it ends by itself."""
+
+    def __init__(self, program: str, *arguments: object) -> None:
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115
+        command = [sys.executable, "-c", program, *map(str, arguments)]
+        self._process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=self._said)
+
+    def check(self) -> None:
+        """Fail if it has ended."""
+        assert self._process.poll() is None, f"it ended by itself, with status {self._process.returncode}"
+
+    def await_files(self, paths: Iterable[Path]) -> None:
+        """Wait until all these are there. Fails as soon as it has ended."""
+        left = [*paths]
+        eventually(lambda: self._process.poll() is not None or all(path.exists() for path in left), within=START_S)
+        self.check()
+
+    @property
+    def said(self) -> str:
+        """What it said until now."""
+        return written_to(self._said)
+
+    def kill(self) -> None:
+        """Kill it and all that it started."""
+        with self._said, contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
 @contextlib.contextmanager
-def killed_at_the_end(program: str, *arguments: object) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program, and at the end of the `with` block kill it and all that it started."""
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def killed_at_the_end(program: str, *arguments: object) -> Iterator[Program]:
+    """Run a program, and kill it at the end of the `with` block, which fails with what it said."""
+    process = Program(program, *arguments)
     try:
         yield process
-        assert process.poll() is None, "it ended by itself"
+        process.check()
+    except BaseException as error:
+        error.add_note(f"the program said: {process.said}")
+        raise
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.kill()
 
 
 def written(root: Path, name: str) -> Batches:
@@ -95,40 +139,43 @@ def written(root: Path, name: str) -> Batches:
     return sink
 
 
-@pytest.mark.timeout(300)  # a second Spark has to start, beside whatever else the machine does
+# Not of how long the Spark of all tests takes to start: where many start at once, that takes minutes, too.
+@pytest.mark.timeout((START_S + 4 * SPARK_S) * time_factor(), func_only=True)
 def test_a_driver_killed_inside_a_batch_loses_and_doubles_nothing_with_a_spool_and_says_what_it_lost_without(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     with skywalker.embedded(workers=1) as node, node.connect() as client:
-        sent = {name: send_all(client, name, range(100)) for name in ("spooled", "plain")}
-        with killed_at_the_end(DRIVER, node.address, tmp_path):
-            for name in sent:
-                eventually((tmp_path / f"{name}.stuck").exists, within=START_S)
+        sent = {name: send_all(client, name, range(120)) for name in ("spooled", "plain")}
+        with killed_at_the_end(DRIVER, node.address, tmp_path, PATIENT_MS) as driver:
+            driver.await_files(tmp_path / f"{name}.stuck" for name in sent)
             # Ahead of the batch, what is on disk is acknowledged; what is not has stayed with its senders.
-            eventually(lambda: all(call.done() for call in sent["spooled"]))
+            eventually(lambda: all(call.done() for call in sent["spooled"]), within=SPARK_S)
+            eventually(lambda: sum(call.done() for call in sent["plain"]) >= 80, within=SPARK_S)
             assert sum(call.done() for call in sent["plain"]) == 80
 
         with_spool, without = written(tmp_path, "spooled"), written(tmp_path, "plain")
         assert {**with_spool.ids} == {**without.ids} == {0: [*range(40)]}
-        read = {"address": node.address, "rowsPerBatch": 40, "waitMs": 300}
+        read = {"address": node.address, "rowsPerBatch": 40}
 
-        spooled = {**read, "topic": "spooled", "spool": tmp_path / "spool"}
+        # What is in the spool is there at once; then nothing comes.
+        spooled = {**read, "topic": "spooled", "spool": tmp_path / "spool", "waitMs": 100}
         with running(spark, spooled, with_spool, tmp_path / "spooled", availableNow=True) as query:
             assert query.awaitTermination(SPARK_S * time_factor())
-        assert with_spool.all == [*range(100)]
+        assert with_spool.all == [*range(120)]
         assert with_spool.ids[1] == [*range(40, 80)]
 
-        plain = {**read, "topic": "plain"}
+        plain = {**read, "topic": "plain", "waitMs": PATIENT_MS}
         with (
             running(spark, plain, without, tmp_path / "plain", availableNow=True) as query,
             pytest.raises(Exception) as caught,  # noqa: PT011
         ):
             query.awaitTermination(SPARK_S * time_factor())
         assert "40 of the rows 40 to 80 are lost: they were with a driver that has ended" in str(caught.value)
+        # It is stopped when it has all, and does not end by itself.
         anyway = {**plain, "failOnDataLoss": "false"}
-        with running(spark, anyway, without, tmp_path / "plain", availableNow=True) as query:
-            assert query.awaitTermination(SPARK_S * time_factor())
-        assert without.all == [*range(40), *range(80, 100)]
+        with running(spark, anyway, without, tmp_path / "plain"):
+            eventually(lambda: all(call.done() for call in sent["plain"]), within=SPARK_S)
+            eventually(lambda: without.all == [*range(40), *range(80, 120)], within=SPARK_S)
         assert all(call.result() for calls in sent.values() for call in calls)
 
 
