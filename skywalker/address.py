@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import re
 from typing import Final
 
@@ -58,6 +59,15 @@ class Address:
         if self.path:
             return f"{UNIX}{self.path}"
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def is_numeric(host: str) -> bool:
+    """Whether a host is an IP address, for which no name server is asked."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def shown(text: str) -> str:

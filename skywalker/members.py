@@ -7,11 +7,10 @@ same cluster name it by the same version, and to compare versions is to compare 
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from skywalker.address import Address
+from skywalker.address import Address, is_numeric
 from skywalker.ring import Ring, slices, version_of
 from skywalker.wire import values
 
@@ -56,7 +55,7 @@ class Member:
             } if (
                 0 < len(id) <= MAX_NAME
                 and len(name) <= MAX_NAME
-                and _is_numeric(host)
+                and is_numeric(host)  # a worker dials it, and must not ask a name server
                 and 0 < port < 65536
                 and 0 < workers <= MAX_WORKERS
                 and 0 < len(tokens) <= MAX_TOKENS
@@ -79,15 +78,6 @@ class Member:
 
     def __str__(self) -> str:
         return f"{self.name} ({self.address})"
-
-
-def _is_numeric(host: str) -> bool:
-    # A worker dials it, and must not ask a name server.
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 class Snapshot:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 
+from skywalker.address import is_numeric
 from skywalker.errors import LocalProtocolError
 from skywalker.limits import DEFAULT_SILK_PORT
 from skywalker.silk import endpoints
@@ -39,13 +39,10 @@ def listening(text: str) -> str:
     """Return the endpoint to listen at that a text stands for. Raises LocalProtocolError."""
     endpoint = endpoints.endpoint(text)
     host = host_of(endpoint)
-    try:
-        if host is not None:
-            ipaddress.ip_address(host)
-    except ValueError:
+    if host is not None and not is_numeric(host):
         raise LocalProtocolError(
             f"{host} is not a numeric address to listen at: write 0.0.0.0:{DEFAULT_SILK_PORT} for all of this machine"
-        ) from None
+        )
     return endpoint
 
 

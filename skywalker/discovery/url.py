@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from skywalker.address import UNIX, Address
+from skywalker.address import UNIX, Address, is_numeric
 from skywalker.discovery import consul_access
 from skywalker.discovery.consul_access import ConsulAccess
 from skywalker.discovery.source import Source
@@ -102,7 +101,7 @@ def _dns(parts: SplitResult, name: str, port: int | None) -> Source:
     options = _options(parts, {"server"})
     if parts.path not in ("", "/"):
         raise LocalProtocolError(f"{_shown(parts)} has a path, and DNS knows none: {_allowed()}")
-    if _is_numeric(name):
+    if is_numeric(name):
         raise LocalProtocolError(f"{_shown(parts)} is an address already: write it without dns://")
     server = dns_server(options["server"]) if "server" in options else None
     if name.startswith("_"):
@@ -114,8 +113,8 @@ def _dns(parts: SplitResult, name: str, port: int | None) -> Source:
 
 def dns_server(text: str) -> Address:
     """Read "127.0.0.1:53", the numeric address of a DNS server. Raises LocalProtocolError."""
-    server = Address(text, _DNS_PORT) if _is_numeric(text) else Address.parse(text)
-    if not _is_numeric(server.host):
+    server = Address(text, _DNS_PORT) if is_numeric(text) else Address.parse(text)
+    if not is_numeric(server.host):
         raise LocalProtocolError(f"{text} is not a numeric address of a DNS server, such as 127.0.0.1:{_DNS_PORT}")
     return server
 
@@ -149,14 +148,6 @@ def _options(parts: SplitResult, known: set[str]) -> dict[str, str]:
             f"{': ' + ', '.join(wrong) if wrong else ''}; there are {', '.join(sorted(known))}"
         )
     return options
-
-
-def _is_numeric(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _shown(parts: SplitResult) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from skywalker.cli import terminal
-from skywalker.cli.pipeline.plan_table import Column, table
 
 if TYPE_CHECKING:
     from skywalker.pipeline.planner.heat import Heat
@@ -14,10 +14,24 @@ if TYPE_CHECKING:
     from skywalker.pipeline.planner.plan import Cluster, Plan, Shares, Wanted
 
 INDENT: Final = "  "
-BOLD, GREEN, RED = "1", "32", "31"
+BOLD, DIM, GREEN, RED = "1", "2", "32", "31"
 NONE: Final = "-"
 EVEN: Final = "uniform"
 """The law by which calls fall as topics do, so that there is nothing to say about them."""
+
+GAP: Final = 2
+GROUP_GAP: Final = 4
+"""Spaces before a column, and before the first of a group."""
+
+
+class Column(NamedTuple):
+    """One column."""
+
+    group: str  # what is written above it and its neighbours
+    name: str
+    text: Callable[[Cluster], str]
+    needed: int = 9  # 9 is always there
+
 
 _SIZES: Final = (Column("", "nodes", lambda it: f"{it.nodes:,}"), Column("", "tokens", lambda it: f"{it.tokens:,}"))
 
@@ -70,7 +84,7 @@ class Screen:
             columns += self._busiest("of the calls", lambda it: it.calls, 8)
         if self._wanted.worker_rate is not None:
             columns.append(Column("it bears", "calls/s", lambda it: NONE if it.bears is None else f"{it.bears:,.0f}"))
-        yield from table(self._plan.clusters, columns, self._width)
+        yield from _table(self._plan.clusters, columns, self._width)
 
     def _busiest(self, group: str, of: Callable[[Cluster], Shares | None], needed: int) -> Iterator[Column]:
         def column(name: str, text: Callable[[Shares], str]) -> Column:
@@ -85,7 +99,7 @@ class Screen:
         yield terminal.painted("What moves", BOLD) + ": the part whose owner is another afterwards"
         columns = [*_SIZES, *self._move("a node comes", "from", lambda it: it.comes)]
         columns += self._move(f"{goes} goes", "to", lambda it: it.goes)
-        yield from table(self._plan.clusters, columns, self._width)
+        yield from _table(self._plan.clusters, columns, self._width)
 
     def _move(self, group: str, word: str, of: Callable[[Cluster], Move | None]) -> Iterator[Column]:
         def column(name: str, text: Callable[[Move], str], needed: int = 9) -> Column:
@@ -127,3 +141,34 @@ class Screen:
 
 def _part(share: float) -> str:
     return f"{share:.3%}" if share >= 0.0001 else f"1 in {1 / share:,.0f}"
+
+
+def _table(clusters: Sequence[Cluster], columns: Sequence[Column], width: int) -> Iterator[str]:
+    """Yield the lines of a table with a row for each size of cluster: names of groups, of columns, then the rows.
+
+    So that it fits in `width`, it goes without what is needed least.
+    """
+    kept = list(columns)
+    while sum(widths := _widths(clusters, kept)) > width and min(column.needed for column in kept) < 9:
+        kept.remove(min(reversed(kept), key=lambda column: column.needed))
+    above, at = "", 0
+    for group, members in groupby(kept, lambda column: column.group):
+        gap = GROUP_GAP * bool(at)
+        end = at + len([*members])
+        above += " " * gap + f"{group:<{sum(widths[at:end]) - gap}}"
+        at = end
+    yield terminal.painted(above.rstrip(), DIM)
+    yield terminal.painted("".join(f"{column.name:>{size}}" for column, size in zip(kept, widths, strict=True)), DIM)
+    for cluster in clusters:
+        yield "".join(f"{column.text(cluster):>{size}}" for column, size in zip(kept, widths, strict=True))
+
+
+def _widths(clusters: Sequence[Cluster], columns: Sequence[Column]) -> list[int]:
+    """Return the widths of columns with the gaps before them; the last of a group has room for the group's name."""
+    widths: list[int] = []
+    for group, members in groupby(columns, lambda column: column.group):
+        texts = [max(len(each.name), *(len(each.text(cluster)) for cluster in clusters)) for each in members]
+        texts[-1] += max(0, len(group) - sum(texts) - GAP * (len(texts) - 1))
+        gaps = [GROUP_GAP * bool(widths), *[GAP] * (len(texts) - 1)]
+        widths += [gap + text for gap, text in zip(gaps, texts, strict=True)]
+    return widths

@@ -16,8 +16,7 @@ from skywalker.errors import ConfigError
 from skywalker.journal.header import CALLS
 from skywalker.pipeline import mistakes
 from skywalker.pipeline.journals.columns import check, schema_of
-from skywalker.pipeline.journals.names import NamesReader
-from skywalker.pipeline.journals.reader import CallsReader
+from skywalker.pipeline.journals.reader import CallsReader, NamesReader
 from skywalker.pipeline.journals.reading import KIND, TRIGGER_RECORDS, Reading
 from skywalker.pipeline.journals.stream import CallsStream
 
