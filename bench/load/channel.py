@@ -214,6 +214,9 @@ class Channel:
             connection.tail = tail
         if lanes:
             self._answered(connection, lanes)
+        if connection is not self._connection and not connection.lanes and not connection.closed:
+            connection.close()
+            self._left.remove(connection)
         return True
 
     def _answered(self, connection: Connection, lanes: bytes) -> None:
@@ -241,9 +244,6 @@ class Channel:
                 took = int((now - began[lane]) * 1e6)
                 noted[took] = noted.get(took, 0) + 1
         self.refill(lanes, now)
-        if connection is not self._connection and not connection.lanes and not connection.closed:
-            connection.close()
-            self._left.remove(connection)
 
     def _lose(self, connection: Connection) -> None:
         """The server has closed it: what was in flight there is lost."""
