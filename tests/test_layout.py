@@ -97,6 +97,7 @@ PURE = (
     "discovery.url",
     "clients.call",
     "clients.calls",
+    "clients.core",
     "clients.exchange",
     "clients.homes",
     "clients.line",
@@ -108,6 +109,7 @@ PURE = (
     "clients.settings",
     "clients.silence",
     "clients.stays",
+    "clients.stream",
     "clients.survey",
     "clients.view",
     "clients.way",
@@ -242,8 +244,18 @@ print(json.dumps([name for name in set(sys.modules) - before if getattr(sys.modu
     assert outside <= {"msgpack", "mmh3"}, f"import skywalker loads {sorted(outside)}"
 
 
-@pytest.mark.parametrize("package", [ROOT / "workers", ROOT / "workers" / "admin"])
-def test_the_map_of_the_server_has_every_file(package: Path) -> None:
+@pytest.mark.parametrize("package", ["clients", "pubsub"])
+def test_no_import_of_the_clients_goes_in_a_circle(package: str) -> None:
+    paths = {module_name(path): path for path in sources(f"skywalker/{package}")}
+    below = {name: {module for _, module in imports(path) if module in paths} - {name} for name, path in paths.items()}
+    while leaves := {name for name, modules in below.items() if not modules & below.keys()}:
+        for name in leaves:
+            del below[name]
+    assert not below, f"these import each other, or what does: {sorted(below)}"
+
+
+@pytest.mark.parametrize("package", [ROOT / "workers", ROOT / "workers" / "admin", ROOT / "skywalker" / "clients"])
+def test_the_map_of_a_package_has_every_file(package: Path) -> None:
     named = set(re.findall(r"\w+", ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""))
     missing = {path.stem for path in package.glob("[!_]*.py")} - named
     assert not missing
