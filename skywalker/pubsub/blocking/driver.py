@@ -41,18 +41,13 @@ class ExchangeDriver(LineDriver[Exchange]):
         """Wake another of those who wait for a message, in the place of one that was and does not take it."""
         if self._pid == process.pid():
             with self._lock:
-                self.core.wake()
+                self.core.wake(everybody=True)
                 self._act()
 
     def topics(self) -> list[bytes]:
         """Return what the exchange is subscribed to."""
         with self._lock:
             return self.core.topics
-
-    def _act(self) -> None:
-        if self.core.arrivals and self.core.waiting:
-            self.core.wake(everybody=True)  # of a few alone it is not known when they can take one
-        super()._act()
 
     # After a fork.
 
@@ -95,6 +90,9 @@ class ExchangeDriver(LineDriver[Exchange]):
 
     def _take(self, read: list[tuple[LineConnection, bytes]], expires: float, now: float) -> None:
         super()._take(read, expires, now)
+        if self.core.arrivals and self.core.waiting:
+            self.core.wake(everybody=True)  # of a few alone it is not known when they can take one
+            self._wake_ended()
         self._is_amid_read = False
 
     def _is_halfway(self) -> bool:
