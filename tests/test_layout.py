@@ -116,6 +116,7 @@ PURE = (
     "discovery.url",
     "clients.call",
     "clients.calls",
+    "clients.core",
     "clients.exchange",
     "clients.homes",
     "clients.line",
@@ -127,6 +128,7 @@ PURE = (
     "clients.settings",
     "clients.silence",
     "clients.stays",
+    "clients.stream",
     "clients.survey",
     "clients.view",
     "clients.way",
@@ -286,7 +288,10 @@ def test_a_room_of_the_server_imports_what_is_below_it() -> None:
     assert not offenders, listed(offenders)
 
 
-@pytest.mark.parametrize("package", [path.parent for path in sources("workers") if path.name == "__init__.py"])
+MAPPED = [path.parent for path in sources("workers") if path.name == "__init__.py"] + [ROOT / "skywalker" / "clients"]
+
+
+@pytest.mark.parametrize("package", MAPPED)
 def test_the_map_of_a_room_has_every_file(package: Path) -> None:
     named = set(re.findall(r"\w+", ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""))
     missing = {path.stem for path in package.glob("[!_]*.py")} - named

@@ -1,19 +1,17 @@
-"""One call and its outcome, and what a shell needs of whatever runs calls.
-
-A core runs calls without I/O and without a clock: `Calls` over a connection, `Bus` in
-process. A driver adds threads or an event loop, and is the same for both.
-"""
+"""One call and its outcome."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from skywalker.clients.line import Line, Stay
 from skywalker.clients.requests import MEETINGS, Kind, MeetingKind, topic_of
-from skywalker.errors import LocalProtocolError, SkywalkerError, TimedOut
+from skywalker.errors import LocalProtocolError, TimedOut
 
 if TYPE_CHECKING:
     from skywalker.members import Place
+
+PubSubKind = Literal["publish", "subscribe", "unsubscribe", "message"]
 
 GRACE_S = 0.5
 """Seconds after its deadline at which a call ends without the node's word, which normally decides: a round trip
@@ -54,10 +52,10 @@ class Call:
         self.joins: Line | Stay | None = None  # of a barrier of ours: what goes on once this is answered
         self.cancellers: list[Call] | None = None  # by which its callers have asked the node to cancel it
 
-    def start(self, id: int, kind: Kind, frame: bytes, timeout: float, now: float) -> None:
+    def start(self, id: int, kind: Kind | PubSubKind, frame: bytes, timeout: float, now: float) -> None:
         """Say what the call is. Its core does this, once."""
         self.id = id
-        self.kind = kind
+        self.kind: Kind | PubSubKind = kind
         self.frame = frame
         self.timeout = timeout
         self.deadline = now + timeout
@@ -83,34 +81,6 @@ class Call:
         if self.kind in MEETINGS:
             return TimedOut(f"nobody came to topic {topic_of(self.frame)!r} within {self.timeout:g} s")
         return TimedOut(f"the node did not answer {self.kind} within {self.timeout:g} s")
-
-
-class Core(Protocol):
-    """What runs calls. Times are seconds on any one clock."""
-
-    ended: list[Call]
-    """The calls that have ended since the driver last emptied this list."""
-
-    def begin(self, call: Call, kind: Kind, arguments: tuple[Any, ...], timeout: float, now: float) -> None:
-        """Start a call. Raises LocalProtocolError or TooLarge, and then nothing was started."""
-
-    def cancel(self, call: Call, canceller: Call, timeout: float, now: float) -> None:
-        """End `call` with Cancelled if it still waits. `canceller` ends with whether it did."""
-
-    def abandon(self, call: Call, now: float) -> None:
-        """End `call` because nobody wants its outcome any more."""
-
-    def owns(self, call: Call) -> bool:
-        """Whether `call` was begun here and has not ended."""
-
-    def tick(self, now: float) -> None:
-        """End what is due."""
-
-    def wait(self, now: float) -> float | None:
-        """Return the seconds until the next tick, None if there is nothing to wait for."""
-
-    def close(self, error: SkywalkerError) -> None:
-        """End every call with `error`."""
 
 
 def meeting_arguments(kind: MeetingKind, topic: Any, value: Any, group: Any) -> tuple[Any, ...]:

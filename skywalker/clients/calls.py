@@ -1,7 +1,7 @@
 """The calls of one client and its connections to nodes, one after another and side by side.
 
 Knows no socket, no clock and no thread: `now` is an argument, in seconds on any one clock.
-A shell reports what happens to the connections, and does what the lines in `touched` want.
+A driver reports what happens to the connections, and does what the lines in `touched` want.
 Calls outlive connections: a new main one gets all that have not ended and that no other has, in
 the order they were begun, with the time that is left.
 """
@@ -47,7 +47,7 @@ class Calls(Ordered):
         self._cause = Cause("no connection yet")
         self._was_connected = False
         self._connected_to = ""  # while there is a main connection
-        self.news: list[News] = []  # of the main connection, since the shell last emptied this
+        self.news: list[News] = []  # of the main connection, since the driver last emptied this
         self.given_up = False
         """Whether the last attempt to connect would only be told the same if it were made again."""
 
@@ -55,6 +55,11 @@ class Calls(Ordered):
     def state(self) -> str:
         """How it stands with the main connection, in words."""
         return f"connected to {self._connected_to}" if self._connected_to else f"not connected: {self._cause}"
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a main connection."""
+        return bool(self._connected_to)
 
     def unreachable(self, cause: str = "") -> Unreachable | Unauthorized:
         # What goes on may have begun just now, and says less than what has failed.

@@ -31,7 +31,7 @@ class Exchange(abc.ABC):
 
     def __init__(self, settings: Settings) -> None:
         self.ended: list[Call] = []
-        self.touched: list[Line] = []  # that have output, or are to be closed, since the shell last emptied this
+        self.touched: list[Line] = []  # that have output, or are to be closed, since the driver last emptied this
         self.main = Line(self.touched)
         self.due_at = math.inf  # when something is due that no caller waits for; it calls for a tick
         self.failures = 0  # main connections and attempts lost in a row, for the back-off

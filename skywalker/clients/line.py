@@ -1,14 +1,11 @@
-"""One connection as the calls see it: what it is to be given, what came half, what its node said of itself.
-
-Knows no socket and no clock. A shell keeps its socket in `shell`, and looks at every line that is
-in the list of those touched: it writes what output() returns, and closes where `hang_up` says why.
-"""
+"""One connection as the calls see it: which of them it has, and what its node said of itself."""
 
 from __future__ import annotations
 
 from typing import Any, Final, Protocol
 
-from skywalker.clients.silence import PROBE_S, Silence
+from skywalker.clients.silence import PROBE_S
+from skywalker.clients.stream import Stream
 from skywalker.wire import values
 from skywalker.wire.junction import PING, frame
 
@@ -25,32 +22,14 @@ class Carried(Protocol):
     line: Line | None
 
 
-class Line:
+class Line(Stream):
     """A connection, from before it is made until it is lost; the next one is another line."""
 
-    __slots__ = (
-        "_out",
-        "_silence",
-        "_touched",
-        "acks",
-        "check",
-        "greeting",
-        "hang_up",
-        "has_spoken",
-        "hello",
-        "leaving",
-        "output_bytes",
-        "shell",
-        "tail",
-        "takes_calls",
-        "version",
-        "waiting",
-    )  # fmt: skip
+    __slots__ = ("acks", "check", "greeting", "has_spoken", "hello", "leaving", "takes_calls", "version")
 
     def __init__(self, touched: list[Line]) -> None:
-        self.shell: Any = None
+        super().__init__(touched)
         self.takes_calls = False  # connected, and neither kept waiting for an older line nor left
-        self.hang_up = ""  # why the shell must close it, once it must
         self.greeting: dict[Any, Any] | None = None  # what the node said of itself, if it knows :hello
         self.hello: Carried | None = None  # ours, that opened the connection
         self.has_spoken = False  # whether the node has said anything whole
@@ -58,12 +37,6 @@ class Line:
         self.version = ""  # of the ring that the node uses, as far as it said
         self.acks = False
         self.leaving: set[int] | None = None  # once the node drains: ids of the calls that it still holds
-        self.waiting = 0  # calls that this connection was given and that have not ended
-        self.output_bytes = 0  # that output() is to return: what a shell bounds
-        self.tail = b""  # the beginning of a frame
-        self._out: list[bytes] = []
-        self._silence = Silence()
-        self._touched = touched
 
     def knows(self, extension: str) -> bool:
         """Whether the node has said that it knows this beyond the published dialects."""
@@ -85,26 +58,6 @@ class Line:
         call.line = None
         self.waiting -= 1
 
-    def write(self, data: bytes) -> None:
-        """Have one or more whole frames written."""
-        if not self._out:
-            self._touched.append(self)
-        self._out.append(data)
-        self.output_bytes += len(data)
-
-    def output(self) -> bytes:
-        """Return what is to be written, and forget it."""
-        data = b"".join(self._out)
-        self._out.clear()
-        self.output_bytes = 0
-        return data
-
-    def end(self, why: str) -> None:
-        """Have the shell close the connection; the first reason counts."""
-        if not self.hang_up:
-            self.hang_up = why
-            self._touched.append(self)
-
     def left(self, call: Carried) -> None:
         """The node does not hold this call any more; once it holds none, the line that it drains is done."""
         if self.leaving is not None:
@@ -115,10 +68,6 @@ class Line:
         """Have it closed if the node that drains holds no call."""
         if not self.leaving:
             self.end("the node drains")
-
-    def heard(self, now: float) -> None:
-        """The node wrote."""
-        self._silence.broken(now)
 
     def wait_for_probe(self, now: float) -> float | None:
         """Return the seconds until silence calls for a probe, None while it does not matter."""

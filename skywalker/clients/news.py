@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from skywalker.clients.log import log
 
@@ -20,6 +20,13 @@ class News(NamedTuple):
 
     address: str
     cause: str | None = None
+
+
+class Teller(Protocol):
+    """Tells the news of one core, whatever it has."""
+
+    def tell(self, news: Any) -> None:
+        """Tell it."""
 
 
 class Herald:

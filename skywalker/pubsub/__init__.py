@@ -14,9 +14,9 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from skywalker.clients.blocking.driver import Pending
     from skywalker.pubsub import aio
     from skywalker.pubsub.blocking.broker import Broker, connect
-    from skywalker.pubsub.blocking.channel import Pending
     from skywalker.pubsub.blocking.subscription import Subscription
     from skywalker.pubsub.message import Message
 
@@ -25,7 +25,7 @@ __all__ = ["Broker", "Message", "Pending", "Subscription", "aio", "connect"]
 _HOMES: Final = {
     "Broker": "skywalker.pubsub.blocking.broker",
     "Message": "skywalker.pubsub.message",
-    "Pending": "skywalker.pubsub.blocking.channel",
+    "Pending": "skywalker.clients.blocking.driver",
     "Subscription": "skywalker.pubsub.blocking.subscription",
     "connect": "skywalker.pubsub.blocking.broker",
 }

@@ -1,17 +1,23 @@
 """One connection to a node, and those that replace it: what was asked, its acknowledgements, and what was published.
 
-Knows no socket, no clock and no thread: `now` is an argument, in seconds on any one clock. A shell reports what
-happens to the connection, writes what output() returns, and closes where `hang_up` says why.
+Knows no socket, no clock and no thread: `now` is an argument, in seconds on any one clock. A driver reports what
+happens to the connection, and does what the streams in `touched` want.
 What was asked outlives connections: a new one gets all that was not acknowledged, in the order it was asked,
 after the topics that are subscribed to. So a publish may arrive twice, and is never lost unnoticed.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeVar
 
+from skywalker.address import Address
 from skywalker.cause import Cause
+from skywalker.clients.call import Call, PubSubKind
+from skywalker.clients.core import OneStream
+from skywalker.clients.homes import Homes
 from skywalker.clients.news import News
 from skywalker.clients.no_node import no_node
 from skywalker.clients.silence import PROBE_S
@@ -33,6 +39,12 @@ _MUTE: Final = Cause("it closes the connection and acknowledges nothing, as a no
 
 _DOOR: Final = f"a node has a door for this, usually port {DEFAULT_PUBSUB_PORT}, if it is started with --pubsub"
 
+_CODES: Final[Mapping[PubSubKind, int]] = {
+    "publish": PUBLISH,
+    "subscribe": SUBSCRIBE,
+    "unsubscribe": UNSUBSCRIBE,
+}
+
 E = TypeVar("E", bound=SkywalkerError)
 
 
@@ -44,14 +56,19 @@ class Notice(NamedTuple):
     """Whether it listens again, and may have missed something; else it does not listen at the moment."""
 
 
-class Exchange:
+class Exchange(OneStream):
     """All that was asked and not yet acknowledged, the topics subscribed to, and the messages that nobody has taken."""
 
     def __init__(self, where: str, *, is_subscriber: bool = False, typed: bool = False, buffer: int = 0) -> None:
         """`where` is for errors; only a subscriber gets messages. With `buffer` it `is_full` when so many wait."""
-        self.ended: list[Ask] = []  # since the shell last emptied this; likewise:
+        self.ended: list[Call] = []  # since the driver last emptied this; likewise:
         self.news: list[News | Notice] = []
+        self.touched: list[Connection] = []  # that have output, or are to be closed
+        self.main = Connection(self.touched)
+        self.is_connected = False
+        self.homes = Homes()
         self.address = ""  # of the connection, or of the last one
+        self.due_at = math.inf  # when something is due that no caller waits for; it calls for a tick
         self.failures = 0  # connections and attempts lost in a row, for the back-off
         self.gaps = 0
         self.given_up = False
@@ -60,7 +77,7 @@ class Exchange:
         self._is_subscriber = is_subscriber
         self._typed = typed
         self._buffer = buffer
-        self._asks: dict[Ask, None] = {}  # in the order they were asked
+        self._asks: dict[Call, Ask] = {}  # in the order they were asked
         self._deadlines = Deadlines()
         # Each with what was asked of late, any of which will put it into effect; with nothing once it is.
         self._topics: dict[bytes, dict[Ask, None]] = {}
@@ -70,12 +87,9 @@ class Exchange:
         self._cause = Cause("no connection yet")
         self._was_acknowledged = False  # anything, ever
         self._mute = 0  # connections in a row that were lost with nothing acknowledged
-        self._connection: Connection | None = None
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether there is a connection."""
-        return self._connection is not None
+        self.arrivals: deque[Call] = deque()
+        """The calls that wait for a message."""
+        self._home: Address | None = None  # where the connection was made
 
     @property
     def state(self) -> str:
@@ -83,24 +97,9 @@ class Exchange:
         return f"connected to {self.address}" if self.is_connected else f"not connected: {self._cause}"
 
     @property
-    def hang_up(self) -> str:
-        """Why the shell must close the connection, once it must."""
-        return "" if self._connection is None else self._connection.hang_up
-
-    @property
-    def output_bytes(self) -> int:
-        """How many output() is to return: what a shell bounds."""
-        return 0 if self._connection is None else self._connection.out_bytes
-
-    @property
-    def is_busy(self) -> bool:
+    def busy(self) -> bool:
         """Whether a connection is of use."""
         return bool(self._asks or self._topics)
-
-    @property
-    def asked(self) -> int:
-        """How much was asked that has not ended."""
-        return len(self._asks)
 
     @property
     def topics(self) -> list[bytes]:
@@ -109,64 +108,116 @@ class Exchange:
 
     # The owner's side.
 
-    def frame(self, code: int, topic: bytes) -> bytes:
-        """Return what a SUBSCRIBE or UNSUBSCRIBE is asked with. Raises LocalProtocolError if the topic is too long."""
-        return pubsub.subscribe(topic, self._typed) if code == SUBSCRIBE else pubsub.unsubscribe(topic)
+    def begin(self, call: Call, kind: PubSubKind, arguments: tuple[bytes, ...], timeout: float, now: float) -> None:
+        """Start a call.
 
-    def begin(self, ask: Ask, now: float) -> None:
-        """Ask for it, now if there is a connection, else once there is."""
-        if ask.code == SUBSCRIBE:
-            waiting = self._topics.get(ask.topic)
+        "publish", with a topic and the whole frame, "subscribe" and "unsubscribe", with a topic, end once the node has
+        acknowledged them, and "message" once there is one to take, or there may be. Those are asked of the node now if
+        there is a connection, else once there is.
+        """
+        call.start(0, kind, b"", timeout, now)
+        call.expires = call.deadline  # nobody else decides
+        if kind == "message":
+            if self._messages:
+                self._end_arrival(call)
+            else:
+                self.arrivals.append(call)
+            return
+        code = _CODES[kind]
+        topic = arguments[0]
+        ask = self._asks[call] = Ask(code, topic, arguments[1] if code == PUBLISH else self._frame(code, topic), call)
+        if code == SUBSCRIBE:
+            waiting = self._topics.get(topic)
             if waiting is None:
-                self._topics[ask.topic] = {ask: None}
-                if b"*" in ask.topic:
+                self._topics[topic] = {ask: None}
+                if b"*" in topic:
                     self.news.append(Notice(f"{ask} is to that very topic: a * stands for nothing but itself", False))
             elif waiting:
                 waiting[ask] = None
-        elif ask.code == UNSUBSCRIBE:
-            self._topics.pop(ask.topic, None)
-        ask.expires = now + ask.timeout
-        self._asks[ask] = None
-        self._deadlines.add(ask, ask.expires)
-        if self._connection is not None:
-            self._connection.write(ask, now)
+        elif code == UNSUBSCRIBE:
+            self._topics.pop(topic, None)
+        self._deadlines.add(call, call.expires)
+        if self.is_connected:
+            self._put(ask, now)
 
-    def abandon(self, ask: Ask, now: float) -> None:
-        """End `ask` because nobody wants its outcome any more. What was written may take effect."""
-        if ask in self._asks:
+    def _frame(self, code: int, topic: bytes) -> bytes:
+        return pubsub.subscribe(topic, self._typed) if code == SUBSCRIBE else pubsub.unsubscribe(topic)
+
+    def _put(self, ask: Ask, now: float) -> None:
+        self.main.put(ask, now)
+        if self.due_at > now + PROBE_S:
+            self.due_at = now + PROBE_S
+        if self.main.is_full:
+            self._read_or_not(now)
+
+    def cancel(self, call: Call, canceller: Call, timeout: float, now: float) -> None:
+        """End `call` with Cancelled if it still waits. `canceller` ends with whether it did."""
+        canceller.start(0, "cancel", b"", timeout, now)
+        canceller.end(self.owns(call))
+        self.abandon(call, now)
+        self.ended.append(canceller)
+
+    def owns(self, call: Call) -> bool:
+        """Whether `call` was begun here and has not ended."""
+        return call in self._asks or call in self.arrivals
+
+    def abandon(self, call: Call, now: float) -> None:
+        """End `call` because nobody wants its outcome any more. What was written may take effect."""
+        if call in self._asks:
+            ask = self._asks[call]
             self._end(ask, Cancelled(f"{ask} was given up by its own client"))
             self._withdraw(ask, now)
+        elif call in self.arrivals:
+            self.arrivals.remove(call)
+            self._end_arrival(call, Cancelled("nobody waits for a message any more"))
+
+    def wake(self, everybody: bool = False) -> None:
+        """End as many of those that wait for a message as there are messages, or all; who finds none waits again."""
+        count = len(self.arrivals)
+        for _ in range(count if everybody else min(len(self._messages), count)):
+            self._end_arrival(self.arrivals.popleft())
+
+    def _end_arrival(self, call: Call, error: SkywalkerError | None = None) -> None:
+        call.end(error=error)
+        self.ended.append(call)
 
     @property
     def waiting(self) -> int:
         """How many messages take() would return."""
         return len(self._messages)
 
-    def take(self) -> Message | None:
+    def take(self, now: float) -> Message | None:
         """Return the oldest message that waits, None if there is none.
 
         Raises RemoteProtocolError if it cannot be decompressed; then it is gone.
         """
-        return message_of(self._messages.popleft()) if self._messages else None
+        if not self._messages:
+            return None
+        item = self._messages.popleft()
+        if self.main.is_full:
+            self._read_or_not(now)
+        return message_of(item)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether nothing more is to be read for now. An acknowledgement is worth reading all that lies before it."""
-        return 0 < self._buffer <= len(self._messages) and not self._is_owed
+    def _read_or_not(self, now: float) -> None:
+        """Have reading stop while the buffer is full, and go on once there is room: not for every message taken.
 
-    @property
-    def has_room(self) -> bool:
-        """Whether reading may go on after it was full: not for every message that is taken."""
-        return len(self._messages) <= self._buffer // 2 or self._is_owed
-
-    @property
-    def _is_owed(self) -> bool:
-        return self._connection is not None and bool(self._connection.owed)
+        An acknowledgement is worth reading all that lies before it.
+        """
+        main, count = self.main, len(self._messages)
+        if not self._buffer or not self.is_connected:
+            return
+        is_full = not main.owed and count >= (self._buffer // 2 + 1 if main.is_full else self._buffer)
+        if is_full != main.is_full:
+            main.is_full = is_full
+            main.heard(now)  # what the node had not said meanwhile means nothing
+            self.touched.append(main)
 
     def close(self, error: SkywalkerError) -> None:
         """End everything that was asked with `error`, and forget the rest."""
-        for ask in [*self._asks]:
+        for ask in [*self._asks.values()]:
             self._end(ask, error)
+        while self.arrivals:
+            self._end_arrival(self.arrivals.popleft(), error)
         self._topics.clear()
         self._messages.clear()
 
@@ -188,33 +239,39 @@ class Exchange:
 
     # The connection.
 
-    def connected(self, address: str, now: float) -> None:
+    def connected_to_node(self, now: float, address: Address | None = None) -> None:
         """There is a new connection: it gets all that the one before had, and what was asked meanwhile."""
-        if self._connection is not None:
-            self.disconnected("it was given up halfway", now)  # as an exception in the shell makes happen
-        self.address = address
-        self.news.append(News(address))
-        connection = self._connection = Connection()
+        self.is_connected = True
+        self._home = address
+        self.homes.settle()
+        self.address = str(address or self._where)
+        self.news.append(News(self.address))
+        connection = self.main
         for topic, waiting in self._topics.items():
             if not waiting:
-                renewal = connection.last_renewed = Ask(SUBSCRIBE, topic, self.frame(SUBSCRIBE, topic), 0)
-                connection.write(renewal, now)
+                renewal = connection.last_renewed = Ask(SUBSCRIBE, topic, self._frame(SUBSCRIBE, topic))
+                self._put(renewal, now)
         if connection.last_renewed is None:
             self._lost = ""  # all that was lost has been unsubscribed from
-        for ask in self._asks:
-            connection.write(ask, now)
+        for ask in self._asks.values():
+            self._put(ask, now)
+        self._read_or_not(now)
 
     def disconnected(self, cause: str, now: float) -> None:
         """The connection is lost, or an attempt to make one has failed."""
-        was_connected = self.is_connected
-        if self._connection is not None and not self._lost and not all(self._topics.values()):
+        was_connected, self.is_connected = self.is_connected, False
+        lost, self.main = self.main, Connection(self.touched)
+        cause = lost.hang_up or cause
+        if was_connected and not self._lost and not all(self._topics.values()):
             self._lost = f"the connection to {self.address} was lost: {cause}"
             self._lost_at = now
             self.news.append(Notice(f"{self._lost}; until there is another, messages are missed", False))
-        self._cause = self._judged(cause)
+        self._cause = self._judged(lost, cause)
         self.failures += 1
-        self._connection = None
+        for call in self._asks:
+            call.line = None
         if was_connected:
+            self.homes.avoid(self._home)
             self.news.append(News(self.address, self._cause))
         is_about_us = self._cause.why is not None and self._cause.why.is_about_us
         # Who let us in, or was trusted, before may be renewing its config, or its certificate.
@@ -222,39 +279,28 @@ class Exchange:
         if self.given_up:
             self._refused(now)
 
-    def _judged(self, cause: str) -> Cause:
+    def _judged(self, lost: Connection, cause: str) -> Cause:
         """Return the cause for which a connection was lost, or not made."""
-        connection = self._connection
-        is_mute = connection is not None and bool(connection.owed) and not connection.hang_up
+        is_mute = bool(lost.owed) and not lost.hang_up
         self._mute = self._mute + 1 if is_mute and not self._was_acknowledged else 0
         cause = Cause.of(cause)
         return _MUTE if self._mute >= MUTE_TRIES and not cause.lasts else cause
 
     def _refused(self, now: float) -> None:
-        for ask in [*self._asks]:
+        for ask in [*self._asks.values()]:
             self._end(ask, self.unreachable())
             self._withdraw(ask, now)
 
-    def output(self) -> bytes:
-        """Return what is to be written, and forget it."""
-        connection = self._connection
-        if connection is None:
-            return b""
-        data = b"".join(connection.out)
-        connection.out.clear()
-        connection.out_bytes = 0
-        return data
-
-    def receive(self, data: bytes, now: float) -> None:
-        """Take what the node wrote, however it was cut. Never raises; see `hang_up`."""
-        connection = self._connection
-        if connection is None:
+    def receive(self, line: Connection, data: bytes, now: float) -> None:
+        """Take what the node wrote, however it was cut. Never raises; see `Stream.hang_up`."""
+        connection = self.main
+        if line is not connection:
             return
-        connection.silence.broken(now)
+        connection.heard(now)
         items, connection.tail = split(connection.tail + data)
         for item in items:
             if connection.hang_up:
-                return
+                break
             code = item[0]
             if code == ACK:
                 self._acknowledged(connection, now)
@@ -266,11 +312,10 @@ class Exchange:
             else:
                 self.failures = 0
                 self._messages.append(item)
-
-    def reading_again(self, now: float) -> None:
-        """The shell reads on after it had stopped: what the node had not said meanwhile means nothing."""
-        if self._connection is not None:
-            self._connection.silence.broken(now)
+        if self.arrivals:
+            self.wake()
+        if self._buffer:
+            self._read_or_not(now)
 
     def _acknowledged(self, connection: Connection, now: float) -> None:
         if not connection.owed:
@@ -278,11 +323,11 @@ class Exchange:
             return
         self.failures = 0
         self._was_acknowledged = True
-        ask = connection.owed.popleft()
+        ask = connection.acknowledged()
         if ask is connection.last_renewed:
             connection.last_renewed = None
             self._listening_again(now)
-        elif ask in self._asks:
+        elif ask.call in self._asks:
             waiting = self._topics.get(ask.topic, {})
             if ask in waiting:
                 waiting.clear()
@@ -299,40 +344,43 @@ class Exchange:
 
     def tick(self, now: float) -> None:
         """End what is due; give up a node that owes an acknowledgement and is silent."""
-        for ask in self._deadlines.due(now):
-            self._end(ask, self._overdue(ask))
+        for call in self._deadlines.due(now):
+            ask = self._asks[call]
+            self._end(ask, self._overdue(ask, call))
             self._withdraw(ask, now)
-        connection = self._connection
-        if connection is not None and connection.owed and connection.silence.wait(now) == 0:
-            connection.end(f"the node has been silent for {PROBE_S:g} s, and owes an acknowledgement")
+        while self.arrivals and self.arrivals[0].expires <= now:  # all have the same time
+            self._end_arrival(self.arrivals.popleft())
+        if self.main.wait_for_probe(now) == 0:
+            self.main.end(f"the node has been silent for {PROBE_S:g} s, and owes an acknowledgement")
+        if now >= self.due_at:
+            silence = self.main.wait_for_probe(now)
+            self.due_at = math.inf if silence is None else now + silence
 
     def wait(self, now: float) -> float | None:
         """Return the seconds until the next tick, None if there is nothing to wait for."""
-        wait = self._deadlines.wait(now)
-        connection = self._connection
-        if connection is None or not connection.owed or connection.hang_up:
-            return wait
-        silence = connection.silence.wait(now)
-        return silence if wait is None else min(wait, silence)
+        wait, silence = self._deadlines.wait(now), self.main.wait_for_probe(now)
+        if wait is None or silence is None:
+            return silence if wait is None else wait
+        return min(wait, silence)
 
-    def _overdue(self, ask: Ask) -> SkywalkerError:
+    def _overdue(self, ask: Ask, call: Call) -> SkywalkerError:
         perhaps = "; it may have taken effect" if ask.was_written else ""
         if not self.is_connected:
-            return self.unreachable(more=f", for {ask.timeout:g} s; {ask} was not acknowledged{perhaps}")
+            return self.unreachable(more=f", for {call.timeout:g} s; {ask} was not acknowledged{perhaps}")
         before = f", nor before: {self._cause}" if self.failures else ""
         return self._advised(
-            TimedOut(f"{self.address} did not acknowledge {ask} within {ask.timeout:g} s{before}{perhaps}")
+            TimedOut(f"{self.address} did not acknowledge {ask} within {call.timeout:g} s{before}{perhaps}")
         )
 
     # Ends.
 
     def _end(self, ask: Ask, error: SkywalkerError | None) -> None:
-        del self._asks[ask]
-        self._deadlines.discard(ask, ask.expires)
-        ask.error = error
-        ask.ended = True
-        ask.frame = b""
-        self.ended.append(ask)
+        call = ask.call
+        if call is not None:
+            del self._asks[call]
+            self._deadlines.discard(call, call.expires)
+            call.end(error=error)
+            self.ended.append(call)
 
     def _withdraw(self, ask: Ask, now: float) -> None:
         """Undo a subscribe that failed, unless the topic was in effect before, or another asks for it too."""
@@ -342,5 +390,5 @@ class Exchange:
         del waiting[ask]
         if not waiting:
             del self._topics[ask.topic]
-            if self._connection is not None:
-                self._connection.write(Ask(UNSUBSCRIBE, ask.topic, self.frame(UNSUBSCRIBE, ask.topic), 0), now)
+            if self.is_connected:
+                self._put(Ask(UNSUBSCRIBE, ask.topic, self._frame(UNSUBSCRIBE, ask.topic)), now)

@@ -77,9 +77,9 @@ class AioBroker:
 def waiters(messages: Any) -> int:
     """Return how many threads or tasks wait for a message."""
     if isinstance(messages, AioSubscription):
-        return len(messages.subscription._channel._getters)
-    channel = messages._channel
-    return len(channel._sleepers) + (channel._leader is not None)
+        return len(messages.subscription._exchange.arrivals)
+    driver = messages._driver
+    return len(driver._sleepers) + (driver._leader is not None)
 
 
 def unread(messages: Any) -> int:

@@ -50,7 +50,7 @@ def test_a_buffer_that_is_none_is_refused(node: Nodes, topic: str, buffer: int) 
 def test_what_tasks_publish_in_one_turn_leaves_in_one_write(scripted: ScriptedNode) -> None:
     async def main() -> None:
         async with await aio.connect(scripted.address) as broker:
-            link = broker._channel._link
+            link = broker._driver._link
             assert link is not None
             write = link.transport.write
             writes = []
@@ -118,9 +118,9 @@ def test_a_task_that_is_cancelled_when_it_was_just_woken_wakes_the_next(node: No
         async with await aio.connect(node(2).pubsub_address) as broker, await broker.subscribe(topic) as messages:
             tasks = [asyncio.create_task(messages.get(SOON)) for _ in range(2)]
             await asyncio.sleep(0)
-            channel = messages._channel
-            assert channel._link is not None
-            channel.received(channel._link, wire.publish(topic.encode(), b"1"))
+            driver = messages._driver
+            assert driver._link is not None
+            driver.received(driver._link, wire.publish(topic.encode(), b"1"))
             tasks[0].cancel()
             async with asyncio.timeout(2 * time_factor()):  # later some timer would wake it as well
                 assert (await tasks[1]).payload == b"1"
@@ -172,7 +172,7 @@ def test_a_node_that_does_not_read_keeps_tasks_waiting(scripted: ScriptedNode) -
                 begun.append(await broker.begin("t", bytes(60_000), timeout=0.5))
             with pytest.raises(skywalker.TimedOut):
                 await begun[-1]
-            link = broker._channel._link
+            link = broker._driver._link
             assert link is not None
             assert link.transport.get_write_buffer_size() < 4 * 60_000
             last = asyncio.create_task(broker.publish("t", b"last", timeout=SOON))

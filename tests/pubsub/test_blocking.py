@@ -119,7 +119,7 @@ def test_a_node_that_does_not_read_keeps_a_publisher_waiting_and_no_more_in_memo
             begun.append(broker.begin("t", bytes(60_000), timeout=0.5))
         with pytest.raises(skywalker.TimedOut):
             begun[-1].result()
-        unsent = broker._channel._connection.unsent  # type: ignore[union-attr]
+        unsent = broker._driver._main.unsent  # type: ignore[union-attr]
         assert len(unsent) < 2 * 60_000
         reading = background(lambda: acknowledge(connection, len(begun) + 1))
         broker.publish("t", b"last", timeout=SOON)
@@ -154,7 +154,7 @@ def test_an_interrupt_while_topics_do_not_fit_into_the_kernel_withdraws_them_all
         scripted.next_connection()  # which reads nothing
 
         def interrupt() -> None:
-            eventually(messages._channel._is_clogged, within=SOON)
+            eventually(lambda: messages._driver._clogged, within=SOON)
             os.kill(os.getpid(), signal.SIGINT)
 
         interrupting = background(interrupt)
@@ -162,7 +162,7 @@ def test_an_interrupt_while_topics_do_not_fit_into_the_kernel_withdraws_them_all
             messages.subscribe(*(b"%0255d" % number for number in range(60_000)), timeout=60.0)
         interrupting.result(SOON * time_factor())
         assert messages.topics == frozenset()
-        assert not messages._exchange.is_busy
+        assert not messages._exchange.busy
 
 
 # A socket that an exception hits between being made and being kept is closed by the garbage collector, which warns.

@@ -8,8 +8,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from skywalker.address import Address
+from skywalker.clients.call import Call
 from skywalker.errors import Unauthorized
-from skywalker.pubsub.ask import Ask
 from skywalker.pubsub.exchange import MUTE_TRIES, Exchange
 from skywalker.wire import pubsub
 from skywalker.wire.pubsub import ACKED, PUBLISH, SUBSCRIBE, UNSUBSCRIBE
@@ -62,14 +63,14 @@ class Subscriber(RuleBasedStateMachine):
         super().__init__()
         self.exchange = Exchange("here", is_subscriber=True)
         self.node = Node()
-        self.asks: list[tuple[Ask, bytes]] = []  # with the payload, of a publish
+        self.asks: list[tuple[Call, bytes]] = []  # with the payload, of a publish
         self.received: list[bytes] = []
-        self.begun: list[Ask] = []  # all of them
+        self.begun: list[Call] = []  # all of them
         self.cuts = 0
         self.mute_cuts = 0  # in a row, before anything was acknowledged
         self.promised: dict[bytes, tuple[bytes, int]] = {}  # published while it listened: topic, and cuts until then
         self.number = 0
-        self.exchange.connected("a:1", NOW)
+        self.exchange.connected_to_node(NOW, Address.parse("a:1"))
 
     def payload(self) -> bytes:
         self.number += 1
@@ -77,8 +78,8 @@ class Subscriber(RuleBasedStateMachine):
 
     @rule(topic=TOPICS)
     def subscribe(self, topic: bytes) -> None:
-        ask = Ask(SUBSCRIBE, topic, self.exchange.frame(SUBSCRIBE, topic), 10)
-        self.exchange.begin(ask, NOW)
+        ask = Call()
+        self.exchange.begin(ask, "subscribe", (topic,), 10, NOW)
         self.begun.append(ask)
         self.asks.append((ask, b""))
 
@@ -86,16 +87,16 @@ class Subscriber(RuleBasedStateMachine):
     def unsubscribe(self, topic: bytes) -> None:
         # What was just on its way may not come.
         self.promised = {payload: promise for payload, promise in self.promised.items() if promise[0] != topic}
-        ask = Ask(UNSUBSCRIBE, topic, self.exchange.frame(UNSUBSCRIBE, topic), 10)
-        self.exchange.begin(ask, NOW)
+        ask = Call()
+        self.exchange.begin(ask, "unsubscribe", (topic,), 10, NOW)
         self.begun.append(ask)
         self.asks.append((ask, b""))
 
     @rule(topic=TOPICS)
     def publish(self, topic: bytes) -> None:
         payload = self.payload()
-        ask = Ask(PUBLISH, topic, pubsub.publish(topic, payload), 10)
-        self.exchange.begin(ask, NOW)
+        ask = Call()
+        self.exchange.begin(ask, "publish", (topic, pubsub.publish(topic, payload)), 10, NOW)
         self.begun.append(ask)
         self.asks.append((ask, payload))
 
@@ -117,18 +118,18 @@ class Subscriber(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 12))
     def node_reads(self, count: int) -> None:
-        self.node.incoming += self.exchange.output()
+        self.node.incoming += self.exchange.main.output()
         self.node.read(count)
 
     @rule(count=st.integers(1, 12))
     def client_reads(self, count: int) -> None:
         data, self.node.outgoing = self.node.outgoing[:count], self.node.outgoing[count:]
         if data and self.exchange.is_connected:
-            self.exchange.receive(data, NOW)
+            self.exchange.receive(self.exchange.main, data, NOW)
 
     @rule()
     def take(self) -> None:
-        message = self.exchange.take()
+        message = self.exchange.take(NOW)
         if message is not None:
             self.received.append(message.payload)
 
@@ -147,11 +148,11 @@ class Subscriber(RuleBasedStateMachine):
     @rule()
     def connect(self) -> None:
         if not self.exchange.is_connected:
-            self.exchange.connected("b:2", NOW)
+            self.exchange.connected_to_node(NOW, Address.parse("b:2"))
 
     @invariant()
     def the_connection_is_no_worse_than_the_test_makes_it(self) -> None:
-        assert self.exchange.hang_up == ""
+        assert self.exchange.main.hang_up == ""
 
     @invariant()
     def what_was_acknowledged_has_taken_effect(self) -> None:
@@ -161,9 +162,9 @@ class Subscriber(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.connect()
-        self.node.incoming += self.exchange.output()
+        self.node.incoming += self.exchange.main.output()
         self.node.read(len(self.node.incoming))
-        self.exchange.receive(self.node.outgoing, NOW)
+        self.exchange.receive(self.exchange.main, self.node.outgoing, NOW)
         assert all(ask.ended and ask.error is None for ask, _ in self.asks)
         assert self.node.topics == set(self.exchange.topics)
         while self.exchange.waiting:

@@ -12,7 +12,8 @@ import math
 from collections.abc import Callable, Generator
 from typing import Any
 
-from skywalker.clients.call import Call, Core
+from skywalker.clients.call import Call, PubSubKind
+from skywalker.clients.core import Core
 from skywalker.clients.requests import Kind
 from skywalker.errors import Closed
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
@@ -64,23 +65,23 @@ class Driver:
 
     # Calls.
 
-    def issue(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+    def issue(self, kind: Kind | PubSubKind, arguments: tuple[Any, ...], timeout: float) -> Pending:
         """Start a call, however much is still to be written."""
-        self._check_open()
+        self.check_open()
         call = Pending(self)
         self.core.begin(call, kind, arguments, timeout, self._loop.time())
         self._wake_by(call.expires)
         self._act()
         return call
 
-    async def begin(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+    async def begin(self, kind: Kind | PubSubKind, arguments: tuple[Any, ...], timeout: float) -> Pending:
         """Start a call, and let the node keep up."""
         call = self.issue(kind, arguments, timeout)
         if self._stalled:
             await self.wait_for_room(call)
         return call
 
-    async def meet(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+    async def meet(self, kind: Kind | PubSubKind, arguments: tuple[Any, ...], timeout: float) -> Pending:
         """Start a call, and return it once it has ended."""
         call = self.issue(kind, arguments, timeout)
         if self._stalled:
@@ -124,7 +125,7 @@ class Driver:
 
     async def cancel(self, call: Pending, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> bool:
         """End a call with Cancelled if it still waits; return whether it did."""
-        self._check_open()
+        self.check_open()
         canceller = Pending(self)
         self.core.cancel(call, canceller, timeout, self._loop.time())
         self._wake_by(canceller.expires)
@@ -143,7 +144,8 @@ class Driver:
         self.core.close(Closed("the client was closed"))
         self._act()
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise Closed if the client was closed."""
         if self.is_closed:
             raise Closed("the client is closed")
 

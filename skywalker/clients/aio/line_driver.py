@@ -10,36 +10,41 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 from skywalker import backoff
 from skywalker.address import Address
 from skywalker.clients import process
 from skywalker.clients.aio.driver import Driver, Pending
 from skywalker.clients.aio.link import LINGER_S, MAX_OUTPUT_BYTES, Link, cause_so_far, dial, dial_by
-from skywalker.clients.calls import Calls
+from skywalker.clients.call import PubSubKind
+from skywalker.clients.core import LineCore
 from skywalker.clients.homes import Round
-from skywalker.clients.line import Line
-from skywalker.clients.news import Herald, News
+from skywalker.clients.news import Teller
 from skywalker.clients.requests import Kind
 from skywalker.clients.settings import Settings
 from skywalker.clients.sockets import ATTEMPT_S, HASTY_S, direct_socket, numeric
+from skywalker.clients.stream import Stream
 from skywalker.clients.way import Dial
+from skywalker.deadlines import PRECISION_S
 from skywalker.dialling import cause_of
 from skywalker.errors import Closed, DiscoveryError
 
+C = TypeVar("C", bound=LineCore)
 
-class LineDriver(Driver):
+
+class LineDriver(Driver, Generic[C]):
     """Runs the calls of one client, over the connections that it makes."""
 
-    core: Calls
+    core: C
 
-    def __init__(self, settings: Settings, herald: Herald) -> None:
-        super().__init__(Calls(settings))
+    def __init__(self, make_core: Callable[[], C], settings: Settings, herald: Teller) -> None:
+        super().__init__(make_core())
         self._settings = settings
         self._herald = herald
         self._pid = process.pid()
-        self._links: dict[Link, Line] = {}
+        self._links: dict[Link, Stream] = {}
         self._link: Link | None = None  # the main one
         self._redialling: asyncio.Task[None] | None = None
         self.address: Address | None = None
@@ -61,6 +66,7 @@ class LineDriver(Driver):
             async with asyncio.timeout_at(deadline):
                 await self._attempt()
                 while self._link is None:
+                    self.check_open()
                     if self.core.given_up:
                         raise self.core.unreachable()
                     await asyncio.sleep(backoff.delay(self.core.failures - 1, random.random()))
@@ -71,25 +77,26 @@ class LineDriver(Driver):
     async def close(self) -> None:
         if self._pid != process.pid():
             return  # the connection is the parent's, and so is the event loop
-        for task in [*self._adding, *([self._redialling] if self._redialling is not None else [])]:
+        dialling = [*self._adding, *([self._redialling] if self._redialling is not None else [])]
+        for task in dialling:
             task.cancel()
         self._flush()
         links, self._links, self._link = self._links, {}, None
         await super().close()
         for link in links:
             link.transport.close()
-        if links:
-            await asyncio.wait([link.lost for link in links], timeout=LINGER_S)
+        if ending := [*(link.lost for link in links), *dialling]:
+            await asyncio.wait(ending, timeout=LINGER_S)
         for link in links:
             if not link.lost.done():  # else asyncio of Python 3.11.2 has let go of what it would abort
                 link.transport.abort()
 
-    def _check_open(self) -> None:
-        super()._check_open()
+    def check_open(self) -> None:
+        super().check_open()
         if self._pid != process.pid():
             raise Closed(f"the client belongs to process {self._pid}: connect anew in this one")
 
-    def issue(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+    def issue(self, kind: Kind | PubSubKind, arguments: tuple[Any, ...], timeout: float) -> Pending:
         self._begun += 1
         call = super().issue(kind, arguments, timeout)
         if self._link is None:
@@ -105,7 +112,7 @@ class LineDriver(Driver):
         if link is None or link.room.is_set():
             return
         try:
-            async with asyncio.timeout_at(call.expires):
+            async with asyncio.timeout_at(call.expires + PRECISION_S):  # so that it has ended then
                 await link.room.wait()
         except TimeoutError:
             return
@@ -131,7 +138,7 @@ class LineDriver(Driver):
                 self._flush_is_due = True
                 self._loop.call_soon(self._flush_turn)
 
-    def _tell(self, news: News) -> None:
+    def _tell(self, news: Any) -> None:
         if not self.is_closed:
             self._herald.tell(news)
 
@@ -153,8 +160,11 @@ class LineDriver(Driver):
             if line.hang_up:
                 link.transport.abort()
                 self.lost(link, line.hang_up)
-            elif data := line.output():
+                continue
+            if data := line.output():
                 link.transport.write(data)
+            if line.is_full != link.is_paused:
+                link.pause(line.is_full)
 
     # The connections.
 
@@ -187,7 +197,7 @@ class LineDriver(Driver):
             self.core.lost(line, now)
         self._act()
 
-    def _use(self, link: Link, line: Line) -> None:
+    def _use(self, link: Link, line: Stream) -> None:
         line.shell = link
         self._links[link] = line
         wait = self.core.wait(self._loop.time())
@@ -201,7 +211,8 @@ class LineDriver(Driver):
     async def _dial_while_busy(self) -> None:
         try:
             while self._link is None and self.core.busy:
-                await asyncio.sleep(backoff.delay(self.core.failures - 1, random.random()))
+                if self.core.failures:
+                    await asyncio.sleep(backoff.delay(self.core.failures - 1, random.random()))
                 await self._attempt()
         finally:
             self._redialling = None
@@ -216,6 +227,9 @@ class LineDriver(Driver):
             except (OSError, UnicodeError) as error:
                 round.failed(address, cause_of(error))
                 continue
+            if self.is_closed:
+                link.transport.abort()
+                return
             self._link, self.address = link, address
             self.core.connected_to_node(self._loop.time(), address)
             self._use(link, self.core.main)

@@ -45,8 +45,17 @@ class Link(asyncio.Protocol):
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.is_paused = False  # so that nothing is read
         self.room = asyncio.Event()
         self.room.set()
+
+    def pause(self, is_paused: bool) -> None:
+        """Read nothing for a while, or go on."""
+        self.is_paused = is_paused
+        if is_paused:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from skywalker.clients.blocking.junction import Junction
 from skywalker.clients.blocking.line_driver import LineDriver
+from skywalker.clients.calls import Calls
 from skywalker.clients.news import Herald, OnConnect, OnDisconnect
 from skywalker.clients.settings import CLOJURE_KEYWORD, CONNECT_TIMEOUT_S, MEET_S, Dialect, Settings, check_patience
 from skywalker.clients.wrong_door import ANSWER_S, SILENT, what_is_at
@@ -74,10 +75,10 @@ def connect(
 class Client(Junction):
     """A client of a node or a cluster. Made by connect()."""
 
-    _driver: LineDriver
+    _driver: LineDriver[Calls]
 
     def __init__(self, settings: Settings, herald: Herald) -> None:
-        super().__init__(LineDriver(settings, herald))
+        super().__init__(LineDriver(lambda: Calls(settings), settings, herald))
         self._settings = settings
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ import socket
 import struct
 from typing import Final
 
-from skywalker.clients.line import Line
+from skywalker.clients.stream import Stream
 from skywalker.limits import KIB
 
 READ_BYTES: Final = 64 * KIB
@@ -76,7 +76,7 @@ class LineConnection(Connection):
 
     __slots__ = ("line",)
 
-    def __init__(self, sock: socket.socket, line: Line) -> None:
+    def __init__(self, sock: socket.socket, line: Stream) -> None:
         super().__init__(sock)
         self.line = line
         line.shell = self

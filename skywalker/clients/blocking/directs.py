@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from skywalker.clients.blocking.connection import LineConnection
 from skywalker.clients.blocking.opening import Opening
 from skywalker.clients.blocking.tls_connection import line_connection
-from skywalker.clients.line import Line
 from skywalker.clients.sockets import ATTEMPT_S, direct_socket, numeric
+from skywalker.clients.stream import Stream
 from skywalker.clients.way import Dial
 from skywalker.dialling import begin
 
@@ -88,7 +88,7 @@ class Directs:
             self.rest(main)
             raise
 
-    def adopt(self, attempt: Attempt, line: Line) -> None:
+    def adopt(self, attempt: Attempt, line: Stream) -> None:
         """Let a connection that was opened be that of a line."""
         assert self._poller is not None
         attempt.socket.setblocking(True)

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from skywalker.clients.call import Call, Core
+from skywalker.clients.call import Call, PubSubKind
+from skywalker.clients.core import Core
 from skywalker.clients.requests import Kind
 from skywalker.deadlines import PRECISION_S
 from skywalker.errors import Closed
@@ -63,22 +64,23 @@ class Driver:
 
     # Calls.
 
-    def issue(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+    def issue(self, kind: Kind | PubSubKind, arguments: tuple[Any, ...], timeout: float) -> Pending:
         """Start a call, however much is still to be written."""
         call = Pending(self)
         with self._lock:
-            self._check_open()
+            if self.is_closed:
+                self.check_open()
             self.core.begin(call, kind, arguments, timeout, time.monotonic())
             self._act()
         return call
 
-    def begin(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+    def begin(self, kind: Kind | PubSubKind, arguments: tuple[Any, ...], timeout: float) -> Pending:
         """Start a call, and let the node keep up."""
         call = self.issue(kind, arguments, timeout)
         self.wait_for_room(call)
         return call
 
-    def meet(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+    def meet(self, kind: Kind | PubSubKind, arguments: tuple[Any, ...], timeout: float) -> Pending:
         """Start a call, and return it once it has ended."""
         call = self.issue(kind, arguments, timeout)
         self.wait_for_room(call)
@@ -120,7 +122,7 @@ class Driver:
         """End a call with Cancelled if it still waits; return whether it did."""
         canceller = Pending(self)
         with self._lock:
-            self._check_open()
+            self.check_open()
             self.core.cancel(call, canceller, timeout, time.monotonic())
             self._act()
         return canceller.result() is True
@@ -136,7 +138,8 @@ class Driver:
             self.core.close(Closed("the client was closed"))
             self._act()
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise Closed if the client was closed."""
         if self.is_closed:
             raise Closed("the client is closed")
 

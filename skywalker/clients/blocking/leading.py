@@ -11,12 +11,11 @@ import math
 import select
 import threading
 import time
-from typing import Final
+from typing import Any, Final
 
 from skywalker.clients.blocking.connection import LineConnection, wait_for
 from skywalker.clients.blocking.driver import SLACK_S, Driver, Pending
-from skywalker.clients.call import Core
-from skywalker.clients.news import News
+from skywalker.clients.core import LineCore
 from skywalker.errors import Closed
 
 HELP_S: Final = 0.05
@@ -26,11 +25,11 @@ HELP_S: Final = 0.05
 class Leading(Driver):
     """A driver whose threads read for each other."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: LineCore) -> None:
         super().__init__(core)
         self._leader: int | None = None  # the thread that reads and dials; only it closes sockets
         self._clogged: list[LineConnection] = []  # those with something unsent
-        self._news: list[News] = []  # that no thread has told yet
+        self._news: list[Any] = []  # that no thread has told yet
 
     def wait(self, call: Pending, until: float = math.inf, until_written: bool = False) -> None:
         """Return once `call` has ended, the time is `until`, or nothing that was to be written is left."""
@@ -85,13 +84,17 @@ class Leading(Driver):
                         return True
                     wait = self._time_to_read(until, now)
         except BaseException:
-            if self._leader == me:
+            if self._leader == me and self._is_halfway():
                 self._mistrust()
             raise
         finally:
             if self._leader == me:
                 with self._lock:
                     self._stop_leading()
+
+    def _is_halfway(self) -> bool:
+        """Whether an exception that comes now may have come in the middle of a read or a write."""
+        return True
 
     def _stop_leading(self) -> None:
         """Let another thread lead. The lock is held."""
@@ -143,7 +146,7 @@ class Leading(Driver):
             self._tell(each)
 
     @abc.abstractmethod
-    def _tell(self, news: News) -> None:
+    def _tell(self, news: Any) -> None:
         """Tell it."""
 
     # What connections are there, and what a leader does with them.

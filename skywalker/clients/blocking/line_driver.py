@@ -11,7 +11,8 @@ import random
 import select
 import threading
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 from skywalker import backoff
 from skywalker.address import Address
@@ -22,8 +23,9 @@ from skywalker.clients.blocking.directs import Directs
 from skywalker.clients.blocking.driver import SLACK_S, Pending
 from skywalker.clients.blocking.leading import Leading
 from skywalker.clients.blocking.tls_connection import line_connection
-from skywalker.clients.calls import Calls
-from skywalker.clients.news import Herald, News
+from skywalker.clients.call import PubSubKind
+from skywalker.clients.core import LineCore
+from skywalker.clients.news import Teller
 from skywalker.clients.order import BARRIER_S
 from skywalker.clients.requests import Kind
 from skywalker.clients.settings import Settings
@@ -31,19 +33,22 @@ from skywalker.dialling import cause_of
 from skywalker.errors import SkywalkerError
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 
+C = TypeVar("C", bound=LineCore)
 
-class LineDriver(Leading):
+
+class LineDriver(Leading, Generic[C]):
     """Runs the calls of one client, over the connections that it makes."""
 
-    core: Calls
+    core: C
 
-    def __init__(self, settings: Settings, herald: Herald) -> None:
+    def __init__(self, make_core: Callable[[], C], settings: Settings, herald: Teller) -> None:
+        self._make_core = make_core
         self._settings = settings
         self._herald = herald
         self._become_new()
 
     def _become_new(self) -> None:
-        super().__init__(Calls(self._settings))
+        super().__init__(self._make_core())
         self._news = self.core.news
         self._pid = process.pid()
         self._dialer = Dialer(self._settings, self.core.homes)
@@ -62,14 +67,20 @@ class LineDriver(Leading):
 
     def open(self, deadline: float) -> None:
         """Make the first connection. Raises Unreachable if there is none by then."""
-        while True:
-            self._dial(deadline)
-            if self._main is not None:
-                break
-            if self.core.given_up:
-                raise self.core.unreachable()
-            if time.monotonic() >= deadline:
-                raise self.core.unreachable(self._dialer.cause)
+        with self._lock:
+            self.check_open()
+            self._leader = threading.get_ident()
+        try:
+            while self._main is None:
+                self._dial(deadline)
+                self.check_open()
+                if self._main is None and self.core.given_up:
+                    raise self.core.unreachable()
+                if self._main is None and time.monotonic() >= deadline:
+                    raise self.core.unreachable(self._dialer.cause)
+        finally:
+            with self._lock:
+                self._stop_leading()
         self._tell_news()
 
     def close(self) -> None:
@@ -85,7 +96,7 @@ class LineDriver(Leading):
         self._check_process()
         return super().cancel(call, timeout)
 
-    def issue(self, kind: Kind, arguments: tuple[Any, ...], timeout: float) -> Pending:
+    def issue(self, kind: Kind | PubSubKind, arguments: tuple[Any, ...], timeout: float) -> Pending:
         self._check_process()
         try:
             return super().issue(kind, arguments, timeout)
@@ -111,11 +122,13 @@ class LineDriver(Leading):
             raise
 
     def _is_over(self, call: Pending, until_written: bool) -> bool:
-        if until_written and self._leader in (None, threading.get_ident()) and self.core.is_kept_back(call):
+        if not until_written:
+            return call.ended
+        if self._leader in (None, threading.get_ident()) and self.core.is_kept_back(call):
             return False  # another leader will see to it
         return super()._is_over(call, until_written)
 
-    def _tell(self, news: News) -> None:
+    def _tell(self, news: Any) -> None:
         if not self.is_closed:
             self._herald.tell(news)
 
@@ -200,6 +213,8 @@ class LineDriver(Leading):
             return
         if opening is not None:
             with self._lock:
+                if self.core.is_connected:  # an exception came while that was being lost
+                    self.core.disconnected("it was given up halfway", time.monotonic())
                 self._main = line_connection(opening, self.core.main)
                 self._directs.watch(self._main)
                 self.core.connected_to_node(time.monotonic(), self._dialer.address)

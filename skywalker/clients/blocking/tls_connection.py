@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from skywalker.clients.blocking.connection import Connection, LineConnection
-from skywalker.clients.line import Line
+from skywalker.clients.stream import Stream
 
 if TYPE_CHECKING:
     from skywalker.clients.blocking.opening import Opening
@@ -67,7 +67,7 @@ class TlsLineConnection(_Enciphered, LineConnection):
 
     __slots__ = ("_lock", "_records")
 
-    def __init__(self, sock: socket.socket, records: Records, line: Line) -> None:
+    def __init__(self, sock: socket.socket, records: Records, line: Stream) -> None:
         LineConnection.__init__(self, sock, line)
         self._lock = threading.Lock()
         self._records = records
@@ -79,7 +79,7 @@ def connection(opening: Opening) -> Connection:
     return Connection(sock) if records is None else TlsConnection(sock, records)
 
 
-def line_connection(opening: Opening, line: Line) -> LineConnection:
+def line_connection(opening: Opening, line: Stream) -> LineConnection:
     """Return the connection of a line, likewise."""
     sock, records = opening.socket, opening.records
     return LineConnection(sock, line) if records is None else TlsLineConnection(sock, records, line)

@@ -9,8 +9,8 @@ Tasks of one event loop may share what it offers.
 
 from __future__ import annotations
 
+from skywalker.clients.aio.driver import Pending
 from skywalker.pubsub.aio.broker import Broker, connect
-from skywalker.pubsub.aio.channel import Pending
 from skywalker.pubsub.aio.subscription import Subscription
 from skywalker.pubsub.message import Message
 

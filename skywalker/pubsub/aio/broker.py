@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from skywalker.clients.aio.driver import Pending
 from skywalker.clients.news import OnConnect, OnDisconnect
 from skywalker.clients.requests import milliseconds
 from skywalker.clients.settings import CONNECT_TIMEOUT_S, Settings, check_patience
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
-from skywalker.pubsub.aio.channel import Channel, Pending
+from skywalker.pubsub.aio.driver import ExchangeDriver
 from skywalker.pubsub.aio.subscription import Subscription
 from skywalker.pubsub.exchange import Exchange
 from skywalker.pubsub.message import Text, publication, topic_bytes
 from skywalker.pubsub.settings import DEFAULT_BROKER, DEFAULT_BUFFER, checked_buffer, settings_of
 from skywalker.pubsub.telling import Herald, OnGap
-from skywalker.wire.pubsub import PUBLISH
 
 if TYPE_CHECKING:
     import ssl
@@ -55,17 +55,16 @@ class Broker:
 
     def __init__(self, settings: Settings, herald: Herald) -> None:
         self._settings = settings
-        self._exchange = Exchange(settings.where)
-        self._channel = Channel(settings, self._exchange, herald)
+        self._driver = ExchangeDriver(lambda: Exchange(settings.where), settings, herald)
         self._subscriptions: dict[Subscription, None] = {}  # each use of it is one step, which no thread sees half of
 
     def __repr__(self) -> str:
-        state = "closed" if self._channel.is_closed else self._exchange.state
+        state = "closed" if self._driver.is_closed else self._driver.core.state
         return f"<skywalker.pubsub.aio.Broker of {self._settings.where}, {state}>"
 
     async def open(self, timeout: float) -> None:
         """Make the first connection. Raises Unreachable if there is none within `timeout` seconds."""
-        await self._channel.open(timeout)
+        await self._driver.open(self._driver.now() + timeout)
 
     async def publish(
         self,
@@ -82,8 +81,10 @@ class Broker:
         sent as UTF-8. Raises TimedOut, or Unreachable if there was no connection, after which it may have taken
         effect or not; LocalProtocolError for a topic over 255 bytes or a payload over 65,535, and nothing was sent.
         """
-        pending = await self.begin(topic, payload, hint=hint, compress=compress, timeout=timeout)
-        await pending.result()
+        milliseconds(timeout)
+        name = topic_bytes(topic)
+        call = await self._driver.meet("publish", (name, publication(name, payload, hint, compress)), timeout)
+        call.outcome()
 
     async def begin(
         self,
@@ -97,11 +98,7 @@ class Broker:
         """Start to publish, and do not wait for the acknowledgement. Raises LocalProtocolError as publish() does."""
         milliseconds(timeout)
         name = topic_bytes(topic)
-        frame = publication(name, payload, hint, compress)
-        pending = Pending(self._channel, PUBLISH, name, frame, timeout)
-        self._channel.ask(pending)
-        await self._channel.wait_for_room(pending)
-        return pending
+        return await self._driver.begin("publish", (name, publication(name, payload, hint, compress)), timeout)
 
     async def subscribe(
         self,
@@ -119,13 +116,13 @@ class Broker:
         another: messages may have been missed.
         Raises TimedOut, Unreachable, or LocalProtocolError.
         """
-        self._channel.check_open()
+        self._driver.check_open()
         milliseconds(timeout)
         names = [topic_bytes(topic) for topic in topics]
         subscription = Subscription(self._settings, checked_buffer(buffer), typed, on_gap, self._forget)
         self._subscriptions[subscription] = None
         try:
-            self._channel.check_open()  # close() may not have seen it
+            self._driver.check_open()  # close() may not have seen it
             await subscription.open(names, timeout)
         except BaseException:
             await subscription.close()
@@ -134,7 +131,7 @@ class Broker:
 
     async def close(self) -> None:
         """End all that is under way, and the subscriptions, with Closed. What is called later raises Closed too."""
-        await self._channel.close()
+        await self._driver.close()
         for subscription in [*self._subscriptions]:
             await subscription.close()
 

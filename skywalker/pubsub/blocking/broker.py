@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from skywalker.clients.blocking.driver import Pending
 from skywalker.clients.news import OnConnect, OnDisconnect
 from skywalker.clients.requests import milliseconds
 from skywalker.clients.settings import CONNECT_TIMEOUT_S, Settings, check_patience
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
-from skywalker.pubsub.blocking.channel import Channel, Pending
+from skywalker.pubsub.blocking.driver import ExchangeDriver
 from skywalker.pubsub.blocking.subscription import Subscription
 from skywalker.pubsub.exchange import Exchange
 from skywalker.pubsub.message import Text, publication, topic_bytes
 from skywalker.pubsub.settings import DEFAULT_BROKER, settings_of
 from skywalker.pubsub.telling import Herald, OnGap
-from skywalker.wire.pubsub import PUBLISH
 
 if TYPE_CHECKING:
     import ssl
@@ -57,17 +57,16 @@ class Broker:
 
     def __init__(self, settings: Settings, herald: Herald) -> None:
         self._settings = settings
-        self._exchange = Exchange(settings.where)
-        self._channel = Channel(settings, self._exchange, herald)
+        self._driver = ExchangeDriver(lambda: Exchange(settings.where), settings, herald)
         self._subscriptions: dict[Subscription, None] = {}  # each use of it is one step, which no thread sees half of
 
     def __repr__(self) -> str:
-        state = "closed" if self._channel.is_closed else self._exchange.state
+        state = "closed" if self._driver.is_closed else self._driver.core.state
         return f"<skywalker.pubsub.Broker of {self._settings.where}, {state}>"
 
     def open(self, timeout: float) -> None:
         """Make the first connection. Raises Unreachable if there is none within `timeout` seconds."""
-        self._channel.open(timeout)
+        self._driver.open(self._driver.now() + timeout)
 
     def publish(
         self,
@@ -84,8 +83,10 @@ class Broker:
         sent as UTF-8. Raises TimedOut, or Unreachable if there was no connection, after which it may have taken
         effect or not; LocalProtocolError for a topic over 255 bytes or a payload over 65,535, and nothing was sent.
         """
-        pending = self.begin(topic, payload, hint=hint, compress=compress, timeout=timeout)
-        pending.result()
+        milliseconds(timeout)
+        name = topic_bytes(topic)
+        call = self._driver.meet("publish", (name, publication(name, payload, hint, compress)), timeout)
+        call.outcome()
 
     def begin(
         self,
@@ -99,11 +100,7 @@ class Broker:
         """Start to publish, and do not wait for the acknowledgement. Raises LocalProtocolError as publish() does."""
         milliseconds(timeout)
         name = topic_bytes(topic)
-        frame = publication(name, payload, hint, compress)
-        pending = Pending(self._channel, PUBLISH, name, frame, timeout)
-        self._channel.ask(pending)
-        self._channel.wait_for_room(pending)
-        return pending
+        return self._driver.begin("publish", (name, publication(name, payload, hint, compress)), timeout)
 
     def subscribe(
         self,
@@ -120,13 +117,13 @@ class Broker:
         another: messages may have been missed.
         Raises TimedOut, Unreachable, or LocalProtocolError.
         """
-        self._channel.check_open()
+        self._driver.check_open()
         milliseconds(timeout)
         names = [topic_bytes(topic) for topic in topics]
         subscription = Subscription(self._settings, 0, typed, on_gap, self._forget)
         self._subscriptions[subscription] = None
         try:
-            self._channel.check_open()  # close() may not have seen it
+            self._driver.check_open()  # close() may not have seen it
             subscription.open(names, timeout)
         except BaseException:
             subscription.close()
@@ -135,7 +132,7 @@ class Broker:
 
     def close(self) -> None:
         """End all that is under way, and the subscriptions, with Closed. What is called later raises Closed too."""
-        self._channel.close()
+        self._driver.close()
         for subscription in [*self._subscriptions]:
             subscription.close()
 

@@ -4,17 +4,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from typing import Self
 
-from skywalker.clients.requests import milliseconds
+from skywalker.clients.blocking.driver import Pending
+from skywalker.clients.call import PubSubKind
+from skywalker.clients.requests import MAX_TIMEOUT_S, milliseconds
 from skywalker.clients.settings import Settings
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
-from skywalker.pubsub.blocking.channel import Channel, Pending
+from skywalker.pubsub.blocking.driver import ExchangeDriver
 from skywalker.pubsub.exchange import Exchange
 from skywalker.pubsub.message import Message, Text, topic_bytes, topic_text
 from skywalker.pubsub.telling import Herald, OnGap
-from skywalker.wire.pubsub import SUBSCRIBE, UNSUBSCRIBE
 
 
 class Subscription(Iterator[Message]):
@@ -29,20 +31,24 @@ class Subscription(Iterator[Message]):
         forget: Callable[[Subscription], None],
     ) -> None:
         self._where = settings.where
-        self._exchange = Exchange(settings.where, is_subscriber=True, typed=typed, buffer=buffer)
-        self._channel = Channel(settings, self._exchange, Herald(on_gap=on_gap))
+        self._driver = ExchangeDriver(
+            lambda: Exchange(settings.where, is_subscriber=True, typed=typed, buffer=buffer),
+            settings,
+            Herald(on_gap=on_gap),
+        )
+        self._exchange = self._driver.core
         self._forget = forget
 
     def __repr__(self) -> str:
-        state = "closed" if self._channel.is_closed else self._exchange.state
+        state = "closed" if self._driver.is_closed else self._exchange.state
         return f"<skywalker.pubsub.Subscription at {self._where}, {state}>"
 
     def open(self, topics: list[bytes], timeout: float) -> None:
         """Connect, and listen on these topics. Raises TimedOut or Unreachable."""
         if topics:
-            self._ask(SUBSCRIBE, topics, timeout)
+            self._ask("subscribe", topics, timeout)
         else:
-            self._channel.open(timeout)
+            self._driver.open(self._driver.now() + timeout)
 
     def get(self, timeout: float = DEFAULT_TIMEOUT_S) -> Message:
         """Return the next message.
@@ -50,11 +56,30 @@ class Subscription(Iterator[Message]):
         Raises TimedOut if none comes in time, Unreachable if there is no connection then.
         """
         milliseconds(timeout)
-        return self._channel.message(timeout)
+        return self._next(timeout)
 
     def __next__(self) -> Message:
         """Return the next message, however long that takes. Raises Closed once the subscription is closed."""
-        return self._channel.message()
+        return self._next(math.inf)
+
+    def _next(self, timeout: float) -> Message:
+        driver = self._driver
+        until = driver.now() + timeout
+        while True:
+            message = driver.take()
+            if message is not None:
+                return message
+            arrival = driver.issue("message", (), MAX_TIMEOUT_S)
+            try:
+                driver.wait(arrival, until)
+                is_late = not arrival.done()
+            except BaseException:
+                driver.abandon(arrival)
+                driver.pass_on()
+                raise
+            if is_late:
+                driver.abandon(arrival)
+                raise self._exchange.nothing_came(timeout)
 
     def subscribe(self, *topics: Text, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> None:
         """Listen on more topics; return once the node has acknowledged them all.
@@ -62,7 +87,7 @@ class Subscription(Iterator[Message]):
         Raises TimedOut or Unreachable, and then does not listen on what was not acknowledged.
         """
         milliseconds(timeout)
-        self._ask(SUBSCRIBE, [topic_bytes(topic) for topic in topics], timeout)
+        self._ask("subscribe", map(topic_bytes, topics), timeout)
 
     def unsubscribe(self, *topics: Text, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> None:
         """Listen on these topics no more; return once the node has acknowledged that. What came before can be got.
@@ -70,12 +95,12 @@ class Subscription(Iterator[Message]):
         Raises TimedOut or Unreachable; it takes effect nevertheless, as soon as it can.
         """
         milliseconds(timeout)
-        self._ask(UNSUBSCRIBE, [topic_bytes(topic) for topic in topics], timeout)
+        self._ask("unsubscribe", map(topic_bytes, topics), timeout)
 
     @property
     def topics(self) -> frozenset[str]:
         """The topics that it listens on."""
-        return frozenset(map(topic_text, self._exchange.topics))
+        return frozenset(map(topic_text, self._driver.topics()))
 
     @property
     def gaps(self) -> int:
@@ -84,7 +109,7 @@ class Subscription(Iterator[Message]):
 
     def close(self) -> None:
         """End it, and forget the messages that nobody has got. Whoever waits for one gets Closed."""
-        self._channel.close()
+        self._driver.close()
         self._forget(self)
 
     def __enter__(self) -> Self:
@@ -93,12 +118,20 @@ class Subscription(Iterator[Message]):
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def _ask(self, code: int, topics: list[bytes], timeout: float) -> None:
-        pending = [Pending(self._channel, code, topic, self._exchange.frame(code, topic), timeout) for topic in topics]
+    def _ask(self, kind: PubSubKind, topics: Iterable[bytes], timeout: float) -> None:
+        driver = self._driver
+        names = [*topics]
+        until = driver.now() + timeout
+        calls: list[Pending] = []
         try:
-            self._channel.ask(*pending)
-            for ask in pending:
-                ask.result()
+            for name in names:
+                call = driver.begin(kind, (name,), max(0.0, round(until - driver.now(), 3)))
+                calls.append(call)
+                if call.error is not None:
+                    raise call.error
+            for call in calls:
+                call.result()
         except BaseException:
-            self._channel.abandon(*pending)
+            for call in calls:
+                driver.abandon(call)
             raise

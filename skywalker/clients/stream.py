@@ -1,0 +1,57 @@
+"""One connection as a core sees it: what is to leave, what came half, whether the other end is silent.
+
+Knows no socket and no clock. A driver keeps its socket in `shell`, and looks at every stream that is
+in the list of those touched: it writes what output() returns, and closes where `hang_up` says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableSequence
+from typing import Any
+
+from skywalker.clients.silence import Silence
+
+
+class Stream:
+    """A connection, from before it is made until it is lost; the next one is another stream."""
+
+    __slots__ = ("_out", "_silence", "_touched", "hang_up", "is_full", "output_bytes", "shell", "tail", "waiting")
+
+    def __init__(self, touched: MutableSequence[Any]) -> None:
+        self.shell: Any = None
+        self.hang_up = ""  # why the driver must close it, once it must
+        self.is_full = False  # whether nothing more is to be read for now
+        self.waiting = 0  # answers that are owed
+        self.output_bytes = 0  # that output() is to return: what a driver bounds
+        self.tail = b""  # the beginning of a frame
+        self._out: list[bytes] = []
+        self._silence = Silence()
+        self._touched = touched
+
+    def write(self, data: bytes) -> None:
+        """Have one or more whole frames written."""
+        if not self._out:
+            self._touched.append(self)
+        self._out.append(data)
+        self.output_bytes += len(data)
+
+    def output(self) -> bytes:
+        """Return what is to be written, and forget it."""
+        data = b"".join(self._out)
+        self._out.clear()
+        self.output_bytes = 0
+        return data
+
+    def end(self, why: str) -> None:
+        """Have the driver close the connection; the first reason counts."""
+        if not self.hang_up:
+            self.hang_up = why
+            self._touched.append(self)
+
+    def heard(self, now: float) -> None:
+        """The node wrote."""
+        self._silence.broken(now)
+
+    def wait_for_probe(self, now: float) -> float | None:
+        """Return the seconds until silence calls for a tick, None while it does not matter."""
+        return None if not self.waiting or self.hang_up else self._silence.wait(now)
