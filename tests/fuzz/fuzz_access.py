@@ -3,7 +3,8 @@
 Two of them are strangers until they say a token: that of somebody who may send to "a" and to what begins with "a/",
 receive from "b", and subscribe to "c"; they cannot guess any other. A third one, who may do everything, has a value
 that waits on another topic, and listens to one. Whatever the two say: nobody but that one ever has its value, and
-nobody gives it another. Who has not said the token hears that it is wanted, and nothing else, and is soon turned away.
+nobody gives it another. Who has not said the token hears that it is wanted, or that the time is over, and nothing else,
+and is soon turned away.
 Each frame is answered once. Once all are gone, nothing is held. The worker finds no mistake of its own.
 """
 
@@ -111,7 +112,10 @@ def check_heard(client: Client) -> None:
     if any(known.encode() in bytes(client.sent) for known in (TOKEN, NODES)):
         return
     assert client.socket.closed or client.socket.shut, "it has had its time"
+    named = {frame[3] for frame in split(bytes(client.sent))[0] if isinstance(frame, list) and len(frame) > 4}
     for frame in split(heard)[0]:
+        if frame[0] in (wire.SEND, wire.RECV) and frame[2] in {wire.TIMED_OUT, *named}:
+            continue  # as who never said :hello hears of a refusal
         result: Any = values.unpack(frame[2])
         if frame[0] == wire.CHALLENGE and isinstance(result, dict):
             continue  # which is for everybody who knows by what name the secret goes, and tells nothing
