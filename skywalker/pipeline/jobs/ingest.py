@@ -117,7 +117,7 @@ def write_calls(path: Path, directory: Path) -> int:
             days = unix_ns(chunk, segment.header) // _DAY_NS
             # A segment is of minutes, so nearly always of one day.
             for day in np.unique(days).tolist():
-                part = columns.batch(chunk[days == day])
+                part = columns.batch(chunk.compress(days == day))
                 date = str(np.datetime64(day, "D"))
                 if date not in writers:
                     if len(writers) >= MOST_DAYS:

@@ -28,8 +28,9 @@ def topics(calls: DataFrame, names: DataFrame | None = None, most: int | None = 
         count(outcome == "timed-out").alias("timed_out"),
         count(forwarded()).alias("forwarded"),
     )
-    # The sum of all comes in as a table of one row: a window over all topics would gather them in one place.
-    total = counted.agg(F.sum("calls").alias("_all"))
+    # The sum of all comes in as a table of one row: a window over all topics would gather them in one place. It is
+    # summed up from one column of the calls, and not from the topics, which would be counted twice.
+    total = calls.agg(count().alias("_all"))
     shares = counted.crossJoin(F.broadcast(total)).withColumn("share", F.col("calls") / F.col("_all"))
     first = shares.select("token", "calls", "share", *counted.columns[2:])
     order = [F.desc("calls"), F.asc("token")]
