@@ -73,7 +73,8 @@ def sample_of(outcome: Outcome) -> Sample:
     if outcome.interrupted:
         raise KeyboardInterrupt
     if outcome.errors or outcome.server is None or not outcome.rate:
-        what = ", ".join(f"{count} {code}" for code, count in outcome.errors.items()) or "the server ended"
+        what = ", ".join(f"{count} {code}" for code, count in outcome.errors.items())
+        what = what or ("the server ended" if outcome.server is None else "nothing was answered")
         raise BenchError(f"the load did not go well: {what}")
     if not outcome.server.cores:
         raise BenchError(f"the server took no CPU time in {outcome.seconds:g} s: it is not what was measured")

@@ -158,6 +158,12 @@ class Pairs:
             channel.refills = False
         self._loop.turn_while(lambda: not self._settled(meet), self._load.patience_s)
         self._loop.turn_until(time.monotonic() + LOOK_S)  # one that is too many may just be on its way
+        self._judge(meet)
+        if self._journal:  # before the last is reported, after which nobody waits for this process
+            self._journal.close()
+            self._journal = None
+
+    def _judge(self, meet: bool) -> None:
         if unanswered := sum(sender.in_flight for sender in self._senders):
             self._loop.fail(UNANSWERED, unanswered)
         if not self._loop.clean:

@@ -143,7 +143,7 @@ def test_a_node_that_is_restarted_is_found_again(tmp_path: Path) -> None:
             node.stop()
             stack.callback(start(workers=2, port=node.port, state_dir=str(tmp_path)).stop)
 
-        outcome = run_with(restart, load_on(node.port, "restart", direct=True, rate=200.0), 4.0)
+        outcome = run_with(restart, load_on(node.port, "restart", direct=True, rate=200.0), 3.0 + 2.0 * time_factor())
     # What was under way moves elsewhere, as the node asks, and finds nobody there for a while.
     assert outcome.errors[UNREACHABLE] > 0
     assert set(outcome.errors) <= {UNREACHABLE, LOST}

@@ -30,7 +30,8 @@ def processes_of_session(session: int) -> list[psutil.Process]:
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
     """A short run's table and its JSON."""
     file = tmp_path_factory.mktemp("bench") / "result.json"
-    options = ["--workers=1,2", "--shape=1x64", "--shape=6x1", "--runs=1", "--seconds=0.2", f"--json={file}"]
+    options = ["--workers=1,2", "--shape=1x64", "--shape=6x1", "--runs=1", f"--seconds={0.2 * time_factor():g}"]
+    options.append(f"--json={file}")
     options.append(f"--plot={file.with_suffix('.svg')}")
     with subprocess.Popen(
         [*COMMAND, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
