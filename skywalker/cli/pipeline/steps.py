@@ -17,34 +17,51 @@ PAUSE_S: Final = 0.3
 
 
 class Steps:
-    """Shows which step is made, for how long all have taken, and how much of it is done."""
+    """Shows which steps are made, for how long all have taken, and how much of them is done."""
 
     def __init__(self, spark: SparkSession | None = None) -> None:
         """Without `spark`, nothing is known of tasks."""
         self._spark = spark
         self._status = Status()
         self._begun = time.monotonic()
+        self._words: list[str] = []  # of the steps that are made now
+        self._changing = threading.Lock()
+        self._over = threading.Event()
+        self._shown: threading.Thread | None = None
 
     @contextlib.contextmanager
     def step(self, words: str) -> Iterator[None]:
-        """Show `words` while the block runs."""
+        """Show `words` while the block runs. Threads may have steps at the same time."""
         if not self._status.live:
             yield
             return
-        over = threading.Event()
-        shown = threading.Thread(target=self._show, args=(words, over), daemon=True)
-        shown.start()
+        self._begin(words)
         try:
             yield
         finally:
-            over.set()
-            shown.join()
-            self._status.clear()
+            self._end(words)
 
-    def _show(self, words: str, over: threading.Event) -> None:
-        while True:
+    def _begin(self, words: str) -> None:
+        with self._changing:
+            self._words.append(words)
+            if self._shown is None:
+                self._over.clear()
+                self._shown = threading.Thread(target=self._show, daemon=True)
+                self._shown.start()
+
+    def _end(self, words: str) -> None:
+        with self._changing:
+            self._words.remove(words)
+            if not self._words and self._shown is not None:
+                self._over.set()
+                self._shown.join()
+                self._shown = None
+                self._status.clear()
+
+    def _show(self) -> None:
+        while words := ", ".join(self._words):
             self._status.draw(f"  {time.monotonic() - self._begun:4.0f} s  {words}{self._done()}")
-            if over.wait(PAUSE_S):
+            if self._over.wait(PAUSE_S):
                 return
 
     def _done(self) -> str:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pyspark import inheritable_thread_target
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
@@ -29,13 +31,16 @@ from skywalker.pipeline.jobs.unmatched import unmatched
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from skywalker.pipeline.jobs.inputs import Input
 
 STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 86_400)
 MOST_STEPS: Final = 300
 """Points of a line over time: about as many as a picture can show."""
+
+AT_ONCE: Final = 3
+"""Tables that are made at a time."""
 
 HOT: Final = 20
 """Topics that are shown."""
@@ -44,7 +49,7 @@ BANDS_LOG2: Final = 6
 """The ring is cut into 2 to the power of so many equal bands for the heat map."""
 
 Step = Callable[[str], AbstractContextManager[None]]
-"""Given what is done now, returns a context that lasts as long."""
+"""Given what is done now, returns a context that lasts as long. There may be several at a time, each in a thread."""
 
 
 def silent(words: str) -> AbstractContextManager[None]:
@@ -94,40 +99,77 @@ def gather(found: Input, directory: Path, step: Step, per_core: float = PER_CORE
     """Make all tables of a report in `directory`. Raises ConfigError if there are no calls."""
     calls, names, owners = found
     tables = Tables(directory, owners.called)
-    with step("calls a second"), _kept(condense(stepped(calls, 1), ["time"])) as seconds:
-        first, last = seconds.agg(F.min(F.unix_seconds("time")), F.max(F.unix_seconds("time"))).collect()[0]
-        if first is None:
-            raise ConfigError("there are no calls to report on")
-        tables.seconds = _step(last - first + 1)
-        tables.keep("capacity", capacity(seconds, per_core, tables.seconds))
-    with step("what became of calls over time"), _kept(_by_step(calls, tables.seconds)) as by_step:
+    with _kept(condense(stepped(calls, 1), ["time"])) as seconds:
+        with step("calls a second"):
+            first, last = seconds.agg(F.min(F.unix_seconds("time")), F.max(F.unix_seconds("time"))).collect()[0]
+            if first is None:
+                raise ConfigError("there are no calls to report on")
+            tables.seconds = _step(last - first + 1)
+        # What takes longest is begun first.
+        _at_once(
+            calls.sparkSession,
+            step,
+            {
+                "hot topics": lambda: _hot_topics(tables, calls, names),
+                "balance": lambda: tables.keep("balance", balance(calls, owners)),
+                "causes of timeouts": lambda: tables.keep("timeouts", timeouts(calls)),
+                "what became of calls over time": lambda: _over_time(tables, calls),
+                "waits over time": lambda: tables.keep(
+                    "waits_over_time",
+                    latency(calls, by=("minute",), seconds=tables.seconds).orderBy("measure", "time"),
+                ),
+                "who missed whom": lambda: tables.keep(
+                    "unmatched_places", _places(tables.write("unmatched", unmatched(calls, names)))
+                ),
+                "waits of workers": lambda: tables.keep(
+                    "waits_of_workers", latency(calls, by=("worker",)).orderBy("measure", "node", "worker")
+                ),
+                "capacity": lambda: tables.keep("capacity", capacity(seconds, per_core, tables.seconds)),
+                "tokens against time": lambda: tables.keep("heat", _heat(calls, tables.seconds)),
+            },
+        )
+    return tables
+
+
+def _at_once(spark: SparkSession, step: Step, parts: Mapping[str, Callable[[], None]]) -> None:
+    """Make the parts of a report, each in a `step` by its name, some at a time.
+
+    Spark plans a query on one core. Where little is to be computed, that is most of the work, and several queries at a
+    time use what cores there are.
+    """
+
+    def make(name: str, part: Callable[[], None]) -> None:
+        with step(name):
+            part()
+
+    # What the caller has set for jobs of this thread, such as their group, holds for those of the report.
+    inherits = inheritable_thread_target(spark)
+    pool = ThreadPoolExecutor(AT_ONCE, "report")
+    try:
+        for each in as_completed([pool.submit(inherits(make), name, part) for name, part in parts.items()]):
+            each.result()
+    except Exception:
+        pool.shutdown(cancel_futures=True)  # the caller may do away with what others still write to
+        raise
+    finally:
+        # Who interrupts it does not wait for them: they end as their Spark does.
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _over_time(tables: Tables, calls: DataFrame) -> None:
+    with _kept(_by_step(calls, tables.seconds)) as by_step:
         tables.keep("rates", _rates(by_step))
         tables.keep("forwarding", forwarding(by_step))
         tables.keep(
             "methods", by_step.groupBy("method", "outcome").agg(count().alias("calls")).orderBy("method", "outcome")
         )
-    with step("waits over time"):
-        tables.keep(
-            "waits_over_time", latency(calls, by=("minute",), seconds=tables.seconds).orderBy("measure", "time")
-        )
-    with step("waits of workers"):
-        tables.keep("waits_of_workers", latency(calls, by=("worker",)).orderBy("measure", "node", "worker"))
-    with step("tokens against time"):
-        tables.keep("heat", _heat(calls, tables.seconds))
-    with step("hot topics"):
-        hot = tables.write("topics", topics(calls, names).coalesce(1)).limit(HOT).toArrow()
-        tables.show("topics", hot)
-    with step("causes of timeouts"):
-        tables.keep("timeouts", timeouts(calls))
-    with step("balance"):
-        tables.keep("balance", balance(calls, owners))
-    with step("waits of hot topics"):
-        among = F.col("token").isin(*hot["token"].to_pylist())
-        tables.keep("waits_of_topics", latency(calls.where(among), names, ("topic",)))
-    with step("who missed whom"):
-        pairs = tables.write("unmatched", unmatched(calls, names))
-        tables.keep("unmatched_places", _places(pairs))
-    return tables
+
+
+def _hot_topics(tables: Tables, calls: DataFrame, names: DataFrame | None) -> None:
+    hot = tables.write("topics", topics(calls, names).coalesce(1)).limit(HOT).toArrow()
+    tables.show("topics", hot)
+    among = F.col("token").isin(*hot["token"].to_pylist())
+    tables.keep("waits_of_topics", latency(calls.where(among), names, ("topic",)))
 
 
 def _step(span: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -114,6 +115,52 @@ def test_steps_are_shown_at_terminals(spark: SparkSession, capfd: pytest.Capture
     with Steps(spark).step("nobody watches"):
         pass
     assert capfd.readouterr().err == ""
+
+
+def test_steps_of_several_threads_are_shown_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = Lines()
+    monkeypatch.setattr(steps, "Status", lambda: lines)
+    shown, both = Steps(), threading.Barrier(2, timeout=30)
+
+    def work(words: str) -> None:
+        with shown.step(words):
+            both.wait()
+            eventually(lambda: any("that" in line and "this" in line for line in lines.drawn))
+
+    others = [threading.Thread(target=work, args=(words,)) for words in ("this", "that")]
+    for other in others:
+        other.start()
+    for other in others:
+        other.join()
+    assert lines.drawn[-1] == "", "the line is left behind"
+    with shown.step("then another"):
+        eventually(lambda: "then another" in lines.drawn[-1])
+    assert lines.drawn[-1] == ""
+
+
+def test_tables_are_made_some_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
+    others = threading.Barrier(2, timeout=60)
+
+    @contextlib.contextmanager
+    def step(words: str) -> Iterator[None]:
+        if words in ("hot topics", "balance"):
+            others.wait()
+        yield
+
+    make(Input(table(spark, by_chance(40, 3)).cache()), tmp_path, "one", step)
+    assert not others.broken
+
+
+def test_a_part_of_a_report_that_fails_ends_it(spark: SparkSession, tmp_path: Path) -> None:
+    @contextlib.contextmanager
+    def step(words: str) -> Iterator[None]:
+        if words == "balance":
+            raise ConfigError("no balance")
+        yield
+
+    with pytest.raises(ConfigError, match="no balance"):
+        make(Input(table(spark, by_chance(40, 3)).cache()), tmp_path, "one", step)
+    assert not (tmp_path / "index.html").exists()
 
 
 def test_steps_count_the_tasks_of_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
