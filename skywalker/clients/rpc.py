@@ -36,7 +36,12 @@ def success(result: Any) -> dict[str, Any]:
 
 def failure(error: Exception) -> dict[str, Any]:
     """Return the answer of a handler that raised."""
-    return {"error": f"{type(error).__name__}: {error}"[:_LONGEST_TEXT]}
+    name = type(error).__name__
+    try:
+        text = f"{name}: {error}"
+    except Exception:
+        text = name  # it cannot even be told
+    return {"error": text[:_LONGEST_TEXT]}
 
 
 GONE: Final = {"error": "whoever took the request up is gone", "gone": True}
@@ -65,7 +70,7 @@ def result(topic: Any, answer: Any) -> Any:
         case {"value": value}:
             return value
         case {"error": str(text)}:
-            raise HandlerFailed(text)
+            raise HandlerFailed(text[:_LONGEST_TEXT])  # it may be another program's
     raise HandlerFailed(f"the answer is not one of a handler: {answer!r:.100}")
 
 
