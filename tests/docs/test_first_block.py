@@ -61,12 +61,13 @@ def test_what_is_published_is_not_lost_where_the_commands_are_pasted(tmp_path: P
         "HOME": str(tmp_path),
         "PATH": f"{Path(SKYWALKER).parent}:{os.environ['PATH']}",
     }
+    is_late = 'skywalker() { case $1 in subscribe) sleep 2; esac; command skywalker "$@"; }'
+    pasted = "\n".join([is_late, *(command for command, _ in commands), "wait"])
     ran = subprocess.run(
-        ["bash", "-c", ports.into("\n".join([*(command for command, _ in commands), "wait"]))],
+        ["timeout", str(60 * time_factor()), "bash", "-c", ports.into(pasted)],  # it ends what goes on behind, too
         env=environment(**variables),
         capture_output=True,
         text=True,
-        timeout=60 * time_factor(),
         check=False,
     )
     assert sorted(ports.back(ran.stdout).splitlines()) == sorted(shown), ran.stderr
