@@ -24,14 +24,18 @@ def private_topic() -> list[Any]:
     return ["skywalker.reply", secrets.token_bytes(16)]
 
 
-def request(reply_topic: Any, value: Any, timeout: float) -> dict[str, Any]:
+class Parcel(dict[str, Any]):
+    """What is sent around a program's own value, which is its "value": an error about that speaks of nothing else."""
+
+
+def request(reply_topic: Any, value: Any, timeout: float) -> Parcel:
     """Return what a request sends."""
-    return {"reply": reply_topic, "timeout": math.ceil(timeout * 1000), "value": value}
+    return Parcel(reply=reply_topic, timeout=math.ceil(timeout * 1000), value=value)
 
 
-def success(result: Any) -> dict[str, Any]:
+def success(result: Any) -> Parcel:
     """Return the answer of a handler that returned."""
-    return {"value": result}
+    return Parcel(value=result)
 
 
 def failure(error: Exception) -> dict[str, Any]:
