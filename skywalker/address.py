@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import re
 from typing import Final
 
 from skywalker.errors import LocalProtocolError
 from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT
 
-# A host in brackets, or one without a colon, then perhaps a port; or an IPv6 address by itself, perhaps with a zone.
+# A host in brackets, or one without a colon, then perhaps a port.
 _ADDRESS: Final = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
 UNIX: Final = "unix://"
 MAX_PATH: Final = 107
 """Bytes of the path of a Unix socket: what the kernel has room for."""
-
-_BARE_IPV6: Final = re.compile(r"[0-9A-Fa-f.]*(?::[0-9A-Fa-f.]*){2,}(?:%[^\[\]:]+)?", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
@@ -30,11 +27,12 @@ class Address:
     @classmethod
     def parse(cls, text: str, default_port: int = DEFAULT_PORT) -> Address:
         """Read "host:port", "host", "[::1]:port", "::1" or ":port". Raises LocalProtocolError for anything else."""
-        if _BARE_IPV6.fullmatch(text):
+        if _is_ipv6(text):
             return cls(text, default_port)
         match = _ADDRESS.fullmatch(text)
         port = int(match["port"] or default_port) if match else 0
-        if match is None or not 0 < port < 65536:
+        is_host = match is not None and (":" not in (match["v6"] or "") or _is_ipv6(match["v6"]))
+        if match is None or not is_host or not 0 < port < 65536:
             example = f"{DEFAULT_HOST}:{default_port}"
             raise LocalProtocolError(f"{shown(text)} is not an address of the form host:port, such as {example}")
         return cls(match["v6"] or match["name"] or DEFAULT_HOST, port)
@@ -63,11 +61,27 @@ class Address:
 
 def is_numeric(host: str) -> bool:
     """Whether a host is an IP address, for which no name server is asked."""
+    import ipaddress  # only now: most addresses do without
+
     try:
         ipaddress.ip_address(host)
     except ValueError:
         return False
     return True
+
+
+def _is_ipv6(text: str) -> bool:
+    """Whether this is an IPv6 address, perhaps with a zone."""
+    if text.count(":") < 2:
+        return False
+    import ipaddress  # only now: most addresses do without
+
+    number, _, zone = text.partition("%")
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return number.isascii() and not set(zone) & set("[]:")
 
 
 def shown(text: str) -> str:

@@ -233,12 +233,10 @@ def _silk_at_bind(values: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def _check_pubsub(config: Config, names_port: bool) -> None:
-    """Raise ConfigError if the two doors exclude each other, or pub/sub's has two ports."""
+    """Raise ConfigError if the door for pub/sub has two ports."""
     _, port = config.pubsub_address
     if names_port and config.pubsub_port not in (0, port):
         raise ConfigError(f"pubsub_bind: {config.pubsub_bind!r} names a port, and pubsub_port {config.pubsub_port}")
-    if config.pubsub and port == config.port and port:
-        raise ConfigError(f"pubsub_port: {port} is the port of the MessagePack dialect, pub/sub needs its own")
 
 
 def is_loopback(host: str) -> bool:
@@ -265,9 +263,14 @@ def text_of(file: Path) -> str:
         if len(content) > MAX_FILE:
             raise ConfigError(f"{file}: is larger than {MAX_FILE // MIB} MiB, so it is not a config file")
         return content.decode()
+    except UnicodeDecodeError as error:
+        before = content[: error.start]
+        line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        byte = content[error.start]
+        raise ConfigError(f"{file}: Byte 0x{byte:02x} is not UTF-8 (at line {line}, column {column})") from error
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
-    except ValueError as error:  # what it says may be UTF-8's business
+    except ValueError as error:  # the path may be none
         raise ConfigError(f"{file}: {error}") from error
 
 

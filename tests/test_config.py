@@ -9,13 +9,13 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skywalker import config
 from skywalker.config import BY_KEY, SETTINGS, Cluster, Config, load
 from skywalker.errors import ConfigError
-from skywalker.limits import DEFAULT_PORT, DEFAULT_PUBSUB_PORT, Limits
+from skywalker.limits import DEFAULT_PUBSUB_PORT, Limits
 from skywalker.setting import LOG_FORMATS, LOG_LEVELS, Setting, Value
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
@@ -95,7 +95,6 @@ def test_of_any_mixture_of_sources_the_strongest_decides_each_setting(
 ) -> None:
     in_file, in_environ, in_flags = ({setting.key: (setting, value) for setting, value in source} for source in sources)
     expected = {key: value for key, (_, value) in (in_file | in_environ | in_flags).items()}
-    assume(expected.get("port", DEFAULT_PORT) != expected.get("pubsub_port", DEFAULT_PUBSUB_PORT))
     file = tmp_path_factory.mktemp("config") / "node.toml"
     file.write_text("\n".join(toml(setting, value) for setting, value in in_file.values()))
     loaded = load(
@@ -262,8 +261,6 @@ def test_the_address_of_pubsub_may_hold_its_port(bind: str, port: int | None, ad
         {"pubsub_bind": ":http"},
         {"pubsub_bind": "a:70000"},
         {"pubsub_bind": ":7000", "pubsub_port": "7001"},
-        {"pubsub_port": "3443"},
-        {"port": "9000", "pubsub_bind": "10.0.0.5:9000"},
     ],
 )
 def test_an_address_of_pubsub_that_cannot_be_is_refused(flags: dict[str, str]) -> None:

@@ -38,25 +38,25 @@ def test_what_is_advised_is_enough_and_not_much_more_would_be(there: int, worker
 
 @pytest.mark.parametrize("kind", [resource.RLIMIT_AS, resource.RLIMIT_DATA])
 def test_a_node_whose_workers_would_die_of_what_they_may_hold_does_not_start(kind: int) -> None:
-    command = [*limited(200 * MIB, kind), sys.executable, "-m", "workers", "--port=0", "--workers=1"]
+    command = [*limited(225 * MIB, kind), sys.executable, "-m", "workers", "--port=0", "--workers=1"]
     ran = subprocess.run(
         command, capture_output=True, text=True, env=environment(), timeout=20 * time_factor(), check=False
     )
     assert ran.returncode == exits.USAGE
-    assert ran.stderr.startswith("skywalker: limits.waiting_bytes: a process may have 200MiB (ulimit -v), and a worker")
-    assert "give waiting_bytes of at most 120MiB, or each process more, by ulimit -v or LimitAS=" in ran.stderr
+    assert ran.stderr.startswith("skywalker: limits.waiting_bytes: a process may have 225MiB (ulimit -v), and a worker")
+    assert "give waiting_bytes of at most 103MiB, or each process more, by ulimit -v or LimitAS=" in ran.stderr
 
 
 def test_a_file_is_good_and_what_it_would_come_to_here_is_told(tmp_path: Path) -> None:
     file = tmp_path / "node.toml"
     file.write_text("workers = 1\n")
     assert run("check", str(file)).stderr == b""
-    command = [*limited(200 * MIB), SKYWALKER, "check", str(file)]
+    command = [*limited(225 * MIB), SKYWALKER, "check", str(file)]
     ran = subprocess.run(
         command, capture_output=True, text=True, env=environment(), timeout=20 * time_factor(), check=False
     )
     assert (ran.returncode, ran.stdout) == (0, f"{file}: ok\n")
-    assert ran.stderr.startswith(f"{file}: but a process may have 200MiB")
+    assert ran.stderr.startswith(f"{file}: but a process may have 225MiB")
 
 
 def test_with_as_much_as_it_may_come_to_take_a_worker_says_busy_and_lives() -> None:

@@ -24,7 +24,7 @@ from skywalker.clients.survey import Survey
 from skywalker.clients.view import Greeting, View
 from skywalker.clients.way import Dial
 from skywalker.errors import RemoteProtocolError, RequestError, TimedOut, Unauthorized, Unreachable
-from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
+from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_PORT
 from skywalker.tls.words import SPEAKS_TLS, is_alert
 
 ELSEWHERE_S: Final = 2.0
@@ -33,6 +33,11 @@ ELSEWHERE_S: Final = 2.0
 MUTE_TRIES: Final = 2
 """Main connections in a row that nodes end before the :hello is answered, after which nobody is greeted any more: they
 are original ones."""
+
+_TLS_DOOR: Final = Cause(
+    f"this is not the door for clients, usually port {DEFAULT_PORT}, or {SPEAKS_TLS}", SPEAKS_TLS.why
+)
+"""Of what answers with an alert of TLS: that door of a node has words of its own for it, unless a proxy is there."""
 
 
 class Calls(Ordered):
@@ -95,7 +100,7 @@ class Calls(Ordered):
         lost, self.main = self.main, Line(self.touched)
         lost.takes_calls = False
         self.failures += 1
-        self._cause = SPEAKS_TLS if is_alert(lost.tail) else Cause.of(cause)
+        self._cause = _TLS_DOOR if is_alert(lost.tail) else Cause.of(cause)
         was_connected = bool(self._connected_to)
         if was_connected:
             self.news.append(News(self._connected_to, self._cause))

@@ -95,6 +95,6 @@ class Round:
         causes = [*self._causes]
         if self._dialled is not None:
             causes.append(Cause(f"{self._dialled}: {silence}"))
-        told = [cause.removeprefix(f"{where}: ") for cause in causes[:_TOLD]]
+        told = [cause.removeprefix(f"{where}: ").removeprefix(f"{where} ") for cause in causes[:_TOLD]]
         more = len(causes) - len(told)
         return Cause.joined("; ".join([*told, *([f"and {more} more"] if more else [])]), causes)

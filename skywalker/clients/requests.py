@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 import msgpack
 
 from skywalker import errors
+from skywalker.clients.rpc import Parcel
 from skywalker.errors import LocalProtocolError, TooLarge
 from skywalker.limits import MAX_FRAME, MAX_TIMEOUT_MS
 from skywalker.wire import values
@@ -40,7 +41,7 @@ _METHODS: Final[dict[Kind, str]] = {
     "will": ":will!",
 }
 _TIMEOUT_POSITION: Final = 2
-_UNENCODABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
+_UNENCODABLE: Final = (TypeError, ValueError, OverflowError, RecursionError, BufferError)
 
 
 def milliseconds(timeout: float) -> int:
@@ -111,7 +112,8 @@ def _why(kind: Kind, arguments: tuple[Any, ...]) -> str:
     from skywalker.clients.unsendable import why_unsendable  # only now: it loads all types that people try
 
     names = ("topic", "group") if kind == "take" else ("topic", "value")
-    return next(filter(None, map(why_unsendable, arguments, names)), "")
+    told = [each["value"] if isinstance(each, Parcel) else each for each in arguments]
+    return next(filter(None, map(why_unsendable, told, names)), "")
 
 
 def elements_of(request: bytes) -> list[bytes]:

@@ -24,19 +24,28 @@ def private_topic() -> list[Any]:
     return ["skywalker.reply", secrets.token_bytes(16)]
 
 
-def request(reply_topic: Any, value: Any, timeout: float) -> dict[str, Any]:
+class Parcel(dict[str, Any]):
+    """What is sent around a program's own value, which is its "value": an error about that speaks of nothing else."""
+
+
+def request(reply_topic: Any, value: Any, timeout: float) -> Parcel:
     """Return what a request sends."""
-    return {"reply": reply_topic, "timeout": math.ceil(timeout * 1000), "value": value}
+    return Parcel(reply=reply_topic, timeout=math.ceil(timeout * 1000), value=value)
 
 
-def success(result: Any) -> dict[str, Any]:
+def success(result: Any) -> Parcel:
     """Return the answer of a handler that returned."""
-    return {"value": result}
+    return Parcel(value=result)
 
 
 def failure(error: Exception) -> dict[str, Any]:
     """Return the answer of a handler that raised."""
-    return {"error": f"{type(error).__name__}: {error}"[:_LONGEST_TEXT]}
+    name = type(error).__name__
+    try:
+        text = f"{name}: {error}"
+    except Exception:
+        text = name  # it cannot even be told
+    return {"error": text[:_LONGEST_TEXT]}
 
 
 GONE: Final = {"error": "whoever took the request up is gone", "gone": True}
@@ -65,7 +74,7 @@ def result(topic: Any, answer: Any) -> Any:
         case {"value": value}:
             return value
         case {"error": str(text)}:
-            raise HandlerFailed(text)
+            raise HandlerFailed(text[:_LONGEST_TEXT])  # it may be another program's
     raise HandlerFailed(f"the answer is not one of a handler: {answer!r:.100}")
 
 

@@ -14,7 +14,7 @@ from skywalker.discovery.source import Source
 from skywalker.discovery.static import StaticSource
 from skywalker.discovery.url import asks_for_tls, source_of
 from skywalker.errors import Forbidden, LocalProtocolError, RequestError, Unauthorized
-from skywalker.limits import MAX_FRAME
+from skywalker.limits import DEFAULT_ADDRESS, MAX_FRAME
 from skywalker.wire import values
 from skywalker.wire.junction import CLOJURE_TIMED_OUT
 
@@ -90,6 +90,7 @@ class Settings:
 
         Raises DiscoveryError if a library is missing.
         """
+        check_where(where, DEFAULT_ADDRESS)
         if dialect not in ("current", "first"):
             raise LocalProtocolError(f"dialect {dialect!r} is neither 'current' nor 'first'")
         if not MIN_FRAME <= max_frame <= MAX_FRAME:
@@ -122,6 +123,14 @@ class Settings:
     def requests(self) -> Requests:
         """Return a new encoder of calls."""
         return Requests(self.timeout_value, self.max_frame)
+
+
+def check_where(where: object, example: str) -> None:
+    """Raise LocalProtocolError for what is no text, as a port or a pair of host and port."""
+    if not isinstance(where, str):
+        raise LocalProtocolError(
+            f"where is of type {type(where).__name__}: write host:port as a str, such as {example!r}"
+        )
 
 
 def check_patience(connect_timeout: float, timeout: object) -> None:

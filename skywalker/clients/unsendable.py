@@ -24,6 +24,7 @@ _ADVICE: Final[tuple[tuple[tuple[type, ...], str], ...]] = (
     ((enum.Enum,), "send its value"),
     ((datetime.datetime, datetime.date, datetime.time), "send its isoformat()"),
     ((datetime.timedelta,), "send its total_seconds()"),
+    ((memoryview,), "send bytes() of it"),
     ((decimal.Decimal, uuid.UUID, pathlib.PurePath, complex), "send str() of it"),
 )
 """What to do about the types that people try, the first that fits."""
@@ -56,7 +57,7 @@ def why_unsendable(value: Any, path: str, depth: int = 0) -> str:
         return f"{path} is an integer of more than 64 bits: send str() of it, or bytes"
     try:
         msgpack.packb(value, unicode_errors="surrogateescape")
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, BufferError) as error:
         if isinstance(error, UnicodeError):
             return f"{path} is a str that cannot be encoded as UTF-8: send it as bytes"
         return f"{path} is of type {_name_of(type(value))}: {_advice(value)}"

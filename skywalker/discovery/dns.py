@@ -48,14 +48,14 @@ class DnsSource(Source):
             addresses = {Address(host, self._port) for host in look.hosts(self._name)}
         if not addresses:
             kind = "SRV record that leads to an address" if self._port is None else "A or AAAA record"
-            raise DiscoveryError(f"{self} has no {kind} for this name")
+            raise DiscoveryError(f"{self} has no {kind}")
         return Finding(frozenset(addresses), min(max(look.ttl_s, MIN_PAUSE_S), MAX_PAUSE_S))
 
     def close(self) -> None:
         self._closed.set()
 
     def __str__(self) -> str:
-        return f"DNS{f' at {self._server}' if self._server else ''}, name {self._name},"
+        return f"DNS name {self._name}{f' of {self._server}' if self._server else ''}"
 
 
 class _Look:

@@ -34,8 +34,10 @@ MUTE_TRIES: Final = 3
 """Connections in a row that a node closes without having acknowledged anything, after which it is not asked any more:
 it does not want us, which the dialect has no word for. A node that is just ending does so once or twice."""
 
-_MUTE: Final = Cause("it closes the connection and acknowledges nothing, as a node does that refuses us", Why.MUTE)
-
+_MUTE: Final = Cause(
+    "it closes the connection and acknowledges nothing: it refuses us, is at a limit, or is no door for this",
+    Why.MUTE,
+)
 
 _DOOR: Final = f"a node has a door for this, usually port {DEFAULT_PUBSUB_PORT}, if it is started with --pubsub"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from skywalker.clients.settings import Settings, context_of
+from skywalker.clients.settings import Settings, check_where, context_of
 from skywalker.discovery.static import StaticSource
 from skywalker.discovery.url import without_tls
 from skywalker.errors import LocalProtocolError
@@ -21,6 +21,7 @@ DEFAULT_BUFFER: Final = 1000
 
 def settings_of(where: str, tls: Tls = None) -> Settings:
     """Return where the nodes are, and how to speak with them. Raises LocalProtocolError naming what is not allowed."""
+    check_where(where, DEFAULT_BROKER)
     if not where.strip():
         # Such as the address of a node that has no door for this: not to be taken for the usual one.
         raise LocalProtocolError(f"there is no address: write host:port, such as {DEFAULT_BROKER}")

@@ -95,7 +95,8 @@ class Requests:
                 if code == wire.STRANGER:
                     return False  # the next attempt may find it better informed
                 cls = NobodyHandles if code == wire.UNKNOWN_TYPE else HandlerFailed
-                self._end(request, error=cls(f"{request.node.name or request.node.id}: {error}"))
+                reason = str(error)[: wire.MAX_REASON]  # it may be another program's
+                self._end(request, error=cls(f"{request.node.name or request.node.id}: {reason}"))
             case data:
                 self._end(request, data)
         return True

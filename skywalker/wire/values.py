@@ -52,7 +52,7 @@ def pack(value: Any) -> bytes:
     """Encode `value`; tuples become arrays. Raises LocalProtocolError if it has no MessagePack form."""
     try:
         data: bytes = msgpack.packb(value, unicode_errors="surrogateescape")
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError, BufferError) as error:
         raise LocalProtocolError(f"{type(value).__name__} cannot be sent as MessagePack: {error}") from error
     return data
 

@@ -169,8 +169,8 @@ def test_a_process_that_may_not_have_what_a_worker_may_hold_is_told(machine: Mac
     assert not [*room.address_space(Config(), machine)]
     write(machine.proc, "self/limits", limits(1024, 524_288, 200 * MIB))
     finding = one(room.address_space(settings(workers=1), machine))
-    assert (finding.level, finding.advice.split(",")[0]) == ("fail", "waiting_bytes of at most 120MiB")
-    assert one(room.address_space(settings(workers=1, waiting_bytes="120MiB"), machine)).level == "ok"
+    assert (finding.level, finding.advice.split(",")[0]) == ("fail", "waiting_bytes of at most 85MiB")
+    assert one(room.address_space(settings(workers=1, waiting_bytes="85MiB"), machine)).level == "ok"
     assert "more, by ulimit -v" in one(room.address_space(settings(workers=10), machine)).advice
 
 

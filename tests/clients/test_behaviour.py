@@ -383,6 +383,38 @@ def test_a_handler_that_raises_fails_that_request_and_serves_on(place: Place, on
     assert result(serving) is None
 
 
+class Unsayable(Exception):
+    """An error with a text that cannot be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_an_error_that_cannot_be_told_fails_that_request_and_serves_on(place: Place, one: Driver, topic: str) -> None:
+    def fail(value: bool) -> bool:
+        if value:
+            raise Unsayable
+        return value
+
+    server = place.join()
+    serving = background(lambda: server.serve(topic, fail, timeout=0.5))
+    with pytest.raises(skywalker.HandlerFailed, match=r"^Unsayable$"):
+        one.request(topic, True, timeout=SOON)
+    assert one.request(topic, False, timeout=SOON) is False
+    assert result(serving) is None
+
+
+def test_what_another_program_says_of_its_failure_is_not_told_at_any_length(
+    place: Place, one: Driver, topic: str
+) -> None:
+    asked = background(lambda: one.request(topic, 1, timeout=SOON))
+    server = place.join()
+    request = server.recv(topic, timeout=SOON)
+    assert server.send(request["reply"], {"error": "x" * 9000}, timeout=SOON)
+    with pytest.raises(skywalker.HandlerFailed, match=r"^x{1000}$"):
+        result(asked)
+
+
 def test_a_result_that_cannot_be_sent_fails_that_request_and_serves_on(place: Place, one: Driver, topic: str) -> None:
     server = place.join()
     serving = background(lambda: server.serve(topic, lambda size: b"x" * size if size else object(), timeout=0.5))

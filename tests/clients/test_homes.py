@@ -79,6 +79,9 @@ def test_the_cause_tells_of_a_source_without_an_answer_or_an_address_and_of_an_a
     troubled = Round(Homes(), luck)
     troubled.trouble("Consul does not answer")
     assert troubled.cause("c") == "Consul does not answer"
+    source = Round(Homes(), luck)
+    source.trouble("DNS name a.test has no A or AAAA record")
+    assert source.cause("DNS name a.test") == "has no A or AAAA record"
     empty = Round(Homes(), luck)
     empty.found([])
     assert empty.cause("c") == "no node is known there"

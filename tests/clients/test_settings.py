@@ -1,10 +1,13 @@
 """What connect() accepts, and how it says no."""
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import skywalker
+import skywalker.pubsub.aio
 from skywalker.address import Address
 
 
@@ -35,6 +38,21 @@ def test_an_address_is_a_host_and_perhaps_a_port(text: str, host: str, port: int
 def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(skywalker.LocalProtocolError, match="host:port"):
         skywalker.connect(text, connect_timeout=0)
+
+
+@pytest.mark.parametrize("where", [None, 3443, ("127.0.0.1", 3443), b"127.0.0.1:3443"])
+@pytest.mark.parametrize(
+    "connect",
+    [
+        skywalker.connect,
+        skywalker.pubsub.connect,
+        lambda where: asyncio.run(skywalker.aio.connect(where)),
+        lambda where: asyncio.run(skywalker.pubsub.aio.connect(where)),
+    ],
+)
+def test_what_is_no_text_is_refused_with_an_example(where: Any, connect: Callable[[Any], object]) -> None:
+    with pytest.raises(skywalker.LocalProtocolError, match=f"of type {type(where).__name__}: write host:port as a str"):
+        connect(where)
 
 
 def test_a_unix_socket_is_a_path() -> None:

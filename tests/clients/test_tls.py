@@ -437,6 +437,13 @@ def test_so_is_one_that_gets_an_alert_of_tls(make_place: MakePlace, scripted: Sc
         call.result(SOON / 2 * time_factor())
 
 
+def test_a_door_for_pub_sub_that_speaks_tls_is_not_taken_for_that_for_clients(
+    make_place: MakePlace, tls_node: Node
+) -> None:
+    with pytest.raises(skywalker.Unauthorized, match="not the door for clients, usually port 3443, or it speaks TLS"):
+        make_place(tls_node.pubsub_address).join()
+
+
 def test_a_handshake_that_never_ends_takes_no_longer_than_an_attempt(
     make_place: MakePlace, node: Callable[[int], Node], authority: Authority
 ) -> None:

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skywalker
+from skywalker.clients import rpc
 from skywalker.clients.unsendable import why_unsendable
 
 
@@ -54,15 +55,14 @@ class Colour(enum.Enum):
         ([Job], "value[0] is of type type: send what"),
         ({"n": [2**64]}, "value['n'][0] is an integer of more than 64 bits"),
         ({"s": "\ud800"}, "value['s'] is a str that cannot be encoded as UTF-8: send it as bytes"),
+        ([memoryview(b"abcd")[::2]], "value[0] is of type memoryview: send bytes() of it"),
         ({frozenset(): 1}, "the key frozenset() of value is of type frozenset: send a list of it"),
         ({"x" * 1000: object()}, f"value['{'x' * 59}] is of type object"),
     ],
     ids=lambda each: str(each)[:40],
 )
 def test_it_is_found(value: Any, where: str) -> None:
-    with skywalker.LocalJunction() as junction, pytest.raises(skywalker.LocalProtocolError) as caught:
-        junction.send("topic", value, timeout=0)
-    assert where in str(caught.value)
+    assert where in str(refused(value))
 
 
 def test_so_is_what_is_wrong_with_a_topic_or_a_group() -> None:
@@ -73,6 +73,23 @@ def test_so_is_what_is_wrong_with_a_topic_or_a_group() -> None:
             junction.take("topic", object(), timeout=0)
 
 
+def test_of_a_request_it_is_the_value_that_the_program_gave() -> None:
+    with skywalker.LocalJunction() as junction, pytest.raises(skywalker.LocalProtocolError) as caught:
+        junction.request("topic", [0, object()], timeout=0)
+    assert ": value[1] is of type object" in str(caught.value)
+
+
+def test_of_an_answer_it_is_what_the_handler_returned() -> None:
+    assert ": value[1] is of type object" in rpc.failure(refused(rpc.success([0, object()])))["error"]
+
+
+def refused(value: Any) -> Exception:
+    """Return the error with which a value is not sent."""
+    with skywalker.LocalJunction() as junction, pytest.raises(skywalker.LocalProtocolError) as caught:
+        junction.send("topic", value, timeout=0)
+    return caught.value
+
+
 def test_a_value_that_holds_itself_is_too_deep() -> None:
     value: list[Any] = []
     value.append(value)
@@ -81,7 +98,7 @@ def test_a_value_that_holds_itself_is_too_deep() -> None:
 
 
 LEAVES = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text() | st.binary() | st.floats()
-BAD = st.sampled_from([object(), {1}, 2**70, datetime.date(2026, 1, 1)])
+BAD = st.sampled_from([object(), memoryview(b"abcd")[::2], {1}, 2**70, datetime.date(2026, 1, 1)])
 
 
 @given(
@@ -93,7 +110,7 @@ BAD = st.sampled_from([object(), {1}, 2**70, datetime.date(2026, 1, 1)])
 def test_something_is_found_just_where_msgpack_refuses(value: Any) -> None:
     try:
         msgpack.packb(value, unicode_errors="surrogateescape")
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, BufferError):
         assert why_unsendable(value, "value").removeprefix("the key ").startswith("value")
     else:
         assert why_unsendable(value, "value") == ""

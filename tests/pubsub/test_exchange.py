@@ -152,6 +152,7 @@ def test_a_node_that_closes_connection_after_connection_and_acknowledges_nothing
     assert exchange.given_up
     assert exchange.ended == asks
     assert all(isinstance(ask.error, Unauthorized) and ask.error.why is Why.MUTE for ask in asks)
+    assert all("it refuses us, is at a limit, or is no door for this" in str(ask.error) for ask in asks)
     assert exchange.topics == []
     assert not exchange.busy
 

@@ -132,6 +132,14 @@ def test_an_error_is_told_with_its_text_and_who_said_it(data: dict[str, Any], er
     assert_nothing_is_left(requests)
 
 
+def test_an_error_is_not_told_at_any_length() -> None:
+    requests = Requests(random.Random(1).random)
+    requests.begin(node("a"), request("1"), START_S)
+    assert requests.received(reply("1", {"error": "x" * 9000}))
+    (ended,) = requests.ended()
+    assert str(ended.error) == "a: " + "x" * 1000
+
+
 def test_who_is_taken_for_a_stranger_asks_again() -> None:
     requests = Requests(random.Random(1).random)
     requests.begin(node("a"), request("1"), START_S)

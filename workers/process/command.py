@@ -47,10 +47,11 @@ def _serve(config_file: Path | None, parent_fd: int, **flags: Any) -> int:
     # Only now: `skywalker --help` reads this file too.
     from workers.engine import credentials
     from workers.process import supervisor
-    from workers.setup import cluster, exposure
+    from workers.setup import cluster, exposure, ports
 
     def load() -> Config:
         settings = config.load(given, os.environ, config_file)
+        ports.check(settings)
         exposure.check(settings)
         cluster.check(settings.cluster)
         memory.check(settings.limits, settings.workers or os.cpu_count() or 1)

@@ -19,7 +19,7 @@ from skywalker.config import SETTINGS
 def check(file: Path, verbose: bool) -> int:
     """Test whether a node could run with the config FILE, and say all that is wrong with it, each with its line.
 
-    Nothing is started, opened or asked.
+    Nothing is started, opened or asked; so whether a name has an address, such as that of advertise, is not known.
 
     Flags and variables, which outdo a file, are not looked at. Exit status: 0 it is good, 2 it is not.
     """

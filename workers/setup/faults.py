@@ -15,12 +15,15 @@ from skywalker import config, toml_lines
 from skywalker.config import SETTINGS, Config
 from skywalker.errors import ConfigError
 from workers.engine import credentials
-from workers.setup import cluster, exposure
+from workers.setup import cluster, exposure, ports, privileges
 
 MOST: Final = 100
 """Faults that are looked for."""
 
 _AT: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+
+_QUOTED: Final = re.compile(r"'[^']*'|\S+:\w+")
+"""What is no word of an error's own: a value, or how an address is written, host:port."""
 
 _BY_PATH: Final = {each.path: each for each in SETTINGS}
 
@@ -42,8 +45,9 @@ def faults(file: Path) -> tuple[Config, list[Fault]]:
 
     Raises ConfigError for a file that cannot be read, or is no TOML.
     """
-    content = config.text_of(file)
+    content = ""
     try:
+        content = config.text_of(file)
         document = config.document_of(content, file)
         places = toml_lines.lines(content)
     except ConfigError as error:
@@ -83,6 +87,9 @@ def _line_of(text: str, content: str) -> int | None:
 
 def _check(settings: Config) -> None:
     """Raise ConfigError if settings that are right by themselves are wrong together."""
+    ports.check(settings)
+    if settings.user not in ("", privileges.ROOT):
+        privileges.account(settings.user)
     exposure.check(settings)
     if settings.tls_cert:
         credentials.server(settings)
@@ -96,7 +103,7 @@ def _word_for(path: toml_lines.Path) -> str:
 
 def _spoken_of(text: str) -> set[str]:
     """Return the words of an error, behind what it is about, as keys."""
-    words = re.findall(r"[\w-]+", text.partition(": ")[2])
+    words = re.findall(r"[\w-]+", _QUOTED.sub("", text.partition(": ")[2]))
     return {word.lstrip("-").replace("-", "_") for word in words}
 
 

@@ -56,15 +56,20 @@ def heir(user: str) -> pwd.struct_passwd | None:
         return None
     if user == ROOT and uid == 0:
         return None  # also where nobody has a name
-    try:
-        found = pwd.getpwnam(user)
-    except KeyError:
-        raise ConfigError(f"user: there is no user {user!r} on this machine") from None
+    found = account(user)
     if found.pw_uid == uid:
         return None
     if uid != 0:
         raise ConfigError(f"user: only root can become {user}, and this is user {uid}: leave it out, or start as root")
     return found
+
+
+def account(user: str) -> pwd.struct_passwd:
+    """Return who that is on this machine. Raises ConfigError if nobody is."""
+    try:
+        return pwd.getpwnam(user)
+    except KeyError:
+        raise ConfigError(f"user: there is no user {user!r} on this machine") from None
 
 
 def trial(user: pwd.struct_passwd, deed: Callable[[], object]) -> None:
