@@ -235,7 +235,7 @@ def test_connecting_to_a_host_without_an_address_tells_so(make_place: MakePlace)
 def test_a_node_that_accepts_but_does_not_answer_the_greeting_is_unreachable(
     make_place: MakePlace, scripted: ScriptedNode
 ) -> None:
-    with pytest.raises(skywalker.Unreachable, match="does not answer as a node does"):
+    with pytest.raises(skywalker.Unreachable, match="does not answer like a node"):
         make_place(scripted.address).join(name="me", connect_timeout=0.2)
 
 

@@ -71,7 +71,7 @@ def test_the_index_has_each_error_without_a_code_with_its_exit_status() -> None:
 
 
 def test_the_page_of_busy_has_each_limit_that_a_node_names() -> None:
-    source = "\n".join(path.read_text() for path in Path(ROOT / "workers").glob("*.py"))
+    source = "\n".join(path.read_text() for path in Path(ROOT / "workers").rglob("*.py"))
     raised = set(re.findall(r'Busy\([^{}]*(?:\{[^{}"]*\}[^{}]*)*\{"limit": "([\w.]+)"', source))
     raised |= {"max_rate", "access.rate"}  # whichever it is that says so
     listed = {row[0].strip("`") for row in rows(page("busy"))[1:]}
