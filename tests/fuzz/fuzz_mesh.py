@@ -30,7 +30,7 @@ from tests.wire.streams import framed
 from workers.calls.node import VERSION
 from workers.doors.junction.dialogue import Dialogue
 from workers.doors.junction.methods import METHODS
-from workers.nodes import attempt, peer
+from workers.nodes import attempt, outbound_peer
 
 OURS = Member("id", "name", Address("127.0.0.1", 3443), 1, False, (2**62,))
 OTHER = Member("other", "other", Address("127.0.0.1", 3444), 1, False, (-(2**62), 0, 2**61))
@@ -69,7 +69,7 @@ def play(mode: int, data: bytes, *, cut: bool) -> object:
     if mode & PROVES:
         heard = {frame[0] for frame in split(bytes(talk.node.socket.heard))[0]}
         assert heard <= ({wire.CHALLENGE, wire.PROOF} if mode & ASKED else {*METHODS, wire.ERROR, wire.RING}), heard
-        assert not talk.worker.core.peers.guests
+        assert not talk.worker.core.peers.inbound
     talk.leave()
     return [bytes(client.socket.heard) for client in clients]
 
@@ -100,7 +100,7 @@ class Mesh(Talk):
         if self.mode & NEW:
             core = self.worker.core
             core.open(lambda: None)
-            core.opening.has_all(core.peers.visit_all())
+            core.barrier.has_all(core.peers.visit_all())
         self.go()
 
     def dialled(self) -> Any:
@@ -126,7 +126,7 @@ class Net:
 net: Any = attempt
 net.sockets = SimpleNamespace(tune=lambda _: None)
 net.begin = lambda *_: None
-luck: Any = peer
+luck: Any = outbound_peer
 luck.random = SimpleNamespace(random=lambda: 0.5)
 
 

@@ -258,7 +258,7 @@ class Worker:
             "connections": len(core.connections),
             "choked": len(core.connections.choked),
             "strangers": len(core.admission.strangers),
-            "guests": len(core.peers.guests),
+            "guests": len(core.peers.inbound),
             "topics": len(core.junction),
             "feeds": len(core.feeds),
             "deadlines": len(self.turn.deadlines),

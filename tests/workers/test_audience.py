@@ -37,7 +37,7 @@ from workers.mesh.messages import (
     TOOK,
     WITHDRAWN,
 )
-from workers.nodes.peer import PARTING_S
+from workers.nodes.outbound_peer import PARTING_S
 
 BIG = bytes(60_000)
 
@@ -197,7 +197,7 @@ class Bench:
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    monkeypatch.setattr("workers.nodes.doubt.ANSWER_S", 3600.0)  # turns come when the test says so, and seem late
+    monkeypatch.setattr("workers.nodes.probe.ANSWER_S", 3600.0)  # turns come when the test says so, and seem late
     worker = OneWorker()
     bench = Bench(worker)
     yield bench

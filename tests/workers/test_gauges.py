@@ -13,7 +13,7 @@ from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import WireClient, call
 from workers.stats import figures
 from workers.stats.figures import BEAT
-from workers.worker.pulse import Pulse
+from workers.worker.heartbeat import Heartbeat
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_beats_every_second_or_four_times_in_the_time_of_the_watchdog(
 ) -> None:
     before = time.monotonic()
     assert beat_of(worker) == 0
-    Pulse(worker.core, watchdog_s).beat()
+    Heartbeat(worker.core, watchdog_s).beat()
     first = beat_of(worker)
     assert before * 1e6 - 1 <= first <= time.monotonic() * 1e6
     for _ in range(3):
@@ -52,7 +52,7 @@ def test_beats_on_while_it_drains(worker: OneWorker) -> None:
     with worker.connect() as client:
         client.call(":recv!", 1, 60_000, "nobody sends")
         worker.turn()
-        Pulse(worker.core, 0.4).beat()
+        Heartbeat(worker.core, 0.4).beat()
         worker.core.drain()
         last = beat_of(worker)
         for later in (0.2, 0.4, 0.6):
@@ -63,14 +63,14 @@ def test_beats_on_while_it_drains(worker: OneWorker) -> None:
 
 
 def test_gauges_are_what_there_is(worker: OneWorker) -> None:
-    pulse = Pulse(worker.core, 10.0)
+    heartbeat = Heartbeat(worker.core, 10.0)
     with worker.connect() as one, worker.connect() as other:
         one.write(b"".join(call(":recv!", n, 60_000, ["topic", n]) for n in range(3)))
         one.write(b"".join(call(":take!", n, 60_000, ["topic", n], "group") for n in range(2, 7)))
         one.write(b"".join(call(":subscribe", n, ["topic", n]) for n in range(4, 10)))
         other.write(b"".join(call(":send!", n, 60_000, ["other", n], "value") for n in range(7)))
         worker.turn()
-        pulse.beat()
+        heartbeat.beat()
         assert worker.counted(figures.TOPICS) == {"": 17}
         assert worker.counted(figures.HELD_BYTES) == {"": worker.core.ledger.bytes_held}
         assert worker.counted(figures.CHOKED) == worker.counted(figures.UNREAD) == {}
@@ -78,16 +78,16 @@ def test_gauges_are_what_there_is(worker: OneWorker) -> None:
         one.close()
         other.close()
         worker.turn()
-        pulse.beat()
+        heartbeat.beat()
     assert worker.counted(figures.TOPICS) == worker.counted(figures.HELD_BYTES) == {}
 
 
 @pytest.mark.parametrize("ends", [True, False], ids=["it is closed", "it reads at last"])
 def test_who_does_not_read_is_choked_until_it_does_or_is_gone(worker: OneWorker, ends: bool) -> None:
-    pulse = Pulse(worker.core, 10.0)
+    heartbeat = Heartbeat(worker.core, 10.0)
     with worker.connect() as slow, worker.connect() as sender:
         choke(worker, slow, sender)
-        pulse.beat()
+        heartbeat.beat()
         assert worker.counted(figures.CHOKED) == {"": 1}
         [outlet] = worker.core.connections.choked
         assert outlet.unread > 0
@@ -99,7 +99,7 @@ def test_who_does_not_read_is_choked_until_it_does_or_is_gone(worker: OneWorker,
             for _ in range(40):
                 worker.turn()
                 slow.reply()
-        pulse.beat()
+        heartbeat.beat()
         assert worker.counted(figures.CHOKED) == worker.counted(figures.UNREAD) == {}
 
 
@@ -113,7 +113,7 @@ def choke(worker: OneWorker, slow: WireClient, sender: WireClient) -> None:
 
 
 def test_ten_thousand_idle_subscriptions_do_not_make_a_beat_long(worker: OneWorker) -> None:
-    pulse = Pulse(worker.core, 10.0)
+    heartbeat = Heartbeat(worker.core, 10.0)
     with worker.connect() as client:
         for first in range(0, 10_000, 500):
             client.write(b"".join(call(":subscribe", n, ["topic", n]) for n in range(first, first + 500)))
@@ -122,7 +122,7 @@ def test_ten_thousand_idle_subscriptions_do_not_make_a_beat_long(worker: OneWork
         times = []
         for _ in range(20):
             began = time.thread_time()
-            pulse.beat()
+            heartbeat.beat()
             times.append(time.thread_time() - began)
         assert worker.counted(figures.TOPICS) == {"": 10_000}
         assert worker.counted(figures.WAITING) == {"subscription": 10_000}

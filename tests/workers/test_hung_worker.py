@@ -15,7 +15,7 @@ from tests.helpers import eventually, time_factor
 from tests.workers.processes import FAULTY, Node, is_gone, node
 from tests.workers.reloads import wait_for_successor
 from workers.ipc import exits
-from workers.process.vitals import AGENT_PATIENCE_S
+from workers.process.liveness import AGENT_PATIENCE_S
 
 PATIENCE_S = 1.0
 

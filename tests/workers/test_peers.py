@@ -115,7 +115,7 @@ def test_senders_are_served_in_the_order_they_came_whatever_node_they_came_throu
 @pytest.mark.parametrize("seed", range(40))
 def test_once_the_ring_has_settled_no_pair_has_missed_each_other(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Nodes have their turns when the test says so, which on a busy machine may be too late for one that is doubted.
-    monkeypatch.setattr("workers.nodes.doubt.ANSWER_S", 60.0)
+    monkeypatch.setattr("workers.nodes.probe.ANSWER_S", 60.0)
     luck = random.Random(seed)
     with several("a", "b", "c", "d") as nodes:
         rings = ["ab", "abc", "abcd", "bcd", "cd", "d", "acd"]

@@ -29,7 +29,7 @@ NUMBER = 4
 @pytest.fixture(autouse=True)
 def _nobody_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
     # Nodes have their turns when the test says so, which on a busy machine may be too late for one that is doubted.
-    monkeypatch.setattr("workers.nodes.doubt.ANSWER_S", 60.0)
+    monkeypatch.setattr("workers.nodes.probe.ANSWER_S", 60.0)
 
 
 class Clients:

@@ -140,7 +140,7 @@ def is_another(sock: socket.socket) -> None:
 def test_it_is_said_why_there_is_no_tls(
     authority: Authority, behave: Behave, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.nodes.peer.ATTEMPT_S", 0.3 * time_factor())
+    monkeypatch.setattr("workers.nodes.outbound_peer.ATTEMPT_S", 0.3 * time_factor())
     with dialling(behave, authority) as (dialler, _):
         assert reason(dialler) == words
 

@@ -56,8 +56,8 @@ def left_by(deed: Callable[[], object]) -> Counter[str]:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have links wait for an answer for longer than a busy machine needs, unless a test says that it is later."""
-    monkeypatch.setattr("workers.nodes.peer.ATTEMPT_S", 60.0)
-    monkeypatch.setattr("workers.nodes.doubt.ANSWER_S", 60.0)
+    monkeypatch.setattr("workers.nodes.outbound_peer.ATTEMPT_S", 60.0)
+    monkeypatch.setattr("workers.nodes.probe.ANSWER_S", 60.0)
 
 
 @pytest.fixture(params=["plain", "tls"])
@@ -248,7 +248,7 @@ def does_not_read(outside: Outside, far: FarEnd) -> None:
             far.tell(LISTEN, number, 0.0, "unread", None)
             client.call(":send!", number, 600_000, "unread", "v" * 60_000)
             outside.turn()
-    outside.until(lambda: not outside.core.peers.guests, later=61)
+    outside.until(lambda: not outside.core.peers.inbound, later=61)
 
 
 def has_made_another(outside: Outside, far: FarEnd) -> None:
@@ -257,7 +257,7 @@ def has_made_another(outside: Outside, far: FarEnd) -> None:
 
 def has_a_successor(outside: Outside, far: FarEnd) -> None:
     successor = outside.guest(life="another")
-    outside.until(lambda: not outside.core.peers.guests, later=61)
+    outside.until(lambda: not outside.core.peers.inbound, later=61)
     successor.close()
 
 
@@ -294,7 +294,7 @@ def test_a_link_over_which_we_are_asked(directory: Path | None, end: End) -> Non
                 client.call(":send!", topic, 600_000, topic, "value")
             world.turn()
             end(world, far)
-            world.until(lambda: not world.core.peers.guests)
+            world.until(lambda: not world.core.peers.inbound)
             far.close()
             call_off(world, client, "a", "d")
 

@@ -161,7 +161,7 @@ Leave = Callable[[SeveralNodes, str, str, str], Callable[[], None]]
 def test_what_is_published_counts_as_held_until_an_owner_that_hangs_has_it(
     leave: Leave, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.nodes.doubt.ANSWER_S", 60.0)
+    monkeypatch.setattr("workers.nodes.probe.ANSWER_S", 60.0)
     with several("a", "b") as nodes:
         nodes.follow(["a", "b"])
         topic = nodes.topic_of("b", ["a", "b"])

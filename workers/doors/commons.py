@@ -29,7 +29,7 @@ class NodeLinks(Protocol):
     """The links to other nodes, as far as a connection has to do with them: it may become one."""
 
     @property
-    def guest_count(self) -> int:
+    def inbound_count(self) -> int:
         """How many have."""
 
     def welcome(

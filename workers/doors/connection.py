@@ -130,7 +130,7 @@ class Connection(Outlet):
 
     def ready(self, events: int) -> None:
         """Read or write: the socket says it can."""
-        if self._backlog is not None:
+        if self._unwritten is not None:
             self._drain()
         elif not self.paused:
             self._read()
@@ -213,7 +213,7 @@ class Connection(Outlet):
 
     def may_go_on(self) -> bool:
         """Whether something was put off, and nothing holds it up any more."""
-        return self._is_put_off and not self._is_resting and self._backlog is None
+        return self._is_put_off and not self._is_resting and self._unwritten is None
 
     def attend(self) -> None:
         Outlet.attend(self)
@@ -327,8 +327,8 @@ class Connection(Outlet):
         if self._alarm:
             self._alarm.off(self.turn)
         unwritten = [*self._values]
-        if self._backlog is not None:
-            unwritten += self._backlog.listeners()
+        if self._unwritten is not None:
+            unwritten += self._unwritten.listeners()
             self._not_choked()
         self._values, self._parked = [], {}
         self._lost([*self.forget(), *unwritten])

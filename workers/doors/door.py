@@ -131,7 +131,7 @@ class Door:
     def _excess(self) -> int:
         """Return how many connections there are more than there may be."""
         commons = self._commons
-        return len(commons.connections) + commons.links.guest_count - commons.limits.max_connections
+        return len(commons.connections) + commons.links.inbound_count - commons.limits.max_connections
 
     def _pause(self) -> None:
         if self._opened:

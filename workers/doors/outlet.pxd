@@ -1,6 +1,6 @@
 cimport cython
 
-from workers.doors.backlog cimport Backlog
+from workers.doors.write_buffer cimport WriteBuffer
 from workers.calls.call cimport ClientCall
 from workers.calls.ledger cimport Ledger
 from workers.doors.subscription cimport Delivery, Subscribing
@@ -27,7 +27,7 @@ cdef class Outlet(Subscribing):
     cdef list _out
     cdef Py_ssize_t _out_bytes
     cdef list _values
-    cdef Backlog _backlog
+    cdef WriteBuffer _unwritten
     cdef dict _parked
     cdef object _alarm
 

@@ -16,9 +16,9 @@ from typing import Final
 
 from workers.calls.call import ClientCall
 from workers.calls.ledger import Ledger
-from workers.doors.backlog import Backlog
 from workers.doors.commons import Commons
 from workers.doors.subscription import Delivery, Subscribing
+from workers.doors.write_buffer import WriteBuffer
 from workers.engine.alarm import Alarm
 from workers.engine.loop import READ, WRITE
 from workers.engine.secure_socket import SecureSocket, Transport
@@ -35,8 +35,8 @@ class Outlet(Subscribing):
     """What is to be written to one client."""
 
     __slots__ = (
-        "_alarm", "_backlog", "_counted", "_is_deferred", "_ledger", "_max_out_bytes", "_max_unread", "_out",
-        "_out_bytes", "_parked", "_secure", "_socket", "_values", "_was_flooded", "_write", "closed", "opened_at",
+        "_alarm", "_counted", "_is_deferred", "_ledger", "_max_out_bytes", "_max_unread", "_out", "_out_bytes",
+        "_parked", "_secure", "_socket", "_unwritten", "_values", "_was_flooded", "_write", "closed", "opened_at",
         "paused", "peer",
     )  # fmt: skip
 
@@ -57,7 +57,7 @@ class Outlet(Subscribing):
         self._out_bytes = 0
         self._max_out_bytes = commons.limits.output_bytes
         self._values: list[ClientCall] = []  # those whose value is in `_out`, in the same order
-        self._backlog: Backlog | None = None  # what is unwritten, while choked
+        self._unwritten: WriteBuffer | None = None  # what is unwritten, while choked
         self._counted = 0  # bytes of it, when that began
         self._max_unread = commons.limits.subscriber_buffer
         self._is_deferred = False  # attend() is about to be called
@@ -80,8 +80,8 @@ class Outlet(Subscribing):
 
     def push(self, chunk: bytes) -> None:
         """Write `chunk` at the end of this turn, or once the peer has read what came before."""
-        if self._backlog is not None:
-            self._backlog.add(chunk)
+        if self._unwritten is not None:
+            self._unwritten.add(chunk)
             return
         if not self._out:
             self.turn.replies.append(self)
@@ -89,8 +89,8 @@ class Outlet(Subscribing):
         self._out_bytes += len(chunk)
 
     def push_value(self, listener: ClientCall) -> None:
-        if self._backlog is not None:
-            self._backlog.add_value(listener)
+        if self._unwritten is not None:
+            self._unwritten.add_value(listener)
             return
         if not self._values:
             self.turn.values.append(self)
@@ -107,7 +107,7 @@ class Outlet(Subscribing):
         self._see_that_it_is_read()
 
     def is_flooded(self) -> bool:
-        unwritten = self._out_bytes if self._backlog is None else self._backlog.size
+        unwritten = self._out_bytes if self._unwritten is None else self._unwritten.size
         if unwritten <= self._max_unread + MAX_AT_ONCE:
             return False
         self._was_flooded = True
@@ -115,10 +115,10 @@ class Outlet(Subscribing):
         return True
 
     def _see_that_it_is_read(self) -> None:
-        if self._backlog is None:
+        if self._unwritten is None:
             is_much = self._out_bytes > self._max_out_bytes
         else:
-            is_much = self._backlog.size > self._max_unread
+            is_much = self._unwritten.size > self._max_unread
         if is_much:
             self.defer()
 
@@ -134,7 +134,7 @@ class Outlet(Subscribing):
         if self.gone:
             return
         self.flush()
-        if self._was_flooded or (self._backlog is not None and self._backlog.size > self._max_unread):
+        if self._was_flooded or (self._unwritten is not None and self._unwritten.size > self._max_unread):
             self.cut_off("subscriber_buffer", f"it has not read {self._max_unread} bytes of what it subscribes to")
 
     def cut_off(self, limit: str, text: str) -> None:
@@ -147,7 +147,7 @@ class Outlet(Subscribing):
             self.close(Close.SLOW_SUBSCRIBER, text)
 
     def congested(self) -> bool:
-        return self._backlog is not None or self._out_bytes > self._max_out_bytes
+        return self._unwritten is not None or self._out_bytes > self._max_out_bytes
 
     def park(self, listener: ClientCall) -> None:
         self._parked[listener] = None
@@ -159,9 +159,9 @@ class Outlet(Subscribing):
         return True
 
     def take_back(self, listener: ClientCall, told: bool) -> bool:
-        if self._backlog is not None:
+        if self._unwritten is not None:
             # _drain() leaves it out, which is cheaper for many.
-            return not self._backlog.has_begun(listener)
+            return not self._unwritten.has_begun(listener)
         if not told or listener not in self._values:
             return False
         self._values.remove(listener)
@@ -173,7 +173,7 @@ class Outlet(Subscribing):
 
     def flush(self) -> None:
         """Write what there is to write; never waits."""
-        if self.closed or self._backlog is not None or not self._out:
+        if self.closed or self._unwritten is not None or not self._out:
             return
         out, values = self._out, self._values
         sent = self._send(out[0] if len(out) == 1 else b"".join(out))
@@ -203,43 +203,43 @@ class Outlet(Subscribing):
         return sent
 
     def _choke(self, out: list[bytes], values: list[ClientCall], sent: int) -> None:
-        backlog = self._backlog = Backlog()
+        unwritten = self._unwritten = WriteBuffer()
         listeners = iter(values)
         listener = next(listeners, None)
         for chunk in out:
             if listener is not None and listener.chunk is chunk:
-                backlog.add_value(listener)
+                unwritten.add_value(listener)
                 listener = next(listeners, None)
             else:
-                backlog.add(chunk)
-        self._counted = backlog.size
+                unwritten.add(chunk)
+        self._counted = unwritten.size
         self._ledger.add(self._counted)
         self.commons.connections.choked[self] = None
         self._wait()
         self._alarm = Alarm()
         self._expect_reading(self._alarm)
-        self._written(backlog, sent)
+        self._written(unwritten, sent)
 
     def _drain(self) -> None:
-        """Write more of the backlog, except values whose sender's time is over meanwhile."""
-        backlog = self._backlog
-        assert backlog is not None
-        for listener in backlog.withdraw():
+        """Write more of what is unwritten, except values whose sender's time is over meanwhile."""
+        unwritten = self._unwritten
+        assert unwritten is not None
+        for listener in unwritten.withdraw():
             self.junction.lost(listener.decided())
             listener.taken_back()
-        sent = self._send(backlog.batch())
+        sent = self._send(unwritten.batch())
         if sent >= 0:
-            self._written(backlog, sent)
+            self._written(unwritten, sent)
 
-    def _written(self, backlog: Backlog, sent: int) -> None:
-        """Take written bytes off the backlog; confirm the values among them; go back to normal when it is empty."""
+    def _written(self, unwritten: WriteBuffer, sent: int) -> None:
+        """Take written bytes off the buffer; confirm the values among them; go back to normal when it is empty."""
         if sent and self._alarm:
             self._expect_reading(self._alarm)
-        for listener in backlog.written(sent):
+        for listener in unwritten.written(sent):
             self.delivered(listener)
         if self._secure is not None:
-            backlog.begin(self._secure.begun)
-        if not backlog.size and not self.closed:
+            unwritten.begin(self._secure.begun)
+        if not unwritten.size and not self.closed:
             self._not_choked()
             self._wait()
             if self._alarm:
@@ -247,7 +247,7 @@ class Outlet(Subscribing):
             self._roomy()
 
     def _not_choked(self) -> None:
-        self._backlog = None
+        self._unwritten = None
         self._ledger.remove(self._counted)
         del self.commons.connections.choked[self]
 
@@ -267,7 +267,7 @@ class Outlet(Subscribing):
         # The socket is said to be writable only once a third of its buffer is free: a slow reader may have made
         # some room nevertheless, and then gets its time again.
         self._drain()
-        if self._backlog is None or (self._alarm and self._alarm.at is not None):
+        if self._unwritten is None or (self._alarm and self._alarm.at is not None):
             return
         self.commons.log.info("connection-closed", peer=self.peer, reason="the peer does not read its replies")
         self.tally.limited("unread_output_s")
@@ -276,12 +276,12 @@ class Outlet(Subscribing):
     @property
     def unread(self) -> int:
         """Bytes that it does not read as fast as they come, while it is choked."""
-        return 0 if self._backlog is None else self._backlog.size
+        return 0 if self._unwritten is None else self._unwritten.size
 
     @property
     def is_read(self) -> bool:
         """Whether what the peer sends is read."""
-        return self._backlog is None and not self.paused
+        return self._unwritten is None and not self.paused
 
     def pause(self) -> None:
         """Read nothing until told to go on."""
@@ -295,5 +295,5 @@ class Outlet(Subscribing):
 
     def _wait(self) -> None:
         if not self.closed:
-            wanted = WRITE if self._backlog is not None else 0 if self.paused else READ
+            wanted = WRITE if self._unwritten is not None else 0 if self.paused else READ
             self.commons.loop.change(self._socket.fileno(), wanted)

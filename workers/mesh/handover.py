@@ -37,7 +37,7 @@ class Handover:
         if self._old.closed:
             self.end()
         elif self._over is not None:
-            self._old.forwarded.ask_census(self, NIL)  # who waits where does not matter
+            self._old.outbound.ask_census(self, NIL)  # who waits where does not matter
 
     def answer(self, info: bytes) -> None:
         """It has."""

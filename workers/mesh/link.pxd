@@ -1,7 +1,7 @@
 cimport cython
 
-from workers.mesh.forwarded cimport Forwarded
-from workers.mesh.held cimport Held
+from workers.mesh.outbound cimport Outbound
+from workers.mesh.inbound cimport Inbound
 from workers.mesh.messages cimport Messages
 from workers.engine.turn cimport Turn
 
@@ -13,11 +13,11 @@ cdef int SUBSCRIBE
 
 
 cdef class Link:
-    cdef readonly Forwarded forwarded
-    cdef readonly Held held
+    cdef readonly Outbound outbound
+    cdef readonly Inbound inbound
     cdef object _loop
     cdef Turn _turn
-    cdef object _opening
+    cdef object _barrier
     cdef object _ended
     cdef Messages _messages
     cdef bint _waits_to_write

@@ -14,10 +14,10 @@ from typing import Any, Final
 from skywalker.wire.junction import NIL
 from workers.engine.loop import BROKEN, READ, WRITE, Loop
 from workers.engine.turn import Turn
-from workers.mesh.forwarded import Forwarded
-from workers.mesh.held import Held
+from workers.mesh.inbound import Inbound
 from workers.mesh.messages import CENSUS, LONG, PARTING, SETTLED, SUBSCRIBE, Messages
-from workers.mesh.opening import Opening
+from workers.mesh.outbound import Outbound
+from workers.mesh.readiness import ReadinessBarrier
 
 READS_PER_TURN: Final = 16
 
@@ -29,8 +29,8 @@ class Link:
     """Our end of the link to one worker; `ended` is called, with the reason, once there is nothing more to read."""
 
     __slots__ = (
-        "_caught_up_at", "_ended", "_is_read", "_loop", "_messages", "_opening", "_settled", "_turn", "_unheard",
-        "_waits_to_write", "forwarded", "held",
+        "_barrier", "_caught_up_at", "_ended", "_is_read", "_loop", "_messages", "_settled", "_turn", "_unheard",
+        "_waits_to_write", "inbound", "outbound",
     )  # fmt: skip
 
     def __init__(
@@ -38,23 +38,23 @@ class Link:
         messages: Messages,
         loop: Loop,
         turn: Turn,
-        opening: Opening,
-        forwarded: Forwarded,
-        held: Held,
+        barrier: ReadinessBarrier,
+        outbound: Outbound,
+        inbound: Inbound,
         ended: Callable[[Link, str], None],
         settled: Callable[[Link], None] | None = None,
     ) -> None:
         """`settled` is called when the other end has said all that it subscribes to."""
         self._loop = loop
         self._turn = turn
-        self._opening = opening
+        self._barrier = barrier
         self._ended: Callable[[Link, str], None] | None = ended
         self._settled = settled
         self._unheard: list[Any] = []  # what was read with the last that was to be heard for now
         self._messages = messages
         messages.link = self
-        self.forwarded = forwarded
-        self.held = held
+        self.outbound = outbound
+        self.inbound = inbound
         self._waits_to_write = False
         self._is_read = True
         self._caught_up_at = 0.0
@@ -80,7 +80,7 @@ class Link:
         if not self._messages.closed:
             self._messages.flush()
             self._wait_to_write(self._messages.unsent > 0)
-            self.held.flushed()
+            self.inbound.flushed()
 
     def _wait_to_write(self, wanted: bool) -> None:
         if self._waits_to_write != wanted:
@@ -166,36 +166,36 @@ class Link:
         return True
 
     def _hear(self, messages: list[list[bytes]]) -> None:
-        if self._opening.goes_on:
+        if self._barrier.goes_on:
             messages = self._hear_early(messages)
-        forwarded, held, turn = self.forwarded, self.held, self._turn
+        outbound, inbound, turn = self.outbound, self.inbound, self._turn
         for message in messages:
             kind = message[0][0]
             if kind <= CENSUS or kind == LONG:
-                held.hear(kind, message)
+                inbound.hear(kind, message)
             elif kind == SETTLED:
                 if self._settled is not None:
                     self._settled(self)
             else:
-                forwarded.hear(kind, message)
+                outbound.hear(kind, message)
             if turn.later:
                 turn.attend()
 
     def _hear_early(self, messages: list[list[bytes]]) -> list[list[bytes]]:
         """Hear what the other end subscribes to, and no calls of it; return the rest once the opening is over."""
-        opening, turn = self._opening, self._turn
+        barrier, turn = self._barrier, self._turn
         for number, message in enumerate(messages):
-            if not opening.goes_on:
+            if not barrier.goes_on:
                 return messages[number:]
             kind = message[0][0]
             if kind == SETTLED and self._settled is not None:
                 self._settled(self)
             elif kind == SUBSCRIBE:
-                self.held.hear(kind, message)
+                self.inbound.hear(kind, message)
             elif kind > CENSUS:
-                self.forwarded.hear(kind, message)
+                self.outbound.hear(kind, message)
             else:
-                opening.hold(self)
+                barrier.hold(self)
                 self._unheard = messages[number:]
                 return []
             if not self._is_read:
@@ -217,8 +217,8 @@ class Link:
             return
         self._loop.remove(self._messages.fileno())
         self._messages.close()
-        self.held.close()
+        self.inbound.close()
         ended, self._ended, self._settled = self._ended, None, None  # whoever is told refers to this
         assert ended is not None, "it ends once"
         ended(self, reason)
-        self.forwarded.close()
+        self.outbound.close()

@@ -13,12 +13,12 @@ from workers.calls.standing import Standing
 from workers.engine.loop import Loop
 from workers.engine.secure_socket import Transport
 from workers.engine.turn import Turn
-from workers.mesh.forwarded import Forwarded
-from workers.mesh.held import Held
+from workers.mesh.inbound import Inbound
 from workers.mesh.link import Link
 from workers.mesh.messages import Messages
-from workers.mesh.opening import Opening
+from workers.mesh.outbound import Outbound
 from workers.mesh.packets import Packets
+from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.stream import Stream
 from workers.stats.log import Log
 
@@ -34,7 +34,7 @@ class Linking:
         ledger: Ledger,
         standing: Standing,
         feeds: Feeds,
-        opening: Opening,
+        barrier: ReadinessBarrier,
         log: Log,
         mesh_bytes: int,
     ) -> None:
@@ -45,7 +45,7 @@ class Linking:
         self._ledger = ledger
         self._standing = standing
         self._feeds = feeds
-        self._opening = opening
+        self._barrier = barrier
         self._log = log
         self._mesh_bytes = mesh_bytes
 
@@ -84,6 +84,6 @@ class Linking:
     ) -> Link:
         """Return one to an owner in that place; without one, the other end only asks us."""
         turn, junction = self._turn, self._junction
-        forwarded = Forwarded(messages, turn, junction, place)
-        held = Held(messages, turn, junction, self._ledger, self._standing, self._feeds, self._log)
-        return Link(messages, self._loop, turn, self._opening, forwarded, held, ended, settled)
+        outbound = Outbound(messages, turn, junction, place)
+        inbound = Inbound(messages, turn, junction, self._ledger, self._standing, self._feeds, self._log)
+        return Link(messages, self._loop, turn, self._barrier, outbound, inbound, ended, settled)

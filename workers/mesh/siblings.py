@@ -5,26 +5,28 @@ from __future__ import annotations
 import socket
 
 from skywalker.members import Place
-from workers.calls.move import Move
 from workers.calls.node import Node
 from workers.calls.owner import Owner
+from workers.calls.rebalance import Rebalance
 from workers.engine.alarm import Alarm
 from workers.engine.turn import Turn
 from workers.mesh.handover import PATIENCE_S, Handover
 from workers.mesh.link import Link
 from workers.mesh.linking import Linking
-from workers.mesh.opening import Opening
+from workers.mesh.readiness import ReadinessBarrier
 
 
 class Siblings:
     """All links of one worker within its node."""
 
-    def __init__(self, node: Node, turn: Turn, linking: Linking, opening: Opening, move: Move) -> None:
+    def __init__(
+        self, node: Node, turn: Turn, linking: Linking, barrier: ReadinessBarrier, rebalance: Rebalance
+    ) -> None:
         self._slot = node.slot
         self._turn = turn
         self._linking = linking
-        self._opening = opening
-        self._move = move
+        self._barrier = barrier
+        self._rebalance = rebalance
         self.owners = [Owner(Place(node.id, slot), is_here=slot == node.slot) for slot in range(node.workers)]
         """By slot, with this worker itself among them."""
         self._links: dict[int, Link] = {}  # to those that own topics, by slot
@@ -45,42 +47,42 @@ class Siblings:
         owner = self.owners[slot]
         link = self._links[slot] = self._link(sock, owner.place)
         if old is None or old.closed:
-            owner.met(link.forwarded)
+            owner.met(link.outbound)
             return
         self._askers[old] = None
-        owner.lost(old.forwarded)
-        old.forwarded.comes_before(link)
-        Alarm().set(self._turn, self._turn.now + PATIENCE_S, old.forwarded.retired)
-        self._move.succeed(old.forwarded)
-        self._move.begin(Handover(old, self._turn, lambda: self._handed_over(slot, link)).ask)
+        owner.lost(old.outbound)
+        old.outbound.comes_before(link)
+        Alarm().set(self._turn, self._turn.now + PATIENCE_S, old.outbound.retired)
+        self._rebalance.succeed(old.outbound)
+        self._rebalance.begin(Handover(old, self._turn, lambda: self._handed_over(slot, link)).ask)
 
     def _handed_over(self, slot: int, link: Link) -> None:
         if self._links.get(slot) is link:
-            self.owners[slot].met(link.forwarded)
+            self.owners[slot].met(link.outbound)
 
     def serve(self, sock: socket.socket) -> None:
         """Use a new link to a worker that is being replaced: its clients' calls may come here."""
         self._askers[self._link(sock, None)] = None
 
     def _link(self, sock: socket.socket, place: Place | None) -> Link:
-        link = self._linking.within(sock, place, self._ended, self._opening.settled)
+        link = self._linking.within(sock, place, self._ended, self._barrier.settled)
         link.open()
-        self._opening.linked(link)
+        self._barrier.linked(link)
         return link
 
     def hand_over(self) -> None:
         """Have a successor own what this worker owned, once there is a link to it."""
         for link in self.all():
-            link.held.retire()
+            link.inbound.retire()
         ours = self.owners[self._slot]
         ours.carrier = ours.absent
 
     def _ended(self, link: Link, reason: str) -> None:
         """The worker at the other end is dead. Calls issued to it from now on wait for its successor."""
         self._askers.pop(link, None)
-        self._opening.gone(link)
-        place = link.forwarded.place
+        self._barrier.gone(link)
+        place = link.outbound.place
         if place is not None:
-            self.owners[place.worker].lost(link.forwarded)
+            self.owners[place.worker].lost(link.outbound)
             if self._links.get(place.worker) is link:
                 del self._links[place.worker]

@@ -1,10 +1,10 @@
 """The workers of other nodes.
 
-    peers       all that the ring names, and all that have come to us
-    peer        one that we ask: dialled when it is wanted, and again when it is lost
-    attempt     one dial: connecting, TLS, proving who we are; connector is what that takes
-    guest       one that has come to ask us
-    doubt       whether the other end of a link still lives
+    peers           all that the ring names, and all that have come to us
+    outbound_peer   one that we ask: dialled when it is wanted, and again when it is lost
+    attempt         one dial: connecting, TLS, proving who we are; connector is what that takes
+    inbound_peer    one that has come to ask us
+    probe           whether the other end of a link still lives
 
 Uses mesh, calls, engine and stats.
 """

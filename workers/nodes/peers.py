@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from skywalker.members import Place, Snapshot
-from workers.calls.move import Move
 from workers.calls.node import Node
 from workers.calls.owner import Owner
+from workers.calls.rebalance import Rebalance
 from workers.engine.secure_socket import Transport
 from workers.engine.turn import Turn
 from workers.mesh.linking import Linking
-from workers.mesh.opening import Opening
+from workers.mesh.readiness import ReadinessBarrier
 from workers.nodes.connector import Connector
-from workers.nodes.guest import Guest
-from workers.nodes.peer import Peer
+from workers.nodes.inbound_peer import InboundPeer
+from workers.nodes.outbound_peer import OutboundPeer
 from workers.stats.log import Log
 
 MAX_VISITED: Final = 256
@@ -29,22 +29,22 @@ class Peers:
         node: Node,
         turn: Turn,
         linking: Linking,
-        opening: Opening,
-        move: Move,
+        barrier: ReadinessBarrier,
+        rebalance: Rebalance,
         connector: Connector,
         log: Log,
     ) -> None:
         self._node = node
         self._turn = turn
         self._linking = linking
-        self._opening = opening
-        self._move = move
+        self._barrier = barrier
+        self._rebalance = rebalance
         self._connector = connector
         self._log = log
-        self._peers: dict[Place, Peer] = {}
-        self._retired: list[Peer] = []  # own nothing any more, but may hold calls of ours
+        self._peers: dict[Place, OutboundPeer] = {}
+        self._retired: list[OutboundPeer] = []  # own nothing any more, but may hold calls of ours
         # Workers that have made links to ask us. In one place there may be several: those that are being replaced.
-        self.guests: dict[tuple[Place, str], Guest] = {}
+        self.inbound: dict[tuple[Place, str], InboundPeer] = {}
 
     def follow(self, snapshot: Snapshot) -> dict[Place, Owner]:
         """Return the owners that are workers of other nodes; let go of those that are not in the ring any more."""
@@ -59,7 +59,9 @@ class Peers:
                 place = Place(member.id, worker)
                 peer = before.get(place)
                 if peer is None or not peer.is_at(member):
-                    peer = Peer(place, member, self._turn, self._linking, self._move, self._connector, self._log)
+                    peer = OutboundPeer(
+                        place, member, self._turn, self._linking, self._rebalance, self._connector, self._log
+                    )
                 peer.owns = True
                 self._peers[place] = peer
         gone = [peer for peer in known if peer is not self._peers.get(peer.place)]
@@ -69,10 +71,10 @@ class Peers:
                 peer.end()
             else:
                 peer.retire()
-        for guest in self.guests.values():
-            guest.ring_changed()
+        for inbound in self.inbound.values():
+            inbound.ring_changed()
         for place in before.keys() - self._peers.keys():
-            self._opening.gone(place)
+            self._barrier.gone(place)
         return dict(self._peers)
 
     def visit_all(self) -> list[Place]:
@@ -95,13 +97,13 @@ class Peers:
         A successor in that place says that it lives another `life`, and one that is `replaced` by it, that it is. One
         that is new `waits` for us to say what we subscribe to.
         """
-        old = self.guests.get((place, life))
+        old = self.inbound.get((place, life))
         if old is not None:
             old.close("it has made another link")
-        for guest in [*self.guests.values()]:
-            if guest.place == place:
-                guest.succeeded()
-        self.guests[place, life] = Guest(
+        for inbound in [*self.inbound.values()]:
+            if inbound.place == place:
+                inbound.succeeded()
+        self.inbound[place, life] = InboundPeer(
             sock,
             unwritten,
             name,
@@ -109,9 +111,9 @@ class Peers:
             self._node,
             self._turn,
             self._linking,
-            self._opening,
+            self._barrier,
             self._log,
-            lambda guest: self._gone(guest, life),
+            lambda inbound: self._gone(inbound, life),
             speaks_for_place=not replaced,
         )
         peer = self._peers.get(place)
@@ -119,28 +121,28 @@ class Peers:
             peer.has_come(life)
 
     @property
-    def guest_count(self) -> int:
+    def inbound_count(self) -> int:
         """How many connections to this worker are such links."""
-        return len(self.guests)
+        return len(self.inbound)
 
     @property
     def unsent(self) -> int:
         """Bytes that wait to be written to workers of other nodes."""
         asked = (peer.unsent for peer in (*self._peers.values(), *self._retired))
-        return sum(asked) + sum(guest.link.unsent for guest in self.guests.values())
+        return sum(asked) + sum(inbound.link.unsent for inbound in self.inbound.values())
 
-    def _gone(self, guest: Guest, life: str) -> None:
-        if self.guests.get((guest.place, life)) is guest:
-            del self.guests[guest.place, life]
+    def _gone(self, inbound: InboundPeer, life: str) -> None:
+        if self.inbound.get((inbound.place, life)) is inbound:
+            del self.inbound[inbound.place, life]
 
     def hand_over(self) -> None:
         """Have them ask our successor, each as soon as it can."""
-        for guest in [*self.guests.values()]:
-            guest.hand_over()
+        for inbound in [*self.inbound.values()]:
+            inbound.hand_over()
 
     def stop(self) -> None:
         """Close every link, after what was written over it."""
-        for guest in [*self.guests.values()]:
-            guest.stop()
+        for inbound in [*self.inbound.values()]:
+            inbound.stop()
         for peer in (*self._peers.values(), *self._retired):
             peer.stop()

@@ -5,7 +5,7 @@
     crew        the workers, each in a slot; lifecycle is the table of their lives
     birth       a fork; keeper keeps the agent alive
     reload      workers of another configuration, one after another: rollout
-    vitals      whether a worker's loop turns; watchdog and notify tell systemd
+    liveness    whether the loops of all processes turn, by a watchdog for each; notify tells systemd
 
 Uses worker, setup, calls, engine, ipc and stats.
 """

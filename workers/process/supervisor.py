@@ -34,10 +34,10 @@ from workers.ipc import control, exits, snapshots
 from workers.process import birth, reload
 from workers.process.crew import BootError, Crew
 from workers.process.keeper import Keeper
+from workers.process.liveness import Liveness
 from workers.process.notify import Notifier
 from workers.process.rollout import Rollout
 from workers.process.slot import Process, Slot
-from workers.process.vitals import Vitals
 from workers.setup import cluster, exposure, privileges
 from workers.setup.activation import inherited
 from workers.setup.ground import JUNCTION, Ground, state_path
@@ -172,7 +172,7 @@ class Supervisor:
 
     def _watch(self, patience_s: float) -> None:
         self._patience_s = patience_s
-        self._vitals = Vitals(self._crew, self._agent, self._board, self._notifier, patience_s, time.monotonic())
+        self._liveness = Liveness(self._crew, self._agent, self._board, self._notifier, patience_s, time.monotonic())
 
     # A turn.
 
@@ -190,15 +190,15 @@ class Supervisor:
             self._reloaded(self._rollout)
         if self._agent.restart_at is not None and self._agent.restart_at <= now:
             self._start_agent()
-        if self._vitals.next_at <= now:
-            self._vitals.look(now, self._doing)
+        if self._liveness.next_at <= now:
+            self._liveness.look(now, self._doing)
             if self._credentials is not None:
                 self._credentials.renew()  # for children still to come
             self._introduce()  # those, too, for whom there was no room before
 
     def _wait(self) -> float:
         times = [self._doors_close_at, self._stop_at]
-        times += [self._crew.next_at(), self._vitals.next_at, self._agent.restart_at]
+        times += [self._crew.next_at(), self._liveness.next_at, self._agent.restart_at]
         return max(0.0, min(at for at in times if at is not None) - time.monotonic())
 
     @property

@@ -2,7 +2,7 @@
 
     worker      from its fork to its end: what the supervisor tells it, draining, leaving
     core        what it consists of, put together
-    pulse       its beat, by which the supervisor sees that its loop turns, and its gauges
+    heartbeat   which the supervisor sees that its loop turns; with it gauges
     heap        memory that is given back
     inspection  what it tells the agent of its topics and connections
 

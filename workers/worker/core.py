@@ -12,9 +12,9 @@ from workers.access.admission import Admission
 from workers.calls.feeds import Feeds
 from workers.calls.journal import Journal
 from workers.calls.ledger import Ledger
-from workers.calls.move import Move
 from workers.calls.node import Node
 from workers.calls.orphans import Orphans
+from workers.calls.rebalance import Rebalance
 from workers.calls.router import Router
 from workers.calls.standing import Standing
 from workers.doors.commons import Commons
@@ -24,7 +24,7 @@ from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop
 from workers.engine.turn import Turn
 from workers.mesh.linking import Linking
-from workers.mesh.opening import Opening
+from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.siblings import Siblings
 from workers.nodes.connector import Connector
 from workers.nodes.peers import Peers
@@ -58,14 +58,14 @@ class Core:
         self.router = Router(turn, self.junction)
         self.feeds = Feeds(self.junction, self.router.owner)
         self.orphans = Orphans(self.ledger)
-        self.move = Move(turn, self.feeds, self.connections, self.orphans, self.router.reroute)
-        self.opening = Opening(turn, log, self.standing)
+        self.rebalance = Rebalance(turn, self.feeds, self.connections, self.orphans, self.router.reroute)
+        self.barrier = ReadinessBarrier(turn, log, self.standing)
         linking = Linking(
-            loop, turn, self.junction, self.ledger, self.standing, self.feeds, self.opening, log, limits.mesh_bytes
+            loop, turn, self.junction, self.ledger, self.standing, self.feeds, self.barrier, log, limits.mesh_bytes
         )
         connector = Connector(node, loop, turn, self.standing, self.admission.trust, credentials)
-        self.siblings = Siblings(node, turn, linking, self.opening, self.move)
-        self.peers = Peers(node, turn, linking, self.opening, self.move, connector, log)
+        self.siblings = Siblings(node, turn, linking, self.barrier, self.rebalance)
+        self.peers = Peers(node, turn, linking, self.barrier, self.rebalance, connector, log)
         self.commons = Commons(
             node,
             limits,
@@ -91,7 +91,7 @@ class Core:
 
     def open(self, opened: Callable[[], None]) -> None:
         """Hear no client before all others have said what they subscribe to; then call `opened`."""
-        self.opening.begin(lambda: self._open(opened))
+        self.barrier.begin(lambda: self._open(opened))
 
     def _open(self, opened: Callable[[], None]) -> None:
         self.connections.hear_all()
@@ -106,7 +106,7 @@ class Core:
             self.journal.follow(snapshot.pack())
         owners = {owner.place: owner for owner in self.siblings.owners} | self.peers.follow(snapshot)
         self.router.follow(snapshot.ring, owners)
-        self.move.begin()
+        self.rebalance.begin()
         self._tell_of_the_ring()
 
     def be_replaced(self) -> None:
@@ -115,7 +115,7 @@ class Core:
         self.siblings.hand_over()
         for feed in self.feeds.all():
             feed.ring_changed()  # all at once: the successor hands out nothing before it has heard of them
-        self.move.begin()
+        self.rebalance.begin()
         self.drain()
 
     def drain(self) -> None:
@@ -150,12 +150,12 @@ class Core:
     def has_left(self) -> bool:
         """Return whether all that met somebody is known to have, here and elsewhere."""
         owed = any(connection.is_owed() for connection in self.connections)
-        return not owed and not self.orphans and not self.peers.guests and self.is_decided()
+        return not owed and not self.orphans and not self.peers.inbound and self.is_decided()
 
     def is_decided(self) -> bool:
         """Return whether every value that was given to a client of another worker has its outcome."""
-        links = [*self.siblings.all(), *(guest.link for guest in self.peers.guests.values())]
-        return all(link.held.is_decided() for link in links)
+        links = [*self.siblings.all(), *(inbound.link for inbound in self.peers.inbound.values())]
+        return all(link.inbound.is_decided() for link in links)
 
     def stop(self) -> None:
         """Answer what still waits, write what can be written, and have every connection close once that is read."""

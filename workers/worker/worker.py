@@ -50,8 +50,8 @@ from workers.stats.log import Log
 from workers.stats.tally import Tally
 from workers.worker.core import Core
 from workers.worker.heap import Heap
+from workers.worker.heartbeat import Heartbeat
 from workers.worker.inspection import Inspection
-from workers.worker.pulse import Pulse
 
 GARBAGE: Final = (10_000, 10, 1_000)
 """When the collector looks through objects: young ones, survivors, all of them. What ends here is unlinked and needs
@@ -127,7 +127,7 @@ class Worker:
         loop.add(self._channel.fileno(), _Ready(self._hear))
         loop.add(self._signals.fileno(), _Ready(self._terminated))
         Heap(turn, core.ledger, core.connections).look()
-        Pulse(core, self._config.watchdog_s).beat()
+        Heartbeat(core, self._config.watchdog_s).beat()
         if self._succeeds:
             self._channel.send(Ready())
         was_idle = False
@@ -191,8 +191,8 @@ class Worker:
                 else:
                     self._core.siblings.connect(slot, sock)
             case Begin():
-                if self._core.opening.goes_on:
-                    self._core.opening.has_all(self._visit_all())
+                if self._core.barrier.goes_on:
+                    self._core.barrier.has_all(self._visit_all())
             case Inspect() if passed is not None:
                 Inspection(socket.socket(fileno=passed), self._core.commons).open()
             case Lend(slot=slot, door=name) if passed is not None:

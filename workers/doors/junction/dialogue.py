@@ -86,6 +86,6 @@ class Dialogue(Session):
                 self.too_fast = 0
                 self.rest(todo, REST_S)
                 return
-            if todo and (not left or self._backlog is not None or self._out_bytes > self._max_out_bytes):
+            if todo and (not left or self._unwritten is not None or self._out_bytes > self._max_out_bytes):
                 self.rest(todo)
                 return

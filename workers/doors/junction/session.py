@@ -194,7 +194,7 @@ class Session(Connection):
 
         What it calls from then on is not done: it makes those calls again, over its next connection.
         """
-        awaits = self._waiting.count or self._todo or self.subscriptions or self._values or self._backlog is not None
+        awaits = self._waiting.count or self._todo or self.subscriptions or self._values or self._unwritten is not None
         if self.is_plain and self.response is None and not awaits and not self.gone:
             self.finish(b"", *GOODBYE)
 
@@ -316,7 +316,7 @@ class Session(Connection):
             or self._unacked.count
             or self._tail
             or self._todo
-            or self._backlog
+            or self._unwritten
             or self._values
             or self._subscriptions is not None
         )

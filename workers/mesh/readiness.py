@@ -30,7 +30,7 @@ class Pausable(Protocol):
         """Read on."""
 
 
-class Opening:
+class ReadinessBarrier:
     """Those who have not said so yet, and the links that are not read meanwhile. It goes on from begin()."""
 
     def __init__(self, turn: Turn, log: Log, standing: Standing) -> None:

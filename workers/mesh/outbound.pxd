@@ -36,14 +36,14 @@ cdef bytes OURS
 cdef bytes TRUE
 
 
-cdef class Forwarded
+cdef class Outbound
 
 
 cdef class Offer(NodeCall):
-    cdef public Forwarded forwarded
+    cdef public Outbound outbound
     cdef public bytes number
 
-    cpdef begin_for(self, Forwarded forwarded, bytes number)
+    cpdef begin_for(self, Outbound outbound, bytes number)
     cpdef became(self, int outcome)
 
 
@@ -53,7 +53,7 @@ cdef class Passing(Offer):
     cpdef begin_as(self, Publication publication)
 
 
-cdef class Forwarded(Carrier):
+cdef class Outbound(Carrier):
     cdef Messages _messages
     cdef Turn _turn
     cdef Junction _junction

@@ -14,7 +14,7 @@ from skywalker.members import Place
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import call
 from workers.mesh.link import Link
-from workers.mesh.opening import PATIENCE_S
+from workers.mesh.readiness import PATIENCE_S
 
 TOPIC = b"\xa5topic"
 HERE, THERE = Place("here", 0), Place("there", 0)
@@ -27,7 +27,7 @@ class Beginner:
         self.worker = OneWorker()
         self.siblings = OneWorker(name="siblings")
         self._openings = 0
-        self.opening = self.worker.core.opening
+        self.barrier = self.worker.core.barrier
         self.worker.core.open(self._opened)
 
     def _opened(self) -> None:
@@ -54,14 +54,14 @@ class Beginner:
 
     def say_settled(self, link: Link) -> None:
         """Have a sibling say that this was all, and the worker read it if it reads."""
-        link.forwarded.settle()
+        link.outbound.settle()
         link.flush()
         self.turn()
 
     def subscribe(self, link: Link) -> None:
         """Have a sibling say that somebody subscribes there."""
         feed: Any = SimpleNamespace(topic=TOPIC, audience=1, lost=lambda forwarded: None)
-        link.forwarded.subscribe(feed)
+        link.outbound.subscribe(feed)
         link.flush()
         self.turn()
 
@@ -93,7 +93,7 @@ def beginner() -> Iterator[Beginner]:
 def test_one_that_is_alone_opens_once_it_knows_that(beginner: Beginner) -> None:
     beginner.turn(2 * PATIENCE_S)
     assert not beginner.openings()
-    beginner.opening.has_all()
+    beginner.barrier.has_all()
     assert beginner.openings() == 1
     beginner.turn(2 * PATIENCE_S)
     assert beginner.openings() == 1
@@ -102,7 +102,7 @@ def test_one_that_is_alone_opens_once_it_knows_that(beginner: Beginner) -> None:
 def test_it_opens_when_the_last_of_its_siblings_has_said_all(beginner: Beginner) -> None:
     links = [beginner.sibling() for _ in range(3)]
     beginner.say_settled(links[0])
-    beginner.opening.has_all()
+    beginner.barrier.has_all()
     beginner.say_settled(links[1])
     assert not beginner.openings()
     beginner.say_settled(links[2])
@@ -114,7 +114,7 @@ def test_siblings_that_have_said_all_before_it_knows_who_there_is_do_not_open_it
     beginner.say_settled(first)
     assert not beginner.openings()
     second = beginner.sibling()
-    beginner.opening.has_all()
+    beginner.barrier.has_all()
     assert not beginner.openings()
     beginner.say_settled(second)
     assert beginner.openings() == 1
@@ -122,7 +122,7 @@ def test_siblings_that_have_said_all_before_it_knows_who_there_is_do_not_open_it
 
 def test_what_a_sibling_says_next_is_read_when_all_others_have_said_theirs(beginner: Beginner) -> None:
     first, second = beginner.sibling(), beginner.sibling()
-    beginner.opening.has_all()
+    beginner.barrier.has_all()
     beginner.subscribe(second)
     assert beginner.subscribers() == 1, "it has not said all yet, and is read"
     beginner.say_settled(first)
@@ -149,7 +149,7 @@ def test_a_sibling_that_will_not_say_all_is_not_waited_for(
     beginner: Beginner, trouble: Callable[[Beginner, Link], None]
 ) -> None:
     well, bad = beginner.sibling(), beginner.sibling()
-    beginner.opening.has_all()
+    beginner.barrier.has_all()
     beginner.say_settled(well)
     beginner.subscribe(well)
     assert (beginner.openings(), beginner.subscribers()) == (0, 0)
@@ -160,7 +160,7 @@ def test_a_sibling_that_will_not_say_all_is_not_waited_for(
 
 def test_a_sibling_that_dies_after_it_has_said_all_is_in_nobodys_way(beginner: Beginner) -> None:
     first, second = beginner.sibling(), beginner.sibling()
-    beginner.opening.has_all()
+    beginner.barrier.has_all()
     beginner.say_settled(first)
     beginner.die(first)
     assert not beginner.openings()
@@ -172,8 +172,8 @@ def test_what_was_read_with_the_last_word_of_a_sibling_is_not_heard_before_all_o
     beginner: Beginner,
 ) -> None:
     first, second = beginner.sibling(), beginner.sibling()
-    beginner.opening.has_all()
-    first.forwarded.settle()
+    beginner.barrier.has_all()
+    first.outbound.settle()
     beginner.subscribe(first)
     assert beginner.subscribers() == 0
     beginner.say_settled(second)
@@ -185,41 +185,41 @@ def test_what_was_read_with_the_last_word_of_a_sibling_is_not_heard_before_all_o
 
 def test_workers_of_other_nodes_are_waited_for_as_siblings_are(beginner: Beginner) -> None:
     sibling, guest, other = beginner.sibling(), beginner.sibling(), beginner.sibling()
-    beginner.opening.has_all([HERE, THERE])
+    beginner.barrier.has_all([HERE, THERE])
     beginner.say_settled(sibling)
-    beginner.opening.settled(beginner.end_of(guest), HERE)
+    beginner.barrier.settled(beginner.end_of(guest), HERE)
     beginner.subscribe(guest)
     assert (beginner.openings(), beginner.subscribers()) == (0, 0), "what it says next is not read"
-    beginner.opening.settled(beginner.end_of(other), THERE)
+    beginner.barrier.settled(beginner.end_of(other), THERE)
     beginner.turn()
     assert (beginner.openings(), beginner.subscribers()) == (1, 1)
 
 
 def test_one_that_does_not_speak_for_its_place_is_waited_for_beside_who_does(beginner: Beginner) -> None:
     replaced, successor = beginner.sibling(), beginner.sibling()
-    beginner.opening.has_all([HERE])
-    beginner.opening.settled(beginner.end_of(successor), HERE)
+    beginner.barrier.has_all([HERE])
+    beginner.barrier.settled(beginner.end_of(successor), HERE)
     assert not beginner.openings()
-    beginner.opening.settled(beginner.end_of(replaced))
+    beginner.barrier.settled(beginner.end_of(replaced))
     assert beginner.openings() == 1
 
 
 def test_a_node_that_leaves_the_ring_is_not_waited_for(beginner: Beginner) -> None:
-    beginner.opening.has_all([HERE, THERE])
-    beginner.opening.gone(HERE)
+    beginner.barrier.has_all([HERE, THERE])
+    beginner.barrier.gone(HERE)
     assert not beginner.openings()
-    beginner.opening.gone(THERE)
+    beginner.barrier.gone(THERE)
     assert beginner.openings() == 1
 
 
 def test_it_opens_once_if_more_are_gone_than_it_waits_for(beginner: Beginner) -> None:
     sibling = beginner.sibling()
-    beginner.opening.has_all([HERE, THERE])
+    beginner.barrier.has_all([HERE, THERE])
     beginner.say_settled(sibling)
-    beginner.opening.settled(beginner.end_of(sibling), HERE)
-    beginner.opening.gone(THERE)
+    beginner.barrier.settled(beginner.end_of(sibling), HERE)
+    beginner.barrier.gone(THERE)
     assert beginner.openings() == 1
-    beginner.opening.gone(HERE)
+    beginner.barrier.gone(HERE)
     beginner.turn(1.1 * PATIENCE_S)
     assert beginner.openings() == 1
 
@@ -227,7 +227,7 @@ def test_it_opens_once_if_more_are_gone_than_it_waits_for(beginner: Beginner) ->
 def test_a_node_that_hangs_is_waited_for_no_longer_than_a_sibling_and_named(
     beginner: Beginner, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    beginner.opening.has_all([HERE])
+    beginner.barrier.has_all([HERE])
     beginner.turn(0.5 * PATIENCE_S)
     assert not beginner.openings()
     beginner.turn(1.1 * PATIENCE_S)
@@ -239,8 +239,8 @@ def test_a_node_that_hangs_is_waited_for_no_longer_than_a_sibling_and_named(
 
 def test_what_is_called_before_the_last_word_is_not_heard_early(beginner: Beginner) -> None:
     first, second = beginner.sibling(), beginner.sibling()
-    beginner.opening.has_all()
-    first.forwarded.ask_census(cast(Any, SimpleNamespace(end=lambda: None)), TOPIC)
+    beginner.barrier.has_all()
+    first.outbound.ask_census(cast(Any, SimpleNamespace(end=lambda: None)), TOPIC)
     beginner.subscribe(first)
     assert beginner.subscribers() == 0
     beginner.say_settled(second)
@@ -250,25 +250,25 @@ def test_what_is_called_before_the_last_word_is_not_heard_early(beginner: Beginn
 
 
 def test_clients_that_come_while_other_nodes_are_waited_for_are_heard_after_that(beginner: Beginner) -> None:
-    beginner.opening.has_all([HERE])
+    beginner.barrier.has_all([HERE])
     with beginner.worker.connect() as client:
         client.write(call(":ping", 1) + call(":ping", 2))
         beginner.turn()
         assert not client.has_input()
-        beginner.opening.gone(HERE)
+        beginner.barrier.gone(HERE)
         beginner.turn()
         assert [client.reply()[1], client.reply()[1]] == [1, 2]
 
 
 def test_a_client_may_say_early_who_it_is_and_asks_nothing_before(beginner: Beginner) -> None:
-    beginner.opening.has_all([HERE])
+    beginner.barrier.has_all([HERE])
     with beginner.worker.connect() as client:
         client.write(call(":hello", 1, {"name": "x"}) + call(":ping", 2) + call(":hello", 3, {}))
         beginner.turn()
         assert client.reply()[1] == 1
         beginner.turn()
         assert not client.has_input()
-        beginner.opening.gone(HERE)
+        beginner.barrier.gone(HERE)
         beginner.turn()
         assert [client.reply()[1], client.reply()[1]] == [2, 3]
 
@@ -277,7 +277,7 @@ def test_patience_begins_when_it_knows_who_there_is(beginner: Beginner) -> None:
     beginner.sibling()
     beginner.turn(2 * PATIENCE_S)
     assert not beginner.openings()
-    beginner.opening.has_all()
+    beginner.barrier.has_all()
     beginner.turn(0.5 * PATIENCE_S)
     assert not beginner.openings()
     beginner.turn(1.1 * PATIENCE_S)

@@ -12,8 +12,8 @@ from skywalker.backoff import delay
 from skywalker.members import Member, Place
 from skywalker.tls.words import SILENT
 from workers.calls.call import GRACE_S
-from workers.calls.move import Move
 from workers.calls.owner import Owner
+from workers.calls.rebalance import Rebalance
 from workers.engine.alarm import Alarm
 from workers.engine.loop import READ
 from workers.engine.secure_socket import Transport
@@ -22,7 +22,7 @@ from workers.mesh.link import Link
 from workers.mesh.linking import Linking
 from workers.nodes.attempt import Attempt
 from workers.nodes.connector import Connector
-from workers.nodes.doubt import Doubt
+from workers.nodes.probe import Probe
 from workers.stats.log import Log
 
 ATTEMPT_S: Final = 1.0
@@ -47,12 +47,12 @@ MAX_GRACE_S: Final = 0.3
 """Seconds for a last word from far away, at most."""
 
 
-class Peer(Owner):
+class OutboundPeer(Owner):
     """A worker of another node as an owner of topics."""
 
     __slots__ = (
-        "_alarm", "_attempt", "_connector", "_doubt", "_failures", "_left", "_life", "_link", "_linking", "_log",
-        "_member", "_move", "_opened_at", "_sought", "_strays", "_turn", "_was_idle", "owns",
+        "_alarm", "_attempt", "_connector", "_failures", "_left", "_life", "_link", "_linking", "_log", "_member",
+        "_opened_at", "_probe", "_rebalance", "_sought", "_strays", "_turn", "_was_idle", "owns",
     )  # fmt: skip
 
     def __init__(
@@ -61,7 +61,7 @@ class Peer(Owner):
         member: Member,
         turn: Turn,
         linking: Linking,
-        move: Move,
+        rebalance: Rebalance,
         connector: Connector,
         log: Log,
     ) -> None:
@@ -70,11 +70,11 @@ class Peer(Owner):
         self._member = member
         self._turn = turn
         self._linking = linking
-        self._move = move
+        self._rebalance = rebalance
         self._connector = connector
         self._log = log
         self._link: Link | None = None
-        self._doubt: Doubt | None = None  # about that link, once it owns nothing any more
+        self._probe: Probe | None = None  # about that link, once it owns nothing any more
         self._was_idle = False
         self._attempt: Attempt | None = None  # while it is being made
         self._failures = 0  # in a row, of attempts and of connections that did not last
@@ -83,7 +83,7 @@ class Peer(Owner):
         self.owns = True  # some part of the ring
         self._life = ""  # of the one that was met last
         self._sought: str | None = None  # the life of who is to hear what we subscribe to, empty for whoever is there
-        self._left: dict[Link, Doubt] = {}  # links to predecessors, until they have said their last
+        self._left: dict[Link, Probe] = {}  # links to predecessors, until they have said their last
         self._alarm = Alarm()  # limits an attempt, or puts off the next
 
     def is_at(self, member: Member) -> bool:
@@ -118,8 +118,8 @@ class Peer(Owner):
         """It owns nothing any more: be done with it, once it has let go of what waits there."""
         self.owns = False
         self._drop()
-        if self._doubt is not None:
-            self._doubt.look()
+        if self._probe is not None:
+            self._probe.look()
 
     @property
     def unsent(self) -> int:
@@ -148,16 +148,16 @@ class Peer(Owner):
 
     def _leave(self, link: Link) -> None:
         """Make another link beside one to a predecessor, which ends once all that it gave us is decided."""
-        assert self._doubt is not None, "there is one of each link"
-        self._doubt.end()
-        self._left[link] = doubt = Doubt(link, self._turn, lambda: True)
-        doubt.look()
-        self._link = self._doubt = None
-        self.lost(link.forwarded)
-        self._move.succeed(link.forwarded)
-        self._move.hold_back()  # the predecessor gives back nothing that was published before its link ends
+        assert self._probe is not None, "there is one of each link"
+        self._probe.end()
+        self._left[link] = probe = Probe(link, self._turn, lambda: True)
+        probe.look()
+        self._link = self._probe = None
+        self.lost(link.outbound)
+        self._rebalance.succeed(link.outbound)
+        self._rebalance.hold_back()  # the predecessor gives back nothing that was published before its link ends
         self.visit(self._sought or "")
-        self._move.begin()
+        self._rebalance.begin()
 
     # Making the connection.
 
@@ -190,10 +190,10 @@ class Peer(Owner):
         self._life = life
         self._opened_at = self._turn.now
         self._link = link = self._linking.abroad(sock, self.place, self._ended, heard=heard)
-        link.forwarded.grace_s = min(MAX_GRACE_S, GRACE_S + round_trip_s)
-        self._doubt = Doubt(link, self._turn, self._is_needed)
+        link.outbound.grace_s = min(MAX_GRACE_S, GRACE_S + round_trip_s)
+        self._probe = Probe(link, self._turn, self._is_needed)
         link.open()
-        self.met(link.forwarded)
+        self.met(link.outbound)
         if self._sought in ("", self._life):
             self._sought = None
         if heard:
@@ -201,10 +201,10 @@ class Peer(Owner):
 
     def _is_needed(self) -> bool:
         """Whether one that owns nothing any more still has to say something; if not, its link is done with."""
-        if not self.owns and self._link is not None and self._link.forwarded.is_idle() and self._was_idle:
+        if not self.owns and self._link is not None and self._link.outbound.is_idle() and self._was_idle:
             self._link.close("it owns nothing any more")
             return False
-        self._was_idle = self._link is not None and self._link.forwarded.is_idle()  # what was said last is on its way
+        self._was_idle = self._link is not None and self._link.outbound.is_idle()  # what was said last is on its way
         return not self.owns
 
     def _drop(self) -> None:
@@ -221,14 +221,14 @@ class Peer(Owner):
             left.end()
             return
         self._link = None
-        if self._doubt is not None:
-            self._doubt.end()
-            self._doubt = None
-        self.lost(link.forwarded)
+        if self._probe is not None:
+            self._probe.end()
+            self._probe = None
+        self.lost(link.outbound)
         if not self.owns:
             return
         self._alarm.off(self._turn)
-        parts = link.forwarded.parts
+        parts = link.outbound.parts
         event, write = ("peer-left", self._log.info) if parts else ("peer-lost", self._log.warning)
         write(event, peer=str(self._member), its_worker=self.place.worker, reason=reason)
         if self._sought is not None:

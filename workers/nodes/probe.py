@@ -19,7 +19,7 @@ ANSWER_S: Final = 1.0
 """Seconds for an answer, and until the next question."""
 
 
-class Doubt:
+class Probe:
     """About one link, which is closed if it is not answered; `is_founded` tells whether to go on asking."""
 
     def __init__(self, link: Link, turn: Turn, is_founded: Callable[[], bool]) -> None:
@@ -39,7 +39,7 @@ class Doubt:
 
     def _ask(self) -> None:
         self._question = _Question()
-        self._link.forwarded.ask_census(self._question, NIL)  # who waits where does not matter
+        self._link.outbound.ask_census(self._question, NIL)  # who waits where does not matter
         self._alarm.set(self._turn, self._turn.now + ANSWER_S, self._look)
 
     def _look(self) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import call
 from workers.stats import figures
-from workers.worker.pulse import BEAT_S, BEATS, Pulse
+from workers.worker.heartbeat import BEAT_S, BEATS, Heartbeat
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def stands_still(worker: OneWorker, later: float) -> bool:
 def test_it_beats_at_once_and_again_and_again_while_the_loop_turns(worker: OneWorker) -> None:
     assert beat(worker) == 0
     before = time.monotonic()
-    Pulse(worker.core, 60.0).beat()
+    Heartbeat(worker.core, 60.0).beat()
     assert before - 1e-5 <= beat(worker) <= time.monotonic()
     for _ in range(3):
         assert stands_still(worker, BEAT_S * 0.5)
@@ -49,13 +49,13 @@ def test_it_beats_at_once_and_again_and_again_while_the_loop_turns(worker: OneWo
 
 def test_a_loop_that_must_turn_sooner_beats_sooner(worker: OneWorker) -> None:
     watchdog_s = 2.0
-    Pulse(worker.core, watchdog_s).beat()
+    Heartbeat(worker.core, watchdog_s).beat()
     assert stands_still(worker, watchdog_s / BEATS / 2)
     assert not stands_still(worker, watchdog_s / BEATS * 1.05)
 
 
 def test_a_loop_that_does_not_turn_does_not_beat(worker: OneWorker) -> None:
-    Pulse(worker.core, 0.004).beat()
+    Heartbeat(worker.core, 0.004).beat()
     before = beat(worker)
     time.sleep(0.02)
     assert beat(worker) == before
@@ -64,8 +64,8 @@ def test_a_loop_that_does_not_turn_does_not_beat(worker: OneWorker) -> None:
 
 
 def test_with_each_beat_it_looks_at_who_waits_and_at_what_nobody_reads(worker: OneWorker) -> None:
-    pulse = Pulse(worker.core, 60.0)
-    pulse.beat()
+    heartbeat = Heartbeat(worker.core, 60.0)
+    heartbeat.beat()
     looked_at = (figures.TOPICS, figures.HELD_BYTES, figures.CHOKED, figures.UNREAD)
     assert [gauge(worker, each) for each in looked_at] == [0, 0, 0, 0]
     waits, deaf = worker.connect(), worker.connect()
@@ -81,7 +81,7 @@ def test_with_each_beat_it_looks_at_who_waits_and_at_what_nobody_reads(worker: O
         while not worker.core.connections.choked:
             deaf.write(1000 * call(":ping", 1))
             worker.turn()
-    pulse.beat()
+    heartbeat.beat()
     assert gauge(worker, figures.CHOKED) == 1
     [choked] = worker.core.connections.choked
     assert gauge(worker, figures.UNREAD) == choked.unread > 0
@@ -89,7 +89,7 @@ def test_with_each_beat_it_looks_at_who_waits_and_at_what_nobody_reads(worker: O
     for client in (waits, deaf):
         client.close()
         worker.turn()
-    pulse.beat()
+    heartbeat.beat()
     assert [gauge(worker, each) for each in looked_at] == [0, 0, 0, 0]
 
 
@@ -99,13 +99,13 @@ def test_with_each_beat_it_looks_at_what_other_workers_do_not_read(worker: OneWo
     worker.core.siblings.serve(ours)
     [link] = worker.core.siblings.all()
     while not link.unsent:
-        link.forwarded.settle()
-    pulse = Pulse(worker.core, 60.0)
-    pulse.beat()
+        link.outbound.settle()
+    heartbeat = Heartbeat(worker.core, 60.0)
+    heartbeat.beat()
     cells = worker.core.turn.tally.memory
     assert cells[figures.UNSENT.at] == worker.core.unsent == link.unsent > 0
     assert cells[figures.UNSENT.at + 1] == 0
     theirs.close()
     worker.turn()
-    pulse.beat()
+    heartbeat.beat()
     assert cells[figures.UNSENT.at] == 0

@@ -30,20 +30,20 @@ cdef bytes NIL
 cdef bytes TRUE
 
 
-cdef class Held
+cdef class Inbound
 
 
-cdef class HeldCall(NodeCall):
-    cdef public Held held
+cdef class InboundCall(NodeCall):
+    cdef public Inbound inbound
     cdef public bytes number
     cdef public bint withdrawing
 
-    cpdef begin_for(self, Held held, bytes number)
-    @cython.locals(held=Held)
+    cpdef begin_for(self, Inbound inbound, bytes number)
+    @cython.locals(inbound=Inbound)
     cpdef missed(self)
 
 
-cdef class HeldPublication(Publication):
+cdef class InboundPublication(Publication):
     cdef readonly Messages messages
     cdef readonly Turn turn
     cdef bint _spreads
@@ -53,7 +53,7 @@ cdef class HeldPublication(Publication):
     cpdef acknowledge(self)
 
 
-cdef class Held:
+cdef class Inbound:
     cdef readonly Messages messages
     cdef readonly Junction junction
     cdef readonly Standing standing
@@ -69,23 +69,23 @@ cdef class Held:
 
     @cython.locals(group=bytes)
     cpdef hear(self, int kind, list message)
-    @cython.locals(call=HeldCall, cost=Py_ssize_t, came=double)
+    @cython.locals(call=InboundCall, cost=Py_ssize_t, came=double)
     cdef _issue(self, bytes number, bytes since, bytes topic, bytes value, bytes group)
-    cdef _meet(self, HeldCall call)
-    @cython.locals(publication=HeldPublication)
+    cdef _meet(self, InboundCall call)
+    @cython.locals(publication=InboundPublication)
     cdef _publish(self, bytes number, bytes topic, bytes value, bytes form)
-    @cython.locals(delivery=HeldCall)
+    @cython.locals(delivery=InboundCall)
     cpdef bytes expect(self, bytes topic, NodeCall send)
-    cpdef refuse(self, HeldCall send)
-    cpdef let_go(self, HeldCall call)
+    cpdef refuse(self, InboundCall send)
+    cpdef let_go(self, InboundCall call)
     @cython.locals(messages=Messages)
-    cpdef bint give(self, HeldCall listener, NodeCall send) except -1
-    cdef _give(self, HeldCall listener, NodeCall send)
-    @cython.locals(send=NodeCall, listener=HeldCall)
+    cpdef bint give(self, InboundCall listener, NodeCall send) except -1
+    cdef _give(self, InboundCall listener, NodeCall send)
+    @cython.locals(send=NodeCall, listener=InboundCall)
     cdef _decided(self, bytes number, bint took, Py_ssize_t limit)
-    @cython.locals(call=HeldCall)
+    @cython.locals(call=InboundCall)
     cdef _withdraw(self, bytes number, bint final)
-    @cython.locals(listener=HeldCall)
+    @cython.locals(listener=InboundCall)
     cpdef flushed(self)
-    @cython.locals(call=HeldCall)
+    @cython.locals(call=InboundCall)
     cpdef close(self)

@@ -10,12 +10,12 @@ from workers.engine.secure_socket import Transport
 from workers.engine.turn import Turn
 from workers.mesh.link import Link
 from workers.mesh.linking import Linking
-from workers.mesh.opening import Opening
-from workers.nodes.doubt import Doubt
+from workers.mesh.readiness import ReadinessBarrier
+from workers.nodes.probe import Probe
 from workers.stats.log import Log
 
 
-class Guest:
+class InboundPeer:
     """One of them."""
 
     def __init__(
@@ -27,9 +27,9 @@ class Guest:
         node: Node,
         turn: Turn,
         linking: Linking,
-        opening: Opening,
+        barrier: ReadinessBarrier,
         log: Log,
-        gone: Callable[[Guest], None],
+        gone: Callable[[InboundPeer], None],
         *,
         speaks_for_place: bool,
     ) -> None:
@@ -41,36 +41,36 @@ class Guest:
         self._speaks_for_place = speaks_for_place
         self._name = name
         self._node = node
-        self._opening = opening
+        self._barrier = barrier
         self._log = log
         self._gone = gone
         self.link = linking.abroad(sock, None, self._ended, self._settled, unwritten=unwritten)
         self._has_successor = False
         self._is_over = False  # nothing more is said to it
         # Its listeners would take values that nobody gets.
-        self._doubt = Doubt(self.link, turn, lambda: self._has_successor or not self._is_on_the_ring())
+        self._probe = Probe(self.link, turn, lambda: self._has_successor or not self._is_on_the_ring())
         if self._is_on_the_ring():
-            opening.linked(self.link)
+            barrier.linked(self.link)
         self.link.open()
-        self._doubt.look()
+        self._probe.look()
 
     def succeeded(self) -> None:
         """Another worker has its place on its node. It may be done with, or have clients for a while yet."""
         self._has_successor = True
-        self._doubt.look()
+        self._probe.look()
 
     def ring_changed(self) -> None:
         """See whether its node is still on the ring."""
         if not self._is_on_the_ring():
-            self._opening.gone(self.link)
-        self._doubt.look()
+            self._barrier.gone(self.link)
+        self._probe.look()
 
     def _is_on_the_ring(self) -> bool:
         return self.place.node in self._node.snapshot.by_id
 
     def hand_over(self) -> None:
         """Have it ask our successor, once all that it was given has an outcome, and all that was said is written."""
-        if self.link.held.is_decided() and not self.link.unsent:
+        if self.link.inbound.is_decided() and not self.link.unsent:
             self._finish()
 
     def _finish(self) -> None:
@@ -88,11 +88,11 @@ class Guest:
         self.link.close(reason)
 
     def _settled(self, link: Link) -> None:
-        self._opening.settled(link, self.place if self._speaks_for_place else None)
+        self._barrier.settled(link, self.place if self._speaks_for_place else None)
 
     def _ended(self, link: Link, reason: str) -> None:
-        self._doubt.end()
-        del self._doubt  # it asks this one whether it is founded
-        self._opening.gone(link)
+        self._probe.end()
+        del self._probe  # it asks this one whether it is founded
+        self._barrier.gone(link)
         self._log.info("guest-left", peer=self._name, reason=reason)
         self._gone(self)

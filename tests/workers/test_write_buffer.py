@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from skywalker.limits import KIB
 from workers.calls.call import Caller, ClientCall, client_call
-from workers.doors.backlog import Backlog
+from workers.doors.write_buffer import WriteBuffer
 
 JOINED_BYTES = 16 * KIB
 WRITE_BYTES = 256 * KIB
@@ -47,7 +47,7 @@ class Model:
     """A backlog, and the list that it is to be."""
 
     def __init__(self) -> None:
-        self.backlog = Backlog()
+        self.backlog = WriteBuffer()
         self.items: list[Item] = []
 
     def add(self, chunk: bytes) -> None:
@@ -160,7 +160,7 @@ def test_a_value_is_begun_only_by_its_own_bytes() -> None:
 
 
 def test_chunks_of_no_bytes_hold_up_nothing() -> None:
-    backlog = Backlog()
+    backlog = WriteBuffer()
     backlog.add(b"")
     listener = listener_given(b"v")
     backlog.add_value(listener)
@@ -172,7 +172,7 @@ def test_chunks_of_no_bytes_hold_up_nothing() -> None:
 
 @pytest.mark.timeout(30)
 def test_what_is_written_at_once_is_bounded_and_a_million_small_chunks_cost_no_more_than_their_bytes() -> None:
-    backlog = Backlog()
+    backlog = WriteBuffer()
     count = 1_600_000
     for _ in range(count):
         backlog.add(b"12345")

@@ -7,7 +7,7 @@ cdef Py_ssize_t JOINED_BYTES
 cdef Py_ssize_t WRITE_BYTES
 
 
-cdef class Backlog:
+cdef class WriteBuffer:
     cdef object _chunks
     cdef list _loose
     cdef Py_ssize_t _loose_bytes

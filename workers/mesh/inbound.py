@@ -52,50 +52,50 @@ LONGEST_PAYLOAD: Final = len(bus_value(bytes(MAX_PAYLOAD)))
 MAX_TIMEOUT_S: Final = MAX_TIMEOUT_MS / 1000
 
 
-class HeldCall(NodeCall):
+class InboundCall(NodeCall):
     """A call of another worker's client, or a value for its subscribers. That worker runs its clock."""
 
-    __slots__ = ("held", "number", "withdrawing")
+    __slots__ = ("inbound", "number", "withdrawing")
 
-    def begin_for(self, held: Held, number: bytes) -> None:
+    def begin_for(self, inbound: Inbound, number: bytes) -> None:
         """Set up what a call has besides begin()."""
-        self.held = held
+        self.inbound = inbound
         self.number = number
         self.withdrawing = False  # of a send: its caller's time is over, so if it meets nobody now, it ends
 
     def give(self, send: Call) -> bool:
         assert isinstance(send, NodeCall)
-        return self.held.give(self, send)
+        return self.inbound.give(self, send)
 
     def met(self) -> None:
-        self.held.let_go(self)
+        self.inbound.let_go(self)
         self.value = b""
-        self.held.messages.tell(MET, self.number)
+        self.inbound.messages.tell(MET, self.number)
 
     def missed(self) -> None:
-        held = self.held
+        inbound = self.inbound
         if self.withdrawing:
-            held.give_back(self)
+            inbound.give_back(self)
         elif self.too_long:
-            held.refuse(self)
-        elif held.standing.leaving or held.standing.replaced:
-            held.turn_away(self)
+            inbound.refuse(self)
+        elif inbound.standing.leaving or inbound.standing.replaced:
+            inbound.turn_away(self)
         else:
             self.given_to = None  # nobody has the value any more
-            held.junction.resume(self)
+            inbound.junction.resume(self)
 
     def given_here(self, listener: NodeCall) -> None:
         self.remember(listener)
 
     def recall(self, told: bool) -> bool:
-        self.held.messages.tell(RECALL, self.number)
+        self.inbound.messages.tell(RECALL, self.number)
         return False
 
     def catch_up(self) -> None:
-        self.held.messages.catch_up()
+        self.inbound.messages.catch_up()
 
 
-class HeldPublication(Publication):
+class InboundPublication(Publication):
     """What another worker's client publishes, where its topic is owned."""
 
     __slots__ = ("_spreads", "messages", "turn")
@@ -124,7 +124,7 @@ class HeldPublication(Publication):
         self.messages.tell(MET, self.number)
 
 
-class Held:
+class Inbound:
     """The calls of one worker's clients that wait here, and the values that were given to its listeners."""
 
     __slots__ = (
@@ -148,8 +148,8 @@ class Held:
         self._turn = turn
         self._ledger = ledger
         # By the other's number, those that wait, and listeners that were given a value which has no outcome yet.
-        self._calls: dict[bytes, HeldCall] = {}
-        self._parked: dict[HeldCall, None] = {}  # listeners that a value came for while there was no room
+        self._calls: dict[bytes, InboundCall] = {}
+        self._parked: dict[InboundCall, None] = {}  # listeners that a value came for while there was no room
         self._giving: NodeCall | None = None  # whose value was given last in this turn
         self._since_bytes = b""  # calls that were read at once have one time, which is decoded once
         self._since = 0.0
@@ -189,7 +189,7 @@ class Held:
             if value is not None and len(value) > MAX_FRAME:
                 raise ValueError("a value that no client can send")
             came = self._turn.now + max(-MAX_TIMEOUT_S, min(0.0, came))
-        call = HeldCall.__new__(HeldCall)
+        call = InboundCall.__new__(InboundCall)
         call.begin(topic, came, value, group)
         call.begin_for(self, number)
         cost = call.cost()
@@ -202,13 +202,13 @@ class Held:
         self._ledger.add(cost)
         self._meet(call)
 
-    def _meet(self, call: HeldCall) -> None:
+    def _meet(self, call: InboundCall) -> None:
         if self.standing.leaving or self.standing.replaced:
             self.turn_away(call)
         elif not call.meet(self.junction):
             self.junction.wait(call)
 
-    def turn_away(self, call: HeldCall) -> None:
+    def turn_away(self, call: InboundCall) -> None:
         """Do not have it meet anybody, since its topic is our successor's.
 
         A worker of this node is told about that one, if it is there. Any other issues its calls again when the link
@@ -217,7 +217,7 @@ class Held:
         if self.standing.replaced and not self.messages.abroad:
             self.give_back(call)
 
-    def give_back(self, call: HeldCall) -> None:
+    def give_back(self, call: InboundCall) -> None:
         """Let go of a call that has met nobody, and say so."""
         call.answered = True
         self.let_go(call)
@@ -225,7 +225,7 @@ class Held:
         if call.value is not None:
             call.value = b""  # a listener that it was asked back from refers to it
 
-    def refuse(self, send: HeldCall) -> None:
+    def refuse(self, send: InboundCall) -> None:
         """Let go of a send whose value is too long for who listens, and say so."""
         send.answered = True
         self.let_go(send)
@@ -239,7 +239,7 @@ class Held:
             return
         if standing.leaving or standing.replaced:
             return  # our successor will hand it out
-        publication = HeldPublication.__new__(HeldPublication)
+        publication = InboundPublication.__new__(InboundPublication)
         publication.begin(topic, self._turn.now, value, None)
         if form != NIL:
             publication.value, publication.form = unwrapped(value, form)
@@ -254,19 +254,19 @@ class Held:
     def expect(self, topic: bytes, send: NodeCall) -> bytes:
         """Return a number for a value that subscribers are given; the other worker says later whether one got it."""
         self._expected += 1
-        delivery = HeldCall.__new__(HeldCall)
+        delivery = InboundCall.__new__(InboundCall)
         delivery.begin(topic, send.since, None, None)
         delivery.begin_for(self, OURS + self._expected.to_bytes(8, "big"))
         self._calls[delivery.number] = delivery
         self._give(delivery, send)
         return delivery.number
 
-    def let_go(self, call: HeldCall) -> None:
+    def let_go(self, call: InboundCall) -> None:
         """Forget a call that was answered."""
         del self._calls[call.number]
         self._ledger.remove(call.cost())
 
-    def give(self, listener: HeldCall, send: NodeCall) -> bool:
+    def give(self, listener: InboundCall, send: NodeCall) -> bool:
         """Give a value to a listener; its worker says later whether the client got it."""
         messages = self.messages
         if messages.closed:
@@ -286,7 +286,7 @@ class Held:
             messages.tell(GIVE, listener.number, send.value)
         return True
 
-    def _give(self, listener: HeldCall, send: NodeCall) -> None:
+    def _give(self, listener: InboundCall, send: NodeCall) -> None:
         listener.given = send
         send.hold()
         send.remember(listener)

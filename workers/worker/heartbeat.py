@@ -16,7 +16,7 @@ BEATS: Final = 4
 """Of a worker that is well, in the time in which its loop must turn."""
 
 
-class Pulse:
+class Heartbeat:
     """Beats as long as the worker's loop turns. What it looks at is counted elsewhere, or there is little of it."""
 
     def __init__(self, core: Core, watchdog_s: float) -> None:

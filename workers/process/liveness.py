@@ -19,7 +19,7 @@ STATUS_S: Final = 5.0
 """Seconds between the lines in which the manager is told how the node does."""
 
 
-class Vitals:
+class Liveness:
     """Has workers, and an agent, replaced that hang. The manager hears that the node is alive only while none does."""
 
     def __init__(

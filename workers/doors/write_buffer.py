@@ -14,7 +14,7 @@ JOINED_BYTES: Final = 16 * 1024
 """Bytes of chunks that are joined: each of a great many small ones would be looked at whenever some can be written."""
 
 
-class Backlog:
+class WriteBuffer:
     """Chunks in their order, and for those that are values, the listeners that were given them."""
 
     __slots__ = ("_begun", "_chunks", "_loose", "_loose_bytes", "size")

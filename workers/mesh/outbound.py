@@ -43,7 +43,7 @@ from workers.mesh.messages import (
     unwrapped,
     wrapped,
 )
-from workers.mesh.opening import Pausable
+from workers.mesh.readiness import Pausable
 
 NONE: Final = values.pack(0)
 
@@ -56,11 +56,11 @@ _BYTES: Final = [bytes((low,)) for low in range(256)]
 class Offer(NodeCall):
     """A value that the owner of its topic offers to a listening client of ours."""
 
-    __slots__ = ("forwarded", "number")
+    __slots__ = ("number", "outbound")
 
-    def begin_for(self, forwarded: Forwarded, number: bytes) -> None:
+    def begin_for(self, outbound: Outbound, number: bytes) -> None:
         """Set up what a call has besides begin()."""
-        self.forwarded = forwarded
+        self.outbound = outbound
         self.number = number
 
     def met(self) -> None:
@@ -69,13 +69,13 @@ class Offer(NodeCall):
     def missed(self) -> None:
         self.answered = True
         if self.too_long:
-            self.forwarded.refused(self.number, self.too_long)
+            self.outbound.refused(self.number, self.too_long)
         else:
             self.became(LOST)
 
     def became(self, outcome: int) -> None:
         """Tell the owner the outcome: TOOK or LOST."""
-        self.forwarded.decided(self.number, outcome)
+        self.outbound.decided(self.number, outcome)
 
 
 class Passing(Offer):
@@ -94,10 +94,10 @@ class Passing(Offer):
         self.remember(listener)
 
     def became(self, outcome: int) -> None:
-        self.forwarded.passed(self.number, outcome)
+        self.outbound.passed(self.number, outcome)
 
 
-class Forwarded(Carrier):
+class Outbound(Carrier):
     """The calls of our clients that wait at one other worker, and the values that it offers to them."""
 
     __slots__ = (

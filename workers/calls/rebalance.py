@@ -32,7 +32,7 @@ class Publisher(Holder, Protocol):
         """Publish nothing more before all that was is acked: it may go another way, and overtake that."""
 
 
-class Move:
+class Rebalance:
     """Of one worker: what is yet to be looked at."""
 
     def __init__(
