@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 MAX_LINES = 600
+MAX_FUNCTION_LINES = 70
 
 # Lowest first: a part of skywalker may import its own layer and those below it. "skywalker" is the package's own
 # __init__, which offers the clients under short names.
@@ -303,4 +304,16 @@ def test_the_map_of_a_room_has_every_file(package: Path) -> None:
 def test_a_source_file_is_short() -> None:
     lengths = {path: len(path.read_text().splitlines()) for package in MAY_IMPORT for path in sources(package)}
     offenders = [f"{path.relative_to(ROOT)}: {length} lines" for path, length in lengths.items() if length > MAX_LINES]
+    assert not offenders, listed(offenders)
+
+
+def test_a_function_is_short() -> None:
+    offenders = [
+        f"{where(path, node.lineno)}: {node.name}"
+        for package in ("skywalker", "workers", "bench")
+        for path in sources(package)
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if (node.end_lineno or 0) - node.lineno >= MAX_FUNCTION_LINES
+    ]
     assert not offenders, listed(offenders)

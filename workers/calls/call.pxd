@@ -92,7 +92,8 @@ cdef class ClientCall(NodeCall):
     cdef public Py_ssize_t given_bytes
 
     cpdef Py_ssize_t cost(self)
-    cpdef admit(self)
+    cpdef begin_waiting(self)
+    cpdef Py_ssize_t kind(self) except -1
     cpdef listen_again(self)
     cpdef begin_for(self, Caller caller, bytes id, bytes timed_out, double deadline)
     @cython.locals(caller=Caller)

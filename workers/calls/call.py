@@ -167,7 +167,7 @@ class Caller:
 
 
 class Carrier:
-    """Where calls wait whose topic another worker owns: forwarded.py has what there is to it while that can be asked.
+    """Where calls wait whose topic another worker owns: mesh/outbound.py has what is asked of one that can be asked.
 
     `place` is that worker's, and `grace_s` the seconds in which its last word on a call should be here.
     """
@@ -254,14 +254,13 @@ class ClientCall(NodeCall):
             return SEND
         return RECV if self.group is None else TAKE
 
-    @property
     def kind(self) -> int:
-        """Which of figures.KINDS it is."""
+        """Return which of figures.KINDS it is."""
         if self.value is not None:
             return 0
         return 1 if self.group is None else 2
 
-    def admit(self) -> None:
+    def begin_waiting(self) -> None:
         """Keep track of a call that has to wait. Raises Busy if a new one has no room."""
         if not self.held:
             self.caller.admit(self.cost())
@@ -339,7 +338,7 @@ class ClientCall(NodeCall):
 
     def _wait_for_room(self) -> None:
         try:
-            self.admit()
+            self.begin_waiting()
         except Busy as error:
             self.fail(error)
         else:

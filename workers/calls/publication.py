@@ -31,7 +31,7 @@ class Publication(ClientCall):
         self.done = not self.delays
         return self.done
 
-    def goes_to(self, link: object) -> bytes:
+    def goes_to(self, messages: object) -> bytes:
         """It is to be written to another worker, which listens; return the number by which that one knows it."""
         return NIL
 

@@ -18,7 +18,7 @@ cdef class Router(Routing):
     cpdef Owner owner(self, bytes topic)
     @cython.locals(carrier=Carrier)
     cpdef issue(self, ClientCall call)
-    @cython.locals(carrier=Carrier)
+    @cython.locals(carrier=Carrier, publication=Publication)
     cpdef bint publish(self, ClientCall call) except -1
     @cython.locals(carrier=Carrier)
     cpdef resume(self, ClientCall call)

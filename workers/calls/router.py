@@ -58,10 +58,11 @@ class Router(Routing):
 
     def publish(self, call: ClientCall) -> bool:
         assert isinstance(call, Publication)
-        carrier = self.owner(call.topic).carrier
+        publication = call
+        carrier = self.owner(publication.topic).carrier
         if carrier is None:
-            return call.hand_out(self._junction)
-        carrier.forward(call)
+            return publication.hand_out(self._junction)
+        carrier.forward(publication)
         return False
 
     def resume(self, call: ClientCall) -> None:
@@ -103,13 +104,13 @@ class Router(Routing):
         if call.deadline <= self._turn.now and not call.held:
             call.over()
         else:
-            call.admit()
+            call.begin_waiting()
             self._junction.wait(call)
 
     def _forward(self, call: ClientCall, carrier: Carrier) -> None:
         if not call.held and carrier.congested():
             raise Busy("too much waits for the worker that owns the topic", {"limit": "mesh_bytes"})
-        call.admit()
+        call.begin_waiting()
         carrier.forward(call)
         if call.deadline <= self._turn.now:
             call.end(TIME_IS_UP)

@@ -9,7 +9,7 @@ class Standing:
     __slots__ = ("draining", "leaving", "node_drains", "opening", "replaced")
 
     def __init__(self) -> None:
-        self.opening = False  # clients are not heard yet: see opening.py
+        self.opening = False  # clients are not heard yet: see readiness.py in mesh
         self.draining = False  # new calls of our clients are refused
         self.node_drains = False  # and all other workers of this node do the same
         self.replaced = False  # a successor owns what this worker owned

@@ -49,7 +49,7 @@ cdef class InboundPublication(Publication):
     cdef bint _spreads
 
     cpdef begin_from(self, Messages messages, Turn turn)
-    cpdef bytes goes_to(self, object link)
+    cpdef bytes goes_to(self, object messages)
     cpdef acknowledge(self)
 
 

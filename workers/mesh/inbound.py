@@ -106,8 +106,8 @@ class InboundPublication(Publication):
         self.turn = turn
         self._spreads = False  # to others than that
 
-    def goes_to(self, link: object) -> bytes:
-        if link is self.messages:
+    def goes_to(self, messages: object) -> bytes:
+        if messages is self.messages:
             return self.number
         self._spreads = True
         return NIL

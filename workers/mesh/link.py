@@ -166,7 +166,7 @@ class Link:
         return True
 
     def _hear(self, messages: list[list[bytes]]) -> None:
-        if self._barrier.goes_on:
+        if self.inbound.standing.opening:
             messages = self._hear_early(messages)
         outbound, inbound, turn = self.outbound, self.inbound, self._turn
         for message in messages:
@@ -182,10 +182,10 @@ class Link:
                 turn.attend()
 
     def _hear_early(self, messages: list[list[bytes]]) -> list[list[bytes]]:
-        """Hear what the other end subscribes to, and no calls of it; return the rest once the opening is over."""
+        """Hear what the other end subscribes to, and no calls of it; return the rest once the worker has opened."""
         barrier, turn = self._barrier, self._turn
         for number, message in enumerate(messages):
-            if not barrier.goes_on:
+            if not self.inbound.standing.opening:
                 return messages[number:]
             kind = message[0][0]
             if kind == SETTLED and self._settled is not None:

@@ -30,15 +30,13 @@ compressed; the value is nil then.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from skywalker.limits import MAX_FRAME
 from skywalker.wire import pubsub, values
 from skywalker.wire.frames import split
 from skywalker.wire.junction import NIL
-
-if TYPE_CHECKING:
-    from workers.engine.turn import Turn
+from workers.engine.turn import Turn
 
 BATCH_BYTES: Final = 32 * 1024
 """Bytes of messages after which a batch is full. One more message of any size still goes into it."""

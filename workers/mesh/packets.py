@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from workers.engine.turn import Turn
 from workers.mesh.messages import Messages
-
-if TYPE_CHECKING:
-    from workers.engine.turn import Turn
 
 MAX_PACKET_BYTES: Final = 112 * 1024
 """Bytes to read a packet with: more than the longest, since the rest of a longer one would be lost.

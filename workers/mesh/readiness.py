@@ -48,14 +48,9 @@ class ReadinessBarrier:
         self._standing.opening = True
         self._opened = opened
 
-    @property
-    def goes_on(self) -> bool:
-        """Whether it has begun and is not over."""
-        return self._opened is not None
-
     def linked(self, link: Pausable) -> None:
-        """There is another sibling, or a guest."""
-        if self.goes_on:
+        """There is another sibling, or an inbound peer."""
+        if self._standing.opening:
             self._awaited[link] = None
 
     def has_all(self, places: Iterable[Place] = ()) -> None:
@@ -72,7 +67,7 @@ class ReadinessBarrier:
 
     def settled(self, link: Pausable, place: Place | None = None) -> None:
         """One has said all, and speaks for its place if that is named."""
-        if not self.goes_on:
+        if not self._standing.opening:
             return
         self.hold(link)
         self._awaited.pop(link, None)

@@ -1,4 +1,8 @@
-"""The other workers of this node: those that own a part of its topics, and those that are being replaced."""
+"""The other workers of this node: those that own a part of its topics, and those that are being replaced.
+
+When one dies, its link ends: what it held here is given up (inbound.py), what waited there comes back (outbound.py) and
+waits for its successor with Absent in calls/owner.py. process/crew.py has that one forked.
+"""
 
 from __future__ import annotations
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from skywalker.dialling import cause_of
 from skywalker.limits import KIB, MAX_FRAME, MAX_TOPIC
 from workers.engine.secure_socket import Transport
+from workers.engine.turn import Turn
 from workers.mesh.messages import Messages
-
-if TYPE_CHECKING:
-    from workers.engine.turn import Turn
 
 READ_BYTES: Final = 64 * KIB
 

@@ -92,7 +92,7 @@ class InboundPeer:
 
     def _ended(self, link: Link, reason: str) -> None:
         self._probe.end()
-        del self._probe  # it asks this one whether it is founded
+        del self._probe  # the two refer to each other
         self._barrier.gone(link)
         self._log.info("guest-left", peer=self._name, reason=reason)
         self._gone(self)

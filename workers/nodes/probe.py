@@ -20,17 +20,17 @@ ANSWER_S: Final = 1.0
 
 
 class Probe:
-    """About one link, which is closed if it is not answered; `is_founded` tells whether to go on asking."""
+    """About one link, which is closed if it is not answered; `is_wanted` tells whether to go on asking."""
 
-    def __init__(self, link: Link, turn: Turn, is_founded: Callable[[], bool]) -> None:
+    def __init__(self, link: Link, turn: Turn, is_wanted: Callable[[], bool]) -> None:
         self._link = link
         self._turn = turn
-        self._is_founded = is_founded
+        self._is_wanted = is_wanted
         self._alarm = Alarm()
 
     def look(self) -> None:
         """Begin to ask, if there is a reason; has no effect while that goes on."""
-        if self._alarm.at is None and self._is_founded():
+        if self._alarm.at is None and self._is_wanted():
             self._ask()
 
     def end(self) -> None:
@@ -47,7 +47,7 @@ class Probe:
             self._link.catch_up()  # it may be us who were stopped: alarms come first in a turn
         if not self._question.answered:
             self._link.close(f"its node is not on the ring, and it does not answer within {ANSWER_S:g} s")
-        elif self._is_founded():
+        elif self._is_wanted():
             self._ask()
 
 

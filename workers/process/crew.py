@@ -87,7 +87,7 @@ class Crew:
             if slot.restart_at is not None and slot.restart_at <= now:
                 slot.restart_at = None
                 self.start(slot)
-            self._see_who_accepts(slot)
+            self._lend_or_return(slot)
         for process in [*self.processes()]:
             if process.stop_at is not None and process.stop_at <= now:
                 self._stop_one(process)
@@ -102,7 +102,7 @@ class Crew:
         times += [at for process in self.processes() for at in (process.stop_at, process.kill_at)]
         return min((at for at in times if at is not None), default=None)
 
-    def _see_who_accepts(self, slot: Slot) -> None:
+    def _lend_or_return(self, slot: Slot) -> None:
         """Have siblings accept who comes to a slot that waits for a worker.
 
         Not any more while that starts, since other nodes come to it first.

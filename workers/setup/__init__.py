@@ -5,7 +5,7 @@
     ports       whether each door has one for itself
     ground      listeners at addresses that the node has for itself; activation takes over a manager's
     identity    who this node is: its id, name and tokens
-    privileges  as which user it runs
+    privileges  as which user it runs; a forked trial shows whether nobody could
     cluster     how it finds other nodes, and what its agent is made of
 
 Uses agent, engine, ipc and stats.

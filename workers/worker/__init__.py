@@ -2,9 +2,9 @@
 
     worker      from its fork to its end: what the supervisor tells it, draining, leaving
     core        what it consists of, put together
-    heartbeat   which the supervisor sees that its loop turns; with it gauges
+    heartbeat   by which the supervisor sees that its loop turns; with it gauges
     heap        memory that is given back
     inspection  what it tells the agent of its topics and connections
 
-Uses every room but process.
+Uses every room but agent and process.
 """

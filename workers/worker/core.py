@@ -48,7 +48,6 @@ class Core:
         """With `credentials`, it is spoken to other nodes in TLS."""
         self.node = node
         self.journal = journal
-        self.log = log
         self.turn = turn
         self.admission = Admission(None, limits, turn, log) if admission is None else admission
         self.junction = Junction()

@@ -191,7 +191,7 @@ class Worker:
                 else:
                     self._core.siblings.connect(slot, sock)
             case Begin():
-                if self._core.barrier.goes_on:
+                if self._core.standing.opening:
                     self._core.barrier.has_all(self._visit_all())
             case Inspect() if passed is not None:
                 Inspection(socket.socket(fileno=passed), self._core.commons).open()
@@ -253,9 +253,10 @@ class Worker:
         if self._replaced:
             # An :ack may still tell that a value has arrived, or another would get it too; who shakes hands came here
             # before the successor was there.
-            return bool(core.connections or len(core.admission.strangers)) or not core.is_decided()
+            return bool(core.connections or core.orphans or len(core.admission.strangers)) or not core.is_decided()
         # One that goes on accepting is not held up by those who shake hands.
-        return bool(core.ledger.calls_held or (core.turn.resting if self._alone else core.turn.has_more()))
+        waits = core.ledger.calls_held or core.orphans
+        return bool(waits or (core.turn.resting if self._alone else core.turn.has_more()))
 
     def _idle(self) -> None:
         self._said_idle = True

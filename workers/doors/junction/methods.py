@@ -126,7 +126,7 @@ def will(session: Session, frame: Arguments) -> None:
     call.begin(topic, now, None, None)
     call.begin_for(session, id, TIMED_OUT, now + seconds)
     call.begin_with(testament)
-    call.admit()
+    call.begin_waiting()
 
 
 def cancel(session: Session, frame: Arguments) -> None:

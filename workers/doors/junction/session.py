@@ -81,11 +81,12 @@ class Session(Connection):
         A client that may take an error for a value is told nothing of a worker that goes away: it is closed instead,
         see depart(). Of what the server of the published dialects never refused it is told that its time is over.
         """
-        is_plain = not self.knows_errors
-        if is_plain and isinstance(error, errors.Draining) and method != WILL:  # who leaves a will knows errors
+        if (
+            not self.knows_errors and isinstance(error, errors.Draining) and method != WILL
+        ):  # who leaves a will knows errors
             return b""
         self.tally.refused(error)
-        is_heard = not is_plain or may_hear(method, error)
+        is_heard = self.knows_errors or may_hear(method, error)
         note(self, method, error, is_heard)
         return wire.error_frame(method, id, error) if is_heard else reply(method, id, timed_out)
 
@@ -121,7 +122,7 @@ class Session(Connection):
         self._waiting.add(call)
         if self.account is not None:
             self.account.in_flight += 1
-        self._ledger.add_call(call.kind, call.cost())
+        self._ledger.add_call(call.kind(), call.cost())
         self.turn.deadlines.add(call, call.deadline)
 
     def release(self, call: ClientCall) -> None:
@@ -131,7 +132,7 @@ class Session(Connection):
         self._waiting.remove(call)
         if self.account is not None:
             self.account.in_flight -= 1
-        self._ledger.remove_call(call.kind, call.cost())
+        self._ledger.remove_call(call.kind(), call.cost())
         self.turn.deadlines.discard(call, call.deadline)
 
     def postpone(self, call: ClientCall, seconds: float) -> None:
