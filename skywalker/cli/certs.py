@@ -124,7 +124,7 @@ def _save(directory: Path, stem: str, pair: Pair) -> None:
 
 
 _SUBJECTS: Final = {
-    _CA: "the authority; its key can make anybody of anyone, so it stays here",
+    _CA: "the authority; whoever has its key can make a certificate for any name, so keep it here",
     _NODE: "for nodes at ",
 }
 
