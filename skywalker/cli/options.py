@@ -24,8 +24,9 @@ from skywalker.limits import DEFAULT_ADDRESS, KIB, MAX_TIMEOUT_MS
 if TYPE_CHECKING:
     from skywalker.clients.blocking.client import Client
 
-CONNECT_S: Final = 3.0
-"""Seconds in which a node must accept the connection, or less if the call's own time is shorter."""
+CONNECT_S: Final = 5.0
+"""Seconds in which a node must accept the connection, or less if the call's own time is shorter: as many as connect()
+has, since one that was just started may need some."""
 
 Command = Callable[..., int]
 
