@@ -8,8 +8,8 @@
     nodes       the workers of other nodes, at the other ends of such links
     access      whom a worker lets in
     doors       connections of clients, in both dialects; junction/ has that of calls, pubsub.py that of pub/sub
-    agent       the process for all that is slow or chatty; admin/ has the web server
     setup       from settings to what a node stands on: addresses, identity, user, cluster
+    agent       the process for all that is slow or chatty; admin/ has the web server
     worker      a worker's process, put together of all that
     process     the supervisor, which forks the others, and the command that becomes it
 

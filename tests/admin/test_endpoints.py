@@ -277,14 +277,9 @@ def test_health_and_ready_are_503_while_no_worker_answers() -> None:
 
 
 def test_a_node_that_drains_goes_on_telling_and_is_not_ready() -> None:
-    with node(drain_timeout_s=30) as (found, asker), found.connect() as client:
-
-        def wait() -> None:
-            with contextlib.suppress(skywalker.SkywalkerError):
-                client.recv("waits", timeout=5 * time_factor(), default=None)
-
-        waits = threading.Thread(target=wait)
-        waits.start()
+    # One that has greeted takes its calls elsewhere at once.
+    with node(drain_timeout_s=30) as (found, asker), WireClient.open((found.host, found.port)) as client:
+        client.call(":recv!", 1, 5000 * time_factor(), "waits")
         eventually(lambda: asker.json("/api/state")["waiting"]["recv"])
         os.kill(found.pid, signal.SIGTERM)
         eventually(lambda: asker.ask("/ready")[0] == 503)
@@ -299,7 +294,6 @@ def test_a_node_that_drains_goes_on_telling_and_is_not_ready() -> None:
             os.kill(found.pid, signal.SIGTERM)
             for _ in events:
                 pass  # it ends with the node
-        waits.join()
 
 
 def test_nothing_that_is_told_or_logged_or_kept_holds_a_value(tmp_path: Path) -> None:

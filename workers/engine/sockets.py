@@ -42,6 +42,9 @@ megabytes, and each of a hundred such connections have us make as many answers."
 
 WILDCARDS: Final = frozenset(("0.0.0.0", "::"))
 
+ADMIN_BACKLOG: Final = 128
+"""Connections that may wait at the admin server, also while the agent is replaced."""
+
 TRIES: Final = 10
 """Times to try for an address that nobody listens on, and that others try for at the same moment."""
 
@@ -110,6 +113,21 @@ def _sole_listener(family: socket.AddressFamily, address: tuple[str, int], backl
             continue
         break
     return listener
+
+
+def admin_listener(host: str, port: int) -> socket.socket:
+    """Return a listener that is the only one on its address. Raises AddressError if that cannot be had."""
+    family, address = resolve(host, port)
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.setblocking(False)
+        made.bind(address)
+        made.listen(ADMIN_BACKLOG)
+    except OSError as error:
+        made.close()
+        raise unavailable(error, host, port) from error
+    return made
 
 
 def _unbound(family: socket.AddressFamily) -> socket.socket:

@@ -299,7 +299,9 @@ class Supervisor:
         self._close_what_is_ours(None)
         log = self._log.bind(process="agent", pid=os.getpid())
         credentials = self._credentials and self._credentials.told_by(log)
-        return cluster.be_agent(self._config, self._ground, listener, credentials, last, channel, log, self._board)
+        from workers.agent import assembly  # only here: it takes much that no worker needs
+
+        return assembly.be_agent(self._config, self._ground, listener, credentials, last, channel, log, self._board)
 
     def _close_what_is_ours(self, but: Slot | None) -> None:
         self._selector.close()

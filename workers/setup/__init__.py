@@ -6,7 +6,7 @@
     ground      listeners at addresses that the node has for itself; activation takes over a manager's
     identity    who this node is: its id, name and tokens
     privileges  as which user it runs; a forked trial shows whether nobody could
-    cluster     how it finds other nodes, and what its agent is made of
+    cluster     how it finds other nodes, and whether it needs an agent
 
-Uses agent, engine, ipc and stats.
+Uses engine, ipc and stats.
 """

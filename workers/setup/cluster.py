@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skywalker import extras
 from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.config import Cluster, Config
 from skywalker.errors import ConfigError, SkywalkerError
-from skywalker.members import Member
 from workers.engine import sockets
-from workers.engine.credentials import Credentials
-from workers.ipc.control import Channel
-from workers.setup.ground import Ground
-from workers.stats.board import Board
-from workers.stats.log import Log
 
 if TYPE_CHECKING:
     from skywalker.discovery.consul_access import ConsulAccess
-    from skywalker.discovery.registration import Registration
     from skywalker.discovery.source import Source
-    from workers.agent.admin.admin import Admin
-    from workers.agent.ping import Ping
 
 
 def needs_agent(config: Config) -> bool:
@@ -70,7 +60,7 @@ def check_settings(config: Cluster) -> None:
         _check_dns_server(config)
     for way in ways:
         with _blaming(way):
-            _source(config)
+            source(config)
 
 
 def check_addresses(config: Cluster) -> None:
@@ -95,82 +85,18 @@ def silk_hosts(config: Cluster) -> dict[str, str]:
     return hosts
 
 
-def be_agent(
-    config: Config,
-    ground: Ground,
-    listener: socket.socket | None,
-    credentials: Credentials | None,
-    last: Iterable[Member],
-    channel: Channel,
-    log: Log,
-    board: Board,
-) -> int:
-    """Run the agent of a node; return its exit status.
-
-    Admin is served on `listener`, None if its address could not be had. `last` were in the last snapshot of the agent
-    before it.
-    """
-    # Only here: it takes much that no worker needs.
-    from workers.agent.agent import Agent
-    from workers.agent.health import Health
-    from workers.agent.ping import Ping
-
-    cluster = config.cluster
-    answers = cluster.register or cluster.health_port
-    ping = Ping(ground.near, credentials and credentials.own)
-    return Agent(
-        ground.member,
-        _silk(cluster, ground.member, last) if cluster.silk else _source(cluster),
-        learning=bool(cluster.join),
-        trust=trust(config),
-        tls=credentials and credentials.client,
-        registration=(lambda health: _registration(cluster, ground.member, health)) if cluster.register else None,
-        health=Health(Address(config.health_host, cluster.health_port), ping) if answers else None,
-        admin=_admin(config, ground, listener, ping, board, log, credentials) if config.admin else None,
-        channel=channel,
-        log=log,
-        last=last,
-        alive=board.agent_lives,
-    ).run()
-
-
 def trust(config: Config) -> Trust:
     """Return by what this node and the others of its cluster know each other."""
     cluster = config.cluster
     return Trust(config.access, cluster.secret, in_clear=cluster.secret_in_clear)
 
 
-def _admin(
-    config: Config,
-    ground: Ground,
-    listener: socket.socket | None,
-    ping: Ping,
-    board: Board,
-    log: Log,
-    credentials: Credentials | None,
-) -> Admin | None:
-    missing = extras.missing(extras.ADMIN)
-    if not missing:
-        try:
-            from workers.agent.admin.admin import Admin
-        except ImportError as error:  # what is there lacks something, or is broken
-            missing = [error.name or str(error)]
-    if missing:
-        log.warning("no-admin", missing=" ".join(missing), install=extras.command_for("admin"))
-        if listener is not None:
-            listener.close()
-        return None
-    doors = {door: str(Address(*address)) for door, address in ground.addresses.items()}
-    tls = credentials and credentials.server
-    bind = config.admin_host, config.admin_port
-    return Admin(bind, listener, ground.member, ping, doors, board, log, tls=tls, access=config.access)
-
-
-def _source(config: Cluster) -> Source | None:
+def source(config: Cluster) -> Source | None:
+    """Return where nodes are found, other than by Silk; None if nowhere."""
     if config.consul:
         from skywalker.discovery.consul import ConsulSource
 
-        return ConsulSource(_access(config), config.service)
+        return ConsulSource(consul_access(config), config.service)
     if config.join:
         from skywalker.discovery.static import StaticSource
 
@@ -183,19 +109,8 @@ def _source(config: Cluster) -> Source | None:
     return None
 
 
-def _silk(config: Cluster, member: Member, last: Iterable[Member]) -> Source:
-    from skywalker.discovery import silk_access
-    from skywalker.discovery.silk_member import SilkMember
-    from skywalker.silk import endpoints
-
-    router = silk_access.listening(config.silk)
-    pub = silk_access.listening(config.silk_pub) if config.silk_pub else endpoints.beside(router)
-    access = silk_access.SilkAccess.parse(config.silk_join, config.silk_keys)
-    known = [each.address for each in last if each.id != member.id]
-    return SilkMember(member, router, pub, access, known)
-
-
-def _access(config: Cluster) -> ConsulAccess:
+def consul_access(config: Cluster) -> ConsulAccess:
+    """Return where Consul is, and by what it knows this node. Raises LocalProtocolError."""
     from skywalker.discovery.consul_access import ConsulAccess
 
     return ConsulAccess.parse(
@@ -205,21 +120,6 @@ def _access(config: Cluster) -> ConsulAccess:
         cert_file=config.consul_cert,
         key_file=config.consul_key,
     )
-
-
-def _registration(config: Cluster, member: Member, health: Address) -> Registration:
-    from skywalker.discovery.registration import Registration, Service
-
-    host = member.address.host if health.host in sockets.WILDCARDS else health.host
-    service = Service(
-        name=config.service,
-        node_id=member.id,
-        address=member.address,
-        health_url=f"http://{Address(host, health.port)}/health",
-        tags=("skywalker",),
-        metadata={"name": member.name, "workers": str(member.workers)},
-    )
-    return Registration(_access(config), service)
 
 
 def _flag(key: str) -> str:
@@ -265,7 +165,7 @@ def _check_consul(config: Cluster) -> None:
     from skywalker.discovery.consul_api import ConsulApi
 
     with _blaming("--consul-url"):
-        access = _access(config)
+        access = consul_access(config)
     if config.consul_key and not config.consul_cert:
         raise ConfigError("--consul-key: a key is of use with its certificate only: give --consul-cert too")
     for flag, file in {"--consul-ca": config.consul_ca, "--consul-cert": config.consul_cert}.items():

@@ -15,7 +15,6 @@ from skywalker.config import BY_KEY, Config
 from skywalker.limits import DEFAULT_HOST
 from skywalker.members import Member
 from skywalker.state_path import usual_state_path
-from workers.agent.admin.listener import listen
 from workers.engine import sockets
 from workers.engine.steering import steer
 from workers.setup.identity import Identity, StateDirectory
@@ -106,7 +105,7 @@ class Ground:
     def _open_admin(self, host: str, port: int) -> None:
         # One that another has keeps no node from starting: the agent says so, and waits for it.
         with contextlib.suppress(sockets.AddressError):
-            self._admin = listen(host, port)
+            self._admin = sockets.admin_listener(host, port)
             self.addresses[ADMIN] = host, int(self._admin.getsockname()[1])
 
     def keep_admin(self) -> socket.socket | None:

@@ -1,10 +1,10 @@
 """The agent's web server: figures for Prometheus, JSON for programs, a console for people.
 
-    server      admin (its thread and what it is told), listener, transport, tls (below that), app
+    server      admin (its thread and what it is told), transport, tls (below that), app
     lets in     guard (by name), gate (by who asks)
     knows       view (of the node), samples (of the board), processes, wellness, questions (to the workers)
     shows       metrics, state, history, ring, lists (of topics and connections), stream (of events), console
     between     counts (what is added up of the board's cells)
 
-Only the agent imports these, but for listener: what they are built on is not always installed.
+Only the agent imports these: what they are built on is not always installed.
 """

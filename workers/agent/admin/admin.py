@@ -20,7 +20,6 @@ from skywalker.errors import ConfigError
 from skywalker.members import Member, Snapshot
 from workers.access.refusals import Refusals
 from workers.agent.admin import app
-from workers.agent.admin.listener import BACKLOG, listen
 from workers.agent.admin.processes import Processes
 from workers.agent.admin.questions import Questions
 from workers.agent.admin.samples import Samples
@@ -28,7 +27,7 @@ from workers.agent.admin.transport import IDLE_S, Bounded
 from workers.agent.admin.view import View
 from workers.agent.admin.wellness import Wellness
 from workers.agent.ping import Ping
-from workers.engine.sockets import AddressError, tune
+from workers.engine.sockets import ADMIN_BACKLOG, AddressError, admin_listener, tune
 from workers.stats.board import Board
 from workers.stats.log import Log
 
@@ -109,7 +108,7 @@ class Admin:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            backlog=BACKLOG,
+            backlog=ADMIN_BACKLOG,
             timeout_keep_alive=int(IDLE_S),
         )
         listener = await self._listening()
@@ -124,7 +123,7 @@ class Admin:
             try:
                 if self._tls is not None:
                     self._tls()  # from now on it always has one
-                listener = self._listener or listen(*self._bind)
+                listener = self._listener or admin_listener(*self._bind)
                 break
             except (AddressError, ConfigError) as error:
                 if not said:
