@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ssl
+import sys
 import textwrap
 from collections.abc import Iterator
 from typing import Final
@@ -64,10 +65,11 @@ class ConsulApi:
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
         """Turn all that can go wrong with a request inside the block into a DiscoveryError that says what."""
+        before = sys.exc_info()[1]  # the caller may be handling an error of its own
         try:
             yield
         except OSError as error:
-            cause = _root(error)
+            cause = _root(error, before)
             if isinstance(cause, TimeoutError):
                 raise DiscoveryError(f"{self._access} does not answer") from error
             raise DiscoveryError(f"{self._access}: {_words(cause)}{self._files(cause)}") from error
@@ -89,9 +91,9 @@ def _authorities() -> str | bool:
     return paths.cafile or paths.capath or True
 
 
-def _root(error: BaseException) -> BaseException:
-    """Return what failed first: each layer beneath us wraps it in an error of its own."""
-    while error.__context__ is not None:
+def _root(error: BaseException, before: BaseException | None) -> BaseException:
+    """Return what failed first after `before`: each layer beneath us wraps it in an error of its own."""
+    while error.__context__ not in (None, before):
         error = error.__context__
     return error
 

@@ -152,5 +152,11 @@ def test_where_nothing_listens_it_says_so() -> None:
     with socket.socket() as unheard:
         unheard.bind(("127.0.0.1", 0))
         access = ConsulAccess(Address(*unheard.getsockname()))
+        source = ConsulSource(access, "skywalker")
         with pytest.raises(DiscoveryError, match=f"{access}: Connection refused"):
-            ConsulSource(access, "skywalker").addresses()
+            source.addresses()
+        try:
+            raise TimeoutError("the last node does not answer")
+        except TimeoutError:  # as where a client dials
+            with pytest.raises(DiscoveryError, match=f"{access}: Connection refused"):
+                source.addresses()
