@@ -223,6 +223,17 @@ def test_imports_inside_skywalker_point_down() -> None:
     assert not offenders, listed(offenders)
 
 
+def test_no_module_is_left_over() -> None:
+    paths = [path for package in MAY_IMPORT for path in sources(package)]
+    used = {module for path in paths for _, module in imports(path) if module != module_name(path)}
+    for path in paths:  # those that are imported by name, once they are needed
+        used.update(re.findall(r'"((?:skywalker|workers)\.[\w.]+)"', path.read_text()))
+    for path in (ROOT / "pyproject.toml", *(ROOT / "docs").rglob("*.md")):
+        used.update(re.findall(r"\b(?:skywalker|workers)\.[\w.]+", path.read_text()))
+    left = {module_name(path) for path in paths if path.name not in ("__init__.py", "__main__.py")} - used
+    assert not left
+
+
 @pytest.mark.parametrize("package", ["skywalker", "workers", "bench"])
 def test_no_modules_import_each_other(package: str) -> None:
     graph = {

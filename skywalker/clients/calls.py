@@ -31,8 +31,8 @@ ELSEWHERE_S: Final = 2.0
 """Seconds that a node has to answer the :hello of the main line where others may be asked instead."""
 
 MUTE_TRIES: Final = 2
-"""Main connections in a row that nodes end before the :hello is answered, after which nobody is greeted any more: they
-are original ones."""
+"""Main connections in a row that nodes end before the :hello is answered, after which the next is not greeted: they may
+be original ones. Nothing else may come of a proxy whose node is down, so one that comes after is greeted again."""
 
 _TLS_DOOR: Final = Cause(
     f"this is not the door for clients, usually port {DEFAULT_PORT}, or {SPEAKS_TLS}", SPEAKS_TLS.why
@@ -111,8 +111,10 @@ class Calls(Ordered):
                 self._unanswered += 1
             if self._settings.hello is None and self._unanswered >= MUTE_TRIES:
                 self._adopt(None, now)
-        elif was_connected and lost.hello is None and not lost.has_spoken:
-            self._unanswered = 0  # it was not for the :hello that those before it ended
+        elif was_connected and lost.hello is None:
+            # If it never spoke, it was not for the :hello that those before it ended. If it did, the next one may be of
+            # a node that knows :hello, and is greeted once.
+            self._unanswered = MUTE_TRIES - 1 if lost.has_spoken else 0
         self.routes.main_changed(self.main, now)
         self._strand(lost)
         is_about_us = self._cause.why is not None and self._cause.why.is_about_us

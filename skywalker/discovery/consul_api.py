@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import ssl
+import sys
 import textwrap
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from skywalker import extras
 from skywalker.discovery.consul_access import ConsulAccess
 from skywalker.errors import DiscoveryError
+from skywalker.limits import MIB
 
 CONNECT_S: Final = 3.0
 """Seconds for a connection to Consul, whose agent is as a rule on this machine."""
 
 ANSWER_S: Final = 5.0
 """Seconds of silence after which an answer that has nothing to wait for is given up."""
+
+MAX_ANSWER: Final = 64 * MIB
+"""Bytes of one answer: some 40,000 instances of a service."""
 
 MAX_CAUSE: Final = 200
 """Characters that are told of what Consul says."""
@@ -48,6 +53,7 @@ class ConsulApi:
         # by a connection of its own, as certificates are replaced while a node runs.
         self.http.session.trust_env = False
         self.http.session.max_redirects = 0
+        self.http.session.hooks["response"].append(_bound)
         self.http.session.headers["Connection"] = "close"
         if access.token:
             self.http.session.headers["X-Consul-Token"] = access.token
@@ -64,10 +70,11 @@ class ConsulApi:
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
         """Turn all that can go wrong with a request inside the block into a DiscoveryError that says what."""
+        before = sys.exc_info()[1]  # the caller may be handling an error of its own
         try:
             yield
         except OSError as error:
-            cause = _root(error)
+            cause = _root(error, before)
             if isinstance(cause, TimeoutError):
                 raise DiscoveryError(f"{self._access} does not answer") from error
             raise DiscoveryError(f"{self._access}: {_words(cause)}{self._files(cause)}") from error
@@ -83,15 +90,31 @@ class ConsulApi:
         return f" (the TLS files are {files})" if files and isinstance(cause, ssl.SSLError) else ""
 
 
+def _bound(response: Any, **_: Any) -> None:
+    """Have what is read of an answer end with an error where it is too long: whoever answers may never end it."""
+    whole = response.iter_content
+
+    def bounded(*args: Any, **kwargs: Any) -> Iterator[bytes]:
+        left = MAX_ANSWER
+        for piece in whole(*args, **kwargs):
+            left -= len(piece)
+            if left < 0:
+                response.close()
+                raise ValueError(f"an answer of more than {MAX_ANSWER} bytes")
+            yield piece
+
+    response.iter_content = bounded
+
+
 def _authorities() -> str | bool:
     """Return those that this machine trusts, rather than those that come with requests."""
     paths = ssl.get_default_verify_paths()
     return paths.cafile or paths.capath or True
 
 
-def _root(error: BaseException) -> BaseException:
-    """Return what failed first: each layer beneath us wraps it in an error of its own."""
-    while error.__context__ is not None:
+def _root(error: BaseException, before: BaseException | None) -> BaseException:
+    """Return what failed first after `before`: each layer beneath us wraps it in an error of its own."""
+    while error.__context__ not in (None, before):
         error = error.__context__
     return error
 

@@ -185,6 +185,37 @@ def test_an_address_is_looked_at_whatever_else_is_wrong(file: Path, else_wrong: 
     assert len(faults_in(file, f"{else_wrong}\n[cluster]\n{cluster}\n")) == 2
 
 
+@pytest.mark.parametrize("key", ["tls_cert", "tls_key", "tls_ca"])
+def test_a_file_that_is_missing_is_told_once_at_its_own_key(file: Path, tmp_path: Path, key: str) -> None:
+    pair = Authority.new(9).for_node(["localhost"], 9)
+    (tmp_path / "n").write_bytes(pair.certificate)
+    (tmp_path / "n.key").write_bytes(pair.key)
+    (tmp_path / "n.ca").write_bytes(pair.certificate)
+    tls = {"tls_ca": "n.ca", "tls_key": "n.key", "tls_cert": "n"}
+    (tmp_path / tls[key]).unlink()
+    files = [f'{each} = "{tmp_path / name}"' for each, name in tls.items()]
+    lines = ['name = "n"', f'state_dir = "{tmp_path}"', *files, "[cluster]", 'service = "cannot be read"']
+    [said] = faults_in(file, "\n".join(lines))
+    assert said.startswith(f"{3 + [*tls].index(key)}: {tmp_path / tls[key]}, which holds ")
+
+
+def test_faults_are_told_in_the_order_of_lines_even_if_they_are_too_many(file: Path) -> None:
+    lines = [f"wrong_{number} = 1" for number in range(150)]  # those in [access] are found before them
+    found = [int(said.partition(":")[0]) for said in faults_in(file, "\n".join([*lines, "[access.web]", "sned = 1"]))]
+    assert found == [*range(1, 101), 152]
+
+
+@pytest.mark.parametrize(
+    "wrong", ['join = "a:b:c"', 'dns = "b"\ndns_server = "a:b:c"', 'consul = true\nconsul_url = "nowhere"']
+)
+def test_each_of_several_ways_to_find_a_cluster_is_looked_at(file: Path, wrong: str) -> None:
+    ways = {"join": 'join = "a"', "dns": 'dns = "b"', "silk": 'silk = "127.0.0.1"'}
+    ways[wrong.partition(" ")[0]] = wrong
+    found = faults_in(file, "\n".join(["[cluster]", *ways.values()]))
+    assert len(found) == 2
+    assert sum("a cluster is found in one way" in said for said in found) == 1
+
+
 def test_a_node_does_not_start_either_with_two_doors_at_one_place(file: Path) -> None:
     file.write_text("admin_port = 3443\n")
     ran = run("serve", "--config", str(file))

@@ -357,6 +357,15 @@ def test_a_state_directory_is_judged_by_what_is_there_of_it(machine: Machine, tm
     assert one(surroundings.state_directory(settings(port=0), machine)).level == "ok"
 
 
+def test_where_silk_is_to_listen_may_be_no_address(machine: Machine) -> None:
+    wrong = settings(silk="nowhere:port")
+    port, state = one(ports.ports(wrong, machine)), one(surroundings.state_directory(wrong, machine))
+    assert (port.level, state.level) == ("fail", "warn")
+    for finding in (port, state):
+        assert "'nowhere:port' is not an address" in finding.found
+        assert finding.advice == "correct silk"
+
+
 def test_a_state_directory_that_may_not_be_written_fails(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -172,6 +172,16 @@ def test_two_threads_may_wait_for_the_same_call(
     assert [future.result(SOON * time_factor()) for future in waiting] == ["v"] * 3
 
 
+def test_a_call_that_is_waited_for_again_and_again_keeps_nothing_of_that(topic: str) -> None:
+    with skywalker.LocalJunction() as junction:
+        call = junction.begin("recv", topic, timeout=SOON)
+        for _ in range(10):
+            junction._driver.wait(call, time.monotonic() + 0.001)
+        assert not call.waiters
+        assert junction.send(topic, "v", timeout=0)
+        assert call.result() == "v"
+
+
 def test_a_node_that_does_not_read_holds_no_thread_beyond_its_time(
     served: tuple[skywalker.Client, Connection],
 ) -> None:

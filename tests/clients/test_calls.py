@@ -629,10 +629,40 @@ def test_a_node_that_closes_on_a_greeting_is_soon_not_greeted_any_more(where: st
     assert all_written(calls) == [[":tokens", call.id]]
     calls.receive(calls.main, framed([":tokens", call.id, [1]]), T0)
     assert call.value == [1]
-    # Nor is the next one, that the node may close for any reason.
+    # It may have closed that for any reason, so it is greeted once more. It is not greeted twice.
     calls.disconnected("the node closed the connection", T0)
+    call = begin(calls, "tokens")
+    assert first_said(calls, 2) == [":hello", ":tokens"]
+
+
+def lost_ungreeted(calls: Calls) -> None:
+    """Lose a connection that is not greeted, and on which the node has answered."""
+    call = begin(calls, "tokens")
     calls.connected_to_node(T0)
-    assert all_written(calls) == []
+    assert all_written(calls) == [[":tokens", call.id]]
+    calls.receive(calls.main, framed([":tokens", call.id, [1]]), T0)
+    calls.disconnected("the node closed the connection", T0)
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_a_node_that_knows_greetings_after_all_is_greeted_on_its_next_connection(refuses: bool) -> None:
+    calls = make(connected=False)
+    waits = begin(calls, "recv", "a", timeout=1000)
+    if refuses:
+        calls.connected_to_node(T0)
+        calls.receive(calls.main, framed([":hello", all_written(calls)[0][1], error("unknown-method")]), T0)
+        calls.disconnected("the node closed the connection", T0)
+    else:  # as does a proxy whose node is down
+        assert first_said(calls, MUTE_TRIES) == [":hello"] * MUTE_TRIES
+    calls.abandon(waits, T0)
+    lost_ungreeted(calls)
+    calls.connected_to_node(T0)
+    method, id = all_written(calls)[0][:2]
+    assert method == ":hello"
+    calls.receive(calls.main, framed([method, id, {"version": ""}]), T0)
+    calls.disconnected("the node closed the connection", T0)
+    begin(calls, "tokens")
+    assert first_said(calls, MUTE_TRIES) == [":hello"] * MUTE_TRIES, "what was before it counts no more"
 
 
 def test_what_is_closed_without_a_greeting_as_well_is_greeted_again() -> None:

@@ -69,6 +69,9 @@ def test_a_node_that_closes_on_the_greeting_is_soon_not_greeted_any_more(
         assert call.result(SOON * time_factor()) == value
         connection.close()
         call = background(lambda: junction.send("t", "v", timeout=SOON))
+        connection = silent.next_connection()  # it is tried once more
+        assert connection.read()[0] == ":hello"
+        connection.close()
         connection = silent.next_connection()
         answer(connection, ":send!", True)
         assert call.result(SOON * time_factor()) is True

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from skywalker.address import Address
+from skywalker.discovery import consul_api
 from skywalker.discovery.consul import ConsulSource
 from skywalker.discovery.consul_access import ConsulAccess
 from skywalker.errors import DiscoveryError
@@ -79,6 +80,19 @@ def test_many_instances_are_all_found(told: ToldConsul, source: ConsulSource) ->
     many = {Address(f"10.0.{number // 250}.{number % 250}", 3443) for number in range(5000)}
     told.say(1, *many)
     assert source.look().addresses == many
+
+
+@pytest.mark.parametrize("status", [200, 302, 403])
+def test_an_answer_without_end_is_not_read_to_its_end(
+    told: ToldConsul, source: ConsulSource, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr(consul_api, "MAX_ANSWER", 10_000)
+    good, elsewhere = json.dumps([instance(FIRST)]).encode(), {**INDEX, "Location": "http://127.0.0.1:1/"}
+    told.answer(status, good + b" " * 10_000, elsewhere)
+    with pytest.raises(DiscoveryError, match=f"{told.access} is no Consul: .*more than 10000 bytes"):
+        source.look()
+    told.answer(200, good + b" " * (10_000 - len(good)), INDEX)
+    assert source.look().addresses == {FIRST}
 
 
 GOOD = json.dumps([instance(FIRST)]).encode()
@@ -152,5 +166,11 @@ def test_where_nothing_listens_it_says_so() -> None:
     with socket.socket() as unheard:
         unheard.bind(("127.0.0.1", 0))
         access = ConsulAccess(Address(*unheard.getsockname()))
+        source = ConsulSource(access, "skywalker")
         with pytest.raises(DiscoveryError, match=f"{access}: Connection refused"):
-            ConsulSource(access, "skywalker").addresses()
+            source.addresses()
+        try:
+            raise TimeoutError("the last node does not answer")
+        except TimeoutError:  # as where a client dials
+            with pytest.raises(DiscoveryError, match=f"{access}: Connection refused"):
+                source.addresses()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from skywalker.access.trust import Trust
 from skywalker.address import Address
@@ -38,29 +38,37 @@ def hears_of_nodes(config: Cluster) -> bool:
 def check(config: Cluster) -> None:
     """Raise ConfigError for settings that are wrong, or wrong together, or not of this machine."""
     check_settings(config)
+    if fault := too_many_ways(config):
+        raise ConfigError(fault)
     check_addresses(config)
 
 
+def too_many_ways(config: Cluster) -> str:
+    """Return what is wrong if the cluster is to be found in several ways; empty if it is not."""
+    ways = [_flag(key) for key in ("silk", "join", "dns", "consul") if getattr(config, key)]
+    return f"{' and '.join(ways)}: a cluster is found in one way, so give one of them" if len(ways) > 1 else ""
+
+
 def check_settings(config: Cluster) -> None:
-    """Raise ConfigError for settings that are wrong, or wrong together. No socket is opened, and nobody is asked."""
+    """Raise ConfigError for a way to find the cluster whose settings are wrong, or wrong together.
+
+    No socket is opened, and nobody is asked. Whether it is the only way is not looked at.
+    """
     if config.advertise:
         with _blaming("--advertise"):
             if Address.parse(config.advertise).host in sockets.WILDCARDS:
                 raise ConfigError(
                     f"{config.advertise} is nowhere in particular: say the address at which others reach it"
                 )
-    chosen = {"--silk": config.silk, "--join": config.join, "--dns": config.dns, "--consul": config.consul}
-    ways = [flag for flag, value in chosen.items() if value]
-    if len(ways) > 1:
-        raise ConfigError(f"{' and '.join(ways)}: a cluster is found in one way, so give one of them")
     _check_silk(config)
     if config.consul or config.register:
         _check_consul(config)
     if config.dns_server:
         _check_dns_server(config)
-    for way in ways:
-        with _blaming(way):
-            source(config)
+    for key, make in _SOURCES.items():
+        if getattr(config, key):
+            with _blaming(_flag(key)):
+                make(config)
 
 
 def check_addresses(config: Cluster) -> None:
@@ -93,20 +101,30 @@ def trust(config: Config) -> Trust:
 
 def source(config: Cluster) -> Source | None:
     """Return where nodes are found, other than by Silk; None if nowhere."""
-    if config.consul:
-        from skywalker.discovery.consul import ConsulSource
+    return next((make(config) for key, make in _SOURCES.items() if getattr(config, key)), None)
 
-        return ConsulSource(consul_access(config), config.service)
-    if config.join:
-        from skywalker.discovery.static import StaticSource
 
-        return StaticSource.parse(config.join)
-    if config.dns:
-        from skywalker.discovery.url import source_of
+def _list(config: Cluster) -> Source:
+    from skywalker.discovery.static import StaticSource
 
-        server = f"?server={config.dns_server}" if config.dns_server else ""
-        return source_of(f"dns://{config.dns}{server}")
-    return None
+    return StaticSource.parse(config.join)
+
+
+def _dns(config: Cluster) -> Source:
+    from skywalker.discovery.url import source_of
+
+    server = f"?server={config.dns_server}" if config.dns_server else ""
+    return source_of(f"dns://{config.dns}{server}")
+
+
+def _consul(config: Cluster) -> Source:
+    from skywalker.discovery.consul import ConsulSource
+
+    return ConsulSource(consul_access(config), config.service)
+
+
+_SOURCES: Final[dict[str, Callable[[Cluster], Source]]] = {"join": _list, "dns": _dns, "consul": _consul}
+"""What finds the nodes of a cluster, by the setting that asks for it; Silk is a matter of its own."""
 
 
 def consul_access(config: Cluster) -> ConsulAccess:

@@ -25,6 +25,9 @@ _AT: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _QUOTED: Final = re.compile(r"'[^']*'|\S+:\w+")
 """What is no word of an error's own: a value, or how an address is written, host:port."""
 
+_FILES: Final[tuple[toml_lines.Path, ...]] = (("tls_cert",), ("tls_key",), ("tls_ca",))
+"""Keys of files that errors begin with, rather than with the key."""
+
 _BY_PATH: Final = {each.path: each for each in SETTINGS}
 
 
@@ -56,18 +59,25 @@ def faults(file: Path) -> tuple[Config, list[Fault]]:
         raise config.too_deep(file) from None
     found: list[Fault] = []
     taken_out: list[toml_lines.Path] = []
+    ways_are_counted = False
     while True:
         settings = None
         try:
             settings = config.of_document(document, file)
+            # Nothing is taken out for there being too many, as each may be wrong besides.
+            if not ways_are_counted and (text := cluster.too_many_ways(settings.cluster)):
+                path = _blamed(text, document)
+                found.append(Fault(file, places.get(path) if path else None, text))
+            ways_are_counted = True
             _check(settings)
-            return settings, sorted(found, key=lambda fault: fault.line or 0)
+            break
         except ConfigError as error:
             text = _bare(error, file)
             path = _blamed(text, document)
             fault = Fault(file, places.get(path) if path else None, text)
-            if path is None or len(found) == MOST:
-                return settings or Config(), [*found, fault]
+            if path is None or len(found) >= MOST:
+                found.append(fault)
+                break
             # What is wrong together with what was taken out, or without it, may be right once that is.
             words = _spoken_of(text) if settings is not None else set()
             follows = any(out[: len(path)] == path or _word_for(out) in words for out in taken_out)
@@ -75,6 +85,7 @@ def faults(file: Path) -> tuple[Config, list[Fault]]:
                 found.append(fault)
             taken_out.append(path)
             _take_out(document, path)
+    return settings or Config(), sorted(found, key=lambda fault: fault.line or 0)
 
 
 def _line_of(text: str, content: str) -> int | None:
@@ -114,11 +125,11 @@ def _bare(error: ConfigError, file: Path) -> str:
 def _blamed(text: str, document: dict[str, Any]) -> toml_lines.Path | None:
     """Return the key in a document that an error is about; None if it says of none that there is."""
     there = dict(_leaves(document))
-    named = [path for path in there if text.startswith(_beginnings(path))]
-    if not named:
-        # Of files the errors say only which.
-        named = [path for path, value in there.items() if isinstance(value, str) and len(value) > 1 and value in text]
-    return max(named, key=len, default=None)
+    if named := [path for path in there if text.startswith(_beginnings(path))]:
+        return max(named, key=len)
+    files = {path: value for path in _FILES if isinstance(value := there.get(path), str)}
+    named = [path for path, value in files.items() if text.startswith((f"{value} ", f"{value}, "))]
+    return max(named, key=lambda path: len(files[path]), default=None)
 
 
 def _beginnings(path: toml_lines.Path) -> tuple[str, ...]:

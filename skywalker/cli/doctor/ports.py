@@ -9,13 +9,18 @@ from skywalker.cli import local_nodes
 from skywalker.cli.doctor.finding import Finding, Level
 from skywalker.cli.doctor.machine import Machine
 from skywalker.config import Config
+from skywalker.errors import LocalProtocolError
 from skywalker.listeners import Listener, in_the_way
 from skywalker.silk import endpoints
 
 
 def ports(config: Config, machine: Machine) -> Iterator[Finding]:
     """Each port must be free, or this node's."""
-    wanted = [each for each in doors(config) if each[2]]  # others may be any
+    try:
+        wanted = [each for each in doors(config) if each[2]]  # others may be any
+    except LocalProtocolError as error:
+        yield Finding("ports", "fail", str(error), "correct silk")
+        return
     if not (machine.proc / "net" / "tcp").exists():
         yield Finding("ports", "warn", "who listens is not told", "is /proc mounted?")
         return
@@ -53,7 +58,10 @@ def _judged(listener: Listener, pids: set[int], node: int | None, port: int, mac
 
 
 def doors(config: Config) -> Iterator[tuple[str, str, int]]:
-    """Yield setting, host and port of each address that is to be listened on."""
+    """Yield setting, host and port of each address that is to be listened on.
+
+    Raises LocalProtocolError if `silk` is none.
+    """
     cluster = config.cluster
     yield "port", config.bind, config.port
     if config.pubsub:

@@ -108,6 +108,9 @@ def state_directory(config: Config, machine: Machine) -> Iterator[Finding]:
     except ConfigError as error:
         yield Finding(name, "warn", f"not looked at: {error}", "set user, or run this as the user who runs the node")
         return
+    except LocalProtocolError as error:
+        yield Finding(name, "warn", f"not looked at: {error}", "correct silk")
+        return
     home = Path(heir.pw_dir) if heir else None
     path = Path(config.state_dir) if config.state_dir else usual_state_path(config.bind, config.port, home)
     if path is None:

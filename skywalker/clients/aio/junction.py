@@ -151,7 +151,11 @@ class Junction:
         return call.outcome() is True
 
     async def hello(self, timeout: float = DEFAULT_CONTROL_TIMEOUT_S) -> dict[Any, Any]:
-        """Return what the node says of itself. Empty if it does not know the question, as an original one."""
+        """Return what the node says of itself.
+
+        Empty if the answer is not a map, as from some original nodes. Raises UnknownMethod if the node refuses the
+        question.
+        """
         call = await self._driver.meet("hello", ({},), timeout)
         answer = call.outcome()
         return answer if isinstance(answer, dict) else {}
@@ -187,7 +191,7 @@ class Junction:
         await self._driver.close()
 
     async def _finish_serving(self, until: float) -> None:
-        servings = [serving for serving in self._servings if serving.pid == process.pid()]
+        servings = [serving for serving in [*self._servings] if serving.pid == process.pid()]
         for serving in servings:
             await serving.finish(max(0.0, until - self._driver.now()))
         for serving in servings:

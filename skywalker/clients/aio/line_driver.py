@@ -254,7 +254,9 @@ class LineDriver(Driver, Generic[C]):
         try:
             return await asyncio.to_thread(source.addresses)
         finally:
-            source.close()  # whoever was cancelled leaves no thread behind that waits
+            # Whoever was cancelled leaves no thread behind that waits, unless it looks at Consul: that cannot be ended,
+            # and takes up to eight seconds more.
+            source.close()
 
     # Direct ones.
 

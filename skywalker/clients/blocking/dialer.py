@@ -41,7 +41,10 @@ class Dialer:
         self._not_before = time.monotonic() + seconds
 
     def interrupt(self) -> None:
-        """Have whoever dials, in another thread, not wait for the source any more; nothing can be asked of it then."""
+        """Have whoever dials, in another thread, not wait for the source any more; nothing can be asked of it then.
+
+        A look at Consul cannot be ended: one under way takes up to eight seconds more.
+        """
         if self._source is not None:
             self._source.close()
 

@@ -160,6 +160,8 @@ class Driver:
         finally:
             with self._lock:
                 self._sleepers.pop(sleeper, None)
+                if call.waiters is not None:  # it has not ended
+                    call.waiters.remove(sleeper)
         if not woken:
             with self._lock:
                 self.core.tick(time.monotonic())
