@@ -75,8 +75,12 @@ class Connection:
 
     def answer_first_questions(self) -> None:
         """Answer what a client says and asks to see that there is a node, as far as it says that first."""
+        was_greeted = False  # here: if the test has read that, what comes behind it is the test's, too
         with contextlib.suppress(OSError), self._reading:
-            while self._take_next() and (self._is_greeting() or decoded(self._body()) == FIRST_QUESTION):
+            while self._take_next() and (
+                self._is_greeting() or (was_greeted and decoded(self._body()) == FIRST_QUESTION)
+            ):
+                was_greeted = True
                 self._be_courteous()
 
     def _take_next(self) -> bool:
