@@ -84,7 +84,7 @@ def test_subscribers_and_takers_are_counted_and_the_slow_come_first() -> None:
 def test_what_is_no_topic_is_never_listed(topic: bytes) -> None:
     with node() as (found, asker), WireClient.open((found.host, found.port)) as client:
         body = b"\x94\xa6:recv!\x01\xcd\xff\xff" + topic
-        client.write(len(body).to_bytes(2, "big") + body)
+        client.greet().write(len(body).to_bytes(2, "big") + body)
         client.reply()
         assert asker.json("/api/topics")["topics"] == []
 
