@@ -25,6 +25,7 @@ from bench.figures.progress import show_progress
 from bench.figures.target import Target, target_options
 from bench.servers.usage import cpu_seconds, tree
 from skywalker import limits
+from skywalker.errors import RequestError
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 
@@ -38,6 +39,9 @@ SETTLE_S: Final = 0.5
 """Seconds for the server to do what it does after a crowd has come, before it is measured."""
 
 PATIENCE_S: Final = 30.0
+
+_HELLO: Final = wire.frame(wire.HELLO, values.pack("here"), values.pack({}))
+"""Who has said it hears why it is refused."""
 
 _PING: Final = wire.frame(wire.PING, values.pack("here"))
 _PONG: Final = wire.reply(wire.PING, values.pack("here"), wire.TRUE)
@@ -129,9 +133,27 @@ def _connect(target: Target, number: int) -> socket.socket:
         if ipaddress.ip_address(address.host) in ipaddress.ip_network("127.0.0.0/8"):
             source = (f"127.0.0.{2 + number // PER_ADDRESS}", 0)
     try:
-        return socket.create_connection((address.host, address.port), PATIENCE_S, source)
+        sock = socket.create_connection((address.host, address.port), PATIENCE_S, source)
     except OSError as error:
         raise Unreachable(f"connection {number + 1:,} to {address} failed: {error.strerror or error}") from error
+    try:
+        _greet(sock)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _greet(sock: socket.socket) -> None:
+    _send(sock, _HELLO)
+    reply = b""
+    while len(reply) < 2 or len(reply) < 2 + int.from_bytes(reply[:2], "big"):
+        heard = _heard(sock)
+        if not heard:
+            break
+        reply += heard
+    if not reply or _refusal(reply) is not None:
+        raise BenchError(_refused(reply))
 
 
 def _calls(number: int, calls: int) -> bytes:
@@ -152,24 +174,32 @@ def _await_all(sockets: Sequence[socket.socket]) -> None:
     for sock in sockets:
         _send(sock, _PING)
     for sock in sockets:
-        try:
-            reply = sock.recv(65536)
-        except TimeoutError:
-            raise Stalled(f"the server did not answer within {PATIENCE_S:g} s") from None
-        except OSError as error:
-            raise Unreachable(f"a connection was lost: {error.strerror or error}") from error
+        reply = _heard(sock)
         if reply != _PONG:
             raise BenchError(_refused(reply))
     time.sleep(SETTLE_S)
 
 
+def _heard(sock: socket.socket) -> bytes:
+    try:
+        return sock.recv(65536)
+    except TimeoutError:
+        raise Stalled(f"the server did not answer within {PATIENCE_S:g} s") from None
+    except OSError as error:
+        raise Unreachable(f"a connection was lost: {error.strerror or error}") from error
+
+
+def _refusal(reply: bytes) -> RequestError | None:
+    try:
+        return wire.refusal(values.unpack(reply[2 : 2 + int.from_bytes(reply[:2], "big")])[-1])
+    except (ValueError, IndexError, TypeError):
+        return None
+
+
 def _refused(reply: bytes) -> str:
     if not reply:
         return "the server closed a connection"
-    try:
-        error = wire.refusal(values.unpack(reply[2 : 2 + int.from_bytes(reply[:2], "big")])[-1])
-    except (ValueError, IndexError, TypeError):
-        error = None
+    error = _refusal(reply)
     if error is None:
         return f"the server gave an answer that was not expected: {reply[:80]!r}"
     return f"the server refused: {error} ({error.code}); its limits must allow for the test"
