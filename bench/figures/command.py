@@ -75,12 +75,8 @@ def command(
     last: list[Any] = []
     if runs:
         first += [
-            click.option(
-                "--runs", type=click.IntRange(1, 1000), default=runs, help="Runs, of which medians are taken."
-            ),
-            click.option(
-                "--seconds", type=click.FloatRange(0.1, 3600), default=seconds, help="Length of each measurement."
-            ),
+            click.option("--runs", type=RUNS, default=runs, help="Runs, of which medians are taken."),
+            click.option("--seconds", type=SECONDS, default=seconds, help="Length of each measurement."),
         ]
     if quick:
         words = f"One run of {quick:g} seconds each: shows that it works, not how fast."

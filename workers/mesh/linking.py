@@ -56,7 +56,7 @@ class Linking:
         ended: Callable[[Link, str], None],
         settled: Callable[[Link], None],
     ) -> Link:
-        """Return a link to a worker of this node, as link() does."""
+        """Return a link to a worker of this node, as abroad() does to one of another."""
         return self._link(Packets(sock, self._mesh_bytes, self._turn), place, ended, settled)
 
     def abroad(

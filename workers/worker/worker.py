@@ -118,7 +118,6 @@ class Worker:
         )
         self._alone = False  # drains by itself, while its node goes on
         self._replaced = False  # and its successor is there already
-        self._stops = False  # once what is just being handed over is decided
         self._stopped = False  # all is said, and clients are to read it
         self._said_idle = False
         slot = self._node.slot
@@ -138,9 +137,9 @@ class Worker:
                 # One more turn has read, and refused, what the connections held that it accepted last.
                 self._idle()
             was_idle = idle and not self._said_idle
-            if self._stops or self._replaced:
+            if core.standing.leaving or self._replaced:
                 core.peers.hand_over()
-            if self._stops and core.has_left():
+            if core.standing.leaving and core.has_left():
                 self._stop()
             if self._stopped and not core.connections:
                 self._end()
@@ -268,8 +267,7 @@ class Worker:
 
     def _leave(self) -> None:
         """Have others' calls meet nobody here any more, and end once those that were meeting somebody know it."""
-        if not self._stops:
-            self._stops = True
+        if not self._core.standing.leaving:
             self._core.leave()
             Alarm().set(self._core.turn, time.monotonic() + DECIDED_WITHIN_S, self._stop)
 
