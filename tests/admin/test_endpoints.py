@@ -19,7 +19,7 @@ from tests.admin.asking import Asker, agent_of, node, stopped
 from tests.cli.running import run
 from tests.helpers import eventually, time_factor
 from tests.workers.wire_client import WireClient, framed, packed
-from workers.stats import figures
+from workers.stats import metrics
 
 PATHS = ["/", "/health", "/ready", "/metrics", "/api/state", "/api/topics", "/api/connections", "/api/ring"]
 
@@ -67,7 +67,7 @@ def test_the_state_tells_what_was_called_who_waits_and_what_each_process_uses() 
         for each in state["processes"]:
             assert each["rss"] > 2**20
             assert each["open_files"] == pytest.approx(psutil.Process(each["pid"]).num_fds(), abs=5)
-        assert {*state["restarts"]} == {*figures.RESTARTS, "agent"}
+        assert {*state["restarts"]} == {*metrics.RESTARTS, "agent"}
         assert not any(state["restarts"].values())
 
 

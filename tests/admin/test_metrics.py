@@ -13,8 +13,8 @@ from collections import defaultdict
 import skywalker
 from tests.admin.asking import OPEN, Asker, agent_of, node
 from tests.helpers import eventually, time_factor
-from workers.stats import figures
-from workers.stats.figures import Kind
+from workers.stats import metrics
+from workers.stats.metrics import Kind
 
 UNITS = ("milliseconds", "microseconds", "minutes", "hours", "kilobytes", "megabytes", "kibibytes", "percent", "ms")
 
@@ -58,9 +58,9 @@ def test_all_figures_are_there_and_pass_the_lint() -> None:
         assert (status, headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
         assert lint(body.decode()) == []
         names = {name for name, _ in asker.metrics()}
-        for figure in (*figures.WORKER_FIGURES, *figures.NODE_FIGURES):
-            suffix = {Kind.COUNTER: "_total", Kind.GAUGE: "", Kind.HISTOGRAM: "_bucket"}[figure.kind]
-            assert f"skywalker_{figure.name}{suffix}" in names
+        for metric in (*metrics.WORKER_METRICS, *metrics.NODE_METRICS):
+            suffix = {Kind.COUNTER: "_total", Kind.GAUGE: "", Kind.HISTOGRAM: "_bucket"}[metric.kind]
+            assert f"skywalker_{metric.name}{suffix}" in names
         assert asker.metric("skywalker_info", name='a"b\\c', version=skywalker.__version__) == 1
         assert asker.metric("skywalker_ring_nodes") == asker.metric("skywalker_ring_share") == 1
         assert (asker.metric("skywalker_ready"), asker.metric("skywalker_draining")) == (1, 0)
@@ -100,7 +100,7 @@ def test_buckets_hold_all_below_their_bound_and_the_last_one_everything() -> Non
                 rest = tuple(label for label in labels if label[0] != "le")
                 buckets[name.removesuffix("_bucket"), rest].append((float(dict(labels)["le"]), value))
         assert {name for name, _ in buckets} == {
-            f"skywalker_{figure.name}" for figure in figures.WORKER_FIGURES if figure.kind is Kind.HISTOGRAM
+            f"skywalker_{metric.name}" for metric in metrics.WORKER_METRICS if metric.kind is Kind.HISTOGRAM
         }
         for (name, labels), found_buckets in buckets.items():
             ordered = [value for _, value in sorted(found_buckets)]

@@ -14,7 +14,7 @@ from typing import Any
 from skywalker.errors import BY_CODE
 from skywalker.journal.record import METHODS, OUTCOMES
 from workers.agent.admin import console
-from workers.stats.figures import CLOSES, LIMITS, RESTARTS
+from workers.stats.metrics import CLOSES, LIMITS, RESTARTS
 
 START_S = 400_000.0
 """Seconds for which the node has been up."""

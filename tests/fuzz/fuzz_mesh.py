@@ -27,7 +27,7 @@ from tests.fuzz.answers import check_answers
 from tests.fuzz.memory import Worker
 from tests.fuzz.talks import Client, Talk
 from tests.wire.streams import framed
-from workers.calls.node import VERSION
+from workers.calls.own_node import VERSION
 from workers.doors.junction.dialogue import Dialogue
 from workers.doors.junction.methods import METHODS
 from workers.nodes import attempt, outbound_peer

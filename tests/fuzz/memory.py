@@ -19,7 +19,7 @@ from skywalker.address import Address
 from skywalker.limits import Limits
 from skywalker.members import Member
 from workers.access.admission import Admission
-from workers.calls.node import Node
+from workers.calls.own_node import Node
 from workers.doors.commons import Commons
 from workers.doors.connection import Connection
 from workers.engine.loop import READ, WRITE
@@ -260,7 +260,7 @@ class Worker:
             "strangers": len(core.admission.strangers),
             "guests": len(core.peers.inbound),
             "topics": len(core.junction),
-            "feeds": len(core.feeds),
+            "interests": len(core.interests),
             "deadlines": len(self.turn.deadlines),
             "descriptors": len(self.loop.handlers),
             "open sockets": sum(not each.closed for each in self.sockets.values()),

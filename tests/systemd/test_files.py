@@ -18,7 +18,7 @@ from skywalker.config import SETTINGS, Config, load
 from skywalker.journal.record import DOORS
 from tests.cli.running import SKYWALKER
 from tests.helpers import time_factor
-from workers.stats.figures import UNKNOWN
+from workers.stats.metrics import UNKNOWN
 
 ROOT = Path(__file__).parent.parent.parent
 MOST_EXPOSED = 2.0

@@ -13,15 +13,15 @@ import pytest
 
 import skywalker
 from tests.helpers import eventually
-from workers.stats import figures
-from workers.stats.figures import UNKNOWN, Figure, Kind
+from workers.stats import metrics
+from workers.stats.metrics import UNKNOWN, Kind, Metric
 
 DIRECTORY = Path(__file__).parent.parent.parent / "systemd"
 RULES = DIRECTORY / "prometheus-rules.yml"
 DASHBOARD = DIRECTORY / "grafana-dashboard.json"
 
 OF_SCRAPE = frozenset(("job", "instance"))
-MERGED = (figures.WAIT, figures.HAND_OFF)
+MERGED = (metrics.WAIT, metrics.HAND_OFF)
 
 # What the agent adds to the tables: labels by name.
 OF_AGENT: dict[str, frozenset[str]] = {
@@ -47,16 +47,16 @@ WORDS = frozenset(
 def series() -> dict[str, frozenset[str]]:
     """Return the labels of each series of the tables, by name."""
     found = dict(OF_AGENT)
-    for figure in (*figures.WORKER_FIGURES, *figures.NODE_FIGURES):
+    for figure in (*metrics.WORKER_METRICS, *metrics.NODE_METRICS):
         labels = frozenset(name for name, _ in figure.labels)
-        if figure in figures.WORKER_FIGURES and figure not in MERGED:
+        if figure in metrics.WORKER_METRICS and figure not in MERGED:
             labels |= {"worker"}
         for name in names(figure):
             found[name] = labels | {"le"} if name.endswith("_bucket") else labels
     return found
 
 
-def names(figure: Figure) -> list[str]:
+def names(figure: Metric) -> list[str]:
     """Return what a figure is called on /metrics."""
     name = f"skywalker_{figure.name}"
     endings = {Kind.COUNTER: ("_total",), Kind.GAUGE: ("",), Kind.HISTOGRAM: ("_bucket", "_sum", "_count")}
@@ -65,7 +65,7 @@ def names(figure: Figure) -> list[str]:
 
 def values(label: str) -> frozenset[str] | None:
     """Return what a label may be, None if anything."""
-    every = (*figures.WORKER_FIGURES, *figures.NODE_FIGURES)
+    every = (*metrics.WORKER_METRICS, *metrics.NODE_METRICS)
     found = {value for figure in every for name, of in figure.labels if name == label for value in of}
     return frozenset(found - {UNKNOWN}) or None
 

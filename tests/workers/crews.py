@@ -15,8 +15,8 @@ from workers.ipc import control
 from workers.ipc.control import Channel, Message
 from workers.process.crew import Crew
 from workers.process.slot import Process, Slot
-from workers.stats.board import Board
 from workers.stats.log import Log
+from workers.stats.shared import SharedCounters
 
 LONG_S = 60.0
 
@@ -26,7 +26,7 @@ class Orders:
 
     def __init__(self, workers: int) -> None:
         self.heard: list[tuple[Process, Message]] = []
-        self.board = Board(workers)
+        self.shared = SharedCounters(workers)
         self.selector = selectors.DefaultSelector()
         self._lines = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2 * workers)]  # by part
 
@@ -77,7 +77,7 @@ def crew(workers: int, listeners: Sequence[dict[str, socket.socket]] | None = No
     orders = Orders(workers)
     found = Crew(
         [{} for _ in range(workers)] if listeners is None else listeners,
-        orders.board,
+        orders.shared,
         orders.obey,
         lambda process, message: orders.heard.append((process, message)),
         Signals([signal.SIGCHLD]),

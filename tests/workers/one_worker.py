@@ -13,15 +13,15 @@ from skywalker.members import Member
 from skywalker.ring import random_tokens
 from tests.workers.wire_client import WireClient
 from workers.access.admission import Admission
-from workers.calls.node import Node
+from workers.calls.own_node import Node
 from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop
 from workers.engine.turn import Turn
 from workers.stats.closes import Close
-from workers.stats.figures import BUCKETS, Figure
 from workers.stats.log import Log
+from workers.stats.metrics import BUCKETS, Metric
 from workers.worker.core import Core
 
 
@@ -92,15 +92,15 @@ class OneWorker:
             goes_on = self.loop.turn(turn, patient=False) or turn.has_more()
             idle_turns = 0 if goes_on else idle_turns + 1
 
-    def counted(self, figure: Figure) -> dict[str, int]:
+    def counted(self, metric: Metric) -> dict[str, int]:
         """Return what is counted of a figure that is no histogram, without what is zero, by its labels."""
-        rows = figure.rows(self.core.turn.tally.memory)
+        rows = metric.rows(self.core.turn.counters.memory)
         return {" ".join(labels): cells[0] for labels, cells in rows if cells[0]}
 
-    def times(self, figure: Figure) -> dict[str, int]:
+    def times(self, metric: Metric) -> dict[str, int]:
         """Return how many times a histogram counts, without what is zero, by its labels."""
         counts = (
-            (" ".join(labels), sum(cells[:BUCKETS])) for labels, cells in figure.rows(self.core.turn.tally.memory)
+            (" ".join(labels), sum(cells[:BUCKETS])) for labels, cells in metric.rows(self.core.turn.counters.memory)
         )
         return {labels: count for labels, count in counts if count}
 

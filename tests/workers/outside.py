@@ -22,7 +22,7 @@ from tests.helpers import time_factor
 from tests.workers.far_end import WITHIN_S, FarEnd
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import WireClient, call
-from workers.calls.node import VERSION
+from workers.calls.own_node import VERSION
 from workers.doors.connection import Connection
 from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue

@@ -16,9 +16,9 @@ from tests.workers.pubsub_client import PubSubClient, publish, subscribe, unsubs
 from tests.workers.test_gauges import choke
 from tests.workers.test_half_frame import PING
 from tests.workers.wire_client import WireClient, call, framed
-from workers.calls.node import VERSION
+from workers.calls.own_node import VERSION
 from workers.doors.pubsub import PubSub
-from workers.stats import figures
+from workers.stats import metrics
 from workers.stats.closes import Close
 
 LIMITS = Limits(max_connections=3, max_calls=50, half_frame_s=10.0, unread_output_s=30.0, subscriber_buffer=64 * KIB)
@@ -66,7 +66,7 @@ def test_each_call_is_counted_once_as_what_became_of_it(worker: OneWorker) -> No
         one.call(":send!", 13, 60_000, "too late", "value")
         worker.turn()
         assert one.refusal().code == "draining"
-    assert worker.counted(figures.CALLS) == {
+    assert worker.counted(metrics.CALLS) == {
         "recv met": 3,
         "take met": 1,
         "send prompt": 1,
@@ -79,11 +79,11 @@ def test_each_call_is_counted_once_as_what_became_of_it(worker: OneWorker) -> No
         "take gone": 1,
         "send draining": 1,
     }
-    assert worker.counted(figures.ROUTED) == {"here": 13}
-    assert worker.times(figures.WAIT) == {"recv": 3, "take": 1, "send": 1}
-    assert worker.times(figures.HAND_OFF) == {"": 2}
-    assert worker.counted(figures.REFUSED) == {"cancelled": 1, "draining": 1}
-    assert worker.counted(figures.LIMITED) == {}
+    assert worker.counted(metrics.ROUTED) == {"here": 13}
+    assert worker.times(metrics.WAIT) == {"recv": 3, "take": 1, "send": 1}
+    assert worker.times(metrics.HAND_OFF) == {"": 2}
+    assert worker.counted(metrics.REFUSED) == {"cancelled": 1, "draining": 1}
+    assert worker.counted(metrics.LIMITED) == {}
 
 
 def test_a_call_that_waited_takes_its_time_and_one_that_did_not_takes_none(worker: OneWorker) -> None:
@@ -91,14 +91,16 @@ def test_a_call_that_waited_takes_its_time_and_one_that_did_not_takes_none(worke
         one.call(":recv!", 1, 60_000, "topic")
         worker.turn()
         worker.core.turn.begin(worker.core.turn.now + 5.0)
-        [waiting] = [cells for (method,), cells in figures.WAIT.rows(worker.core.turn.tally.memory) if method == "recv"]
-        [[_, hand_off]] = figures.HAND_OFF.rows(worker.core.turn.tally.memory)
+        [waiting] = [
+            cells for (method,), cells in metrics.WAIT.rows(worker.core.turn.counters.memory) if method == "recv"
+        ]
+        [[_, hand_off]] = metrics.HAND_OFF.rows(worker.core.turn.counters.memory)
         [connection] = worker.core.connections
         connection.received(call(":send!", 2, 60_000, "topic", "value"))
         worker.core.turn.end()
         assert len(one.replies(2)) == 2
-    assert 0 <= waiting[figures.BUCKETS] < 1e6  # when values are written, the clock is looked at
-    assert sum(hand_off[: figures.BUCKETS]) == 1
+    assert 0 <= waiting[metrics.BUCKETS] < 1e6  # when values are written, the clock is looked at
+    assert sum(hand_off[: metrics.BUCKETS]) == 1
 
 
 def test_a_send_whose_value_cannot_be_given_is_an_error(worker: OneWorker) -> None:
@@ -110,8 +112,8 @@ def test_a_send_whose_value_cannot_be_given_is_an_error(worker: OneWorker) -> No
         one.call(":send!", 2, 10, "topic", b"v")
         worker.turn()
         assert len(one.replies(2)) == 2
-    assert worker.counted(figures.CALLS) == {"send error": 1, "recv met": 1, "send prompt": 1}
-    assert worker.counted(figures.REFUSED) == {"too-large": 1}
+    assert worker.counted(metrics.CALLS) == {"send error": 1, "recv met": 1, "send prompt": 1}
+    assert worker.counted(metrics.REFUSED) == {"too-large": 1}
 
 
 def test_a_call_that_a_limit_refuses_is_busy_and_so_is_the_limit_counted(worker: OneWorker) -> None:
@@ -119,10 +121,10 @@ def test_a_call_that_a_limit_refuses_is_busy_and_so_is_the_limit_counted(worker:
         one.write(b"".join(call(":recv!", n, 60_000, ["topic", n]) for n in range(53)))
         worker.turn()
         assert {one.refusal().code for _ in range(3)} == {"busy"}
-        assert worker.counted(figures.WAITING) == {"recv": 50}
-    assert worker.counted(figures.CALLS) == {"recv busy": 3}
-    assert worker.counted(figures.LIMITED) == {"max_calls": 3}
-    assert worker.counted(figures.REFUSED) == {"busy": 3}
+        assert worker.counted(metrics.WAITING) == {"recv": 50}
+    assert worker.counted(metrics.CALLS) == {"recv busy": 3}
+    assert worker.counted(metrics.LIMITED) == {"max_calls": 3}
+    assert worker.counted(metrics.REFUSED) == {"busy": 3}
 
 
 def test_memory_for_calls_that_wait_is_a_limit_too() -> None:
@@ -131,8 +133,8 @@ def test_memory_for_calls_that_wait_is_a_limit_too() -> None:
         one.write(b"".join(call(":send!", n, 60_000, ["topic", n], bytes(500)) for n in range(3)))
         worker.turn()
         assert [one.refusal().details["limit"] for _ in range(2)] == ["waiting_bytes"] * 2
-    assert worker.counted(figures.CALLS) == {"send busy": 2}
-    assert worker.counted(figures.LIMITED) == {"waiting_bytes": 2}
+    assert worker.counted(metrics.CALLS) == {"send busy": 2}
+    assert worker.counted(metrics.LIMITED) == {"waiting_bytes": 2}
     worker.close()
 
 
@@ -143,8 +145,8 @@ def test_frames_that_are_no_calls_are_counted_by_their_errors(worker: OneWorker)
         worker.turn()
         codes = [one.refusal().code for _ in range(6)]
     assert codes == ["bad-frame", "unknown-method", "bad-arity", "bad-timeout", "bad-id", "bad-topic"]
-    assert worker.counted(figures.REFUSED) == dict.fromkeys(codes, 1)
-    assert worker.counted(figures.CALLS) == {}
+    assert worker.counted(metrics.REFUSED) == dict.fromkeys(codes, 1)
+    assert worker.counted(metrics.CALLS) == {}
 
 
 def test_what_is_published_is_a_call_that_nobody_waits_for(worker: OneWorker) -> None:
@@ -154,10 +156,10 @@ def test_what_is_published_is_a_call_that_nobody_waits_for(worker: OneWorker) ->
         worker.turn()
         one.socket.sendall(publish(b"met", b"payload"))
         worker.turn()
-    assert worker.counted(figures.CALLS) == {"publish prompt": 7, "take met": 1}
-    assert worker.counted(figures.ROUTED) == {"here": 8}
-    assert worker.times(figures.HAND_OFF) == {}
-    assert worker.times(figures.WAIT) == {"take": 1}
+    assert worker.counted(metrics.CALLS) == {"publish prompt": 7, "take met": 1}
+    assert worker.counted(metrics.ROUTED) == {"here": 8}
+    assert worker.times(metrics.HAND_OFF) == {}
+    assert worker.times(metrics.WAIT) == {"take": 1}
 
 
 # Who waits.
@@ -176,18 +178,18 @@ def test_who_waits_is_counted_by_kind_and_nobody_is_left(worker: OneWorker) -> N
         one.call(":unsubscribe", 40, 30)
         other.socket.sendall(subscribe(b"a") + subscribe(b"b") + subscribe(b"a") + unsubscribe(b"a"))
         worker.turn()
-        assert worker.counted(figures.WAITING) == {"send": 4, "recv": 6, "take": 5, "subscription": 4}
+        assert worker.counted(metrics.WAITING) == {"send": 4, "recv": 6, "take": 5, "subscription": 4}
         one.call(":send!", 50, 60_000, "received", "value")  # meets all six
         one.call(":cancel", 51, 20)
         worker.turn()
-        assert worker.counted(figures.WAITING) == {"send": 3, "take": 5, "subscription": 4}
+        assert worker.counted(metrics.WAITING) == {"send": 3, "take": 5, "subscription": 4}
         worker.turn(later=61.0)
-        assert worker.counted(figures.WAITING) == {"subscription": 4}
+        assert worker.counted(metrics.WAITING) == {"subscription": 4}
         one.close()
         worker.turn()
-        assert worker.counted(figures.WAITING) == {"subscription": 1}
+        assert worker.counted(metrics.WAITING) == {"subscription": 1}
     worker.turn()
-    assert worker.counted(figures.WAITING) == {}
+    assert worker.counted(metrics.WAITING) == {}
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -211,11 +213,11 @@ def test_any_calls_in_any_order_are_counted_once_and_leave_nobody_who_waits(work
             if chance.random() < 0.2:
                 worker.turn(later=chance.choice((0.0, 0.0, 0.1)))
         worker.turn()
-        assert sum(worker.counted(figures.WAITING).values()) == worker.core.ledger.calls_held
+        assert sum(worker.counted(metrics.WAITING).values()) == worker.core.ledger.calls_held
     worker.turn()
-    assert worker.counted(figures.WAITING) == {}
-    assert sum(worker.counted(figures.CALLS).values()) == made
-    assert worker.counted(figures.ROUTED) == {"here": made}
+    assert worker.counted(metrics.WAITING) == {}
+    assert sum(worker.counted(metrics.CALLS).values()) == made
+    assert worker.counted(metrics.ROUTED) == {"here": made}
 
 
 # Bytes and turns.
@@ -231,8 +233,8 @@ def test_every_byte_is_counted_at_the_door_where_it_came_or_went(worker: OneWork
         read = [len(one.read_frame()) for _ in range(101)]
         messages = 1 + len(publish(b"topic", b"p" * 10_000)) + 1  # acks around it
         assert len(other.socket.recv(100_000, socket.MSG_WAITALL | socket.MSG_DONTWAIT)) == messages
-        assert worker.counted(figures.RECEIVED) == {"junction": len(asked), "pubsub": len(published)}
-        assert worker.counted(figures.SENT) == {"junction": sum(read), "pubsub": messages}
+        assert worker.counted(metrics.RECEIVED) == {"junction": len(asked), "pubsub": len(published)}
+        assert worker.counted(metrics.SENT) == {"junction": sum(read), "pubsub": messages}
 
 
 def test_what_a_slow_client_reads_late_is_counted_when_it_is_written(worker: OneWorker) -> None:
@@ -244,14 +246,14 @@ def test_what_a_slow_client_reads_late_is_counted_when_it_is_written(worker: One
             read += len(slow.read_frame())
         worker.turn()
         replies = sum(len(sender.read_frame()) for _ in range(40))
-        assert worker.counted(figures.SENT) == {"junction": read + replies}
+        assert worker.counted(metrics.SENT) == {"junction": read + replies}
 
 
 def test_each_turn_is_timed_once(worker: OneWorker) -> None:
-    before = sum(worker.times(figures.TURN).values())
+    before = sum(worker.times(metrics.TURN).values())
     for _ in range(7):
         worker.loop.turn(worker.core.turn, patient=False)
-    assert worker.times(figures.TURN) == {"": before + 7}
+    assert worker.times(metrics.TURN) == {"": before + 7}
 
 
 # Closes.
@@ -429,27 +431,27 @@ def test_a_close_is_counted_and_told_with_its_reason(
     end(case)
     for later in (0.0, 20.0):  # who has had its last words has two seconds to read them
         worker.turn(later)
-    assert worker.counted(figures.CLOSED) == {reason.label: 1}
-    assert worker.counted(figures.LIMITED) == ({limit: 1} if limit else {})
-    [(at, peer, told, text)] = worker.core.turn.tally.lately.closed
+    assert worker.counted(metrics.CLOSED) == {reason.label: 1}
+    assert worker.counted(metrics.LIMITED) == ({limit: 1} if limit else {})
+    [(at, peer, told, text)] = worker.core.turn.counters.lately.closed
     assert before <= at <= time.time()
     assert told == reason.label
     assert peer
     assert text
-    opened = sum(worker.counted(figures.OPENED).values())
+    opened = sum(worker.counted(metrics.OPENED).values())
     assert opened == len(case.clients)
-    assert sum(worker.counted(figures.CONNECTIONS).values()) == opened - 1 == len(worker.core.connections)
+    assert sum(worker.counted(metrics.CONNECTIONS).values()) == opened - 1 == len(worker.core.connections)
     for client in case.clients:
         client.close()
     worker.turn()
-    assert worker.counted(figures.CONNECTIONS) == {}
-    assert sum(worker.counted(figures.CLOSED).values()) == opened
+    assert worker.counted(metrics.CONNECTIONS) == {}
+    assert sum(worker.counted(metrics.CLOSED).values()) == opened
 
 
 def test_one_that_leaves_before_its_last_words_is_still_closed_for_the_reason_that_they_gave(worker: OneWorker) -> None:
     with worker.connect() as client:
         client.write(framed(b"\xc1") * MAX_UNREADABLE)
         worker.turn()
-        assert worker.counted(figures.CLOSED) == {}
+        assert worker.counted(metrics.CLOSED) == {}
     worker.turn()
-    assert worker.counted(figures.CLOSED) == {"unreadable": 1}
+    assert worker.counted(metrics.CLOSED) == {"unreadable": 1}

@@ -18,11 +18,11 @@ from workers.process.crew import Crew
 from workers.process.lifecycle import State
 from workers.process.rollout import Rollout
 from workers.process.slot import Process
-from workers.stats import figures
+from workers.stats import metrics
 
 
 def restarts(found: Crew, cause: str) -> int:
-    return found._board.node[figures.RESTARTED.cell(cause)]
+    return found._shared.node[metrics.RESTARTED.cell(cause)]
 
 
 def wait_for_end(found: Crew, process: Process) -> None:
@@ -116,7 +116,7 @@ def test_whoever_dies_the_place_is_taken_by_one_worker_in_the_end(order: tuple[s
             assert slot.restart_at is not None, "else the place is empty for ever"
             found.turn(slot.restart_at)
         had_it |= {slot.worker or slot.successor}
-        counted = {cause: number for cause in figures.RESTARTS if (number := restarts(found, cause))}
+        counted = {cause: number for cause in metrics.RESTARTS if (number := restarts(found, cause))}
         assert sum(counted.values()) == len(had_it) - 1, "each that was replaced is counted once"
         assert counted.keys() <= {"reload", "signal" if how < 0 else "status" if how else "ended"}
         for process in [*slot.processes()]:
@@ -126,7 +126,7 @@ def test_whoever_dies_the_place_is_taken_by_one_worker_in_the_end(order: tuple[s
         assert slot.worker.state is State.SERVING
         assert slot.successor is None
         assert slot.restart_at is None
-        assert sum(live.slot == 0 for live in orders.board.read().live()) == len([*slot.processes()])
+        assert sum(live.slot == 0 for live in orders.shared.read().live()) == len([*slot.processes()])
 
 
 @pytest.mark.parametrize("ready", [False, True])
@@ -234,7 +234,7 @@ def test_a_place_whose_worker_dies_in_a_drain_does_not_wait_for_a_successor_that
 
 def seen(found: Crew) -> tuple[int, Counter[str]]:
     """Return how many serve, and how many there are in each state."""
-    return found._board.node[figures.SERVING.at], Counter(live.state for live in found._board.read().live())
+    return found._shared.node[metrics.SERVING.at], Counter(live.state for live in found._shared.read().live())
 
 
 def test_fewer_serve_while_a_node_drains() -> None:

@@ -11,8 +11,8 @@ from skywalker.limits import Limits
 from tests.helpers import time_factor
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import WireClient, call
-from workers.stats import figures
-from workers.stats.figures import BEAT
+from workers.stats import metrics
+from workers.stats.metrics import BEAT
 from workers.worker.heartbeat import Heartbeat
 
 
@@ -24,7 +24,7 @@ def worker() -> Iterator[OneWorker]:
 
 
 def beat_of(worker: OneWorker) -> int:
-    return worker.core.turn.tally.memory[BEAT]
+    return worker.core.turn.counters.memory[BEAT]
 
 
 @pytest.mark.parametrize(("watchdog_s", "period_s"), [(10.0, 1.0), (4.0, 1.0), (2.0, 0.5), (0.1, 0.025)])
@@ -71,15 +71,15 @@ def test_gauges_are_what_there_is(worker: OneWorker) -> None:
         other.write(b"".join(call(":send!", n, 60_000, ["other", n], "value") for n in range(7)))
         worker.turn()
         heartbeat.beat()
-        assert worker.counted(figures.TOPICS) == {"": 17}
-        assert worker.counted(figures.HELD_BYTES) == {"": worker.core.ledger.bytes_held}
-        assert worker.counted(figures.CHOKED) == worker.counted(figures.UNREAD) == {}
-        assert worker.counted(figures.UNSENT) == {}
+        assert worker.counted(metrics.TOPICS) == {"": 17}
+        assert worker.counted(metrics.HELD_BYTES) == {"": worker.core.ledger.bytes_held}
+        assert worker.counted(metrics.CHOKED) == worker.counted(metrics.UNREAD) == {}
+        assert worker.counted(metrics.UNSENT) == {}
         one.close()
         other.close()
         worker.turn()
         heartbeat.beat()
-    assert worker.counted(figures.TOPICS) == worker.counted(figures.HELD_BYTES) == {}
+    assert worker.counted(metrics.TOPICS) == worker.counted(metrics.HELD_BYTES) == {}
 
 
 @pytest.mark.parametrize("ends", [True, False], ids=["it is closed", "it reads at last"])
@@ -88,10 +88,10 @@ def test_who_does_not_read_is_choked_until_it_does_or_is_gone(worker: OneWorker,
     with worker.connect() as slow, worker.connect() as sender:
         choke(worker, slow, sender)
         heartbeat.beat()
-        assert worker.counted(figures.CHOKED) == {"": 1}
+        assert worker.counted(metrics.CHOKED) == {"": 1}
         [outlet] = worker.core.connections.choked
         assert outlet.unread > 0
-        assert worker.counted(figures.UNREAD) == {"": outlet.unread}
+        assert worker.counted(metrics.UNREAD) == {"": outlet.unread}
         if ends:
             slow.close()
             worker.turn()
@@ -100,7 +100,7 @@ def test_who_does_not_read_is_choked_until_it_does_or_is_gone(worker: OneWorker,
                 worker.turn()
                 slow.reply()
         heartbeat.beat()
-        assert worker.counted(figures.CHOKED) == worker.counted(figures.UNREAD) == {}
+        assert worker.counted(metrics.CHOKED) == worker.counted(metrics.UNREAD) == {}
 
 
 def choke(worker: OneWorker, slow: WireClient, sender: WireClient) -> None:
@@ -124,7 +124,7 @@ def test_ten_thousand_idle_subscriptions_do_not_make_a_beat_long(worker: OneWork
             began = time.thread_time()
             heartbeat.beat()
             times.append(time.thread_time() - began)
-        assert worker.counted(figures.TOPICS) == {"": 10_000}
-        assert worker.counted(figures.WAITING) == {"subscription": 10_000}
+        assert worker.counted(metrics.TOPICS) == {"": 10_000}
+        assert worker.counted(metrics.WAITING) == {"subscription": 10_000}
         print(f"{min(times) * 1e6:.0f} us")
         assert min(times) < 0.001

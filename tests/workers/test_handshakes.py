@@ -22,7 +22,7 @@ from tests.workers.wire_client import RST_ON_CLOSE
 from workers.access.handshakes import CROWD, MOST_S, Handshakes
 from workers.engine.secure_socket import SecureSocket
 from workers.engine.turn import Turn
-from workers.stats.figures import HANDSHAKES, LIMITED
+from workers.stats.metrics import HANDSHAKES, LIMITED
 
 MANY = 60
 

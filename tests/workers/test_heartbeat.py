@@ -11,7 +11,7 @@ import pytest
 
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import call
-from workers.stats import figures
+from workers.stats import metrics
 from workers.worker.heartbeat import BEAT_S, BEATS, Heartbeat
 
 
@@ -23,11 +23,11 @@ def worker() -> Iterator[OneWorker]:
 
 def beat(worker: OneWorker) -> float:
     """Return when the loop turned last, in s."""
-    return worker.core.turn.tally.memory[figures.BEAT] / 1e6
+    return worker.core.turn.counters.memory[metrics.BEAT] / 1e6
 
 
-def gauge(worker: OneWorker, figure: figures.Figure) -> int:
-    return worker.core.turn.tally.memory[figure.at]
+def gauge(worker: OneWorker, metric: metrics.Metric) -> int:
+    return worker.core.turn.counters.memory[metric.at]
 
 
 def stands_still(worker: OneWorker, later: float) -> bool:
@@ -66,15 +66,15 @@ def test_a_loop_that_does_not_turn_does_not_beat(worker: OneWorker) -> None:
 def test_with_each_beat_it_looks_at_who_waits_and_at_what_nobody_reads(worker: OneWorker) -> None:
     heartbeat = Heartbeat(worker.core, 60.0)
     heartbeat.beat()
-    looked_at = (figures.TOPICS, figures.HELD_BYTES, figures.CHOKED, figures.UNREAD)
+    looked_at = (metrics.TOPICS, metrics.HELD_BYTES, metrics.CHOKED, metrics.UNREAD)
     assert [gauge(worker, each) for each in looked_at] == [0, 0, 0, 0]
     waits, deaf = worker.connect(), worker.connect()
     waits.write(call(":recv!", 1, 60_000, "a") + call(":send!", 2, 60_000, "b", 1000 * b"x"))
     worker.turn()
-    assert gauge(worker, figures.TOPICS) == 0, "not before the next beat"
+    assert gauge(worker, metrics.TOPICS) == 0, "not before the next beat"
     worker.turn(BEAT_S * 1.05)
-    assert gauge(worker, figures.TOPICS) == 2
-    assert gauge(worker, figures.HELD_BYTES) == worker.core.ledger.bytes_held > 1000
+    assert gauge(worker, metrics.TOPICS) == 2
+    assert gauge(worker, metrics.HELD_BYTES) == worker.core.ledger.bytes_held > 1000
 
     deaf.socket.setblocking(False)
     with contextlib.suppress(BlockingIOError):
@@ -82,9 +82,9 @@ def test_with_each_beat_it_looks_at_who_waits_and_at_what_nobody_reads(worker: O
             deaf.write(1000 * call(":ping", 1))
             worker.turn()
     heartbeat.beat()
-    assert gauge(worker, figures.CHOKED) == 1
+    assert gauge(worker, metrics.CHOKED) == 1
     [choked] = worker.core.connections.choked
-    assert gauge(worker, figures.UNREAD) == choked.unread > 0
+    assert gauge(worker, metrics.UNREAD) == choked.unread > 0
 
     for client in (waits, deaf):
         client.close()
@@ -102,10 +102,10 @@ def test_with_each_beat_it_looks_at_what_other_workers_do_not_read(worker: OneWo
         link.outbound.settle()
     heartbeat = Heartbeat(worker.core, 60.0)
     heartbeat.beat()
-    cells = worker.core.turn.tally.memory
-    assert cells[figures.UNSENT.at] == worker.core.unsent == link.unsent > 0
-    assert cells[figures.UNSENT.at + 1] == 0
+    cells = worker.core.turn.counters.memory
+    assert cells[metrics.UNSENT.at] == worker.core.unsent == link.unsent > 0
+    assert cells[metrics.UNSENT.at + 1] == 0
     theirs.close()
     worker.turn()
     heartbeat.beat()
-    assert cells[figures.UNSENT.at] == 0
+    assert cells[metrics.UNSENT.at] == 0

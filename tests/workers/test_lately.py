@@ -13,7 +13,7 @@ HEAD_BYTES = 6
 
 
 class Calls:
-    """Calls at even intervals, of which `lately` is told as a tally would tell it."""
+    """Calls at even intervals, of which `lately` is told as a counters would tell it."""
 
     def __init__(self) -> None:
         random.seed(4)

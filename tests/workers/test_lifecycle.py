@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from workers.process.lifecycle import NEXT, Event, ImpossibleEvent, State, after
-from workers.stats import figures
+from workers.stats import metrics
 
 
 @pytest.mark.parametrize(("state", "event"), list(itertools.product(State, Event)))
@@ -20,7 +20,7 @@ def test_a_pair_leads_where_the_table_says_or_is_impossible(state: State, event:
 
 
 def test_figures_name_every_state() -> None:
-    assert tuple(state.value for state in State) == figures.STATES
+    assert tuple(state.value for state in State) == metrics.STATES
 
 
 def test_a_worker_may_die_in_any_state_but_that_of_being_gone() -> None:

@@ -13,7 +13,7 @@ from skywalker.limits import MAX_FRAME
 from skywalker.members import Member, Snapshot
 from skywalker.ring import TOKENS_PER_NODE, random_tokens
 from skywalker.wire import values
-from workers.calls.node import Node
+from workers.calls.own_node import Node
 
 
 def member(number: int) -> Member:

@@ -19,7 +19,7 @@ from tests.helpers import eventually
 from tests.workers.nodes import Node, running
 from tests.workers.pubsub_client import PubSubClient, publish, publish_typed
 from tests.workers.wire_client import ConnectionEnded, WireClient, packed, refusal
-from workers.calls.node import VERSION
+from workers.calls.own_node import VERSION
 from workers.mesh.messages import (
     ALSO,
     BUSY,

@@ -33,7 +33,7 @@ from tests.workers.wire_client import (
 )
 from workers.doors.junction.dialogue import Dialogue
 from workers.ipc import exits
-from workers.stats.figures import REFUSED
+from workers.stats.metrics import REFUSED
 
 LONG_MS = 60_000
 RELOADS = int(os.environ.get("SKYWALKER_TEST_RELOADS", "6"))

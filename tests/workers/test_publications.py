@@ -329,7 +329,7 @@ def test_once_the_ring_has_settled_every_publish_reaches_every_subscriber_once(s
 def is_empty(node: OneWorker) -> bool:
     """Tell whether nothing is left of any subscription or publication."""
     held = node.holds()
-    return (held["calls"], held["bytes"], held["topics"], len(node.core.feeds)) == (0, 0, 0, 0)
+    return (held["calls"], held["bytes"], held["topics"], len(node.core.interests)) == (0, 0, 0, 0)
 
 
 def test_what_waits_behind_an_ack_keeps_its_order_and_a_send_that_times_out_there_is_not_written(

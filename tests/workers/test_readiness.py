@@ -60,8 +60,8 @@ class Beginner:
 
     def subscribe(self, link: Link) -> None:
         """Have a sibling say that somebody subscribes there."""
-        feed: Any = SimpleNamespace(topic=TOPIC, audience=1, lost=lambda forwarded: None)
-        link.outbound.subscribe(feed)
+        interest: Any = SimpleNamespace(topic=TOPIC, audience=1, lost=lambda forwarded: None)
+        link.outbound.subscribe(interest)
         link.flush()
         self.turn()
 

@@ -32,7 +32,7 @@ from tests.workers.nodes import Node as RunningNode
 from tests.workers.nodes import running_in_tls
 from tests.workers.wire_client import SECURE, WireClient, decoded, framed, packed
 from workers.access.admission import Admission
-from workers.calls.node import VERSION, Node
+from workers.calls.own_node import VERSION, Node
 from workers.doors.junction.dialogue import Dialogue
 from workers.doors.junction.session import Session
 from workers.engine.credentials import Credentials

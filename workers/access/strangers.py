@@ -62,7 +62,7 @@ class Strangers:
             if due > self._turn.now:
                 self._alarm.set(self._turn, due, self._look)
                 return
-            self._turn.tally.limited("greeting_s")
+            self._turn.counters.limited("greeting_s")
             late = f"it did not say who it is within {self._patience_s:g} s"
             self._turn_away(Unauthorized(late), late)
 

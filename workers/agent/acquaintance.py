@@ -32,7 +32,7 @@ from skywalker.tls.records import names_in
 from skywalker.tls.words import CLOSED, SILENT
 from skywalker.wire import frames, values
 from skywalker.wire import junction as wire
-from workers.calls.node import VERSION
+from workers.calls.own_node import VERSION
 from workers.stats.log import Log
 
 # Each has at most one call in flight of these, which need different ids from nobody but each other.

@@ -18,8 +18,8 @@ from workers.engine.credentials import Credentials
 from workers.ipc.control import Channel
 from workers.setup.cluster import consul_access, source, trust
 from workers.setup.ground import Ground
-from workers.stats.board import Board
 from workers.stats.log import Log
+from workers.stats.shared import SharedCounters
 
 if TYPE_CHECKING:
     from skywalker.discovery.registration import Registration
@@ -35,7 +35,7 @@ def be_agent(
     last: Iterable[Member],
     channel: Channel,
     log: Log,
-    board: Board,
+    shared: SharedCounters,
 ) -> int:
     """Run the agent of a node; return its exit status.
 
@@ -53,11 +53,11 @@ def be_agent(
         tls=credentials and credentials.client,
         registration=(lambda health: _registration(cluster, ground.member, health)) if cluster.register else None,
         health=Health(Address(config.health_host, cluster.health_port), ping) if answers else None,
-        admin=_admin(config, ground, listener, ping, board, log, credentials) if config.admin else None,
+        admin=_admin(config, ground, listener, ping, shared, log, credentials) if config.admin else None,
         channel=channel,
         log=log,
         last=last,
-        alive=board.agent_lives,
+        alive=shared.agent_lives,
     ).run()
 
 
@@ -66,7 +66,7 @@ def _admin(
     ground: Ground,
     listener: socket.socket | None,
     ping: Ping,
-    board: Board,
+    shared: SharedCounters,
     log: Log,
     credentials: Credentials | None,
 ) -> Admin | None:
@@ -84,7 +84,7 @@ def _admin(
     doors = {door: str(Address(*address)) for door, address in ground.addresses.items()}
     tls = credentials and credentials.server
     bind = config.admin_host, config.admin_port
-    return Admin(bind, listener, ground.member, ping, doors, board, log, tls=tls, access=config.access)
+    return Admin(bind, listener, ground.member, ping, doors, shared, log, tls=tls, access=config.access)
 
 
 def _silk(config: Cluster, member: Member, last: Iterable[Member]) -> Source:

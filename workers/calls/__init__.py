@@ -9,7 +9,7 @@
     owner           a worker that owns topics: there to be asked, or not now
     router          where a call goes: the junction here, or the worker that owns its topic
     rebalance       what happens to all that waits once the ring has changed
-    feeds           the topics that somebody here subscribes to, and where their values come from
+    interests           the topics that somebody here subscribes to, and where their values come from
     census          who waits on a topic
     ledger          what is held for clients: how many calls, how much memory
     standing        where this worker is between its first moments and its end

@@ -6,7 +6,7 @@ from skywalker.wire.junction cimport reply
 from workers.calls.journal cimport Journal
 from workers.calls.node_call cimport NodeCall
 from workers.calls.standing cimport Standing
-from workers.stats.tally cimport Tally
+from workers.stats.counters cimport Counters
 from workers.engine.turn cimport Turn
 
 
@@ -42,7 +42,7 @@ cdef class Caller:
     cdef readonly Junction junction
     cdef readonly Routing routing
     cdef readonly Standing standing
-    cdef readonly Tally tally
+    cdef readonly Counters counters
     cdef readonly Turn turn
     cdef public bint gone
     cdef public bint knows_errors

@@ -76,7 +76,7 @@ class Question(Protocol):
 
 
 class Interest(Protocol):
-    """That of all who subscribe to one topic here, or through here, in its values: feeds.py has how it is kept up."""
+    """That of all who subscribe to one topic here, or through here, in its values, as interests.py keeps it up."""
 
     topic: bytes
     audience: int
@@ -99,13 +99,22 @@ class Caller:
     """Who calls are answered to: one connection, as its calls see it; session.py and pubsub.py have what it does."""
 
     __slots__ = (
-        "connection", "door", "gone", "journal", "junction", "knows_errors", "max_reply", "routing", "standing",
-        "tally", "turn",
+        "connection",
+        "counters",
+        "door",
+        "gone",
+        "journal",
+        "junction",
+        "knows_errors",
+        "max_reply",
+        "routing",
+        "standing",
+        "turn",
     )  # fmt: skip
 
     def __init__(self, turn: Turn, junction: Junction, routing: Routing, standing: Standing) -> None:
         self.turn = turn
-        self.tally = turn.tally
+        self.counters = turn.counters
         self.junction = junction
         self.routing = routing
         self.standing = standing
@@ -199,19 +208,19 @@ class Carrier:
         """Hear now what the owner has said already."""
         raise NotImplementedError
 
-    def subscribe(self, feed: Interest) -> None:
-        """Ask for the values of a topic, for as many as the feed says; its answered() tells that this is in effect."""
+    def subscribe(self, interest: Interest) -> None:
+        """Ask for the values of a topic, for as many as there are; interest.answered() says that this is in effect."""
         raise NotImplementedError
 
     def settle(self) -> None:
         """Say that all is subscribed to that was before there was this way to ask."""
         raise NotImplementedError
 
-    def unsubscribe(self, feed: Interest) -> None:
+    def unsubscribe(self, interest: Interest) -> None:
         """Ask for no more of them; answered() tells that none comes any more."""
         raise NotImplementedError
 
-    def forget_feed(self, feed: Interest) -> None:
+    def forget_interest(self, interest: Interest) -> None:
         """Tell it nothing more."""
         raise NotImplementedError
 
@@ -255,7 +264,7 @@ class ClientCall(NodeCall):
         return RECV if self.group is None else TAKE
 
     def kind(self) -> int:
-        """Return which of figures.KINDS it is."""
+        """Return which of metrics.KINDS it is."""
         if self.value is not None:
             return 0
         return 1 if self.group is None else 2
@@ -284,7 +293,7 @@ class ClientCall(NodeCall):
     def record(self, method: int, outcome: int, size: int) -> None:
         """Count it, and have the journal, if there is one, say so of a call with a value of so many bytes."""
         caller = self.caller
-        caller.tally.answered(self.topic, method, outcome, self.route, caller.turn.now - self.since)
+        caller.counters.answered(self.topic, method, outcome, self.route, caller.turn.now - self.since)
         journal = caller.journal
         if journal is not None:
             codes = method | outcome << 8 | self.route << 16 | caller.door << 24

@@ -1,6 +1,6 @@
 cimport cython
 
-from workers.stats.tally cimport Tally
+from workers.stats.counters cimport Counters
 
 
 cdef Py_ssize_t WAITING
@@ -11,7 +11,7 @@ cdef class Ledger:
     cdef readonly Py_ssize_t bytes_held
     cdef public Py_ssize_t most_bytes_held
     cdef Py_ssize_t _max_waiting_bytes
-    cdef Tally _tally
+    cdef Counters _counters
 
     @cython.locals(limit=Py_ssize_t, held=Py_ssize_t)
     cpdef admit(self, Py_ssize_t cost)

@@ -6,10 +6,10 @@ from typing import Final
 
 from skywalker.errors import Busy
 from skywalker.limits import Limits
-from workers.stats import figures
-from workers.stats.tally import Tally
+from workers.stats import metrics
+from workers.stats.counters import Counters
 
-WAITING: Final = figures.WAITING.at
+WAITING: Final = metrics.WAITING.at
 
 
 class Ledger:
@@ -19,14 +19,14 @@ class Ledger:
     is published and not acked, and of replies to those who are slow to read.
     """
 
-    __slots__ = ("_max_waiting_bytes", "_tally", "bytes_held", "calls_held", "most_bytes_held")
+    __slots__ = ("_counters", "_max_waiting_bytes", "bytes_held", "calls_held", "most_bytes_held")
 
-    def __init__(self, limits: Limits, tally: Tally) -> None:
+    def __init__(self, limits: Limits, counters: Counters) -> None:
         self.calls_held = 0
         self.bytes_held = 0
         self.most_bytes_held = 0  # since memory was last given back
         self._max_waiting_bytes = limits.waiting_bytes
-        self._tally = tally
+        self._counters = counters
 
     def admit(self, cost: int) -> None:
         """Raise Busy if there is no memory for one more call that waits and takes so many bytes."""
@@ -50,13 +50,13 @@ class Ledger:
         self.bytes_held -= size
 
     def add_call(self, kind: int, cost: int) -> None:
-        """A client's call waits from now on, of one of figures.KINDS."""
+        """A client's call waits from now on, of one of metrics.KINDS."""
         self.calls_held += 1
-        self._tally.cells[WAITING + kind] += 1
+        self._counters.cells[WAITING + kind] += 1
         self.bytes_held += cost
 
     def remove_call(self, kind: int, cost: int) -> None:
         """It waits no more."""
         self.calls_held -= 1
-        self._tally.cells[WAITING + kind] -= 1
+        self._counters.cells[WAITING + kind] -= 1
         self.bytes_held -= cost

@@ -18,7 +18,7 @@ cdef class Owner:
 cdef class Absent(Carrier):
     cdef readonly dict _calls
     cdef dict _censuses
-    cdef dict _feeds
+    cdef dict _interests
     cdef Owner _owner
 
     cdef _want(self)

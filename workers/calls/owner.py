@@ -37,17 +37,17 @@ class Owner:
 class Absent(Carrier):
     """Where calls wait for an owner that cannot be asked now."""
 
-    __slots__ = ("_calls", "_censuses", "_feeds", "_owner")
+    __slots__ = ("_calls", "_censuses", "_interests", "_owner")
 
     def __init__(self, owner: Owner) -> None:
         Carrier.__init__(self, owner.place, GRACE_S)
         self._owner: Owner | None = owner
         self._calls: dict[ClientCall, None] = {}
         self._censuses: dict[Question, bytes] = {}  # with their topics
-        self._feeds: dict[Interest, None] = {}
+        self._interests: dict[Interest, None] = {}
 
     def __len__(self) -> int:
-        return len(self._calls) + len(self._censuses) + len(self._feeds)
+        return len(self._calls) + len(self._censuses) + len(self._interests)
 
     def _want(self) -> None:
         if self._owner is not None:
@@ -87,26 +87,26 @@ class Absent(Carrier):
     def forget_census(self, call: Question) -> None:
         self._censuses.pop(call, None)
 
-    def subscribe(self, feed: Interest) -> None:
-        if not feed.audience:
-            feed.lost(self)  # nobody wants it any more, and it was never asked for
+    def subscribe(self, interest: Interest) -> None:
+        if not interest.audience:
+            interest.lost(self)  # nobody wants it any more, and it was never asked for
             return
-        self._feeds[feed] = None
+        self._interests[interest] = None
         self._want()
 
-    def unsubscribe(self, feed: Interest) -> None:
-        feed.lost(self)  # it was never asked for
+    def unsubscribe(self, interest: Interest) -> None:
+        interest.lost(self)  # it was never asked for
 
-    def forget_feed(self, feed: Interest) -> None:
-        self._feeds.pop(feed, None)
+    def forget_interest(self, interest: Interest) -> None:
+        self._interests.pop(interest, None)
 
     def release(self, carrier: Carrier) -> None:
         """Have another carrier take all that waits here, in the order in which it came to this worker.
 
         Who subscribes first, so that what is published reaches it.
         """
-        for feed in [*self._feeds]:
-            feed.lost(self)
+        for interest in [*self._interests]:
+            interest.lost(self)
         carrier.settle()
         calls, self._calls = self._calls, {}
         for call in sorted(calls, key=_place) if len(calls) > 1 else calls:

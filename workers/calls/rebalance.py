@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from workers.calls.call import Carrier, ClientCall
-from workers.calls.feeds import Feed, Feeds
+from workers.calls.interests import Interests, TopicInterest
 from workers.calls.orphans import Orphans
 from workers.engine.alarm import Alarm
 from workers.engine.turn import Turn
@@ -38,18 +38,18 @@ class Rebalance:
     def __init__(
         self,
         turn: Turn,
-        feeds: Feeds,
+        interests: Interests,
         publishers: Iterable[Publisher],
         orphans: Orphans,
         reroute: Callable[[ClientCall], None],
     ) -> None:
         """`publishers` are those of the moment, each time; `reroute` has a call go elsewhere if it should."""
         self._turn = turn
-        self._all_feeds = feeds
+        self._all_interests = interests
         self._publishers = publishers
         self._orphans = orphans
         self._reroute = reroute
-        self._feeds: list[Feed] = []
+        self._interests: list[TopicInterest] = []
         self._holders: list[Holder] = []
         self._next = Alarm()
         self._then: list[Callable[[], None]] = []  # who is told once there is nothing more
@@ -61,15 +61,15 @@ class Rebalance:
         """
         if then is not None:
             self._then.append(then)
-        self._feeds = self._all_feeds.all()
+        self._interests = self._all_interests.all()
         # From the end on: orphans last, so that whoever listens over a connection that is there gets them.
         self._holders = [self._orphans, *self._publishers]
         self._go_on()
 
     def succeed(self, predecessor: Carrier) -> None:
         """Ask for the values that came by this carrier anew: another worker has the place of the one behind it."""
-        for feed in self._all_feeds.all():
-            feed.handed_over(predecessor)
+        for interest in self._all_interests.all():
+            interest.handed_over(predecessor)
 
     def hold_back(self) -> None:
         """Have nothing more published before all that was is acked."""
@@ -79,14 +79,14 @@ class Rebalance:
     def _go_on(self) -> None:
         looked_at = 0
         # First, since what is published goes by the new ring already.
-        while self._feeds and looked_at < CALLS_PER_TURN:
-            self._feeds.pop().ring_changed()
+        while self._interests and looked_at < CALLS_PER_TURN:
+            self._interests.pop().ring_changed()
             looked_at += 1
         while self._holders and looked_at < CALLS_PER_TURN:
             for call in self._holders.pop().waiting():
                 self._reroute(call)
                 looked_at += 1
-        if self._feeds or self._holders:
+        if self._interests or self._holders:
             self._next.set(self._turn, self._turn.now, self._go_on)
             return
         told, self._then = self._then, []

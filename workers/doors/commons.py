@@ -9,11 +9,11 @@ from skywalker.junction import Junction
 from skywalker.limits import Limits
 from skywalker.members import Place
 from workers.access.admission import Admission
-from workers.calls.feeds import Feeds
+from workers.calls.interests import Interests
 from workers.calls.journal import Journal
 from workers.calls.ledger import Ledger
-from workers.calls.node import Node
 from workers.calls.orphans import Orphans
+from workers.calls.own_node import Node
 from workers.calls.router import Router
 from workers.calls.standing import Standing
 from workers.doors.connections import Connections
@@ -52,7 +52,7 @@ class Commons:
     ledger: Ledger
     standing: Standing
     router: Router
-    feeds: Feeds
+    interests: Interests
     orphans: Orphans
     connections: Connections
     admission: Admission

@@ -18,14 +18,14 @@ from workers.engine.alarm import Alarm
 from workers.engine.loop import BROKEN
 from workers.engine.secure_socket import Transport
 from workers.engine.turn import SHARE_S
-from workers.stats import figures
+from workers.stats import metrics
 from workers.stats.closes import Close
 
 READ_BYTES: Final = 64 * 1024
 DEAR_BYTES: Final = 8 * 1024
 """Bytes read from a connection in a turn: enough for many calls, not so much that others wait. Of a dear one fewer."""
 
-RECEIVED: Final = figures.RECEIVED.at
+RECEIVED: Final = metrics.RECEIVED.at
 
 LINGER_S: Final = 2.0
 """Seconds for a peer to read the last words to it. A close with unread input would destroy them."""
@@ -145,7 +145,7 @@ class Connection(Outlet):
         except OSError as error:
             self.close(Close.BROKEN, f"cannot read: {error.strerror or error}")
             return
-        self.tally.cells[RECEIVED + self.door] += len(data)
+        self.counters.cells[RECEIVED + self.door] += len(data)
         if not data:
             self.hung_up()
         elif not self.gone:
@@ -255,7 +255,7 @@ class Connection(Outlet):
 
     def _tail_is_old(self) -> None:
         if self.is_read:
-            self.tally.limited("half_frame_s")
+            self.counters.limited("half_frame_s")
             self.half_is_old(self.commons.limits.half_frame_s)
         else:
             # It is us who do not read: the rest may long be there.

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from skywalker.errors import RequestError
 from workers.calls.call import ClientCall
-from workers.stats import figures
+from workers.stats import metrics
 from workers.stats.closes import Close
-from workers.stats.tally import Tally
+from workers.stats.counters import Counters
 
 
 class Choked(Protocol):
@@ -45,8 +45,8 @@ class OpenConnection(Protocol):
 class Connections:
     """All of them, in the order in which they came."""
 
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
         self._all: dict[OpenConnection, None] = {}
         self._early: list[OpenConnection] = []
         self.choked: dict[Choked, None] = {}
@@ -61,15 +61,15 @@ class Connections:
     def opened(self, connection: OpenConnection) -> None:
         """Count a connection, and read from it."""
         self._all[connection] = None
-        self._tally.memory[figures.OPENED.at + connection.door] += 1
-        self._tally.memory[figures.CONNECTIONS.at + connection.door] += 1
+        self._counters.memory[metrics.OPENED.at + connection.door] += 1
+        self._counters.memory[metrics.CONNECTIONS.at + connection.door] += 1
         connection.open()
 
     def closed(self, connection: OpenConnection, reason: Close, text: str) -> None:
         """A connection is closed, and why."""
         self._all.pop(connection, None)
-        self._tally.closed(connection.peer, reason, text)
-        self._tally.memory[figures.CONNECTIONS.at + connection.door] -= 1
+        self._counters.closed(connection.peer, reason, text)
+        self._counters.memory[metrics.CONNECTIONS.at + connection.door] -= 1
 
     def came_early(self, connection: OpenConnection) -> None:
         """It waits to be heard until hear_all()."""

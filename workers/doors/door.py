@@ -85,7 +85,7 @@ class Door:
             return False
         if self._excess() >= MAX_REFUSED:
             sock.close()
-            commons.turn.tally.limited("max_connections")
+            commons.turn.counters.limited("max_connections")
             return True
         sock.setblocking(False)
         if sock.family == socket.AF_UNIX:

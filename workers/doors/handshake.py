@@ -106,5 +106,5 @@ class Handshake:
         del self._stranger  # the two refer to each other
         commons.loop.remove(self._socket.fileno())
         self._socket.close()
-        commons.turn.tally.handshake_failed()
+        commons.turn.counters.handshake_failed()
         commons.admission.failed_handshakes.note(self._peer, text)

@@ -22,10 +22,10 @@ from workers.doors.write_buffer import WriteBuffer
 from workers.engine.alarm import Alarm
 from workers.engine.loop import READ, WRITE
 from workers.engine.secure_socket import SecureSocket, Transport
-from workers.stats import figures
+from workers.stats import metrics
 from workers.stats.closes import Close
 
-SENT: Final = figures.SENT.at
+SENT: Final = metrics.SENT.at
 
 MAX_AT_ONCE: Final = 1024 * 1024
 """Bytes more than its buffer holds that a subscriber may be given before it can be written to."""
@@ -143,7 +143,7 @@ class Outlet(Subscribing):
             connections.subscribers_cut_off += 1
             so_far = connections.subscribers_cut_off
             self.commons.log.warning("subscriber-cut-off", peer=self.peer, reason=text, so_far=so_far)
-            self.tally.limited(limit)
+            self.counters.limited(limit)
             self.close(Close.SLOW_SUBSCRIBER, text)
 
     def congested(self) -> bool:
@@ -199,7 +199,7 @@ class Outlet(Subscribing):
         except OSError as error:
             self.close(Close.BROKEN, f"cannot write: {error.strerror}")
             return -1
-        self.tally.cells[SENT + self.door] += sent
+        self.counters.cells[SENT + self.door] += sent
         return sent
 
     def _choke(self, out: list[bytes], values: list[ClientCall], sent: int) -> None:
@@ -270,7 +270,7 @@ class Outlet(Subscribing):
         if self._unwritten is None or (self._alarm and self._alarm.at is not None):
             return
         self.commons.log.info("connection-closed", peer=self.peer, reason="the peer does not read its replies")
-        self.tally.limited("unread_output_s")
+        self.counters.limited("unread_output_s")
         self.close(Close.UNREAD, "the peer does not read its replies")
 
     @property

@@ -115,7 +115,7 @@ class PubSub(Connection):
                 seconds, limit = self.delay()
                 if seconds:
                     # There is no word for "too many", so it is read more slowly.
-                    self.tally.limited(limit)
+                    self.counters.limited(limit)
                     self.rest(items, seconds)
                     return
             items.pop()
@@ -160,7 +160,7 @@ class PubSub(Connection):
             else:
                 self._end(Close.UNREADABLE, f"code {code} is not known")
         except Busy as error:
-            self.tally.limited(error)
+            self.counters.limited(error)
             self._end(Close.REFUSED, str(error))
         except ValueError as error:
             self._end(Close.UNREADABLE, str(error))
@@ -200,7 +200,7 @@ class PubSub(Connection):
         try:
             self.account.check(action, topic)
         except Forbidden as error:
-            self.tally.refused(error)
+            self.counters.refused(error)
             self.commons.admission.refusals.note(self.peer, error)
             self._end(Close.FORBIDDEN, str(error))
             return False
@@ -375,7 +375,7 @@ class PubSub(Connection):
     # The rest of what a connection does.
 
     def turn_away(self, error: RequestError, reason: Close, text: str) -> None:
-        self.tally.refused(error)
+        self.counters.refused(error)
         self.last_words(b"", reason, text)  # there is no word for it in this dialect
 
     def forget(self) -> list[ClientCall]:

@@ -11,9 +11,9 @@ from workers.access.account import Account
 from workers.calls.call import Caller, ClientCall
 from workers.calls.node_call import NodeCall
 from workers.doors.commons import Commons
-from workers.stats import figures
+from workers.stats import metrics
 
-SUBSCRIBED: Final = figures.WAITING.at + figures.KINDS.index("subscription")
+SUBSCRIBED: Final = metrics.WAITING.at + metrics.KINDS.index("subscription")
 
 
 class Subscribing(Caller):
@@ -76,7 +76,7 @@ class Subscription(Subscriber):
 
     def ask(self) -> None:
         """Have it come into effect; its connection is told then."""
-        self.connection.commons.feeds.change(self.topic, 1, self)
+        self.connection.commons.interests.change(self.topic, 1, self)
 
     def give(self, send: Call) -> bool:
         assert isinstance(send, NodeCall)
@@ -104,7 +104,7 @@ class Subscription(Subscriber):
         if not connection.gone:
             connection.subscribed(self)
         if not connection.gone:
-            connection.commons.feeds.stand(self)
+            connection.commons.interests.stand(self)
 
     def cut_off(self) -> None:
         """Values for it were dropped on their way here: its connection, which cannot know, is to be closed."""
@@ -128,14 +128,14 @@ class Unsubscribing:
         if self._subscription is None:
             self.in_effect()
         else:
-            self.connection.commons.feeds.change(self._subscription.topic, -1, self)
+            self.connection.commons.interests.change(self._subscription.topic, -1, self)
 
     def in_effect(self) -> None:
         """Nothing more comes."""
         self.done = True
         connection = self.connection
         if self._subscription is not None:
-            connection.commons.feeds.leave(self._subscription)
+            connection.commons.interests.leave(self._subscription)
         if not connection.gone:
             connection.unsubscribed(self)
 
@@ -188,7 +188,7 @@ class Subscriptions:
         subscription.begin_for(connection, key, typed)
         commons.ledger.admit(subscription.cost())
         commons.ledger.add(subscription.cost())
-        commons.turn.tally.memory[SUBSCRIBED] += 1
+        commons.turn.counters.memory[SUBSCRIBED] += 1
         if account is not None:
             account.in_flight += 1
         self._by_key[key] = subscription
@@ -199,7 +199,7 @@ class Subscriptions:
         subscription = self._by_key.pop(key, None)
         if subscription is not None:
             self._commons.ledger.remove(subscription.cost())
-            self._commons.turn.tally.memory[SUBSCRIBED] -= 1
+            self._commons.turn.counters.memory[SUBSCRIBED] -= 1
             account = subscription.connection.account
             if account is not None:
                 account.in_flight -= 1
@@ -207,9 +207,9 @@ class Subscriptions:
 
     def end_all(self) -> None:
         """The connection is gone."""
-        feeds = self._commons.feeds
+        interests = self._commons.interests
         for key in [*self._by_key]:
             subscription = self.remove(key)
             assert subscription is not None, "it is there"
-            feeds.leave(subscription)
-            feeds.change(subscription.topic, -1, None)
+            interests.leave(subscription)
+            interests.change(subscription.topic, -1, None)

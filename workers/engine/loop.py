@@ -6,7 +6,7 @@ import select
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
 
-from workers.stats import figures
+from workers.stats import metrics
 
 if TYPE_CHECKING:
     from workers.engine.turn import Turn
@@ -15,7 +15,7 @@ READ: Final = select.EPOLLIN
 WRITE: Final = select.EPOLLOUT
 BROKEN: Final = select.EPOLLERR | select.EPOLLHUP
 
-TURN: Final = figures.TURN.at
+TURN: Final = metrics.TURN.at
 
 
 class Handler(Protocol):
@@ -65,5 +65,5 @@ class Loop:
                 if turn.later:
                     turn.attend()
         turn.end()
-        turn.tally.took(TURN, monotonic() - began)
+        turn.counters.took(TURN, monotonic() - began)
         return len(events)

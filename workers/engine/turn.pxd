@@ -1,5 +1,5 @@
 from skywalker.deadlines cimport Deadlines
-from workers.stats.tally cimport Tally
+from workers.stats.counters cimport Counters
 
 
 cdef double LONG_S
@@ -9,7 +9,7 @@ cdef class Turn:
     cdef public double now
     cdef double _began
     cdef readonly Deadlines deadlines
-    cdef readonly Tally tally
+    cdef readonly Counters counters
     cdef public list values
     cdef public list replies
     cdef public list batches

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from skywalker.deadlines import Deadlines
-from workers.stats.tally import Tally
+from workers.stats.counters import Counters
 
 LONG_S: Final = 0.0005
 """Seconds after which a turn is long, and who wants more than its share waits for the next: there may be many such."""
@@ -52,13 +52,23 @@ class Turn:
     """The turn that is on, for all that one worker has."""
 
     __slots__ = (
-        "_began", "acks", "batches", "deadlines", "heavy", "later", "now", "replies", "resting", "tally", "values",
+        "_began",
+        "acks",
+        "batches",
+        "counters",
+        "deadlines",
+        "heavy",
+        "later",
+        "now",
+        "replies",
+        "resting",
+        "values",
     )  # fmt: skip
 
-    def __init__(self, now: float, tally: Tally | None = None) -> None:
+    def __init__(self, now: float, counters: Counters | None = None) -> None:
         # When it began, or later: when the calls that it now deals with were read, or the values in them written.
         self.now = self._began = now
-        self.tally = Tally() if tally is None else tally
+        self.counters = Counters() if counters is None else counters
         self.deadlines = Deadlines()  # of all that has an expired(): calls and alarms
         self.values: list[Output] = []  # connections that have values to write, and perhaps replies
         self.replies: list[Output] = []  # connections that have something to write

@@ -3,7 +3,7 @@
     messages    the words, which are the same on both; packets and stream are the two ways to carry them
     link        one link: reading, writing, and its end
     outbound    what we ask over it: calls of our clients that wait at the other worker, which owns their topics
-    inbound     what is asked of us: calls of its clients that wait here; audience are its subscribers
+    inbound     what is asked of us: calls of its clients that wait here; remote_interests are its subscribers
     linking     what links are made with
     siblings    all links within this node, and what happens when a sibling dies
     handover    a sibling's place that changes hands

@@ -64,7 +64,7 @@ cdef class Inbound:
     cdef NodeCall _giving
     cdef bytes _since_bytes
     cdef double _since
-    cdef readonly object audiences
+    cdef readonly object remote_interests
     cdef Py_ssize_t _expected
 
     @cython.locals(group=bytes)

@@ -12,13 +12,12 @@ from skywalker.wire import values
 from skywalker.wire.junction import NIL, TRUE
 from skywalker.wire.pubsub import MAX_PAYLOAD, bus_value
 from workers.calls import census
-from workers.calls.feeds import Feeds
+from workers.calls.interests import Interests
 from workers.calls.ledger import Ledger
 from workers.calls.node_call import NodeCall
 from workers.calls.publication import Publication
 from workers.calls.standing import Standing
 from workers.engine.turn import Turn
-from workers.mesh.audience import Audiences, count_of
 from workers.mesh.messages import (
     ALSO,
     BUSY,
@@ -42,6 +41,7 @@ from workers.mesh.messages import (
     limit_of,
     unwrapped,
 )
+from workers.mesh.remote_interests import RemoteInterests, count_of
 from workers.stats.log import Log
 
 OURS: Final = b"\xd3"
@@ -128,8 +128,18 @@ class Inbound:
     """The calls of one worker's clients that wait here, and the values that were given to its listeners."""
 
     __slots__ = (
-        "_calls", "_expected", "_giving", "_ledger", "_parked", "_since", "_since_bytes", "_turn", "audiences",
-        "junction", "messages", "standing",
+        "_calls",
+        "_expected",
+        "_giving",
+        "_ledger",
+        "_parked",
+        "_since",
+        "_since_bytes",
+        "_turn",
+        "junction",
+        "messages",
+        "remote_interests",
+        "standing",
     )  # fmt: skip
 
     def __init__(
@@ -139,7 +149,7 @@ class Inbound:
         junction: Junction,
         ledger: Ledger,
         standing: Standing,
-        feeds: Feeds,
+        interests: Interests,
         log: Log,
     ) -> None:
         self.messages = messages
@@ -154,7 +164,7 @@ class Inbound:
         self._since_bytes = b""  # calls that were read at once have one time, which is decoded once
         self._since = 0.0
         self._expected = 0  # of the values for subscribers: how many had a number
-        self.audiences = Audiences(messages, turn, junction, standing, feeds, log, self.expect)
+        self.remote_interests = RemoteInterests(messages, turn, junction, standing, interests, log, self.expect)
 
     def hear(self, kind: int, message: list[bytes]) -> None:
         """Deal with a message to the owner of a topic."""
@@ -174,7 +184,7 @@ class Inbound:
         elif kind == PUBLISH:
             self._publish(message[1], message[2], message[3], message[4])
         elif kind == SUBSCRIBE:
-            self.audiences.ask(message[1], count_of(message[2]))
+            self.remote_interests.ask(message[1], count_of(message[2]))
         elif kind == CENSUS:
             info = census.info(self.junction, message[2], self._turn.now)
             self.messages.tell(COUNTED, message[1], values.pack(info))
@@ -325,7 +335,7 @@ class Inbound:
     def flushed(self) -> None:
         """All that was said is written, or queued: have those meet somebody that there was no room for."""
         self._giving = None
-        self.audiences.flushed()
+        self.remote_interests.flushed()
         if self._parked and not self.messages.congested():
             parked, self._parked = self._parked, {}
             for listener in parked:
@@ -333,12 +343,12 @@ class Inbound:
 
     def retire(self) -> None:
         """Hand out nothing any more: the other worker asks our successor."""
-        self.audiences.retire()
+        self.remote_interests.retire()
         self.messages.tell(RETIRED, NIL)
 
     def close(self) -> None:
         """The link has ended: those calls will be issued again, or their clients are gone."""
-        self.audiences.close()
+        self.remote_interests.close()
         calls, self._calls = self._calls, {}
         self._parked.clear()
         self._giving = None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from skywalker.junction import Junction
 from skywalker.members import Place
-from workers.calls.feeds import Feeds
+from workers.calls.interests import Interests
 from workers.calls.ledger import Ledger
 from workers.calls.standing import Standing
 from workers.engine.loop import Loop
@@ -33,7 +33,7 @@ class Linking:
         junction: Junction,
         ledger: Ledger,
         standing: Standing,
-        feeds: Feeds,
+        interests: Interests,
         barrier: ReadinessBarrier,
         log: Log,
         mesh_bytes: int,
@@ -44,7 +44,7 @@ class Linking:
         self._junction = junction
         self._ledger = ledger
         self._standing = standing
-        self._feeds = feeds
+        self._interests = interests
         self._barrier = barrier
         self._log = log
         self._mesh_bytes = mesh_bytes
@@ -85,5 +85,5 @@ class Linking:
         """Return one to an owner in that place; without one, the other end only asks us."""
         turn, junction = self._turn, self._junction
         outbound = Outbound(messages, turn, junction, place)
-        inbound = Inbound(messages, turn, junction, self._ledger, self._standing, self._feeds, self._log)
+        inbound = Inbound(messages, turn, junction, self._ledger, self._standing, self._interests, self._log)
         return Link(messages, self._loop, turn, self._barrier, outbound, inbound, ended, settled)

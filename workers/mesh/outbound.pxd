@@ -59,7 +59,7 @@ cdef class Outbound(Carrier):
     cdef Junction _junction
     cdef readonly dict _calls
     cdef readonly dict _censuses
-    cdef readonly dict _feeds
+    cdef readonly dict _interests
     cdef readonly dict _passing
     cdef bytes _value
     cdef bint _is_retired

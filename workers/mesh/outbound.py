@@ -101,8 +101,21 @@ class Outbound(Carrier):
     """The calls of our clients that wait at one other worker, and the values that it offers to them."""
 
     __slots__ = (
-        "_calls", "_censuses", "_feeds", "_heir", "_is_retired", "_junction", "_messages", "_next", "_number_head",
-        "_passing", "_since", "_since_bytes", "_turn", "_value", "parts",
+        "_calls",
+        "_censuses",
+        "_heir",
+        "_interests",
+        "_is_retired",
+        "_junction",
+        "_messages",
+        "_next",
+        "_number_head",
+        "_passing",
+        "_since",
+        "_since_bytes",
+        "_turn",
+        "_value",
+        "parts",
     )  # fmt: skip
 
     def __init__(self, messages: Messages, turn: Turn, junction: Junction, place: Place | None) -> None:
@@ -116,7 +129,7 @@ class Outbound(Carrier):
         # By our number, those that wait, and listeners that were given a value which has no outcome yet.
         self._calls: dict[bytes, ClientCall] = {}
         self._censuses: dict[bytes, Question] = {}
-        self._feeds: dict[bytes, Interest] = {}  # by topic
+        self._interests: dict[bytes, Interest] = {}  # by topic
         self._passing: dict[bytes, Passing] = {}  # by the owner's number
         self._is_retired = False  # the owner hands out nothing more
         self._heir: Pausable | None = None  # to its successor, which is not heard before that
@@ -133,7 +146,7 @@ class Outbound(Carrier):
 
     def is_idle(self) -> bool:
         """Return whether nothing waits there, and every value that was given is decided."""
-        return not (self._calls or self._feeds or self._passing)
+        return not (self._calls or self._interests or self._passing)
 
     def forward(self, call: ClientCall) -> None:
         since = call.since
@@ -186,19 +199,19 @@ class Outbound(Carrier):
     def forget_census(self, call: Question) -> None:
         self._censuses.pop(call.number, None)
 
-    def subscribe(self, feed: Interest) -> None:
-        self._feeds[feed.topic] = feed
-        self._messages.tell(SUBSCRIBE, feed.topic, values.pack(feed.audience))
+    def subscribe(self, interest: Interest) -> None:
+        self._interests[interest.topic] = interest
+        self._messages.tell(SUBSCRIBE, interest.topic, values.pack(interest.audience))
 
     def settle(self) -> None:
         self._messages.tell(SETTLED, NIL)
 
-    def unsubscribe(self, feed: Interest) -> None:
-        self._messages.tell(SUBSCRIBE, feed.topic, NONE)
+    def unsubscribe(self, interest: Interest) -> None:
+        self._messages.tell(SUBSCRIBE, interest.topic, NONE)
 
-    def forget_feed(self, feed: Interest) -> None:
-        if self._feeds.get(feed.topic) is feed:
-            del self._feeds[feed.topic]
+    def forget_interest(self, interest: Interest) -> None:
+        if self._interests.get(interest.topic) is interest:
+            del self._interests[interest.topic]
 
     def decided(self, number: bytes, outcome: int) -> None:
         """Say what became of a value that came for one of our clients: TOOK or LOST."""
@@ -246,13 +259,13 @@ class Outbound(Carrier):
         elif kind == OFFER:
             self._pass_on(message[1], message[2], message[3], message[4])
         elif kind == SUBSCRIBED:
-            feed = self._feeds.get(message[1])
-            if feed is not None:
-                feed.answered(self)
+            interest = self._interests.get(message[1])
+            if interest is not None:
+                interest.answered(self)
         elif kind == LAGGED:
-            feed = self._feeds.get(message[1])
-            if feed is not None:
-                feed.cut_off()
+            interest = self._interests.get(message[1])
+            if interest is not None:
+                interest.cut_off()
         elif kind == RECALL:
             self._recall(message[1])
         elif kind == PARTING:
@@ -287,8 +300,8 @@ class Outbound(Carrier):
 
     def _pass_on(self, topic: bytes, number: bytes, value: bytes, form: bytes) -> None:
         """Give a value to all who subscribe here; of one with a number of the owner's, say whether anybody got it."""
-        feed = self._feeds.get(topic)
-        subscribers = [] if feed is None else feed.subscribers()
+        interest = self._interests.get(topic)
+        subscribers = [] if interest is None else interest.subscribers()
         passing = Passing.__new__(Passing)
         passing.begin(topic, self._turn.now, value, None)
         if form != NIL:
@@ -346,5 +359,5 @@ class Outbound(Carrier):
         for census in censuses.values():
             census.end()  # by which younger calls may be let go, so the older ones come first
         self._passing = {}
-        for feed in [*self._feeds.values()]:
-            feed.lost(self)
+        for interest in [*self._interests.values()]:
+            interest.lost(self)

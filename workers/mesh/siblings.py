@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 
 from skywalker.members import Place
-from workers.calls.node import Node
+from workers.calls.own_node import Node
 from workers.calls.owner import Owner
 from workers.calls.rebalance import Rebalance
 from workers.engine.alarm import Alarm

@@ -29,7 +29,7 @@ from skywalker.tls.words import CLOSED
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, split
-from workers.calls.node import VERSION
+from workers.calls.own_node import VERSION
 from workers.engine import sockets
 from workers.engine.loop import READ, WRITE
 from workers.engine.secure_socket import SecureSocket, Transport

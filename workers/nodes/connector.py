@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from skywalker.access.trust import Trust
-from workers.calls.node import Node
+from workers.calls.own_node import Node
 from workers.calls.standing import Standing
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop

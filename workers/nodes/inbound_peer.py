@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from skywalker.members import Place
-from workers.calls.node import Node
+from workers.calls.own_node import Node
 from workers.engine.secure_socket import Transport
 from workers.engine.turn import Turn
 from workers.mesh.link import Link

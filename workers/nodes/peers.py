@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from skywalker.members import Place, Snapshot
-from workers.calls.node import Node
+from workers.calls.own_node import Node
 from workers.calls.owner import Owner
 from workers.calls.rebalance import Rebalance
 from workers.engine.secure_socket import Transport

@@ -17,9 +17,9 @@ from workers.ipc import control, exits
 from workers.process import birth
 from workers.process.lifecycle import Event, State, after
 from workers.process.slot import Process, Slot
-from workers.stats import figures
-from workers.stats.board import Board
+from workers.stats import metrics
 from workers.stats.log import Log
+from workers.stats.shared import SharedCounters
 
 KILL_AFTER_S: Final = 4.0
 """Seconds between telling a worker to stop and killing it: it may need one for calls that are just decided, and two for
@@ -45,7 +45,7 @@ class Crew:
     def __init__(
         self,
         listeners: Sequence[dict[str, socket]],
-        board: Board,
+        shared: SharedCounters,
         live: Callable[[Slot, control.Channel, int], int],
         heard: Callable[[Process, control.Message], None],
         signals: Signals,
@@ -56,7 +56,7 @@ class Crew:
         self.slots = [Slot(number, each) for number, each in enumerate(listeners)]
         self.served = False  # every worker has been ready at one time
         self.draining = False
-        self._board = board
+        self._shared = shared
         self._live = live
         self._heard = heard
         self._signals = signals
@@ -154,15 +154,15 @@ class Crew:
         return True
 
     def _fork(self, slot: Slot) -> Process:
-        part = self._board.take(slot.number)
+        part = self._shared.take(slot.number)
         try:
             pid, channel = birth.fork(
                 self._signals, f"skywalker-{slot.number}", lambda channel: self._live(slot, channel, part)
             )
         except OSError:
-            self._board.give_back(part)
+            self._shared.give_back(part)
             raise
-        self._board.part(part)[figures.PID] = pid
+        self._shared.part(part)[metrics.PID] = pid
         process = Process(slot, pid, channel, part, time.monotonic())
         self._selector.register(channel, selectors.EVENT_READ, lambda: self._hear(process))
         if self._snapshot is not None:
@@ -211,9 +211,9 @@ class Crew:
     def _happened(self, process: Process, event: Event) -> None:
         """Have it change the state of a process as the table says, for all to see."""
         process.state = after(process.state, event)
-        self._board.part(process.part)[figures.STATE] = figures.STATES.index(process.state.value)
+        self._shared.part(process.part)[metrics.STATE] = metrics.STATES.index(process.state.value)
         serve = sum(each.state is State.SERVING for each in self.processes())
-        self._board.node[figures.SERVING.at] = serve
+        self._shared.node[metrics.SERVING.at] = serve
 
     def follow(self, snapshot: BinaryIO) -> None:
         """Tell all of the ring, and those yet to come, for which the file must stay open."""
@@ -253,7 +253,7 @@ class Crew:
         if before is not None:
             slot.outgoing = before
             before.stop_at = time.monotonic() + slot.worker.drain_s
-            self._board.node[figures.RESTARTED.cell("reload")] += 1
+            self._shared.node[metrics.RESTARTED.cell("reload")] += 1
             self.tell(before, control.Replaced(), Event.DRAIN)
         self._link(slot.worker)
 
@@ -280,7 +280,7 @@ class Crew:
             self._selector.unregister(process.channel)
         process.channel.close()
         slot.forget(process)
-        self._board.give_back(process.part)
+        self._shared.give_back(process.part)
         if expected:
             return
         how = exits.how(status)
@@ -288,7 +288,7 @@ class Crew:
             raise BootError(f"worker {slot.number} ended with {how} before it served")
         if is_replaced:
             cause = "hung" if process.is_hung else "signal" if status < 0 else "status" if status else "ended"
-            self._board.node[figures.RESTARTED.cell(cause)] += 1
+            self._shared.node[metrics.RESTARTED.cell(cause)] += 1
         now = time.monotonic()
         delay: float | None = None
         has_heir = slot.successor is not None and slot.successor.state is not State.STOPPING

@@ -9,8 +9,8 @@ from workers.process.keeper import Keeper
 from workers.process.lifecycle import State
 from workers.process.notify import Notifier
 from workers.process.watchdog import Watchdog
-from workers.stats import figures
-from workers.stats.board import Board
+from workers.stats import metrics
+from workers.stats.shared import SharedCounters
 
 AGENT_PATIENCE_S: Final = 10.0
 """Seconds in which the loop of the agent must turn, or longer if workers get that: it loads much as it begins."""
@@ -23,12 +23,12 @@ class Liveness:
     """Has workers, and an agent, replaced that hang. The manager hears that the node is alive only while none does."""
 
     def __init__(
-        self, crew: Crew, agent: Keeper, board: Board, notifier: Notifier, patience_s: float, now: float
+        self, crew: Crew, agent: Keeper, shared: SharedCounters, notifier: Notifier, patience_s: float, now: float
     ) -> None:
         """The loop of each worker must turn within `patience_s`."""
         self._crew = crew
         self._agent = agent
-        self._board = board
+        self._shared = shared
         self._notifier = notifier
         self._watchdog = Watchdog(patience_s, now)
         self._agents_watchdog = Watchdog(max(patience_s, AGENT_PATIENCE_S), now)
@@ -42,14 +42,14 @@ class Liveness:
     def look(self, now: float, doing: str) -> None:
         """Look at all workers; `doing` is what the node does just now, in one word."""
         processes = [each for each in self._crew.processes() if each.state is not State.STOPPING]
-        beats = [max(each.started_at, self._board.part(each.part)[figures.BEAT] / 1e6) for each in processes]
+        beats = [max(each.started_at, self._shared.part(each.part)[metrics.BEAT] / 1e6) for each in processes]
         hang = self._watchdog.look(now, beats)
         for process, hangs in zip(processes, hang, strict=True):
             if hangs:
                 self._crew.abort(process)
         agent_hangs = False
         if self._agent.pid:
-            beat = max(self._agent.started_at, self._board.node[figures.AGENT_BEAT] / 1e6)
+            beat = max(self._agent.started_at, self._shared.node[metrics.AGENT_BEAT] / 1e6)
             (agent_hangs,) = self._agents_watchdog.look(now, [beat])
             if agent_hangs:
                 self._agent.hangs()
@@ -60,9 +60,9 @@ class Liveness:
             self._notifier.status(f"{doing}: {self._status()}")
 
     def _status(self) -> str:
-        cells = self._board.read().total()
-        connections = sum(cells[figures.CONNECTIONS.at : figures.CONNECTIONS.end])
-        waiting = sum(cells[figures.WAITING.at : figures.WAITING.end])
-        answered = sum(cells[figures.CALLS.at : figures.CALLS.end])
+        cells = self._shared.read().total()
+        connections = sum(cells[metrics.CONNECTIONS.at : metrics.CONNECTIONS.end])
+        waiting = sum(cells[metrics.WAITING.at : metrics.WAITING.end])
+        answered = sum(cells[metrics.CALLS.at : metrics.CALLS.end])
         workers = sum(slot.worker is not None for slot in self._crew.slots)
         return f"{workers} workers, {connections} connections, {waiting} waiting, {answered} calls answered"

@@ -52,7 +52,7 @@ class Process:
     slot: Slot
     pid: int
     channel: control.Channel
-    part: int  # of the board
+    part: int  # of the shared counters
     started_at: float
     state: State = State.STARTING
     stop_at: float | None = None  # when it is told to end, if it is being replaced

@@ -26,7 +26,7 @@ from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.errors import ConfigError, SkywalkerError
 from skywalker.wire import frames
-from workers.calls.node import Node
+from workers.calls.own_node import Node
 from workers.engine import sockets
 from workers.engine.credentials import Credentials, server
 from workers.engine.signals import Signals
@@ -42,9 +42,9 @@ from workers.setup import cluster, exposure, privileges
 from workers.setup.activation import inherited
 from workers.setup.ground import JUNCTION, Ground, state_path
 from workers.setup.identity import StateDirectory, StateError
-from workers.stats import figures
-from workers.stats.board import Board
+from workers.stats import metrics
 from workers.stats.log import Log
+from workers.stats.shared import SharedCounters
 from workers.worker.worker import Worker
 
 LEAVE_S: Final = 2.0
@@ -93,8 +93,8 @@ class Supervisor:
         with contextlib.closing(ground):
             birth.be_node(ground.addresses[JUNCTION][1])
             sockets.allow_many_files()
-            self._board = Board(len(ground.listeners))
-            self._board.node[figures.STARTED.at] = time.time_ns() // 1000
+            self._shared = SharedCounters(len(ground.listeners))
+            self._shared.node[metrics.STARTED.at] = time.time_ns() // 1000
             self._signals.open()
             self._selector = selectors.DefaultSelector()
             self._selector.register(self._signals, selectors.EVENT_READ, self._on_signals)
@@ -102,7 +102,7 @@ class Supervisor:
                 self._parent = socket.socket(fileno=self._parent_fd)
                 self._selector.register(self._parent, selectors.EVENT_READ, self._on_parent)
             self._crew = Crew(
-                ground.listeners, self._board, self._be_worker, self._heard, self._signals, self._selector, self._log
+                ground.listeners, self._shared, self._be_worker, self._heard, self._signals, self._selector, self._log
             )
             self._agent = Keeper(self._be_agent, self._signals, self._selector, self._crew, self._log)
             return self._live()
@@ -172,7 +172,7 @@ class Supervisor:
 
     def _watch(self, patience_s: float) -> None:
         self._patience_s = patience_s
-        self._liveness = Liveness(self._crew, self._agent, self._board, self._notifier, patience_s, time.monotonic())
+        self._liveness = Liveness(self._crew, self._agent, self._shared, self._notifier, patience_s, time.monotonic())
 
     # A turn.
 
@@ -209,7 +209,7 @@ class Supervisor:
         for number in self._signals.read():
             if number == signal.SIGCHLD:
                 self._agent.reap()
-                self._board.node[figures.AGENT_RESTARTED.at] = self._agent.lost
+                self._shared.node[metrics.AGENT_RESTARTED.at] = self._agent.lost
                 self._crew.reap()
             elif number == signal.SIGHUP:
                 self._reload()
@@ -288,7 +288,7 @@ class Supervisor:
         hears = cluster.hears_of_nodes(self._config.cluster)
         heard = (lambda address: channel.send(control.Heard(str(address)))) if hears else None
         node = Node(self._ground.member, skywalker.__version__, slot.number, heard)
-        cells = self._board.part(part)
+        cells = self._shared.part(part)
         succeeds = slot.worker is not None
         credentials = self._credentials and self._credentials.told_by(log)
         return Worker(node, self._config, slot.listeners, channel, log, cells, credentials, succeeds=succeeds).run()
@@ -301,7 +301,7 @@ class Supervisor:
         credentials = self._credentials and self._credentials.told_by(log)
         from workers.agent import assembly  # only here: it takes much that no worker needs
 
-        return assembly.be_agent(self._config, self._ground, listener, credentials, last, channel, log, self._board)
+        return assembly.be_agent(self._config, self._ground, listener, credentials, last, channel, log, self._shared)
 
     def _close_what_is_ours(self, but: Slot | None) -> None:
         self._selector.close()
@@ -338,7 +338,7 @@ class Supervisor:
             exposure.check(config, self._ground.addresses)
             credentials = Credentials(config, self._log) if config.tls_cert else None
         except SkywalkerError as error:
-            self._board.node[figures.RELOADED.cell("refused")] += 1
+            self._shared.node[metrics.RELOADED.cell("refused")] += 1
             self._log.error("reload-refused", reason=error)
             self._notifier.ready()
             return
@@ -371,7 +371,7 @@ class Supervisor:
         else:
             self._log.info("reloaded")
             self._watch(self._config.watchdog_s)
-        self._board.node[figures.RELOADED.cell("failed" if failed is not None else "done")] += 1
+        self._shared.node[metrics.RELOADED.cell("failed" if failed is not None else "done")] += 1
         self._notifier.ready()
         if self._reload_again:
             self._reload()

@@ -14,7 +14,7 @@ from typing import Final
 
 from skywalker.journal.record import DOORS
 from workers.engine.sockets import AddressError, tune
-from workers.stats.figures import UNKNOWN
+from workers.stats.metrics import UNKNOWN
 
 FIRST: Final = 3
 """The descriptor of the first one; those of the others follow."""

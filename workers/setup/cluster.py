@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def needs_agent(config: Config) -> bool:
-    """Whether the node is to find others, be found, answer health checks, or show its figures."""
+    """Whether the node is to find others, be found, answer health checks, or show its metrics."""
     cluster = config.cluster
     return bool(finds_others(cluster) or cluster.register or cluster.health_port or config.admin)
 

@@ -148,7 +148,7 @@ def forbid_core_dumps() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
     except ValueError:
-        # Not for choice: nobody but root could look at the open files of such a process, for the figures.
+        # Not for choice: nobody but root could look at the open files of such a process, for the metrics.
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)
 
 

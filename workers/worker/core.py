@@ -9,11 +9,11 @@ from skywalker.junction import Junction
 from skywalker.limits import Limits
 from skywalker.members import Snapshot
 from workers.access.admission import Admission
-from workers.calls.feeds import Feeds
+from workers.calls.interests import Interests
 from workers.calls.journal import Journal
 from workers.calls.ledger import Ledger
-from workers.calls.node import Node
 from workers.calls.orphans import Orphans
+from workers.calls.own_node import Node
 from workers.calls.rebalance import Rebalance
 from workers.calls.router import Router
 from workers.calls.standing import Standing
@@ -51,16 +51,16 @@ class Core:
         self.turn = turn
         self.admission = Admission(None, limits, turn, log) if admission is None else admission
         self.junction = Junction()
-        self.ledger = Ledger(limits, turn.tally)
+        self.ledger = Ledger(limits, turn.counters)
         self.standing = Standing()
-        self.connections = Connections(turn.tally)
+        self.connections = Connections(turn.counters)
         self.router = Router(turn, self.junction)
-        self.feeds = Feeds(self.junction, self.router.owner)
+        self.interests = Interests(self.junction, self.router.owner)
         self.orphans = Orphans(self.ledger)
-        self.rebalance = Rebalance(turn, self.feeds, self.connections, self.orphans, self.router.reroute)
+        self.rebalance = Rebalance(turn, self.interests, self.connections, self.orphans, self.router.reroute)
         self.barrier = ReadinessBarrier(turn, log, self.standing)
         linking = Linking(
-            loop, turn, self.junction, self.ledger, self.standing, self.feeds, self.barrier, log, limits.mesh_bytes
+            loop, turn, self.junction, self.ledger, self.standing, self.interests, self.barrier, log, limits.mesh_bytes
         )
         connector = Connector(node, loop, turn, self.standing, self.admission.trust, credentials)
         self.siblings = Siblings(node, turn, linking, self.barrier, self.rebalance)
@@ -76,7 +76,7 @@ class Core:
             ledger=self.ledger,
             standing=self.standing,
             router=self.router,
-            feeds=self.feeds,
+            interests=self.interests,
             orphans=self.orphans,
             connections=self.connections,
             admission=self.admission,
@@ -112,8 +112,8 @@ class Core:
         """Take no new calls, and have those that wait meet at a successor, once there is a link to it."""
         self.standing.replaced = True
         self.siblings.hand_over()
-        for feed in self.feeds.all():
-            feed.ring_changed()  # all at once: the successor hands out nothing before it has heard of them
+        for interest in self.interests.all():
+            interest.ring_changed()  # all at once: the successor hands out nothing before it has heard of them
         self.rebalance.begin()
         self.drain()
 

@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Final
 
 from workers.engine.alarm import Alarm
-from workers.stats import figures
+from workers.stats import metrics
 from workers.worker.core import Core
 
 BEAT_S: Final = 1.0
@@ -27,14 +27,14 @@ class Heartbeat:
     def beat(self) -> None:
         """Write down that the loop turns and how things are, and do so again and again."""
         core = self._core
-        cells = core.turn.tally.memory
-        cells[figures.HELD_BYTES.at] = core.ledger.bytes_held
-        cells[figures.TOPICS.at] = len(core.junction)
-        cells[figures.UNREAD.at] = sum(connection.unread for connection in core.connections.choked)
-        cells[figures.CHOKED.at] = len(core.connections.choked)
-        for at, unsent in enumerate((core.unsent, core.peers.unsent), figures.UNSENT.at):
+        cells = core.turn.counters.memory
+        cells[metrics.HELD_BYTES.at] = core.ledger.bytes_held
+        cells[metrics.TOPICS.at] = len(core.junction)
+        cells[metrics.UNREAD.at] = sum(connection.unread for connection in core.connections.choked)
+        cells[metrics.CHOKED.at] = len(core.connections.choked)
+        for at, unsent in enumerate((core.unsent, core.peers.unsent), metrics.UNSENT.at):
             cells[at] = unsent
-        core.turn.tally.look()
+        core.turn.counters.look()
         now = monotonic()
-        cells[figures.BEAT] = int(now * 1e6)
+        cells[metrics.BEAT] = int(now * 1e6)
         self._alarm.set(core.turn, now + self._period_s, self.beat)

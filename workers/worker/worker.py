@@ -17,7 +17,7 @@ from skywalker.journal.writer import Writer
 from skywalker.members import Place
 from workers.access.admission import Admission
 from workers.calls.journal import Journal
-from workers.calls.node import Node
+from workers.calls.own_node import Node
 from workers.doors.connection import Connection
 from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue
@@ -46,8 +46,8 @@ from workers.ipc.control import (
 )
 from workers.setup.cluster import trust
 from workers.setup.ground import JUNCTION, PUBSUB, UNIX
+from workers.stats.counters import Counters
 from workers.stats.log import Log
-from workers.stats.tally import Tally
 from workers.worker.core import Core
 from workers.worker.heap import Heap
 from workers.worker.heartbeat import Heartbeat
@@ -104,7 +104,7 @@ class Worker:
         self._signals = Signals([signal.SIGTERM], ignored=NOT_OURS)
         self._signals.open()
         self._loop = loop = Loop()
-        turn = Turn(time.monotonic(), Tally(self._cells))
+        turn = Turn(time.monotonic(), Counters(self._cells))
         config = self._config
         self._core = core = Core(
             self._node,

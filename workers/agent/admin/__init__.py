@@ -1,10 +1,10 @@
-"""The agent's web server: figures for Prometheus, JSON for programs, a console for people.
+"""The agent's web server: metrics for Prometheus, JSON for programs, a console for people.
 
     server      admin (its thread and what it is told), transport, tls (below that), app
     lets in     guard (by name), gate (by who asks)
-    knows       view (of the node), samples (of the board), processes, wellness, questions (to the workers)
+    knows       view (of the node), samples (of the shared counters), processes, wellness, questions (to the workers)
     shows       metrics, state, history, ring, lists (of topics and connections), stream (of events), console
-    between     counts (what is added up of the board's cells)
+    between     counts (what is added up of the shared cells)
 
 Only the agent imports these: what they are built on is not always installed.
 """

@@ -28,8 +28,8 @@ from workers.agent.admin.view import View
 from workers.agent.admin.wellness import Wellness
 from workers.agent.ping import Ping
 from workers.engine.sockets import ADMIN_BACKLOG, AddressError, admin_listener, tune
-from workers.stats.board import Board
 from workers.stats.log import Log
+from workers.stats.shared import SharedCounters
 
 BIND_AGAIN_S: Final = 1.0
 """Seconds until the next try for a port that another has."""
@@ -45,7 +45,7 @@ class Admin:
         me: Member,
         ping: Ping,
         doors: Mapping[str, str],
-        board: Board,
+        shared: SharedCounters,
         log: Log,
         *,
         tls: Callable[[], ssl.SSLContext] | None = None,
@@ -60,7 +60,7 @@ class Admin:
         self._bind = bind
         self._listener = listener
         self._wellness = Wellness(ping)
-        self._board = board
+        self._shared = shared
         self._tls = tls
         self._access = access
         self._log = log.bind()  # one of its own, since it writes from its own thread
@@ -86,14 +86,14 @@ class Admin:
 
     async def _run_all(self) -> None:
         """Take samples and serve them: neither is of use without the other."""
-        samples = Samples(self._board, self.view, Processes())
+        samples = Samples(self._shared, self.view, Processes())
         async with asyncio.TaskGroup() as group:
             group.create_task(samples.run(self._log))
             group.create_task(self._serve(samples))
 
     async def _serve(self, samples: Samples) -> None:
         refusals = Refusals(self._log.warning, "admin-refused")
-        sources = app.Sources(self.view, self._board, samples, self._questions, self._wellness, refusals)
+        sources = app.Sources(self.view, self._shared, samples, self._questions, self._wellness, refusals)
         logger = logging.getLogger("uvicorn")
         logger.addHandler(_ToLog(self._log))
         logger.propagate = False

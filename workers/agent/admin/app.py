@@ -28,7 +28,7 @@ from workers.agent.admin.samples import Samples
 from workers.agent.admin.state import State
 from workers.agent.admin.view import View
 from workers.agent.admin.wellness import Wellness
-from workers.stats.board import Board
+from workers.stats.shared import SharedCounters
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -39,7 +39,7 @@ class Sources:
     """Where answers come from."""
 
     view: View
-    board: Board
+    shared: SharedCounters
     samples: Samples
     questions: Questions
     wellness: Wellness
@@ -55,14 +55,14 @@ def make(sources: Sources, name: str | None, access: Access | None = None) -> AS
     state = State(view, samples)
     ring = Ring(view)
     refused = Counter[str]()
-    metrics = Metrics(sources.board, view, samples, refused)
+    metrics = Metrics(sources.shared, view, samples, refused)
     console, policy = page()
 
     async def health(request: Request) -> Response:
         return _well(await sources.wellness.is_well())
 
     async def ready(request: Request) -> Response:
-        return _well(view.is_ready(sources.board.read().live()) and await sources.wellness.is_well())
+        return _well(view.is_ready(sources.shared.read().live()) and await sources.wellness.is_well())
 
     async def scraped(request: Request) -> Response:
         body, content_type = metrics.body(request.headers.get("accept", ""))

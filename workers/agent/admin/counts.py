@@ -1,19 +1,19 @@
-"""Arithmetic on the cells of figures: what they are by label, how they grew, and histograms that merge."""
+"""Arithmetic on the cells of metrics: what they are by label, how they grew, and histograms that merge."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from workers.stats.figures import HISTOGRAM_CELLS, Figure, quantile
+from workers.stats.metrics import HISTOGRAM_CELLS, Metric, quantile
 
 Cells = Sequence[int]
 
 
-def by_label(figure: Figure, cells: Cells) -> dict[str, Any]:
+def by_label(metric: Metric, cells: Cells) -> dict[str, Any]:
     """Return the numbers of a counter or gauge by the values of its label; with two labels, one within the other."""
     found: dict[str, Any] = {}
-    for (first, *rest), (number,) in figure.rows(cells):
+    for (first, *rest), (number,) in metric.rows(cells):
         if rest:
             found.setdefault(first, {})[rest[0]] = number
         else:
@@ -21,14 +21,14 @@ def by_label(figure: Figure, cells: Cells) -> dict[str, Any]:
     return found
 
 
-def total(figure: Figure, cells: Cells) -> int:
+def total(metric: Metric, cells: Cells) -> int:
     """Return the sum of a counter or gauge over all its labels."""
-    return sum(cells[figure.at : figure.end])
+    return sum(cells[metric.at : metric.end])
 
 
-def merged(figure: Figure, cells: Cells) -> list[int]:
+def merged(metric: Metric, cells: Cells) -> list[int]:
     """Return a histogram's cells, added up over its labels."""
-    return added(row for _, row in figure.rows(cells))
+    return added(row for _, row in metric.rows(cells))
 
 
 def added(rows: Iterable[Cells]) -> list[int]:

@@ -1,4 +1,4 @@
-"""All figures in the formats of Prometheus and of OpenMetrics, made from the tables of figures.py."""
+"""All metrics in the formats of Prometheus and of OpenMetrics, made from the tables of metrics.py."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from prometheus_client.core import (
     GaugeMetricFamily,
     HistogramMetricFamily,
     InfoMetricFamily,
-    Metric,
 )
+from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
@@ -20,15 +20,15 @@ from skywalker.errors import Forbidden, Unauthorized
 from workers.agent.admin.counts import Cells
 from workers.agent.admin.samples import Samples
 from workers.agent.admin.view import View
-from workers.stats import figures
-from workers.stats.board import Board, Reading
-from workers.stats.figures import BUCKETS, Figure, Kind
+from workers.stats import metrics
+from workers.stats.metrics import BUCKETS, Kind, Metric
+from workers.stats.shared import Reading, SharedCounters
 
 FIRST_BOUND: Final = 4
 """The shortest time that has a bound of its own is 2 ** 4 µs: what is below takes as long as to look at the clock."""
 
 BOUNDS: Final = tuple((at, repr(2.0**at / 1e6)) for at in range(FIRST_BOUND, BUCKETS - 1))
-"""Buckets of the board, and below how many seconds their times are; the last one, which has the rest, has no bound."""
+"""Buckets of its histograms, and below how many seconds their times are; the last, which has the rest, has no bound."""
 
 FRESH_S: Final = 0.2
 """Seconds for which a body that was costly is given to all who ask."""
@@ -36,7 +36,7 @@ FRESH_S: Final = 0.2
 COSTLY_S: Final = 0.002
 """Seconds that a body takes to be made from which on it is costly."""
 
-MERGED: Final = (figures.WAIT, figures.HAND_OFF)
+MERGED: Final = (metrics.WAIT, metrics.HAND_OFF)
 """Histograms that are shown for all workers together: there are too many buckets to show each worker's."""
 
 OPEN: Final = "application/openmetrics-text"
@@ -45,9 +45,9 @@ OPEN: Final = "application/openmetrics-text"
 class Metrics(Collector):
     """Made anew for each scrape, or a few times a second."""
 
-    def __init__(self, board: Board, view: View, samples: Samples, refused: Mapping[str, int]) -> None:
+    def __init__(self, shared: SharedCounters, view: View, samples: Samples, refused: Mapping[str, int]) -> None:
         """`refused` says how many were refused, by the code of the error."""
-        self._board = board
+        self._shared = shared
         self._view = view
         self._samples = samples
         self._refused = refused
@@ -65,17 +65,17 @@ class Metrics(Collector):
             self._made[is_open] = now + FRESH_S if now - began > COSTLY_S else 0.0, body
         return body, content_type
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[Family]:
         """Yield all metrics."""
-        reading = self._board.read()
+        reading = self._shared.read()
         slots = [reading.slot(number) for number in range(reading.slots)]
-        for figure in figures.WORKER_FIGURES:
-            yield _of_workers(figure, slots)
-        for figure in figures.NODE_FIGURES:
-            if figure is not figures.STARTED:
-                yield _of_node(figure, reading)
+        for metric in metrics.WORKER_METRICS:
+            yield _of_workers(metric, slots)
+        for metric in metrics.NODE_METRICS:
+            if metric is not metrics.STARTED:
+                yield _of_node(metric, reading)
         yield GaugeMetricFamily(
-            "skywalker_started", "When the node was started, in Unix seconds", reading.node[figures.STARTED.at] / 1e6
+            "skywalker_started", "When the node was started, in Unix seconds", reading.node[metrics.STARTED.at] / 1e6
         )
         yield from self._of_view(reading)
         yield from self._of_processes()
@@ -86,7 +86,7 @@ class Metrics(Collector):
             refused.add_metric((code,), self._refused.get(code, 0))
         yield refused
 
-    def _of_view(self, reading: Reading) -> Iterator[Metric]:
+    def _of_view(self, reading: Reading) -> Iterator[Family]:
         view = self._view
         about = {
             "version": view.version,
@@ -111,7 +111,7 @@ class Metrics(Collector):
             "skywalker_ready", "Whether the node is ready for clients", int(view.is_ready(reading.live()))
         )
 
-    def _of_processes(self) -> Iterator[Metric]:
+    def _of_processes(self) -> Iterator[Family]:
         cpu = CounterMetricFamily(
             "skywalker_process_cpu_seconds", "CPU time of a process and of those before it", labels=("process",)
         )
@@ -128,37 +128,37 @@ class Metrics(Collector):
         yield _by_process("skywalker_process_open_files", "Descriptors that a process has open", files)
 
 
-def _by_process(name: str, help: str, values: dict[str, int]) -> Metric:
+def _by_process(name: str, help: str, values: dict[str, int]) -> Family:
     family = GaugeMetricFamily(name, help, labels=("process",))
     for process, value in values.items():
         family.add_metric((process,), value)
     return family
 
 
-def _of_workers(figure: Figure, slots: Sequence[Cells]) -> Metric:
-    names = tuple(name for name, _ in figure.labels)
-    if figure in MERGED:
-        return _family(figure, names, [((), list(map(sum, zip(*slots, strict=True))))])
-    return _family(figure, (*names, "worker"), [((str(slot),), cells) for slot, cells in enumerate(slots)])
+def _of_workers(metric: Metric, slots: Sequence[Cells]) -> Family:
+    names = tuple(name for name, _ in metric.labels)
+    if metric in MERGED:
+        return _family(metric, names, [((), list(map(sum, zip(*slots, strict=True))))])
+    return _family(metric, (*names, "worker"), [((str(slot),), cells) for slot, cells in enumerate(slots)])
 
 
-def _of_node(figure: Figure, reading: Reading) -> Metric:
-    return _family(figure, tuple(name for name, _ in figure.labels), [((), reading.node)])
+def _of_node(metric: Metric, reading: Reading) -> Family:
+    return _family(metric, tuple(name for name, _ in metric.labels), [((), reading.node)])
 
 
-def _family(figure: Figure, names: Sequence[str], parts: Sequence[tuple[tuple[str, ...], Cells]]) -> Metric:
-    """Return a figure with its labels, of each of the parts that has further labels and cells of its own."""
-    name = f"skywalker_{figure.name}"
-    if figure.kind is Kind.HISTOGRAM:
-        histogram = HistogramMetricFamily(name, figure.help, labels=names)
+def _family(metric: Metric, names: Sequence[str], parts: Sequence[tuple[tuple[str, ...], Cells]]) -> Family:
+    """Return a metric with its labels, of each of the parts that has further labels and cells of its own."""
+    name = f"skywalker_{metric.name}"
+    if metric.kind is Kind.HISTOGRAM:
+        histogram = HistogramMetricFamily(name, metric.help, labels=names)
         for further, cells in parts:
-            for labels, row in figure.rows(cells):
+            for labels, row in metric.rows(cells):
                 histogram.add_metric((*labels, *further), _buckets(row), row[BUCKETS] / 1e6)
         return histogram
-    made = CounterMetricFamily if figure.kind is Kind.COUNTER else GaugeMetricFamily
-    family = made(name, figure.help, labels=names)
+    made = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
+    family = made(name, metric.help, labels=names)
     for further, cells in parts:
-        for labels, (value,) in figure.rows(cells):
+        for labels, (value,) in metric.rows(cells):
             family.add_metric((*labels, *further), value)
     return family
 

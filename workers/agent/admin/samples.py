@@ -1,4 +1,4 @@
-"""What the board said once a second: the latest, the one before, and as much of the last minutes as is shown."""
+"""What the shared counters said once a second: the latest, the one before, and of the last minutes what is shown."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from workers.agent.admin import counts
 from workers.agent.admin.counts import Cells
 from workers.agent.admin.processes import Processes, Usage
 from workers.agent.admin.view import View
-from workers.stats import figures
-from workers.stats.board import Board, Live
+from workers.stats import metrics
 from workers.stats.log import Log
+from workers.stats.shared import Live, SharedCounters
 
 STEP_S: Final = 1.0
 """Seconds from one sample to the next."""
@@ -30,7 +30,7 @@ WINDOW: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """All figures at one moment."""
+    """All metrics at one moment."""
 
     time: float  # Unix
     at: float  # of the monotonic clock
@@ -69,8 +69,8 @@ class Row:
 class Samples:
     """Takes a sample a second, for as long as its loop runs. All but run() may be called before it."""
 
-    def __init__(self, board: Board, view: View, processes: Processes) -> None:
-        self._board = board
+    def __init__(self, shared: SharedCounters, view: View, processes: Processes) -> None:
+        self._shared = shared
         self._view = view
         self.processes = processes
         self.rows: deque[Row] = deque(maxlen=KEPT)
@@ -115,9 +115,9 @@ class Samples:
         """The time between the latest two."""
         return max(self.latest.at - self.before.at, 1e-3)
 
-    def rate(self, figure: figures.Figure) -> float:
+    def rate(self, metric: metrics.Metric) -> float:
         """Return what a counter grew by in a second, lately."""
-        return (counts.total(figure, self.latest.total) - counts.total(figure, self.before.total)) / self.seconds
+        return (counts.total(metric, self.latest.total) - counts.total(metric, self.before.total)) / self.seconds
 
     def met_rate(self) -> float:
         """Return how many calls a second met their partner, lately."""
@@ -128,7 +128,7 @@ class Samples:
         return self._times[-1], self._times[0]
 
     def _sample(self) -> Sample:
-        reading = self._board.read()
+        reading = self._shared.read()
         now = time.monotonic()
         live = list(reading.live())
         processes = self.processes.look(named(self._view, live), now)
@@ -140,16 +140,16 @@ class Samples:
         newer, older = self._times[-1], self._times[-2]
         hand_off = counts.quantiles(newer.hand_off, older.hand_off)
         return Row(
-            calls=self.rate(figures.CALLS),
+            calls=self.rate(metrics.CALLS),
             met=self.met_rate(),
             hand_off_p50=hand_off["p50"],
             hand_off_p99=hand_off["p99"],
             wait_p99=counts.quantiles(newer.wait, older.wait)["p99"],
-            connections=counts.total(figures.CONNECTIONS, self.latest.total),
-            waiting=counts.total(figures.WAITING, self.latest.total),
+            connections=counts.total(metrics.CONNECTIONS, self.latest.total),
+            waiting=counts.total(metrics.WAITING, self.latest.total),
             cpu=sum(usage.cpu for usage in self.latest.processes),
             restarts=_restarts(self.latest.node),
-            limits_hit=counts.total(figures.LIMITED, self.latest.total),
+            limits_hit=counts.total(metrics.LIMITED, self.latest.total),
         )
 
 
@@ -163,15 +163,15 @@ def named(view: View, live: list[Live]) -> Iterator[tuple[int, str]]:
 
 
 def _times(sample: Sample) -> Times:
-    turns = [slot[figures.TURN.at : figures.TURN.end] for slot in sample.slots]
-    return Times(counts.merged(figures.WAIT, sample.total), counts.merged(figures.HAND_OFF, sample.total), turns)
+    turns = [slot[metrics.TURN.at : metrics.TURN.end] for slot in sample.slots]
+    return Times(counts.merged(metrics.WAIT, sample.total), counts.merged(metrics.HAND_OFF, sample.total), turns)
 
 
 def _restarts(node: Cells) -> int:
-    unwanted = counts.total(figures.RESTARTED, node) - counts.by_label(figures.RESTARTED, node)["reload"]
-    return int(unwanted) + counts.total(figures.AGENT_RESTARTED, node)
+    unwanted = counts.total(metrics.RESTARTED, node) - counts.by_label(metrics.RESTARTED, node)["reload"]
+    return int(unwanted) + counts.total(metrics.AGENT_RESTARTED, node)
 
 
 def _met(cells: Cells) -> int:
-    outcomes = counts.by_label(figures.CALLS, cells)
+    outcomes = counts.by_label(metrics.CALLS, cells)
     return sum(of["met"] + of["prompt"] for of in outcomes.values())

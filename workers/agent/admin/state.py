@@ -11,8 +11,8 @@ from workers.agent.admin.counts import Cells
 from workers.agent.admin.processes import Usage
 from workers.agent.admin.samples import Sample, Samples
 from workers.agent.admin.view import SERVING, View
-from workers.stats import figures
-from workers.stats.board import Live
+from workers.stats import metrics
+from workers.stats.shared import Live
 
 
 class State:
@@ -45,7 +45,7 @@ class State:
                 "address": str(view.me.address),
                 "doors": view.doors,
                 "pid": view.pid,
-                "started": latest.node[figures.STARTED.at] / 1e6,
+                "started": latest.node[metrics.STARTED.at] / 1e6,
                 "compiled": view.compiled,
                 "steering": view.me.steering,
                 "draining": view.draining,
@@ -58,28 +58,28 @@ class State:
                 "unproven": [*map(str, view.snapshot.unproven)],
             },
             "rates": {
-                "calls": samples.rate(figures.CALLS),
+                "calls": samples.rate(metrics.CALLS),
                 "met": samples.met_rate(),
-                "bytes_received": samples.rate(figures.RECEIVED),
-                "bytes_sent": samples.rate(figures.SENT),
+                "bytes_received": samples.rate(metrics.RECEIVED),
+                "bytes_sent": samples.rate(metrics.SENT),
             },
             "latency": {
                 "hand_off": counts.quantiles(now.hand_off, then.hand_off),
                 "wait": counts.quantiles(now.wait, then.wait),
             },
             "last": dataclasses.asdict(samples.rows[-1]) if samples.rows else {},
-            "waiting": counts.by_label(figures.WAITING, total),
-            "connections": counts.total(figures.CONNECTIONS, total),
-            "calls": counts.by_label(figures.CALLS, total),
-            "routed": counts.by_label(figures.ROUTED, total),
-            "closes": counts.by_label(figures.CLOSED, total),
-            "limits_hit": counts.by_label(figures.LIMITED, total),
-            "errors": counts.by_label(figures.REFUSED, total),
+            "waiting": counts.by_label(metrics.WAITING, total),
+            "connections": counts.total(metrics.CONNECTIONS, total),
+            "calls": counts.by_label(metrics.CALLS, total),
+            "routed": counts.by_label(metrics.ROUTED, total),
+            "closes": counts.by_label(metrics.CLOSED, total),
+            "limits_hit": counts.by_label(metrics.LIMITED, total),
+            "errors": counts.by_label(metrics.REFUSED, total),
             "restarts": {
-                **counts.by_label(figures.RESTARTED, latest.node),
-                "agent": counts.total(figures.AGENT_RESTARTED, latest.node),
+                **counts.by_label(metrics.RESTARTED, latest.node),
+                "agent": counts.total(metrics.AGENT_RESTARTED, latest.node),
             },
-            "reloads": counts.by_label(figures.RELOADED, latest.node),
+            "reloads": counts.by_label(metrics.RELOADED, latest.node),
             "workers": self._workers(latest),
             "processes": [
                 {
@@ -99,14 +99,14 @@ class State:
         live = sorted(latest.live, key=lambda worker: worker.slot)
         nothing = [0] * len(latest.total)
         grown = [counts.grown(worker.cells, before.get(worker.pid, nothing)) for worker in live]
-        calls = sum(counts.total(figures.CALLS, cells) for cells in grown)
+        calls = sum(counts.total(metrics.CALLS, cells) for cells in grown)
         usages = {usage.pid: usage for usage in latest.processes}
         now, then = self._samples.span()
         return [
             {
                 **_whole(worker, latest, usages.get(worker.pid)),
-                "calls": counts.total(figures.CALLS, cells) / self._samples.seconds,
-                "share": counts.total(figures.CALLS, cells) / calls if calls else 0.0,
+                "calls": counts.total(metrics.CALLS, cells) / self._samples.seconds,
+                "share": counts.total(metrics.CALLS, cells) / calls if calls else 0.0,
                 "forwarded": _forwarded(cells),
                 "turn_p99": counts.quantiles(now.turns[worker.slot], then.turns[worker.slot])["p99"],
             }
@@ -124,18 +124,18 @@ def _whole(worker: Live, latest: Sample, usage: Usage | None) -> dict[str, Any]:
         "beat_age": max(0.0, latest.at - worker.beat) if worker.beat else 0.0,
         "cpu": usage.cpu if usage else 0.0,
         "rss": usage.rss if usage else 0,
-        "connections": counts.total(figures.CONNECTIONS, cells),
-        "waiting": counts.by_label(figures.WAITING, cells),
-        "held_bytes": counts.total(figures.HELD_BYTES, cells),
-        "unread_bytes": counts.total(figures.UNREAD, cells),
-        "unsent_bytes": counts.by_label(figures.UNSENT, cells),
-        "choked": counts.total(figures.CHOKED, cells),
-        "topics": counts.total(figures.TOPICS, cells),
+        "connections": counts.total(metrics.CONNECTIONS, cells),
+        "waiting": counts.by_label(metrics.WAITING, cells),
+        "held_bytes": counts.total(metrics.HELD_BYTES, cells),
+        "unread_bytes": counts.total(metrics.UNREAD, cells),
+        "unsent_bytes": counts.by_label(metrics.UNSENT, cells),
+        "choked": counts.total(metrics.CHOKED, cells),
+        "topics": counts.total(metrics.TOPICS, cells),
     }
 
 
 def _forwarded(cells: Cells) -> float:
     """Return which part of the calls went to another worker."""
-    routes = counts.by_label(figures.ROUTED, cells)
+    routes = counts.by_label(metrics.ROUTED, cells)
     routed = sum(routes.values())
     return (routed - routes["here"]) / routed if routed else 0.0

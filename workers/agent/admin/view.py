@@ -10,10 +10,10 @@ from typing import Final
 import skywalker
 from skywalker.members import Member, Snapshot
 from skywalker.wire import frames
-from workers.stats.board import Live
+from workers.stats.shared import Live
 
 SERVING: Final = "serving"
-"""Which of figures.STATES a worker is in that clients may come to."""
+"""Which of metrics.STATES a worker is in that clients may come to."""
 
 
 @dataclass(slots=True)

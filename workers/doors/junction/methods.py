@@ -24,7 +24,7 @@ from skywalker.wire.junction import TIMED_OUT, is_reserved
 from skywalker.wire.values import nearest_timeout, timeout_seconds, topic_bytes
 from workers.access.admission import Impostor
 from workers.calls.call import client_call
-from workers.calls.node import VERSION
+from workers.calls.own_node import VERSION
 from workers.calls.will import Will
 from workers.doors.junction.session import Session
 from workers.stats.closes import Close

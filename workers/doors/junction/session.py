@@ -85,7 +85,7 @@ class Session(Connection):
             not self.knows_errors and isinstance(error, errors.Draining) and method != WILL
         ):  # who leaves a will knows errors
             return b""
-        self.tally.refused(error)
+        self.counters.refused(error)
         is_heard = self.knows_errors or may_hear(method, error)
         note(self, method, error, is_heard)
         return wire.error_frame(method, id, error) if is_heard else reply(method, id, timed_out)
@@ -205,7 +205,7 @@ class Session(Connection):
             self.turn.acks.append(self)
 
     def turn_away(self, error: errors.RequestError, reason: Close, text: str) -> None:
-        self.tally.refused(error)
+        self.counters.refused(error)
         self.last_words(b"" if self.is_plain else wire.error_frame(wire.ERROR, wire.NIL, error), reason, text)
 
     def forget(self) -> list[ClientCall]:

@@ -37,7 +37,7 @@ class Silence:
             next_at = heard_at + 2 * period
         else:
             connection.commons.log.info("connection-closed", peer=connection.peer, reason="it does not answer a ping")
-            connection.tally.limited("idle_probe_s")
+            connection.counters.limited("idle_probe_s")
             connection.close(Close.SILENT, "it does not answer a ping")
             return
         self._alarm.set(connection.turn, next_at, self._probe)

@@ -75,7 +75,7 @@ def refuse(session: Session, frame: Frame, error: RequestError) -> None:
     """Answer with an error; close, too, if nothing better is to be expected of its client."""
     method, id = echo(frame)
     if not session.knows_errors and not may_hear(method, error) and is_beyond_time(method, error):
-        session.tally.refused(error)
+        session.counters.refused(error)
         note(session, method, error, False)
         session.finish(b"", Close.UNREADABLE if isinstance(error, BadFrame) else Close.REFUSED, str(error))
         return

@@ -27,21 +27,21 @@ class Waiter(Protocol):
         """The owner of the topic knows of it."""
 
 
-class Feed:
+class TopicInterest:
     """The values of one topic, for all who subscribe to it here or through here."""
 
     __slots__ = (
-        "_asked", "_carrier", "_feeds", "_junction", "_parting", "_pending", "_source", "_subscribers", "audience",
+        "_asked", "_carrier", "_interests", "_junction", "_parting", "_pending", "_source", "_subscribers", "audience",
         "topic",
     )  # fmt: skip
 
-    def __init__(self, topic: bytes, feeds: Feeds, junction: Junction) -> None:
+    def __init__(self, topic: bytes, interests: Interests, junction: Junction) -> None:
         self.topic = topic
         self._junction = junction
         self._subscribers: dict[Subscriber, None] = {}  # in the junction, too, while values meet here
         self.audience = 0  # how many they are
-        self._feeds = feeds
-        self._source = feeds.source(topic)
+        self._interests = interests
+        self._source = interests.source(topic)
         self._carrier: Carrier | None = self._source.carrier  # by which it is asked for; None where values meet here
         self._asked: list[list[Waiter]] = []  # who waits for each answer, in the order of what was asked
         self._pending: list[Waiter] = []  # who waits until the new source can be asked
@@ -87,13 +87,13 @@ class Feed:
         if self._asked or not self._parting:
             self._effected(waiters)
         else:
-            by.forget_feed(self)
+            by.forget_interest(self)
             self._begin()
 
     def lost(self, by: Carrier) -> None:
         """The carrier is gone, or another has its place: ask anew."""
         if by is self._carrier:
-            by.forget_feed(self)
+            by.forget_interest(self)
             self._ask_anew()
 
     def handed_over(self, by: Carrier) -> None:
@@ -109,7 +109,7 @@ class Feed:
         """Part from the source if it is another's turn."""
         if self._parting:
             return
-        source = self._feeds.source(self.topic)
+        source = self._interests.source(self.topic)
         if source is self._source and source.carrier is self._carrier:
             return
         if self._carrier is None:
@@ -126,7 +126,7 @@ class Feed:
             for subscriber in self._subscribers:
                 self._junction.unsubscribe(subscriber)
         self._parting = False
-        self._source = self._feeds.source(self.topic)
+        self._source = self._interests.source(self.topic)
         self._carrier = self._source.carrier
         if self._carrier is None:
             for subscriber in self.subscribers():
@@ -144,45 +144,45 @@ class Feed:
             waiter.in_effect()
         if not self.audience and not self._asked:
             if self._carrier is not None:
-                self._carrier.forget_feed(self)
-            self._feeds.forget(self)
+                self._carrier.forget_interest(self)
+            self._interests.forget(self)
 
 
-class Feeds:
+class Interests:
     """All of one worker."""
 
     def __init__(self, junction: Junction, source: Callable[[bytes], Owner]) -> None:
         """`source` tells whom a topic's values come from."""
         self.source = source
         self._junction = junction
-        self._feeds: dict[bytes, Feed] = {}
+        self._interests: dict[bytes, TopicInterest] = {}
 
     def __len__(self) -> int:
         """Return the number of topics."""
-        return len(self._feeds)
+        return len(self._interests)
 
     def change(self, topic: bytes, by: int, waiter: Waiter | None) -> None:
         """Have so many more subscribe to a topic, here or through here; the waiter is told once that is in effect."""
-        feed = self._feeds.get(topic)
-        if feed is None:
-            feed = self._feeds[topic] = Feed(topic, self, self._junction)
-        feed.change(by, waiter)
+        interest = self._interests.get(topic)
+        if interest is None:
+            interest = self._interests[topic] = TopicInterest(topic, self, self._junction)
+        interest.change(by, waiter)
 
     def stand(self, subscriber: Subscriber) -> None:
         """Give all values of its topic, to which somebody is subscribing, to `subscriber` from now on."""
-        self._feeds[subscriber.topic].stand(subscriber)
+        self._interests[subscriber.topic].stand(subscriber)
 
     def leave(self, subscriber: Subscriber) -> None:
         """Give it none any more; without effect for one that does not stand."""
-        feed = self._feeds.get(subscriber.topic)
-        if feed is not None:
-            feed.leave(subscriber)
+        interest = self._interests.get(subscriber.topic)
+        if interest is not None:
+            interest.leave(subscriber)
 
-    def forget(self, feed: Feed) -> None:
+    def forget(self, interest: TopicInterest) -> None:
         """Nobody subscribes to that topic any more."""
-        if self._feeds.get(feed.topic) is feed:
-            del self._feeds[feed.topic]
+        if self._interests.get(interest.topic) is interest:
+            del self._interests[interest.topic]
 
-    def all(self) -> list[Feed]:
+    def all(self) -> list[TopicInterest]:
         """Return those there are."""
-        return list(self._feeds.values())
+        return list(self._interests.values())

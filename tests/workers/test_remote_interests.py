@@ -18,7 +18,7 @@ from tests.helpers import time_factor
 from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, subscribe, unsubscribe
 from tests.workers.wire_client import call, packed
-from workers.calls.node import VERSION
+from workers.calls.own_node import VERSION
 from workers.doors.pubsub import PubSub
 from workers.mesh.messages import (
     BUSY,
@@ -426,7 +426,7 @@ def test_what_a_sibling_asked_of_one_that_is_replaced_meanwhile_is_answered_and_
     owner.say(SUBSCRIBED, topic)
     bench.worker.turn()
     assert not sibling.heard()
-    assert len(bench.worker.core.feeds) == 1, "only that of the first topic"
+    assert len(bench.worker.core.interests) == 1, "only that of the first topic"
     bench.pubsub().write(subscribe(b"first"))
     assert bench.hear(owner) == [SUBSCRIBE, "first", 2]
 

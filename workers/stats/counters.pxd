@@ -17,7 +17,7 @@ cdef bytes BITS
 
 
 @cython.final
-cdef class Tally:
+cdef class Counters:
     cdef readonly object memory
     cdef long long* cells
     cdef readonly object lately

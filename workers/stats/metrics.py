@@ -1,7 +1,7 @@
-"""What a node counts of itself: every figure, and in which cells of the shared memory it stands.
+"""What a node counts of itself: every metric, and in which cells of the shared memory it stands.
 
 A cell is a signed 64-bit number. A worker adds to those of its own part of the memory, see
-board.py; what reads them, metrics and the console, is made from the tables here.
+shared.py; what reads them, metrics and the console, is made from the tables here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HISTOGRAM_CELLS: Final = BUCKETS + 1
 
 
 class Kind(enum.Enum):
-    """How a figure changes."""
+    """How a metric changes."""
 
     COUNTER = "counter"  # it only grows, and outlives the worker that counted it
     GAUGE = "gauge"  # how it is now; gone with its worker
@@ -34,8 +34,8 @@ class Kind(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Figure:
-    """One figure for each combination of its labels' values, in cells that follow each other from `at` on."""
+class Metric:
+    """One metric for each combination of its labels' values, in cells that follow each other from `at` on."""
 
     at: int
     name: str
@@ -91,17 +91,17 @@ STATES: Final = ("starting", "serving", "draining", "idle", "stopping", "gone")
 
 
 class _Table:
-    """Gives each figure the cells after those of the one before."""
+    """Gives each metric the cells after those of the one before."""
 
     def __init__(self, first: int) -> None:
-        self.figures: list[Figure] = []
+        self.metrics: list[Metric] = []
         self.end = first
 
-    def add(self, name: str, kind: Kind, help: str, /, **labels: tuple[str, ...]) -> Figure:
-        figure = Figure(self.end, name, help, kind, tuple(labels.items()))
-        self.figures.append(figure)
-        self.end = figure.end
-        return figure
+    def add(self, name: str, kind: Kind, help: str, /, **labels: tuple[str, ...]) -> Metric:
+        metric = Metric(self.end, name, help, kind, tuple(labels.items()))
+        self.metrics.append(metric)
+        self.end = metric.end
+        return metric
 
 
 # The first cells of a worker's part say whose it is.
@@ -143,7 +143,7 @@ CHOKED: Final = _add(
 )
 UNSENT: Final = _add("unsent_bytes", Kind.GAUGE, "What is queued for other workers", to=("siblings", "nodes"))
 
-WORKER_FIGURES: Final = tuple(_worker.figures)
+WORKER_METRICS: Final = tuple(_worker.metrics)
 WORKER_CELLS: Final = _worker.end
 
 AGENT_BEAT: Final = 0
@@ -158,7 +158,7 @@ RESTARTED: Final = _add("worker_restarts", Kind.COUNTER, "Workers that were repl
 AGENT_RESTARTED: Final = _add("agent_restarts", Kind.COUNTER, "Agents that were replaced")
 RELOADED: Final = _add("reloads", Kind.COUNTER, "Reloads that were asked for", result=("done", "refused", "failed"))
 
-NODE_FIGURES: Final = tuple(_node.figures)
+NODE_METRICS: Final = tuple(_node.metrics)
 NODE_CELLS: Final = _node.end
 
 

@@ -13,24 +13,24 @@ cdef bytes NIL
 cdef Py_ssize_t BEHIND_BYTES
 
 
-cdef class Audiences
+cdef class RemoteInterests
 
 
-cdef class Audience(Subscriber):
+cdef class RemoteInterest(Subscriber):
     cdef public Py_ssize_t asked
     cdef public Py_ssize_t changes
     cdef public bint stands
-    cdef Audiences _audiences
+    cdef RemoteInterests _all
 
-    cpdef begin_for(self, Audiences audiences)
+    cpdef begin_for(self, RemoteInterests remote_interests)
 
 
-cdef class Audiences:
+cdef class RemoteInterests:
     cdef object _expect
     cdef object _turn
     cdef object _junction
     cdef object _standing
-    cdef object _feeds
+    cdef object _interests
     cdef object _log
     cdef Messages _messages
     cdef dict _by_topic
@@ -38,4 +38,4 @@ cdef class Audiences:
     cdef object _stuck
 
     @cython.locals(messages=Messages, form=bytes, value=bytes)
-    cpdef bint give(self, Audience audience, NodeCall send) except -1
+    cpdef bint give(self, RemoteInterest interest, NodeCall send) except -1

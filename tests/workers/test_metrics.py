@@ -1,4 +1,4 @@
-"""The table of what a node counts: each figure has its cells, its names, and is read back from where it was written."""
+"""The table of what a node counts: each metric has its cells, its names, and is read back from where it was written."""
 
 from __future__ import annotations
 
@@ -8,73 +8,73 @@ import re
 
 import pytest
 
-from workers.stats import figures
-from workers.stats.figures import (
+from workers.stats import metrics
+from workers.stats.metrics import (
     AGENT_BEAT,
     BUCKETS,
     HISTOGRAM_CELLS,
     NODE_CELLS,
-    NODE_FIGURES,
+    NODE_METRICS,
     STATE,
     UNKNOWN,
     WORKER_CELLS,
-    WORKER_FIGURES,
-    Figure,
+    WORKER_METRICS,
     Kind,
+    Metric,
     quantile,
 )
 
-EVERY = [*WORKER_FIGURES, *NODE_FIGURES]
+EVERY = [*WORKER_METRICS, *NODE_METRICS]
 
 
 @pytest.mark.parametrize(
-    ("table", "first", "end"), [(WORKER_FIGURES, STATE + 1, WORKER_CELLS), (NODE_FIGURES, AGENT_BEAT + 1, NODE_CELLS)]
+    ("table", "first", "end"), [(WORKER_METRICS, STATE + 1, WORKER_CELLS), (NODE_METRICS, AGENT_BEAT + 1, NODE_CELLS)]
 )
-def test_each_cell_belongs_to_one_figure(table: tuple[Figure, ...], first: int, end: int) -> None:
-    cells = [at for figure in table for at in range(figure.at, figure.end)]
+def test_each_cell_belongs_to_one_figure(table: tuple[Metric, ...], first: int, end: int) -> None:
+    cells = [at for metric in table for at in range(metric.at, metric.end)]
     assert cells == [*range(first, end)]
 
 
-@pytest.mark.parametrize("figure", EVERY, ids=lambda figure: figure.name)
-def test_each_combination_of_labels_is_read_from_its_own_cells(figure: Figure) -> None:
-    cells = list(range(figure.end))
-    rows = list(figure.rows(cells))
+@pytest.mark.parametrize("metric", EVERY, ids=lambda metric: metric.name)
+def test_each_combination_of_labels_is_read_from_its_own_cells(metric: Metric) -> None:
+    cells = list(range(metric.end))
+    rows = list(metric.rows(cells))
     assert len({labels for labels, _ in rows}) == len(rows)
     assert all(UNKNOWN not in labels for labels, _ in rows)
     read = [at for _, values in rows for at in values]
     assert len(set(read)) == len(read)
-    assert all(figure.at <= at < figure.end for at in read)
-    assert all(len(values) == figure.width for _, values in rows)
-    assert all(len(labels) == len(figure.labels) for labels, _ in rows)
-    known = math.prod(sum(value != UNKNOWN for value in values) for _, values in figure.labels)
+    assert all(metric.at <= at < metric.end for at in read)
+    assert all(len(values) == metric.width for _, values in rows)
+    assert all(len(labels) == len(metric.labels) for labels, _ in rows)
+    known = math.prod(sum(value != UNKNOWN for value in values) for _, values in metric.labels)
     assert len(rows) == known
 
 
-@pytest.mark.parametrize("figure", EVERY, ids=lambda figure: figure.name)
-def test_names_are_those_of_a_metric(figure: Figure) -> None:
-    assert re.fullmatch(r"[a-z][a-z_]*", figure.name)
-    assert not figure.name.endswith(("_total", "_count", "_sum", "_bucket"))
-    assert figure.help
-    for label, values in figure.labels:
+@pytest.mark.parametrize("metric", EVERY, ids=lambda metric: metric.name)
+def test_names_are_those_of_a_metric(metric: Metric) -> None:
+    assert re.fullmatch(r"[a-z][a-z_]*", metric.name)
+    assert not metric.name.endswith(("_total", "_count", "_sum", "_bucket"))
+    assert metric.help
+    for label, values in metric.labels:
         assert re.fullmatch(r"[a-z]+", label)
         assert label not in ("worker", "le")
         assert len(set(values)) == len(values)
-    if figure.kind is Kind.HISTOGRAM:
-        assert figure.width == HISTOGRAM_CELLS
-        assert figure.name.endswith("_seconds")
+    if metric.kind is Kind.HISTOGRAM:
+        assert metric.width == HISTOGRAM_CELLS
+        assert metric.name.endswith("_seconds")
 
 
 def test_no_two_figures_have_one_name() -> None:
-    names = [figure.name for figure in EVERY]
+    names = [metric.name for metric in EVERY]
     assert len(set(names)) == len(names)
 
 
 def test_the_second_cell_of_a_row_is_that_of_the_last_labels_next_value() -> None:
-    figure = figures.CALLS
-    (_, methods), (_, outcomes) = figure.labels
-    cells = [0] * figure.end
-    cells[figure.at + methods.index("take") * len(outcomes) + outcomes.index("timed-out")] = 9
-    assert {labels: values[0] for labels, values in figure.rows(cells) if values[0]} == {("take", "timed-out"): 9}
+    metric = metrics.CALLS
+    (_, methods), (_, outcomes) = metric.labels
+    cells = [0] * metric.end
+    cells[metric.at + methods.index("take") * len(outcomes) + outcomes.index("timed-out")] = 9
+    assert {labels: values[0] for labels, values in metric.rows(cells) if values[0]} == {("take", "timed-out"): 9}
 
 
 # Quantiles.

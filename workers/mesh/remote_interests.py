@@ -9,7 +9,7 @@ from skywalker.junction import Junction
 from skywalker.line import Call, Subscriber
 from skywalker.wire import values
 from skywalker.wire.junction import NIL
-from workers.calls.feeds import Feeds
+from workers.calls.interests import Interests
 from workers.calls.node_call import NodeCall
 from workers.calls.publication import Publication
 from workers.calls.standing import Standing
@@ -28,43 +28,43 @@ STUCK_S: Final = 1.0
 """Seconds for it to catch up. Then it gets no more, and closes the connections that therefore miss something."""
 
 
-class Audience(Subscriber):
+class RemoteInterest(Subscriber):
     """Those of one topic, as one subscriber."""
 
-    __slots__ = ("_audiences", "asked", "changes", "stands")
+    __slots__ = ("_all", "asked", "changes", "stands")
 
-    def begin_for(self, audiences: Audiences) -> None:
+    def begin_for(self, remote_interests: RemoteInterests) -> None:
         """Set up what it has besides begin()."""
         self.audience = 0
         self.asked = 0  # what it will be once all that was asked is in effect
         self.changes = 0  # of which are not yet in effect
         self.stands = False  # in the junction
-        self._audiences = audiences
+        self._all = remote_interests
 
     def give(self, send: Call) -> bool:
         assert isinstance(send, NodeCall)
-        return self._audiences.give(self, send)
+        return self._all.give(self, send)
 
     def cut_off(self) -> None:
         """Values for it were dropped on their way here."""
-        self._audiences.drop(self)
+        self._all.drop(self)
 
 
 class _Change:
-    """An audience that is to be `count` strong, until that is in effect."""
+    """An interest that is to be `count` strong, until that is in effect."""
 
-    __slots__ = ("_audience", "_audiences", "_count")
+    __slots__ = ("_all", "_count", "_interest")
 
-    def __init__(self, audiences: Audiences, audience: Audience, count: int) -> None:
-        self._audiences = audiences
-        self._audience = audience
+    def __init__(self, remote_interests: RemoteInterests, interest: RemoteInterest, count: int) -> None:
+        self._all = remote_interests
+        self._interest = interest
         self._count = count
 
     def in_effect(self) -> None:
-        self._audiences.settle(self._audience, self._count)
+        self._all.settle(self._interest, self._count)
 
 
-class Audiences:
+class RemoteInterests:
     """All of one worker."""
 
     def __init__(
@@ -73,7 +73,7 @@ class Audiences:
         turn: Turn,
         junction: Junction,
         standing: Standing,
-        feeds: Feeds,
+        interests: Interests,
         log: Log,
         expect: Callable[[bytes, NodeCall], bytes],
     ) -> None:
@@ -82,10 +82,10 @@ class Audiences:
         self._turn = turn
         self._junction = junction
         self._standing = standing
-        self._feeds = feeds
+        self._interests = interests
         self._log = log
         self._expect: Callable[[bytes, NodeCall], bytes] | None = expect
-        self._by_topic: dict[bytes, Audience] = {}
+        self._by_topic: dict[bytes, RemoteInterest] = {}
         self._delayed: list[Publication] = []
         self._stuck = Alarm()
 
@@ -94,52 +94,52 @@ class Audiences:
         if self._standing.replaced and not self._messages.abroad:
             self._messages.tell(SUBSCRIBED, topic)  # it asks our successor, too
             return
-        audience = self._by_topic.get(topic)
-        if audience is None:
-            audience = self._by_topic[topic] = Audience.__new__(Audience)
-            audience.begin(topic, self._turn.now, None, None)
-            audience.begin_for(self)
-        by, audience.asked = count - audience.asked, count
-        audience.changes += 1
+        interest = self._by_topic.get(topic)
+        if interest is None:
+            interest = self._by_topic[topic] = RemoteInterest.__new__(RemoteInterest)
+            interest.begin(topic, self._turn.now, None, None)
+            interest.begin_for(self)
+        by, interest.asked = count - interest.asked, count
+        interest.changes += 1
         if self._messages.abroad:
-            self.settle(audience, count)  # what another node asks stays here, whatever our ring says
+            self.settle(interest, count)  # what another node asks stays here, whatever our ring says
         else:
-            self._feeds.change(topic, by, _Change(self, audience, count))
+            self._interests.change(topic, by, _Change(self, interest, count))
 
-    def settle(self, audience: Audience, count: int) -> None:
-        """Have an audience be that strong, and say so."""
+    def settle(self, interest: RemoteInterest, count: int) -> None:
+        """Have an interest be that strong, and say so."""
         if self._messages.closed:
             return
-        self._messages.tell(SUBSCRIBED, audience.topic)
-        if self._by_topic.get(audience.topic) is not audience:
+        self._messages.tell(SUBSCRIBED, interest.topic)
+        if self._by_topic.get(interest.topic) is not interest:
             return  # it was retired meanwhile
-        self._junction.resize(audience, count)
-        audience.changes -= 1
+        self._junction.resize(interest, count)
+        interest.changes -= 1
         if not count:
-            self._leave(audience)
-            if not audience.changes:
-                del self._by_topic[audience.topic]
-        elif not audience.stands:
-            audience.stands = True
+            self._leave(interest)
+            if not interest.changes:
+                del self._by_topic[interest.topic]
+        elif not interest.stands:
+            interest.stands = True
             if self._messages.abroad:
-                self._junction.subscribe(audience)
+                self._junction.subscribe(interest)
             else:
-                self._feeds.stand(audience)
+                self._interests.stand(interest)
 
-    def _leave(self, audience: Audience) -> None:
-        audience.stands = False
+    def _leave(self, interest: RemoteInterest) -> None:
+        interest.stands = False
         if self._messages.abroad:
-            self._junction.unsubscribe(audience)
+            self._junction.unsubscribe(interest)
         else:
-            self._feeds.leave(audience)
+            self._interests.leave(interest)
 
-    def give(self, audience: Audience, send: NodeCall) -> bool:
+    def give(self, interest: RemoteInterest, send: NodeCall) -> bool:
         """Pass a value on; what became of one whose sender waits for that, the other worker says later."""
         messages = self._messages
         if messages.closed:
             return False
         if messages.congested():
-            self.drop(audience)
+            self.drop(interest)
             if isinstance(send, Publication):
                 self._delay(send)  # or who is killed just now has acked it, and told nobody what was dropped
             return False
@@ -149,10 +149,10 @@ class Audiences:
             value, form = wrapped(value, send.form)
         if not send.answered:
             assert self._expect is not None, "the link has not ended"
-            messages.tell(OFFER, audience.topic, self._expect(audience.topic, send), value, form)
+            messages.tell(OFFER, interest.topic, self._expect(interest.topic, send), value, form)
             return True
         number = send.goes_to(messages) if isinstance(send, Publication) else NIL
-        messages.tell(OFFER, audience.topic, number, value, form)
+        messages.tell(OFFER, interest.topic, number, value, form)
         if isinstance(send, Publication) and messages.unsent > BEHIND_BYTES:
             self._delay(send)
         return False
@@ -163,11 +163,11 @@ class Audiences:
         if self._stuck.at is None:
             self._stuck.set(self._turn, self._turn.now + STUCK_S, self._is_stuck)
 
-    def drop(self, audience: Audience) -> None:
+    def drop(self, interest: RemoteInterest) -> None:
         """Give it nothing more until it asks anew, and have it know."""
-        if audience.stands:
-            self._leave(audience)
-            self._messages.tell(LAGGED, audience.topic)
+        if interest.stands:
+            self._leave(interest)
+            self._messages.tell(LAGGED, interest.topic)
 
     def flushed(self) -> None:
         """Some of what was said is written."""
@@ -182,8 +182,8 @@ class Audiences:
 
     def _is_stuck(self) -> None:
         self._log.warning("worker-behind", unsent=self._messages.unsent, seconds=STUCK_S)
-        for audience in [*self._by_topic.values()]:
-            self.drop(audience)
+        for interest in [*self._by_topic.values()]:
+            self.drop(interest)
         self._go_on()
 
     def close(self) -> None:
@@ -194,10 +194,10 @@ class Audiences:
 
     def retire(self) -> None:
         """Give them nothing any more: they ask another."""
-        for audience in self._by_topic.values():
-            self._leave(audience)
+        for interest in self._by_topic.values():
+            self._leave(interest)
             if not self._messages.abroad:
-                self._feeds.change(audience.topic, -audience.asked, None)
+                self._interests.change(interest.topic, -interest.asked, None)
         self._by_topic = {}
 
 

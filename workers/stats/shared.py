@@ -1,9 +1,9 @@
-"""The figures of a node in memory that its processes share: workers add, and whoever wants to know reads.
+"""The metrics of a node in memory that its processes share: workers add, and whoever wants to know reads.
 
-    one cell      version: odd while figures are on their way from one part to another
+    one cell      version: odd while metrics are on their way from one part to another
     node          what the supervisor counts
     past          for each slot, the counters of its workers that are dead
-    live          for each worker that runs, its own figures; more than there are slots, since a worker that is being
+    live          for each worker that runs, its own metrics; more than there are slots, since a worker that is being
                   replaced goes on for a while beside its successor
 
 Nobody is locked out: a worker adds to cells that nobody else writes, with plain adds, and a
@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from workers.stats.figures import (
+from workers.stats.metrics import (
     AGENT_BEAT,
     BEAT,
     NODE_CELLS,
@@ -28,7 +28,7 @@ from workers.stats.figures import (
     STATE,
     STATES,
     WORKER_CELLS,
-    WORKER_FIGURES,
+    WORKER_METRICS,
     Kind,
 )
 
@@ -49,11 +49,11 @@ _NODE: Final = _page(NODE_CELLS)
 _PART: Final = _page(WORKER_CELLS)
 
 _COUNTERS: Final = [
-    at for figure in WORKER_FIGURES if figure.kind is not Kind.GAUGE for at in range(figure.at, figure.end)
+    at for metric in WORKER_METRICS if metric.kind is not Kind.GAUGE for at in range(metric.at, metric.end)
 ]
 
 
-class Board:
+class SharedCounters:
     """The memory. Made by the supervisor before it forks, which alone gives its parts away and takes them back."""
 
     def __init__(self, slots: int) -> None:
@@ -95,7 +95,7 @@ class Board:
         self.node[AGENT_BEAT] = int(time.monotonic() * 1e6)
 
     def read(self) -> Reading:
-        """Return what all figures are now, each as it was at some moment of this call."""
+        """Return what all metrics are now, each as it was at some moment of this call."""
         for _ in range(TRIES):
             version = self._cells[0]
             if version % 2 == 0:
@@ -103,7 +103,7 @@ class Board:
                 if cells[0] == self._cells[0] == version:
                     return Reading(cells, self._slots, self._live)
             time.sleep(RETRY_S)
-        raise RuntimeError("the supervisor died while it was adding up figures")
+        raise RuntimeError("the supervisor died while it was adding up metrics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Live:
 
     slot: int
     pid: int  # -1 until it is known
-    state: str  # of figures.STATES
+    state: str  # of metrics.STATES
     beat: float  # when its loop turned last, in s of the monotonic clock; 0 until it does
     cells: Sequence[int]
 
@@ -122,7 +122,7 @@ def _live(cells: array[int]) -> Live:
 
 
 class Reading:
-    """The figures of a node at one moment."""
+    """The metrics of a node at one moment."""
 
     def __init__(self, cells: array[int], slots: int, live: int) -> None:
         self._cells = cells

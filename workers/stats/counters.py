@@ -1,4 +1,4 @@
-"""What a worker counts of itself: it adds to cells of memory that its node may share. See figures.py and board.py."""
+"""What a worker counts of itself: it adds to cells of memory that its node may share. See metrics.py and shared.py."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Final
 from skywalker.errors import Busy, RequestError
 from skywalker.journal import record
 from skywalker.journal.record import MET, PROMPT, PUBLISH
-from workers.stats import _cells, figures
+from workers.stats import _cells, metrics
 from workers.stats.closes import Close
 from workers.stats.lately import Lately
 
-CALLS: Final = figures.CALLS.at
-ROUTED: Final = figures.ROUTED.at
-WAIT: Final = figures.WAIT.at
-HAND_OFF: Final = figures.HAND_OFF.at
+CALLS: Final = metrics.CALLS.at
+ROUTED: Final = metrics.ROUTED.at
+WAIT: Final = metrics.WAIT.at
+HAND_OFF: Final = metrics.HAND_OFF.at
 OUTCOMES: Final = len(record.OUTCOMES)
-LAST_BUCKET: Final = figures.BUCKETS - 1
-WIDTH: Final = figures.HISTOGRAM_CELLS
+LAST_BUCKET: Final = metrics.BUCKETS - 1
+WIDTH: Final = metrics.HISTOGRAM_CELLS
 
 BITS: Final = bytes(byte.bit_length() for byte in range(256))
 """Of every byte, how many it has without those in front that are 0."""
 
-_CODES: Final[Mapping[str, int]] = {code: at for at, code in enumerate(figures.CODES, figures.REFUSED.at)}
-_LIMITS: Final[Mapping[object, int]] = {limit: at for at, limit in enumerate(figures.LIMITS, figures.LIMITED.at)}
+_CODES: Final[Mapping[str, int]] = {code: at for at, code in enumerate(metrics.CODES, metrics.REFUSED.at)}
+_LIMITS: Final[Mapping[object, int]] = {limit: at for at, limit in enumerate(metrics.LIMITS, metrics.LIMITED.at)}
 
 
-class Tally:
+class Counters:
     """Numbers are added where they stand, so that they outlive the worker; nobody else writes there.
 
     Whoever counts adds to `cells`: compiled, that is a C pointer, which only compiled modules can use. To all others
@@ -39,8 +39,8 @@ class Tally:
     __slots__ = ("_gap", "cells", "lately", "memory")
 
     def __init__(self, memory: memoryview[int] | None = None) -> None:
-        """Count in these WORKER_CELLS of figures.py, or more; without any, in some of its own."""
-        self.memory = memoryview(array("q", bytes(8 * figures.WORKER_CELLS))) if memory is None else memory
+        """Count in these WORKER_CELLS of metrics.py, or more; without any, in some of its own."""
+        self.memory = memoryview(array("q", bytes(8 * metrics.WORKER_CELLS))) if memory is None else memory
         self.cells = _cells.cells_in(self.memory)
         self.lately = Lately(time.monotonic())
         self._gap = 0  # calls of which it is not told
@@ -83,11 +83,11 @@ class Tally:
 
     def handshake_failed(self) -> None:
         """A connection that was to speak TLS has ended before it did."""
-        self.memory[figures.HANDSHAKES.at] += 1
+        self.memory[metrics.HANDSHAKES.at] += 1
 
     def closed(self, peer: str, reason: Close, text: str) -> None:
         """A connection was closed, and why."""
-        self.memory[figures.CLOSED.at + reason] += 1
+        self.memory[metrics.CLOSED.at + reason] += 1
         self.lately.close(time.time(), peer, reason, text)
 
     def look(self) -> None:

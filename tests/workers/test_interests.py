@@ -1,6 +1,6 @@
 """Where values come from, against a scripted world: a state machine that answers, dies and moves topics as it likes.
 
-A feed asks one source at a time, over a link that answers in order. The model knows what each source was asked and
+An interest asks one source at a time, over a link that answers in order. The model knows what each source was asked and
 what it has answered, and so which of them may still send something.
 """
 
@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from skywalker.junction import Junction
 from skywalker.members import Place
 from workers.calls.call import GRACE_S, Carrier
-from workers.calls.feeds import Feed, Feeds
+from workers.calls.interests import Interests, TopicInterest
 from workers.calls.owner import Owner
 
 TOPICS = [b"\xa1a", b"\xa1b", b"\xa1c"]
@@ -31,26 +31,26 @@ class Link(Carrier):
         super().__init__(owner, GRACE_S)
         self.owner = owner
         self.world = world
-        self.feeds: dict[bytes, Feed] = {}
+        self.interests: dict[bytes, TopicInterest] = {}
         self.asked: list[tuple[bytes, int, int]] = []  # not answered: topic, how many subscribe, and when that was
         self.answered: dict[bytes, tuple[int, int]] = {}  # by topic, the last of those that was answered
         self.works = True
 
-    def subscribe(self, feed: Feed) -> None:
+    def subscribe(self, interest: TopicInterest) -> None:
         assert self.works, "it asks a source that is gone"
-        self.feeds[feed.topic] = feed
-        self.asked.append((feed.topic, feed.audience, self.world.step))
+        self.interests[interest.topic] = interest
+        self.asked.append((interest.topic, interest.audience, self.world.step))
 
     def settle(self) -> None:
         """Values come over it as soon as the world says."""
 
-    def unsubscribe(self, feed: Feed) -> None:
+    def unsubscribe(self, interest: TopicInterest) -> None:
         assert self.works
-        self.asked.append((feed.topic, 0, self.world.step))
+        self.asked.append((interest.topic, 0, self.world.step))
 
-    def forget_feed(self, feed: Feed) -> None:
-        if self.feeds.get(feed.topic) is feed:
-            del self.feeds[feed.topic]
+    def forget_interest(self, interest: TopicInterest) -> None:
+        if self.interests.get(interest.topic) is interest:
+            del self.interests[interest.topic]
 
     def may_send(self, topic: bytes) -> bool:
         """Tell whether a value can still come: it was asked for, and has not said that none comes any more."""
@@ -60,13 +60,13 @@ class Link(Carrier):
     def answer(self) -> None:
         topic, count, since = self.asked.pop(0)
         self.answered[topic] = (count, since)
-        self.feeds[topic].answered(self)
+        self.interests[topic].answered(self)
 
     def die(self) -> None:
         self.works = False
         self.owner.lost(self)
-        for feed in [*self.feeds.values()]:
-            feed.lost(self)
+        for interest in [*self.interests.values()]:
+            interest.lost(self)
 
 
 class Change:
@@ -87,7 +87,7 @@ class Change:
 
 
 class World(RuleBasedStateMachine):
-    """The feeds of one worker, those that they ask, and a ring that changes."""
+    """The interests of one worker, those that they ask, and a ring that changes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,14 +97,14 @@ class World(RuleBasedStateMachine):
         self.ring = dict.fromkeys(TOPICS, self.here)
         self.links: list[Link] = []
         self.junction = Junction()
-        self.feeds = Feeds(self.junction, self.owner)
+        self.interests = Interests(self.junction, self.owner)
         self.subscribed: dict[bytes, list[Change]] = {topic: [] for topic in TOPICS}
         self.changes: list[Change] = []
         self.expected: list[Change] = []  # to be told, in this order
         self.nested = 0  # that are told while one before them is
-        self.moved: set[bytes] = set()  # topics whose feed was not told yet that the ring is another
+        self.moved: set[bytes] = set()  # topics whose interest was not told yet that the ring is another
 
-    # What feeds ask of who knows the ring, and of those who wait.
+    # What interests ask of who knows the ring, and of those who wait.
 
     def owner(self, topic: bytes) -> Owner:
         return self.ring[topic]
@@ -120,7 +120,7 @@ class World(RuleBasedStateMachine):
             assert all(since >= change.since for count, since in known if count), "the source still counts it"
         elif not change.ended:
             assert all(since >= change.since for _, since in known), "the source does not count it yet"
-            source = self.feeds.source(change.topic)
+            source = self.interests.source(change.topic)
             assert links or source.carrier is None or change.topic in self.moved, "nobody was asked"
         if change.again:
             self.nested += 1
@@ -136,7 +136,7 @@ class World(RuleBasedStateMachine):
         self.expected.append(change)
         if subscribes:
             self.subscribed[topic].append(change)
-        self.feeds.change(topic, 1 if subscribes else -1, change)
+        self.interests.change(topic, 1 if subscribes else -1, change)
 
     def pick(self, data: st.DataObject, among: Iterable[Any]) -> Any:
         found = list(among)
@@ -158,7 +158,7 @@ class World(RuleBasedStateMachine):
         for change in gone:
             change.ended = True
         self.step += 1
-        self.feeds.change(topic, -len(gone), None)
+        self.interests.change(topic, -len(gone), None)
 
     @rule(data=st.data(), count=st.integers(1, 4))
     def answer(self, data: st.DataObject, count: int) -> None:
@@ -184,14 +184,14 @@ class World(RuleBasedStateMachine):
 
     @rule(topic=some_topic, data=st.data())
     def move_a_topic(self, topic: bytes, data: st.DataObject) -> None:
-        """Have the ring say another owner: feeds hear of it a while later."""
+        """Have the ring say another owner: interests hear of it a while later."""
         self.ring[topic] = self.pick(data, [self.here, *self.others])
         self.moved.add(topic)
 
     @rule(data=st.data())
     def tell_of_the_ring(self, data: st.DataObject) -> None:
-        for feed in data.draw(st.permutations(self.feeds.all())):
-            feed.ring_changed()
+        for interest in data.draw(st.permutations(self.interests.all())):
+            interest.ring_changed()
         self.moved.clear()
 
     # What always holds.
@@ -217,28 +217,28 @@ class World(RuleBasedStateMachine):
         # While an owner cannot be asked, what was wanted of it waits, even if that is nothing any more.
         awaited = {name for link in self.links if link.works for name, _, _ in link.asked}
         if not any(len(owner.absent) for owner in self.others):
-            assert all(feed.audience or feed.topic in awaited for feed in self.feeds.all())
-        assert all(feed.audience == len(self.subscribed[feed.topic]) for feed in self.feeds.all())
+            assert all(interest.audience or interest.topic in awaited for interest in self.interests.all())
+        assert all(interest.audience == len(self.subscribed[interest.topic]) for interest in self.interests.all())
 
     def teardown(self) -> None:
         for owner in self.others:
             if owner.carrier is owner.absent:
                 self.links.append(Link(owner, self))
                 owner.met(self.links[-1])
-        for feed in self.feeds.all():
-            feed.ring_changed()
+        for interest in self.interests.all():
+            interest.ring_changed()
         self.answer_all()
         # All is settled: the right source has the right number.
         for topic in TOPICS:
-            link, count = self.feeds.source(topic).carrier, len(self.subscribed[topic])
+            link, count = self.interests.source(topic).carrier, len(self.subscribed[topic])
             known = {each: each.answered.get(topic, (0, 0))[0] for each in self.links if each.works}
             assert {each: some for each, some in known.items() if some} == ({link: count} if link and count else {})
         for topic in TOPICS:
-            self.feeds.change(topic, -len(self.subscribed[topic]), None)
+            self.interests.change(topic, -len(self.subscribed[topic]), None)
         self.answer_all()
         assert self.expected == []
-        assert len(self.feeds) == 0
-        assert not any(link.feeds for link in self.links if link.works)
+        assert len(self.interests) == 0
+        assert not any(link.interests for link in self.links if link.works)
         assert not any(len(owner.absent) for owner in self.others)
 
     def answer_all(self) -> None:
