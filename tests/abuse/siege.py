@@ -15,7 +15,7 @@ from tests.abuse.probe import Probe, Times, probing
 from tests.admin.asking import Asker, node
 from tests.authority import Authority
 from tests.helpers import eventually, time_factor
-from tests.workers.nodes import Node
+from tests.workers.running_nodes import Node
 from tests.workers.wire_client import SECURE
 from workers.stats.closes import Close
 

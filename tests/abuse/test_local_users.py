@@ -22,7 +22,7 @@ from tests.cli.running import SKYWALKER, run
 from tests.cli.told_admin import documents
 from tests.helpers import time_factor
 from tests.workers.processes import is_gone, node
-from tests.workers.test_privileges import SERVE, reachable
+from tests.workers.setup.test_privileges import SERVE, reachable
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="who is not root cannot be several users")
 

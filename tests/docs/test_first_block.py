@@ -10,7 +10,7 @@ from tests.cli.running import SKYWALKER, environment
 from tests.docs.pages import README, ROOT, blocks
 from tests.docs.running import Ports, taken_apart
 from tests.helpers import time_factor
-from tests.workers.test_privileges import is_roots, place, reachable
+from tests.workers.setup.test_privileges import is_roots, place, reachable
 
 __all__ = ["place"]
 

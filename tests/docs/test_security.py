@@ -11,13 +11,15 @@ ROOT = Path(__file__).parent.parent.parent
 
 HELD_BY: Final = {
     "a node of the cluster": (
-        "tests/workers/test_proof.py::test_both_prove_themselves_and_go_on_as_nodes",
-        "tests/workers/test_peer_bytes.py::test_nonsense_ends_the_link_or_nothing",
+        "tests/workers/nodes/test_proof.py::test_both_prove_themselves_and_go_on_as_nodes",
+        "tests/workers/nodes/test_peer_bytes.py::test_nonsense_ends_the_link_or_nothing",
     ),
-    "the processes of one node": ("tests/workers/test_secrets.py::test_a_node_says_none_of_the_secrets_that_it_knows",),
+    "the processes of one node": (
+        "tests/workers/process/test_secrets.py::test_a_node_says_none_of_the_secrets_that_it_knows",
+    ),
     "a principal": (
-        "tests/workers/test_access.py::test_what_is_not_is_forbidden_and_said_what_was_missing",
-        "tests/workers/test_access.py::test_a_forbidden_call_meets_nobody",
+        "tests/workers/access/test_access.py::test_what_is_not_is_forbidden_and_said_what_was_missing",
+        "tests/workers/access/test_access.py::test_a_forbidden_call_meets_nobody",
     ),
     "a principal with `admin`": (
         "tests/admin/test_gate.py::test_a_path_that_shows_something_is_for_those_with_a_token_that_may",
@@ -37,7 +39,7 @@ HELD_BY: Final = {
         "test_whoever_names_very_many_addresses_has_us_dial_some_at_a_time_and_no_storm",
     ),
     "a holder of `cluster.secret`, or of the key of a node's certificate": (
-        "tests/workers/test_proof.py::test_both_prove_themselves_and_go_on_as_nodes",
+        "tests/workers/nodes/test_proof.py::test_both_prove_themselves_and_go_on_as_nodes",
         "tests/cluster/test_tls.py::test_nodes_that_know_each_other_by_their_certificates_are_one_cluster",
     ),
     "the network between nodes": (
@@ -47,17 +49,17 @@ HELD_BY: Final = {
     ),
     "the user that the node runs as, and root": (
         "tests/abuse/test_local_users.py::test_root_drains_a_node_that_is_another_users",
-        "tests/workers/test_privileges.py::test_every_process_is_the_users_and_none_has_anything_left_of_root",
+        "tests/workers/setup/test_privileges.py::test_every_process_is_the_users_and_none_has_anything_left_of_root",
     ),
     "another user of the machine": (
         "tests/abuse/test_local_users.py::"
         "test_a_name_with_a_line_in_it_does_not_have_root_end_a_process_of_ones_choice",
         "tests/abuse/test_local_users.py::test_a_name_that_somebody_binds_beforehand_keeps_no_node_from_starting",
-        "tests/workers/test_access.py::test_a_unix_socket_tells_who_is_calling",
+        "tests/workers/access/test_access.py::test_a_unix_socket_tells_who_is_calling",
     ),
     "a reader of the journal's files": (
         "tests/admin/test_endpoints.py::test_nothing_that_is_told_or_logged_or_kept_holds_a_value",
-        "tests/workers/test_journal.py::test_topics_have_their_names",
+        "tests/workers/calls/test_journal.py::test_topics_have_their_names",
     ),
     "a user who may write to a journal, a spool or a checkpoint": (
         "tests/journal/test_forged.py::test_a_file_that_says_it_is_endless_ends_where_nothing_is_written",
@@ -65,10 +67,10 @@ HELD_BY: Final = {
         "tests/pipeline/journals/test_forged.py::test_a_stream_plans_no_tasks_for_a_hole",
     ),
     "a reader of the log": (
-        "tests/workers/test_secrets.py::test_a_node_says_none_of_the_secrets_that_it_knows",
-        "tests/workers/test_access.py::test_refusals_are_all_counted_and_logged_once_in_a_while_without_secrets",
+        "tests/workers/process/test_secrets.py::test_a_node_says_none_of_the_secrets_that_it_knows",
+        "tests/workers/access/test_access.py::test_refusals_are_all_counted_and_logged_once_in_a_while_without_secrets",
     ),
-    "a client of the health port": ("tests/workers/test_health.py::test_other_paths_and_methods_are_refused",),
+    "a client of the health port": ("tests/workers/agent/test_health.py::test_other_paths_and_methods_are_refused",),
 }
 """By the first cell of each row."""
 

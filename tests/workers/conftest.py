@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.authority import Authority
-from tests.workers.nodes import TLS, Node, running_by
 from tests.workers.pubsub_bus import Bus, Doors, doors_of
+from tests.workers.running_nodes import TLS, Node, running_by
 from tests.workers.wire_client import Clients, clients_of
 
 

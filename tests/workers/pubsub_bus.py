@@ -16,8 +16,8 @@ from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.ring import token_of
 from tests.cluster.clusters import Cluster, ClusterNode, Static
 from tests.helpers import eventually
-from tests.workers.nodes import Node
 from tests.workers.pubsub_client import PubSubClient
+from tests.workers.running_nodes import Node
 from tests.workers.wire_client import Address, WireClient, packed
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.helpers import eventually
-from tests.workers.nodes import Node
+from tests.workers.running_nodes import Node
 from tests.workers.wire_client import TIMED_OUT, Clients, ConnectionEnded, WireClient, packed, raw_call
 
 LEAVING = {"closes": WireClient.close, "resets": WireClient.reset}

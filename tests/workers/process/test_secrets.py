@@ -29,7 +29,7 @@ from tests.admin.asking import Asker
 from tests.authority import Authority
 from tests.cli.running import environment, run
 from tests.helpers import eventually, time_factor
-from tests.workers.test_privileges import children
+from tests.workers.setup.test_privileges import children
 
 PATHS = ["/", "/health", "/ready", "/metrics", "/nothing-there"]
 PATHS += [f"/api/{name}" for name in ("state", "topics", "connections", "ring", "history")]

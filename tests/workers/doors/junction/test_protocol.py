@@ -10,7 +10,7 @@ import pytest
 
 from tests.data import golden_frames
 from tests.helpers import eventually
-from tests.workers.nodes import Node
+from tests.workers.running_nodes import Node
 from tests.workers.wire_client import TIMED_OUT, Clients, packed, raw_call
 
 RECV = bytes.fromhex("001094a63a726563762101cd03e8a3666f6f")

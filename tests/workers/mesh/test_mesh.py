@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.helpers import eventually
-from tests.workers.nodes import Node, running
+from tests.workers.running_nodes import Node, running
 from tests.workers.wire_client import TIMED_OUT, Clients, WireClient, packed, raw_call, refusal
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from skywalker.limits import KIB, MIB, Limits
 from tests.helpers import eventually, time_factor
-from tests.workers.nodes import Node, running
 from tests.workers.one_worker import OneWorker
+from tests.workers.running_nodes import Node, running
 from tests.workers.wire_client import TIMED_OUT, Clients, WireClient, call, clients_of, packed, raw_call, refusal
 from workers.worker.heap import COLLECT_S, LOOK_S, Heap
 

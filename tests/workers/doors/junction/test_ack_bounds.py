@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from skywalker.limits import Limits
-from tests.workers.nodes import TLS, Node, running, running_by
+from tests.workers.running_nodes import TLS, Node, running, running_by
 from tests.workers.wire_client import Clients, WireClient, call, clients_of, refusal
 
 VALUE = b"v" * 60_000

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.helpers import eventually
-from tests.workers.nodes import TLS, Node, running_by
-from tests.workers.test_slow_peers import MIB, SMALL_BUFFER, sends, write_all
+from tests.workers.nodes.test_slow_peers import MIB, SMALL_BUFFER, sends, write_all
+from tests.workers.running_nodes import TLS, Node, running_by
 from tests.workers.wire_client import Clients, ConnectionEnded, call
 
 

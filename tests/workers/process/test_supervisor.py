@@ -21,7 +21,7 @@ from tests.helpers import eventually, time_factor
 from tests.workers.processes import TIMED_OUT, Client, Node, is_gone, node, open_files
 from workers.ipc import exits
 
-BROKEN = Path(__file__).with_name("broken_node.py")
+BROKEN = Path(__file__).parents[1] / "broken_node.py"
 
 
 def kill(pid: int) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.wire.encodings import array_header, bodies, encoded_values, mutated_bodies
 from tests.wire.streams import cut, is_one_array
-from tests.workers.nodes import Node
+from tests.workers.running_nodes import Node
 from tests.workers.wire_client import Clients, ConnectionEnded, WireClient, framed, packed, raw_call
 
 RECV, SEND, TAKE, PING = (packed(method) for method in (":recv!", ":send!", ":take!", ":ping"))

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.helpers import time_factor
-from tests.workers.nodes import Node
+from tests.workers.running_nodes import Node
 from tests.workers.wire_client import TIMED_OUT, Clients, call
 
 LATE_S = 0.050

@@ -10,8 +10,8 @@ from skywalker.access.token import hash_of
 from skywalker.config import Config, load
 from skywalker.errors import ConfigError
 from tests.helpers import eventually
+from tests.workers.process.test_reload import configured
 from tests.workers.reloads import begin_reload
-from tests.workers.test_reload import configured
 from workers.setup.exposure import check
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from skywalker.limits import KIB
 from tests.helpers import eventually
-from tests.workers.nodes import TLS, Node, running_by
+from tests.workers.running_nodes import TLS, Node, running_by
 from tests.workers.wire_client import Clients, call
 
 ASKED = call(":hello", 1, {}) * 6000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.workers.nodes import running
+from tests.workers.running_nodes import running
 from tests.workers.wire_client import call, clients_of
 
 CROWD = 8

@@ -16,8 +16,8 @@ from skywalker.address import Address
 from skywalker.limits import DEFAULT_PUBSUB_PORT
 from skywalker.wire import pubsub
 from tests.helpers import eventually
-from tests.workers.nodes import Node, running
 from tests.workers.pubsub_client import PubSubClient, publish, publish_typed
+from tests.workers.running_nodes import Node, running
 from tests.workers.wire_client import ConnectionEnded, WireClient, packed, refusal
 from workers.calls.own_node import VERSION
 from workers.mesh.messages import (

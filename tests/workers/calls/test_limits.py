@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.helpers import eventually, time_factor
-from tests.workers.nodes import Node, running
+from tests.workers.running_nodes import Node, running
 from tests.workers.wire_client import (
     TIMED_OUT,
     Clients,

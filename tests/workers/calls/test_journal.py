@@ -18,8 +18,8 @@ from skywalker.errors import ConfigError
 from skywalker.ring import token_of
 from tests.helpers import eventually
 from tests.journal.raw import Record, calls_in, header_of, names_in
-from tests.workers.nodes import Node, running
 from tests.workers.pubsub_client import PubSubClient
+from tests.workers.running_nodes import Node, running
 from tests.workers.wire_client import Clients, clients_of
 from workers.process.command import _check_writable
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.helpers import eventually, time_factor
-from tests.workers.nodes import TLS, Node, running_by
+from tests.workers.running_nodes import TLS, Node, running_by
 from tests.workers.wire_client import (
     TIMED_OUT,
     Clients,

@@ -18,7 +18,7 @@ import pytest
 
 from skywalker.state_path import usual_state_path
 from tests.helpers import time_factor
-from tests.workers.nodes import Node, running
+from tests.workers.running_nodes import Node, running
 from tests.workers.wire_client import WireClient
 from workers.engine import sockets
 from workers.ipc import exits
