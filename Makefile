@@ -26,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo demo-cluster demo-pipeline test lint format faces bench bench-save bench-compare chaos soak fuzz fuzz-asan audit lock clean
+.PHONY: help setup tools demo demo-cluster demo-pipeline test lint format faces lives bench bench-save bench-compare chaos soak fuzz fuzz-asan audit lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,7 @@ lint: setup ## Check style, formatting, types, and what is made from other code
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python .ci/faces --check
+	$(BIN)/python .ci/lives --check
 
 format: setup ## Format the code and fix what can be fixed
 	$(BIN)/ruff format .
@@ -62,6 +63,9 @@ format: setup ## Format the code and fix what can be fixed
 
 faces: setup ## Make the blocking clients from those for asyncio
 	$(BIN)/python .ci/faces
+
+lives: setup ## Show the tables of lives as pictures in docs/architecture.md
+	$(BIN)/python .ci/lives
 
 bench: setup ## Run the micro benchmarks, then nodes with 1 to 8 workers
 	$(BIN)/python -m pytest bench --benchmark-only --timeout=0

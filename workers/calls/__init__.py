@@ -13,7 +13,7 @@
     census          who waits on a topic
     ledger          what is held for clients: how many calls, how much memory
     standing        where this worker is between its first moments and its end
-    node            what is said of this node and of the cluster
+    own_node        what is said of this node and of the cluster
     journal         what is recorded of calls that are answered
 
 Uses engine and stats.

@@ -3,6 +3,7 @@
     loop            waits for descriptors, and calls their handlers
     turn            one turn of that loop: its time, what is due in it, what is to be written when it ends
     alarm           a time at which something is called
+    life            a table of states, and of what leads from which to which: whatever has a life has one
     signals         signals as events of a loop
     sockets         listeners and connections: how they are made and tuned, and who has an address already
     steering        which worker a new connection comes to
