@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from workers.calls import life as call
 from workers.engine.life import Life
 
-LIVES: Final[tuple[Life, ...]] = ()
+LIVES: Final[tuple[Life, ...]] = (call.LIFE,)
 """In the order in which docs/architecture.md shows them."""

@@ -4,17 +4,29 @@ from skywalker.junction cimport Junction
 from skywalker.line cimport Call
 from skywalker.wire.junction cimport reply
 from workers.calls.journal cimport Journal
-from workers.calls.node_call cimport NodeCall
 from workers.calls.standing cimport Standing
 from workers.stats.counters cimport Counters
+from workers.engine.life cimport Life
 from workers.engine.turn cimport Turn
 
 
+cdef Py_ssize_t WAITING_CALL_BYTES
+cdef int ARRIVED
+cdef int ENDING
+cdef int KEPT
+cdef int SENT_ON
+cdef int RETURNED
+cdef int PUT_OFF
+cdef int GIVEN_UP
+cdef int GAVE
+cdef int CLOSED
+cdef Life LIFE
 cdef int BUSY
 cdef int CANCELLED
 cdef int DRAINING
 cdef int ERROR
 cdef int HERE
+cdef int ROUTED_HERE
 cdef int MET
 cdef int PROMPT
 cdef int TIMED_OUT
@@ -29,6 +41,29 @@ cdef bytes TRUE
 
 
 cdef class ClientCall
+
+
+cdef class NodeCall(Call):
+    cdef public bint abandoned
+    cdef public list given_to
+    cdef public NodeCall given
+    cdef public bytes form
+    cdef public Py_ssize_t too_long
+
+    @cython.locals(value=bytes)
+    cpdef Py_ssize_t cost(self)
+    cpdef bint meet(self, Junction junction) except -1
+    cpdef hold(self)
+    cpdef NodeCall sender(self)
+    cpdef NodeCall decided(self)
+    cpdef catch_up(self)
+    cpdef remember(self, NodeCall listener)
+    cpdef given_here(self, NodeCall listener)
+    cpdef Py_ssize_t place_for(self, object caller) except -1
+    cpdef bint recall(self, bint told) except -1
+    @cython.locals(listener=NodeCall)
+    cpdef ask_back(self, bint told)
+    cpdef abandon(self)
 
 
 cdef class Routing:
@@ -82,35 +117,39 @@ cdef class ClientCall(NodeCall):
     cdef public bytes id
     cdef public bytes timed_out
     cdef public double deadline
-    cdef public bint held
+    cdef public int state
     cdef public Carrier carrier
     cdef public bint waited
     cdef public bytes number
     cdef public unsigned int route
-    cdef public bytes ending
+    cdef public bytes cancelled_by
     cdef public bytes chunk
     cdef public Py_ssize_t given_bytes
 
     cpdef Py_ssize_t cost(self)
+    @cython.locals(before=int, after=int)
+    cpdef become(self, int event)
+    cpdef bint is_kept(self) except -1
     cpdef begin_waiting(self)
+    cpdef sent_on(self, Carrier carrier, bytes number)
     cpdef Py_ssize_t kind(self) except -1
     cpdef listen_again(self)
     cpdef begin_for(self, Caller caller, bytes id, bytes timed_out, double deadline)
     @cython.locals(caller=Caller)
     cpdef bint give(self, Call send) except -1
+    cpdef close(self, unsigned int outcome)
     cpdef note(self, unsigned int outcome)
     @cython.locals(caller=Caller, journal=Journal, codes="unsigned int")
     cdef record(self, unsigned int method, unsigned int outcome, Py_ssize_t size)
     cpdef delivered(self)
-    cpdef taken_back(self)
     cpdef met(self)
     cpdef expired(self)
     cdef _hear_last_words(self)
     @cython.locals(carrier=Carrier, turn=Turn)
-    cpdef end(self, bytes ending)
+    cpdef give_up(self, bytes cancelled_by=*)
     cpdef acknowledge(self)
     cpdef bint withdraw(self) except -1
-    cpdef left(self)
+    cpdef returned(self)
     cpdef over(self)
     cpdef fail(self, error)
 

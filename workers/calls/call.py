@@ -1,13 +1,11 @@
 """The calls of a node's own clients, from arrival to answer.
 
-Each runs on its caller's clock, and only here, at the worker that has the caller's
-connection, whoever owns the topic: so a caller is answered in time even if the owner hangs,
-and its calls can be issued again if the owner dies.
+Each runs on its caller's clock, and only here, at the worker that has the caller's connection, whoever owns the topic:
+so a caller is answered in time even if the owner hangs, and its calls can be issued again if the owner dies.
 
-A send that may just be meeting somebody cannot end by our word alone, or its value might be
-taken although its sender is told that nobody came. It is *ending* then: its value is asked back
-from all who may have it, and their word, or its owner's, decides. That is waited for until its
-time is over, and GRACE_S more.
+A send that may just be meeting somebody cannot end by our word alone, or its value might be taken although its sender
+is told that nobody came. It is *ending* then: its value is asked back from all who may have it, and their word, or its
+owner's, decides. That is waited for until its time is over, and GRACE_S more. life.py has all that can become of it.
 """
 
 from __future__ import annotations
@@ -15,18 +13,19 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from skywalker.errors import Busy, Cancelled, Draining, RequestError, TooLarge
-from skywalker.journal.record import BUSY, CANCELLED, DRAINING, ERROR, HERE, MET, PROMPT, TIMED_OUT
+from skywalker.journal.record import BUSY, CANCELLED, DRAINING, ERROR, MET, PROMPT, TIMED_OUT
+from skywalker.journal.record import HERE as ROUTED_HERE
 from skywalker.journal.record import RECV as RECORDED_RECV
 from skywalker.journal.record import SEND as RECORDED_SEND
 from skywalker.journal.record import TAKE as RECORDED_TAKE
 from skywalker.junction import Junction
-from skywalker.limits import MAX_FRAME
+from skywalker.limits import MAX_FRAME, WAITING_CALL_BYTES
 from skywalker.line import Call, Subscriber
 from skywalker.members import Place
 from skywalker.wire import junction as wire
 from skywalker.wire.junction import RECV, SEND, TAKE, TRUE, reply
 from workers.calls.journal import Journal
-from workers.calls.node_call import NodeCall
+from workers.calls.life import ARRIVED, CLOSED, ENDING, GAVE, GIVEN_UP, HERE, KEPT, LIFE, PUT_OFF, RETURNED, SENT_ON
 from workers.calls.standing import Standing
 from workers.engine.turn import Turn
 
@@ -36,8 +35,87 @@ REPLY_BYTES: Final = 1 + len(RECV)
 GRACE_S: Final = 0.03
 """Seconds for the owner's last word; with a bucket of deadlines it keeps within the promised 50 ms."""
 
-TIME_IS_UP: Final = b""
-"""What a call ends with, where it is not the id of the :cancel that asked for it."""
+
+class NodeCall(Call):
+    """One of them: a client's of ours, of another worker, or what one offers to ours."""
+
+    __slots__ = ("abandoned", "form", "given", "given_to", "too_long")
+
+    def begin(self, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
+        Call.begin(self, topic, since, value, group)
+        # Of a send: whether its time is over, so that nobody may have the value any more to whom it is not being
+        # written; and the listeners that may have it and must be asked then, those of other workers' clients at least.
+        self.abandoned = False
+        self.given_to: list[NodeCall] | None = None
+        self.too_long = 0  # once somebody could not take its value for its length: bytes that it might have
+        self.form = b""  # of what was published with them: hint and flags, and the payload if that is compressed
+        self.given: NodeCall | None = None  # of a listener: whose value it was given, until that has its outcome
+
+    def cost(self) -> int:
+        """Return the bytes of memory that are counted for it while it waits."""
+        value = self.value if self.value is not None else self.group
+        return WAITING_CALL_BYTES + len(self.topic) + (0 if value is None else len(value))
+
+    def meet(self, junction: Junction) -> bool:
+        """Meet whoever is in the junction; return False if nobody is."""
+        return junction.listen(self) if self.value is None else junction.send(self)
+
+    def hold(self) -> None:
+        """Run the caller's clock from now on, if it does not yet: this turn will not bring the outcome."""
+
+    def sender(self) -> NodeCall:
+        """Return the send whose value this listener was given."""
+        assert self.given is not None, "it was given a value"
+        return self.given
+
+    def decided(self) -> NodeCall:
+        """Return the same, and forget it: the outcome is known."""
+        send = self.sender()
+        self.given = None
+        return send
+
+    def recall(self, told: bool) -> bool:
+        """Take back the value that this listener was given; return False if that is too late, or not known yet.
+
+        What this turn is still to write is taken back only if its sender was `told` that nobody came.
+        """
+        raise NotImplementedError
+
+    def catch_up(self) -> None:
+        """Hear now what has been said already of the value that this listener was given."""
+
+    def remember(self, listener: NodeCall) -> None:
+        """This listener may have the value, and must be asked for it if nobody may have it any more."""
+        if self.given_to is None:
+            self.given_to = []
+        self.given_to.append(listener)
+
+    def given_here(self, listener: NodeCall) -> None:
+        """A client of this worker has been given the value, and will have it unless it is recalled."""
+
+    def place_for(self, caller: object) -> int:
+        """Return which of all that `caller` asks to have acked this is, counted from 1; 0 if it is another's."""
+        return 0
+
+    def ask_back(self, told: bool) -> None:
+        """Take the value of a send, whose caller may have been `told` so, back from where it is not being written yet.
+
+        If it is from everywhere, the send has missed(); else the word of those who may have it decides that.
+        """
+        self.abandoned = True
+        is_back = True
+        for listener in self.given_to or ():
+            if listener.given is self:
+                is_back = listener.recall(told) and is_back
+        if is_back and not self.answered:
+            self.missed()
+
+    def abandon(self) -> None:
+        """Its caller expects nothing more of it: take the value back, if it has one."""
+        self.answered = True
+        self.ask_back(True)
+        if self.value is not None:
+            self.value = b""  # who has been given it may refer to this call for long
 
 
 class Routing:
@@ -127,11 +205,11 @@ class Caller:
         self.door = 0
 
     def keep(self, call: ClientCall) -> None:
-        """Keep track of a call, and have its clock run."""
+        """Keep track of a call that does not end in this turn, and have its clock run."""
         raise NotImplementedError
 
     def release(self, call: ClientCall) -> None:
-        """Forget a call that is answered, if it was kept at all."""
+        """Forget a call that was kept."""
         raise NotImplementedError
 
     def postpone(self, call: ClientCall, seconds: float) -> None:
@@ -186,7 +264,7 @@ class Carrier:
     def __init__(self, place: Place | None, grace_s: float) -> None:
         self.place = place
         self.grace_s = grace_s
-        self.route = HERE  # or whether that is a sibling's or another node's
+        self.route = ROUTED_HERE  # or whether that is a sibling's or another node's
 
     def congested(self) -> bool:
         """Return whether the owner is so far behind that it is asked nothing new."""
@@ -197,7 +275,7 @@ class Carrier:
         raise NotImplementedError
 
     def ask_back(self, call: ClientCall) -> None:
-        """Ask the owner to let a call go that has met nobody; its word decides, and then the call has left()."""
+        """Ask the owner to let a call go that has met nobody; its word decides, and then the call has returned()."""
         raise NotImplementedError
 
     def withdraw(self, call: ClientCall) -> None:
@@ -237,8 +315,18 @@ class ClientCall(NodeCall):
     """A call of one of our clients: a send!, recv! or :take!, or what derives from this for pub/sub."""
 
     __slots__ = (
-        "caller", "carrier", "chunk", "deadline", "ending", "given_bytes", "held", "id", "number", "route",
-        "timed_out", "waited",
+        "caller",
+        "cancelled_by",
+        "carrier",
+        "chunk",
+        "deadline",
+        "given_bytes",
+        "id",
+        "number",
+        "route",
+        "state",
+        "timed_out",
+        "waited",
     )  # fmt: skip
 
     def begin_for(self, caller: Caller, id: bytes, timed_out: bytes, deadline: float) -> None:
@@ -247,12 +335,12 @@ class ClientCall(NodeCall):
         self.id = id
         self.timed_out = timed_out
         self.deadline = deadline  # or the end of the time for its owner's last word
-        self.held = False  # whether its caller keeps track of it and its clock runs
-        self.waited = False  # whether it was, at any time
+        self.state = ARRIVED
+        self.waited = False  # whether its caller kept track of it, at any time
         self.carrier: Carrier | None = None  # where it waits, if at another worker, with its number there
         self.number = b""
-        self.route = HERE  # unless it went to another worker
-        self.ending: bytes | None = None  # set once it is to end without having met anybody, and why
+        self.route = ROUTED_HERE  # unless it went to another worker
+        self.cancelled_by = b""  # the id of a :cancel of it
         self.chunk = b""  # of a listener: the reply with the value that it was given
         self.given_bytes = 0  # of that value
 
@@ -269,22 +357,49 @@ class ClientCall(NodeCall):
             return 0
         return 1 if self.group is None else 2
 
+    def become(self, event: int) -> None:
+        """Go on to the state that this event leads to; its caller keeps track of it as long as it should."""
+        before = self.state
+        after = LIFE.after(before, event)
+        if HERE <= before <= ENDING:
+            if after > ENDING:
+                self.caller.release(self)
+        elif HERE <= after <= ENDING:
+            self.waited = True
+            self.caller.keep(self)
+        self.state = after
+
+    def is_kept(self) -> bool:
+        """Whether its caller keeps track of it, and its clock runs."""
+        return HERE <= self.state <= ENDING
+
     def begin_waiting(self) -> None:
         """Keep track of a call that has to wait. Raises Busy if a new one has no room."""
-        if not self.held:
+        if not self.is_kept():
             self.caller.admit(self.cost())
             self.hold()
 
     def hold(self) -> None:
         """Keep track of it from now on, if not yet, unless its caller is gone."""
-        if not self.held and not self.answered and not self.caller.gone:
-            self.caller.keep(self)
+        if self.state == ARRIVED and not self.answered and not self.caller.gone:
+            self.become(KEPT)
+
+    def sent_on(self, carrier: Carrier, number: bytes) -> None:
+        """It waits at another worker from now on, by this number, or there for that worker."""
+        self.become(SENT_ON)
+        self.carrier = carrier
+        self.number = number
 
     def cost(self) -> int:
         return NodeCall.cost(self) + len(self.timed_out)
 
+    def close(self, outcome: int) -> None:
+        """Nothing more becomes of it; count what did: an outcome of record.py."""
+        self.become(CLOSED)
+        self.note(outcome)
+
     def note(self, outcome: int) -> None:
-        """Say what became of it: an outcome of record.py."""
+        """Count what became of it."""
         if self.value is not None:
             self.record(RECORDED_SEND, outcome, len(self.value))
         else:
@@ -311,14 +426,13 @@ class ClientCall(NodeCall):
             self._wait_for_room()
             return False
         self.given = send
+        self.become(GAVE)
         if len(send.value) + len(self.id) + REPLY_BYTES > caller.max_reply:
-            caller.release(self)
             caller.turn.later.append(self)
             return True
         self.chunk = reply(self.method, self.id, send.value)
         self.given_bytes = len(send.value)
         send.given_here(self)
-        caller.release(self)
         caller.push_value(self)
         return True
 
@@ -335,14 +449,10 @@ class ClientCall(NodeCall):
     def recall(self, told: bool) -> bool:
         return self.caller.take_back(self, told)
 
-    def taken_back(self) -> None:
-        """The value that it was given is another's again: listen on."""
-        self.listen_again()
-
     def listen_again(self) -> None:
-        """Go on listening after a value that it couldn't get, if its time is not over."""
+        """Go on listening after a value that it couldn't get, or that is another's again, if its time is not over."""
         if not self.caller.gone:
-            self.hold()
+            self.become(KEPT)
             self.caller.routing.issue(self)
 
     def _wait_for_room(self) -> None:
@@ -351,24 +461,24 @@ class ClientCall(NodeCall):
         except Busy as error:
             self.fail(error)
         else:
+            self.become(PUT_OFF)
             self.caller.park(self)
 
     def delivered(self) -> None:
         """Its client has the value that it was given."""
-        self.note(MET if self.waited else PROMPT)
+        self.close(MET if self.waited else PROMPT)
 
     def met(self) -> None:
-        self.caller.release(self)
-        self.note(MET if self.waited else PROMPT)
+        self.close(MET if self.waited else PROMPT)
         self.value = b""
         self.caller.reply(SEND, self.id, TRUE)
-        if self.ending:
-            self.caller.reply(wire.CANCEL, self.ending, wire.FALSE)
+        if self.cancelled_by:
+            self.caller.reply(wire.CANCEL, self.cancelled_by, wire.FALSE)
 
     def missed(self) -> None:
         if self.caller.gone:
             self.abandon()
-        elif self.ending is not None:
+        elif self.state == ENDING:
             self.over()
         elif self.too_long:
             self.refuse(self.too_long)
@@ -377,18 +487,18 @@ class ClientCall(NodeCall):
             self.hold()
             self.caller.routing.resume(self)
 
-    # Unsubscribing.
+    # Its end.
 
     def expired(self) -> None:
-        """Its time, or the time for a last word of its owner, is over."""
-        if not self.held:
+        """Its time, or the time for a last word, is over."""
+        if not self.is_kept():
             return
-        if self.value is not None and self.ending is None:
-            self.end(TIME_IS_UP)
+        if self.value is not None and self.state != ENDING:
+            self.give_up()
             return
-        if self.ending is not None:
+        if self.state == ENDING:
             self._hear_last_words()
-        if self.held:
+        if self.is_kept():
             # A value on its way here from another worker finds the listener gone, and goes to somebody else.
             self.withdraw()
             self.over()
@@ -400,27 +510,31 @@ class ClientCall(NodeCall):
         for listener in [*(self.given_to or ())]:
             listener.catch_up()
 
-    def end(self, ending: bytes) -> None:
-        """End without having met anybody, TIME_IS_UP or for a :cancel, unless it just met somebody.
+    def give_up(self, cancelled_by: bytes = b"") -> None:
+        """End without having met anybody, unless it just met somebody: its time is over, or a :cancel has that id.
 
         A :cancel does not hurry: what really became of the call is waited for as long as it has time.
         """
-        self.ending = ending
+        self.cancelled_by = cancelled_by
         carrier = self.carrier
         turn = self.caller.turn
         grace = GRACE_S
-        if carrier is not None and (self.value is not None or ending == TIME_IS_UP):
+        if carrier is not None and (self.value is not None or not cancelled_by):
             grace = carrier.grace_s
+            self.become(GIVEN_UP)
             carrier.ask_back(self)
         elif self.withdraw():
             self.over()
             return
-        elif ending == TIME_IS_UP:
-            # Times run out as a turn begins: who was given the value here has it, or is choked and must not get it.
-            self.ask_back(False)
         else:
-            turn.acks.append(self)  # a :cancel comes in the middle of a turn
-        self.caller.postpone(self, max(0.0, self.deadline - turn.now) + grace)
+            self.become(GIVEN_UP)
+            if cancelled_by:
+                turn.acks.append(self)  # it comes in the middle of a turn
+            else:
+                # Times run out as a turn begins: who was given the value here has it, or is choked and must not get it.
+                self.ask_back(False)
+        if self.is_kept():
+            self.caller.postpone(self, max(0.0, self.deadline - turn.now) + grace)
 
     def acknowledge(self) -> None:
         """The turn in which it was cancelled is written: who was given the value in that has it, or must not get it."""
@@ -431,9 +545,10 @@ class ClientCall(NodeCall):
         """Leave the place where it waits. Returns False if it may just be meeting somebody."""
         return self.caller.routing.withdraw(self)
 
-    def left(self) -> None:
-        """It has left the place where it waited, and met nobody there: end if that was why, else go on elsewhere."""
-        if self.ending is not None:
+    def returned(self) -> None:
+        """It met nobody where it waited, and waits there no more: end if it is to, else go on elsewhere."""
+        self.become(RETURNED)
+        if self.state == ENDING:
             self.over()
         elif self.caller.standing.leaving:
             self.fail(Draining("this worker is going away"))
@@ -442,7 +557,7 @@ class ClientCall(NodeCall):
 
     def refuse(self, limit: int) -> None:
         """Answer a send whose value is too long for who listens: they could take so many bytes."""
-        if self.ending is not None:
+        if self.state == ENDING:
             self.over()
             return
         size = 0 if self.value is None else len(self.value)
@@ -451,23 +566,21 @@ class ClientCall(NodeCall):
 
     def over(self) -> None:
         """It met nobody and never will: answer with what it ends with."""
-        self.caller.release(self)
-        self.note(CANCELLED if self.ending else TIMED_OUT)
+        self.close(CANCELLED if self.cancelled_by else TIMED_OUT)
         self.abandon()
-        if self.ending:
+        if self.cancelled_by:
             self.caller.reply_error(self.method, self.id, Cancelled("the call was cancelled by its client"))
-            self.caller.reply(wire.CANCEL, self.ending, wire.TRUE)
+            self.caller.reply(wire.CANCEL, self.cancelled_by, wire.TRUE)
         else:
             self.caller.reply(self.method, self.id, self.timed_out)
 
     def fail(self, error: RequestError) -> None:
         """Answer with an error."""
-        self.caller.release(self)
-        self.note(BUSY if isinstance(error, Busy) else DRAINING if isinstance(error, Draining) else ERROR)
+        self.close(BUSY if isinstance(error, Busy) else DRAINING if isinstance(error, Draining) else ERROR)
         self.abandon()
         self.caller.reply_error(self.method, self.id, error, self.timed_out)
-        if self.ending:
-            self.caller.reply(wire.CANCEL, self.ending, wire.TRUE)
+        if self.cancelled_by:
+            self.caller.reply(wire.CANCEL, self.cancelled_by, wire.TRUE)
 
 
 def client_call(

@@ -1,6 +1,9 @@
 from workers.calls.call cimport Carrier, ClientCall
 
 
+cdef int ENDING
+
+
 cdef class Absent
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from skywalker.members import Place
-from workers.calls.call import GRACE_S, TIME_IS_UP, Carrier, ClientCall, Interest, Question
+from workers.calls.call import GRACE_S, Carrier, ClientCall, Interest, Question
+from workers.calls.life import ENDING
 
 
 class Owner:
@@ -61,16 +62,16 @@ class Absent(Carrier):
         return False
 
     def forward(self, call: ClientCall) -> None:
-        call.carrier = self
+        call.sent_on(self, call.number)
         self._calls[call] = None
         self._want()
 
     def ask_back(self, call: ClientCall) -> None:
         # "Is anyone there?" is asked of one that is about to be: so it gets the time that a last word has.
-        if call.ending == TIME_IS_UP and call.since == call.deadline:
+        if not call.cancelled_by and call.since == call.deadline:
             return
         self.withdraw(call)
-        call.left()
+        call.returned()
 
     def withdraw(self, call: ClientCall) -> None:
         del self._calls[call]
@@ -111,7 +112,7 @@ class Absent(Carrier):
         calls, self._calls = self._calls, {}
         for call in sorted(calls, key=_place) if len(calls) > 1 else calls:
             carrier.forward(call)
-            if call.ending is not None:
+            if call.state == ENDING:
                 carrier.ask_back(call)
                 call.caller.postpone(call, carrier.grace_s)
         censuses, self._censuses = self._censuses, {}

@@ -22,8 +22,11 @@ class Publication(ClientCall):
         self.delays = 0  # links that are too far behind to hand it to them: it is in effect once they are not
         self.done = False
 
+    def become(self, event: int) -> None:
+        pass  # nobody keeps track of it as of a call that waits, since it has no time of its own
+
     def hold(self) -> None:
-        pass  # it has no time of its own
+        pass
 
     def hand_out(self, junction: Junction) -> bool:
         """Give it to all who listen; return whether that is done, else met() is called once it is."""
@@ -56,14 +59,14 @@ class Publication(ClientCall):
 
     def give(self, send: Call) -> bool:
         # It listens to nobody: a node that says so is mistaken.
-        self.left()
+        self.returned()
         return False
 
     def fail(self, error: RequestError) -> None:
         # Nor does it need room.
-        self.left()
+        self.returned()
 
-    def left(self) -> None:
+    def returned(self) -> None:
         # The worker that it was on its way to is gone. It may have handed it out before.
         if self.caller.routing.publish(self):
             self.met()

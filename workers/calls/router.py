@@ -11,7 +11,7 @@ from skywalker.members import Place
 from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
 from workers.calls import census
-from workers.calls.call import TIME_IS_UP, Caller, Carrier, ClientCall, Routing
+from workers.calls.call import Caller, Carrier, ClientCall, Routing
 from workers.calls.census import CensusCall
 from workers.calls.owner import Owner
 from workers.calls.publication import Publication
@@ -101,16 +101,16 @@ class Router(Routing):
         carrier.ask_census(call, topic)
 
     def _wait(self, call: ClientCall) -> None:
-        if call.deadline <= self._turn.now and not call.held:
+        if call.deadline <= self._turn.now and not call.is_kept():
             call.over()
         else:
             call.begin_waiting()
             self._junction.wait(call)
 
     def _forward(self, call: ClientCall, carrier: Carrier) -> None:
-        if not call.held and carrier.congested():
+        if not call.is_kept() and carrier.congested():
             raise Busy("too much waits for the worker that owns the topic", {"limit": "mesh_bytes"})
         call.begin_waiting()
         carrier.forward(call)
         if call.deadline <= self._turn.now:
-            call.end(TIME_IS_UP)
+            call.give_up()

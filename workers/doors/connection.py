@@ -340,5 +340,5 @@ class Connection(Outlet):
 
     def _lost(self, listeners: list[ClientCall]) -> None:
         for listener in listeners:
-            listener.note(GONE if self.gone else CANCELLED)
+            listener.close(GONE if self.gone else CANCELLED)
             self.junction.lost(listener.decided())

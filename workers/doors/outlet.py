@@ -168,7 +168,7 @@ class Outlet(Subscribing):
         self._out = [chunk for chunk in self._out if chunk is not listener.chunk]
         self._out_bytes -= len(listener.chunk)
         self.junction.lost(listener.decided())
-        listener.taken_back()
+        listener.listen_again()
         return True
 
     def flush(self) -> None:
@@ -226,7 +226,7 @@ class Outlet(Subscribing):
         assert unwritten is not None
         for listener in unwritten.withdraw():
             self.junction.lost(listener.decided())
-            listener.taken_back()
+            listener.listen_again()
         sent = self._send(unwritten.batch())
         if sent >= 0:
             self._written(unwritten, sent)

@@ -1,8 +1,7 @@
 cimport cython
 
 from skywalker.wire.pubsub cimport bus_value, split
-from workers.calls.call cimport ClientCall
-from workers.calls.node_call cimport NodeCall
+from workers.calls.call cimport ClientCall, NodeCall
 from workers.doors.connection cimport Connection
 from workers.calls.publication cimport Publication
 from workers.doors.subscription cimport Delivery, Subscription

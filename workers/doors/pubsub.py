@@ -30,8 +30,7 @@ from skywalker.wire.pubsub import (
     inflate,
     split,
 )
-from workers.calls.call import ClientCall
-from workers.calls.node_call import NodeCall
+from workers.calls.call import ClientCall, NodeCall
 from workers.calls.publication import Publication
 from workers.doors.commons import Commons
 from workers.doors.connection import GOODBYE, Connection

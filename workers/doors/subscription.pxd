@@ -2,8 +2,10 @@ cimport cython
 
 from skywalker.line cimport Call, Subscriber
 from workers.access.account cimport Account
-from workers.calls.call cimport Caller, ClientCall
-from workers.calls.node_call cimport NodeCall
+from workers.calls.call cimport Caller, ClientCall, NodeCall
+
+
+cdef int GAVE
 
 
 cdef class Subscription

@@ -8,8 +8,8 @@ from skywalker.errors import Busy
 from skywalker.limits import WAITING_CALL_BYTES
 from skywalker.line import Call, Subscriber
 from workers.access.account import Account
-from workers.calls.call import Caller, ClientCall
-from workers.calls.node_call import NodeCall
+from workers.calls.call import Caller, ClientCall, NodeCall
+from workers.calls.life import GAVE
 from workers.doors.commons import Commons
 from workers.stats import metrics
 
@@ -148,13 +148,14 @@ class Delivery(ClientCall):
     def begin_as(self, send: NodeCall, chunk: bytes) -> None:
         """Set up what it has besides begin() and begin_for(): the value of that send, in this message."""
         self.given = send
+        self.become(GAVE)
         self.chunk = chunk
         self.is_late = False  # it is to be written behind something that is waited for
 
     def note(self, outcome: int) -> None:
         pass  # it is no call: the send is
 
-    def taken_back(self) -> None:
+    def listen_again(self) -> None:
         pass  # the subscription listens anyway
 
 

@@ -1,5 +1,5 @@
 from skywalker.wire.pubsub cimport payload_of, publish
-from workers.calls.node_call cimport NodeCall
+from workers.calls.call cimport NodeCall
 
 
 cdef bytes UNTYPED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skywalker.wire.pubsub import FORM, UNTYPED, payload_of, publish, publish_typed
-from workers.calls.node_call import NodeCall
+from workers.calls.call import NodeCall
 
 
 class Wording:

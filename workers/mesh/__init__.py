@@ -1,6 +1,7 @@
 """The links of a worker to others: Unix sockets to its siblings, TCP to workers of other nodes.
 
-    messages    the words, which are the same on both; packets and stream are the two ways to carry them
+    messages    the words, which are the same on both, and how packets carry them between siblings; stream does so
+                between nodes
     link        one link: reading, writing, and its end
     outbound    what we ask over it: calls of our clients that wait at the other worker, which owns their topics
     inbound     what is asked of us: calls of its clients that wait here; remote_interests are its subscribers

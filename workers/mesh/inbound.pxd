@@ -1,7 +1,7 @@
 cimport cython
 
 from skywalker.junction cimport Junction
-from workers.calls.node_call cimport NodeCall
+from workers.calls.call cimport NodeCall
 from workers.mesh.messages cimport Messages, unwrapped
 from workers.calls.publication cimport Publication
 from workers.calls.ledger cimport Ledger

@@ -12,9 +12,9 @@ from skywalker.wire import values
 from skywalker.wire.junction import NIL, TRUE
 from skywalker.wire.pubsub import MAX_PAYLOAD, bus_value
 from workers.calls import census
+from workers.calls.call import NodeCall
 from workers.calls.interests import Interests
 from workers.calls.ledger import Ledger
-from workers.calls.node_call import NodeCall
 from workers.calls.publication import Publication
 from workers.calls.standing import Standing
 from workers.engine.turn import Turn

@@ -15,9 +15,8 @@ from workers.engine.secure_socket import Transport
 from workers.engine.turn import Turn
 from workers.mesh.inbound import Inbound
 from workers.mesh.link import Link
-from workers.mesh.messages import Messages
+from workers.mesh.messages import Messages, Packets
 from workers.mesh.outbound import Outbound
-from workers.mesh.packets import Packets
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.stream import Stream
 from workers.stats.log import Log

@@ -33,3 +33,10 @@ cdef class Messages:
     cpdef _seal(self)
     cpdef flush(self)
     cpdef list read(self)
+
+
+cdef class Packets(Messages):
+    cdef object _socket
+
+    cpdef flush(self)
+    cpdef list read(self)

@@ -1,7 +1,6 @@
 cimport cython
 
-from workers.calls.call cimport Carrier, ClientCall
-from workers.calls.node_call cimport NodeCall
+from workers.calls.call cimport Carrier, ClientCall, NodeCall
 from workers.mesh.messages cimport Messages, unwrapped, wrapped
 from workers.calls.publication cimport Publication
 from workers.engine.turn cimport Turn

@@ -10,8 +10,7 @@ from skywalker.junction import Junction
 from skywalker.members import Place
 from skywalker.wire import frames, values
 from skywalker.wire.junction import FALSE, NIL, TRUE
-from workers.calls.call import GRACE_S, Carrier, ClientCall, Interest, Question
-from workers.calls.node_call import NodeCall
+from workers.calls.call import GRACE_S, Carrier, ClientCall, Interest, NodeCall, Question
 from workers.calls.publication import Publication
 from workers.engine.turn import Turn
 from workers.mesh.messages import (
@@ -155,8 +154,7 @@ class Outbound(Carrier):
         if since != self._since or not self._since_bytes:
             self._since, self._since_bytes = since, values.pack(since)
         number = self._number()
-        call.carrier = self
-        call.number = number
+        call.sent_on(self, number)
         call.route = self.route
         self._calls[number] = call
         if isinstance(call, Publication):
@@ -240,7 +238,7 @@ class Outbound(Carrier):
         elif kind == WITHDRAWN:
             call = self._no_longer_waiting(message[1], False)
             if call is not None:
-                call.left()
+                call.returned()
         elif kind == BUSY:
             call = self._no_longer_waiting(message[1], False)
             if call is not None:
@@ -354,7 +352,7 @@ class Outbound(Carrier):
             if call.carrier is None:
                 continue  # it has a value already
             call.carrier = None
-            call.left()
+            call.returned()
         censuses, self._censuses = self._censuses, {}
         for census in censuses.values():
             census.end()  # by which younger calls may be let go, so the older ones come first

@@ -1,7 +1,7 @@
 cimport cython
 
 from skywalker.line cimport Call, Subscriber
-from workers.calls.node_call cimport NodeCall
+from workers.calls.call cimport NodeCall
 from workers.mesh.messages cimport Messages, wrapped
 from workers.calls.publication cimport Publication
 

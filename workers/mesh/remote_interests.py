@@ -9,8 +9,8 @@ from skywalker.junction import Junction
 from skywalker.line import Call, Subscriber
 from skywalker.wire import values
 from skywalker.wire.junction import NIL
+from workers.calls.call import NodeCall
 from workers.calls.interests import Interests
-from workers.calls.node_call import NodeCall
 from workers.calls.publication import Publication
 from workers.calls.standing import Standing
 from workers.engine.alarm import Alarm

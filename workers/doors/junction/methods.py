@@ -24,6 +24,7 @@ from skywalker.wire.junction import TIMED_OUT, is_reserved
 from skywalker.wire.values import nearest_timeout, timeout_seconds, topic_bytes
 from workers.access.admission import Impostor
 from workers.calls.call import client_call
+from workers.calls.life import ENDING
 from workers.calls.own_node import VERSION
 from workers.calls.will import Will
 from workers.doors.junction.session import Session
@@ -97,12 +98,12 @@ def _issue(
     now = session.turn.now
     call = client_call(session, id, timed_out, topic, now, now + seconds, value, group)
     if standing.draining and session.knows_errors:
-        call.note(record.DRAINING)
+        call.close(record.DRAINING)
         raise errors.Draining("this worker is going away")
     try:
         session.routing.issue(call)
     except errors.Busy:
-        call.note(record.BUSY)
+        call.close(record.BUSY)
         raise
 
 
@@ -133,11 +134,11 @@ def cancel(session: Session, frame: Arguments) -> None:
     """`[":cancel", id, call-id]`: true if that call still waited, which is then answered `cancelled`."""
     _, id, call_id = _arguments(frame, 3)
     call = session.find(call_id)
-    if call is None or call.ending is not None:
+    if call is None or call.state == ENDING:
         session.given_back(call_id)
         session.reply(wire.CANCEL, id, wire.FALSE)
     else:
-        call.end(id)
+        call.give_up(id)
 
 
 def subscribe(session: Session, frame: Arguments) -> None:

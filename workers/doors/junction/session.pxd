@@ -1,7 +1,6 @@
 cimport cython
 
-from workers.calls.call cimport ClientCall
-from workers.calls.node_call cimport NodeCall
+from workers.calls.call cimport ClientCall, NodeCall
 from skywalker.wire.junction cimport reply
 from workers.doors.connection cimport Connection
 from workers.doors.subscription cimport Delivery, Subscription

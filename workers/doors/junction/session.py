@@ -12,8 +12,7 @@ from skywalker.limits import MAX_FRAME
 from skywalker.wire import junction as wire
 from skywalker.wire.junction import MESSAGE, TIMED_OUT, WILL, reply
 from workers.access.admission import speaks_tls
-from workers.calls.call import ClientCall
-from workers.calls.node_call import NodeCall
+from workers.calls.call import ClientCall, NodeCall
 from workers.calls.will import Will
 from workers.doors.commons import Commons
 from workers.doors.connection import GOODBYE, Connection
@@ -118,7 +117,6 @@ class Session(Connection):
     # The calls that wait here.
 
     def keep(self, call: ClientCall) -> None:
-        call.held = call.waited = True
         self._waiting.add(call)
         if self.account is not None:
             self.account.in_flight += 1
@@ -126,9 +124,6 @@ class Session(Connection):
         self.turn.deadlines.add(call, call.deadline)
 
     def release(self, call: ClientCall) -> None:
-        if not call.held:
-            return
-        call.held = False
         self._waiting.remove(call)
         if self.account is not None:
             self.account.in_flight -= 1
@@ -136,10 +131,9 @@ class Session(Connection):
         self.turn.deadlines.discard(call, call.deadline)
 
     def postpone(self, call: ClientCall, seconds: float) -> None:
-        if call.held:
-            self.turn.deadlines.discard(call, call.deadline)
-            call.deadline = self.turn.now + seconds
-            self.turn.deadlines.add(call, call.deadline)
+        self.turn.deadlines.discard(call, call.deadline)
+        call.deadline = self.turn.now + seconds
+        self.turn.deadlines.add(call, call.deadline)
 
     def admit(self, cost: int) -> None:
         limit = self._max_calls
@@ -159,7 +153,7 @@ class Session(Connection):
             self.obey(todo)
         for call in self.waiting():
             call.withdraw()
-            if call.ending:
+            if call.cancelled_by:
                 call.over()  # its client does not want it to go on elsewhere
             else:
                 call.fail(error)
@@ -212,8 +206,7 @@ class Session(Connection):
         self._todo = []
         for call in self.waiting():
             call.withdraw()
-            self.release(call)
-            call.note(record.GONE)
+            call.close(record.GONE)
             call.abandon()
             if isinstance(call, Will):
                 publication = call.publication()
