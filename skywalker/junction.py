@@ -170,6 +170,7 @@ class Junction:
 
     def wait(self, call: Call) -> None:
         """Put a call that met nobody in its line."""
+        assert call.line is None, "it stands in one line"
         lines: dict[bytes, Line]
         if call.value is not None:
             lines, key = self._senders, call.topic
@@ -216,6 +217,7 @@ class Junction:
 
     def confirm(self, send: Call) -> None:
         """One listener that was given the value surely has it."""
+        assert send.offers > 0, "each offer has one outcome"
         send.offers -= 1
         if not send.answered:
             send.answered = True
@@ -223,12 +225,15 @@ class Junction:
 
     def lost(self, send: Call) -> None:
         """One listener that was given the value is gone; if it was the last hope, the send waits again."""
+        assert send.offers > 0, "each offer has one outcome"
         send.offers -= 1
         if not send.offers and not send.answered:
             send.missed()
 
     def resume(self, send: Call) -> None:
         """Offer a value again, or have it wait in its place by the time it first came."""
+        assert not send.offers, "nobody may still have it"
+        assert not send.answered, "its caller still hopes"
         if not self.send(send):
             self.wait(send)
 

@@ -37,8 +37,9 @@ class OneWorker:
         access: Access | None = None,
         credentials: Credentials | None = None,
         workers: int = 1,
+        slot: int = 0,
     ) -> None:
-        """With more `workers` it is the first of so many, and the others are yet to be linked."""
+        """With more `workers` it is that in this `slot`, and the others are yet to be linked."""
         self.loop = Loop()
         # What the kernel accepts waits for a turn, as everything else does.
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -49,7 +50,7 @@ class OneWorker:
         turn = Turn(time.monotonic())
         limits = limits or Limits()
         admission = Admission(access, limits, turn, log)
-        node = Node(self.member, "0", 0)
+        node = Node(self.member, "0", slot)
         self.core = Core(node, limits, self.loop, turn, log, None, admission, credentials)
         self._door: Door | None = Door(self._listener, 128, Dialogue, self.core.commons)
         self._door.open()

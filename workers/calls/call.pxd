@@ -30,9 +30,7 @@ cdef int ROUTED_HERE
 cdef int MET
 cdef int PROMPT
 cdef int TIMED_OUT
-cdef int RECORDED_RECV
 cdef int RECORDED_SEND
-cdef int RECORDED_TAKE
 cdef Py_ssize_t REPLY_BYTES
 cdef bytes RECV
 cdef bytes SEND

@@ -15,9 +15,7 @@ from typing import Final, Protocol
 from skywalker.errors import Busy, Cancelled, Draining, RequestError, TooLarge
 from skywalker.journal.record import BUSY, CANCELLED, DRAINING, ERROR, MET, PROMPT, TIMED_OUT
 from skywalker.journal.record import HERE as ROUTED_HERE
-from skywalker.journal.record import RECV as RECORDED_RECV
 from skywalker.journal.record import SEND as RECORDED_SEND
-from skywalker.journal.record import TAKE as RECORDED_TAKE
 from skywalker.junction import Junction
 from skywalker.limits import MAX_FRAME, WAITING_CALL_BYTES
 from skywalker.line import Call, Subscriber
@@ -386,6 +384,7 @@ class ClientCall(NodeCall):
 
     def sent_on(self, carrier: Carrier, number: bytes) -> None:
         """It waits at another worker from now on, by this number, or there for that worker."""
+        assert self.line is None, "it stands in no line here"
         self.become(SENT_ON)
         self.carrier = carrier
         self.number = number
@@ -395,15 +394,14 @@ class ClientCall(NodeCall):
 
     def close(self, outcome: int) -> None:
         """Nothing more becomes of it; count what did: an outcome of record.py."""
+        assert self.line is None, "it stands in no line"
         self.become(CLOSED)
         self.note(outcome)
 
     def note(self, outcome: int) -> None:
         """Count what became of it."""
-        if self.value is not None:
-            self.record(RECORDED_SEND, outcome, len(self.value))
-        else:
-            self.record(RECORDED_RECV if self.group is None else RECORDED_TAKE, outcome, self.given_bytes)
+        size = self.given_bytes if self.value is None else len(self.value)
+        self.record(RECORDED_SEND + self.kind(), outcome, size)  # the kinds are in the order of those methods
 
     def record(self, method: int, outcome: int, size: int) -> None:
         """Count it, and have the journal, if there is one, say so of a call with a value of so many bytes."""
@@ -413,8 +411,6 @@ class ClientCall(NodeCall):
         if journal is not None:
             codes = method | outcome << 8 | self.route << 16 | caller.door << 24
             journal.add(self.topic, self.since, size, caller.connection, codes)
-
-    # Meeting.
 
     def give(self, send: Call) -> bool:
         assert isinstance(send, NodeCall)
@@ -451,6 +447,8 @@ class ClientCall(NodeCall):
 
     def listen_again(self) -> None:
         """Go on listening after a value that it couldn't get, or that is another's again, if its time is not over."""
+        assert self.value is None, "it listens"
+        assert self.given is None, "and that value is decided"
         if not self.caller.gone:
             self.become(KEPT)
             self.caller.routing.issue(self)
@@ -486,8 +484,6 @@ class ClientCall(NodeCall):
             self.given_to = None  # nobody has the value any more
             self.hold()
             self.caller.routing.resume(self)
-
-    # Its end.
 
     def expired(self) -> None:
         """Its time, or the time for a last word, is over."""
@@ -547,6 +543,7 @@ class ClientCall(NodeCall):
 
     def returned(self) -> None:
         """It met nobody where it waited, and waits there no more: end if it is to, else go on elsewhere."""
+        assert self.carrier is None, "it has been let go there"
         self.become(RETURNED)
         if self.state == ENDING:
             self.over()
@@ -561,11 +558,13 @@ class ClientCall(NodeCall):
             self.over()
             return
         size = 0 if self.value is None else len(self.value)
-        details = {"size": size, "limit": limit}
-        self.fail(TooLarge(f"value of {size} bytes, whoever listens takes {limit} at most", details))
+        text = f"value of {size} bytes, whoever listens takes {limit} at most"
+        self.fail(TooLarge(text, {"size": size, "limit": limit}))
 
     def over(self) -> None:
         """It met nobody and never will: answer with what it ends with."""
+        assert self.carrier is None, "it waits nowhere any more"
+        assert self.given is None, "and has no value"
         self.close(CANCELLED if self.cancelled_by else TIMED_OUT)
         self.abandon()
         if self.cancelled_by:

@@ -70,6 +70,7 @@ class TopicInterest:
     def change(self, by: int, waiter: Waiter | None) -> None:
         """Have so many more subscribe; the waiter is told once that is in effect."""
         self.audience += by
+        assert self.audience >= 0, "nobody leaves who has not come"
         waiters = [] if waiter is None else [waiter]
         if self._parting:
             self._pending += waiters

@@ -48,6 +48,7 @@ class Ledger:
     def remove(self, size: int) -> None:
         """So many bytes are held no more."""
         self.bytes_held -= size
+        assert self.bytes_held >= 0, "no more is given back than was held"
 
     def add_call(self, kind: int, cost: int) -> None:
         """A client's call waits from now on, of one of metrics.KINDS."""
@@ -57,6 +58,8 @@ class Ledger:
 
     def remove_call(self, kind: int, cost: int) -> None:
         """It waits no more."""
+        assert self.calls_held > 0, "it was added"
         self.calls_held -= 1
         self._counters.cells[WAITING + kind] -= 1
         self.bytes_held -= cost
+        assert self.bytes_held >= 0, "no more is given back than was held"

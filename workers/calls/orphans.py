@@ -18,6 +18,7 @@ class Orphans:
 
     def adopt(self, publication: ClientCall) -> None:
         """Keep one whose connection is gone."""
+        assert publication not in self._all, "it is kept once"
         self._all[publication] = None
         self._ledger.add(publication.cost())
 

@@ -22,6 +22,7 @@ class Owner:
 
     def met(self, carrier: Carrier) -> None:
         """It can be asked: what waited for it goes there."""
+        assert carrier is not self.absent, "there is somebody to ask"
         self.carrier = carrier
         self.absent.release(carrier)
 
@@ -74,6 +75,7 @@ class Absent(Carrier):
         call.returned()
 
     def withdraw(self, call: ClientCall) -> None:
+        assert call.carrier is self, "it waits here"
         del self._calls[call]
         call.carrier = None
 

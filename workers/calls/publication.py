@@ -43,6 +43,7 @@ class Publication(ClientCall):
 
     def delayed_no_more(self) -> None:
         """One of those links has caught up."""
+        assert self.delays > 0, "it was delayed"
         self.delays -= 1
         if not self.delays:
             self.met()

@@ -34,6 +34,7 @@ class Router(Routing):
 
     def follow(self, ring: Ring[Place], owners: Mapping[Place, Owner]) -> None:
         """Have calls go by this ring from now on. `owners` has all that are on it."""
+        assert owners, "at least this worker owns something"
         self._ring: Ring[Owner] = ring.mapped(owners.__getitem__)
         self._only = next(iter(owners.values())) if len(owners) == 1 else None
         self._owned.clear()
@@ -110,7 +111,9 @@ class Router(Routing):
     def _forward(self, call: ClientCall, carrier: Carrier) -> None:
         if not call.is_kept() and carrier.congested():
             raise Busy("too much waits for the worker that owns the topic", {"limit": "mesh_bytes"})
+        assert call.carrier is None, "it waits nowhere else"
         call.begin_waiting()
         carrier.forward(call)
+        assert call.carrier is carrier or not call.is_kept(), "it waits there, or has its answer"
         if call.deadline <= self._turn.now:
             call.give_up()

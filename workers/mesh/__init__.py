@@ -5,6 +5,7 @@
     link        one link: reading, writing, and its end
     outbound    what we ask over it: calls of our clients that wait at the other worker, which owns their topics
     inbound     what is asked of us: calls of its clients that wait here; remote_interests are its subscribers
+    lives       of a link, and of a call that is asked of us, as tables
     linking     what links are made with
     siblings    all links within this node, and what happens when a sibling dies
     handover    a sibling's place that changes hands

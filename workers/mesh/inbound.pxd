@@ -6,9 +6,20 @@ from workers.mesh.messages cimport Messages, unwrapped
 from workers.calls.publication cimport Publication
 from workers.calls.ledger cimport Ledger
 from workers.calls.standing cimport Standing
+from workers.engine.life cimport Life
 from workers.engine.turn cimport Turn
 
 
+cdef int ASKED_BACK
+cdef int GAVE
+cdef int GIVEN
+cdef int LET_GO
+cdef int PARKED
+cdef int PUT_OFF
+cdef int RESUMED
+cdef int WAITING
+cdef int WITHDRAWING
+cdef Life INBOUND_CALL
 cdef int ALSO
 cdef int BUSY
 cdef int CENSUS
@@ -36,9 +47,10 @@ cdef class Inbound
 cdef class InboundCall(NodeCall):
     cdef public Inbound inbound
     cdef public bytes number
-    cdef public bint withdrawing
+    cdef public int state
 
     cpdef begin_for(self, Inbound inbound, bytes number)
+    cpdef become(self, int event)
     @cython.locals(inbound=Inbound)
     cpdef missed(self)
 

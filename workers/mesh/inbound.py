@@ -18,6 +18,18 @@ from workers.calls.ledger import Ledger
 from workers.calls.publication import Publication
 from workers.calls.standing import Standing
 from workers.engine.turn import Turn
+from workers.mesh.lives import (
+    ASKED_BACK,
+    GAVE,
+    GIVEN,
+    INBOUND_CALL,
+    LET_GO,
+    PARKED,
+    PUT_OFF,
+    RESUMED,
+    WAITING,
+    WITHDRAWING,
+)
 from workers.mesh.messages import (
     ALSO,
     BUSY,
@@ -55,13 +67,17 @@ MAX_TIMEOUT_S: Final = MAX_TIMEOUT_MS / 1000
 class InboundCall(NodeCall):
     """A call of another worker's client, or a value for its subscribers. That worker runs its clock."""
 
-    __slots__ = ("inbound", "number", "withdrawing")
+    __slots__ = ("inbound", "number", "state")
 
     def begin_for(self, inbound: Inbound, number: bytes) -> None:
         """Set up what a call has besides begin()."""
         self.inbound = inbound
         self.number = number
-        self.withdrawing = False  # of a send: its caller's time is over, so if it meets nobody now, it ends
+        self.state = WAITING
+
+    def become(self, event: int) -> None:
+        """Go on to the state that this event leads to."""
+        self.state = INBOUND_CALL.after(self.state, event)
 
     def give(self, send: Call) -> bool:
         assert isinstance(send, NodeCall)
@@ -74,7 +90,7 @@ class InboundCall(NodeCall):
 
     def missed(self) -> None:
         inbound = self.inbound
-        if self.withdrawing:
+        if self.state == WITHDRAWING:
             inbound.give_back(self)
         elif self.too_long:
             inbound.refuse(self)
@@ -273,6 +289,7 @@ class Inbound:
 
     def let_go(self, call: InboundCall) -> None:
         """Forget a call that was answered."""
+        call.become(LET_GO)
         del self._calls[call.number]
         self._ledger.remove(call.cost())
 
@@ -282,6 +299,7 @@ class Inbound:
         if messages.closed:
             return False
         if messages.congested():
+            listener.become(PUT_OFF)
             self._parked[listener] = None
             return False
         if isinstance(send, Publication):
@@ -297,13 +315,17 @@ class Inbound:
         return True
 
     def _give(self, listener: InboundCall, send: NodeCall) -> None:
+        assert listener.given is None, "one value at a time"
+        assert send.value is not None, "a send has one"
+        listener.become(GAVE)
         listener.given = send
         send.hold()
         send.remember(listener)
 
     def _decided(self, number: bytes, took: bool, limit: int) -> None:
         listener = self._calls.get(number)
-        if listener is not None and listener.given is not None:
+        if listener is not None and listener.state == GIVEN:
+            listener.become(LET_GO)
             send = listener.decided()
             del self._calls[number]
             if took:
@@ -314,13 +336,13 @@ class Inbound:
 
     def is_decided(self) -> bool:
         """Return whether every value that was given to those who listen there, or came from there, has its outcome."""
-        return all(call.given is None and not call.offers for call in self._calls.values())
+        return all(call.state != GIVEN and not call.offers for call in self._calls.values())
 
     def _withdraw(self, number: bytes, final: bool) -> None:
         call = self._calls.get(number)
-        if call is None or call.given is not None:
+        if call is None or call.state == GIVEN:
             return  # a value for it, or a word about it, is on its way
-        if self.junction.withdraw(call) or call in self._parked:
+        if self.junction.withdraw(call) or call.state == PARKED:
             self._parked.pop(call, None)
             self.let_go(call)
             if not final:
@@ -329,16 +351,18 @@ class Inbound:
             self.let_go(call)
             call.abandon()
         else:
-            call.withdrawing = True
+            call.become(ASKED_BACK)
             call.ask_back(False)
 
     def flushed(self) -> None:
         """All that was said is written, or queued: have those meet somebody that there was no room for."""
         self._giving = None
-        self.remote_interests.flushed()
+        if self.remote_interests.delayed:
+            self.remote_interests.flushed()
         if self._parked and not self.messages.congested():
             parked, self._parked = self._parked, {}
             for listener in parked:
+                listener.become(RESUMED)
                 self._meet(listener)
 
     def retire(self) -> None:
@@ -353,11 +377,13 @@ class Inbound:
         self._parked.clear()
         self._giving = None
         for call in calls.values():
-            if call.given is None:
+            if call.state != GIVEN:
+                call.become(LET_GO)
                 self.junction.withdraw(call)
                 self._ledger.remove(call.cost())
                 call.abandon()
         # Only now, since a value that is lost may go to the next in the line.
         for call in calls.values():
-            if call.given is not None:
+            if call.state == GIVEN:
+                call.become(LET_GO)
                 self.junction.lost(call.decided())

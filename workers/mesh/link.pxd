@@ -3,9 +3,18 @@ cimport cython
 from workers.mesh.outbound cimport Outbound
 from workers.mesh.inbound cimport Inbound
 from workers.mesh.messages cimport Messages
+from workers.engine.life cimport Life
 from workers.engine.turn cimport Turn
 
 
+cdef int CLOSE
+cdef int CLOSED
+cdef int FINISH
+cdef int GO_ON
+cdef int OPEN
+cdef int PAUSE
+cdef int PAUSED
+cdef Life LINK
 cdef int CENSUS
 cdef int LONG
 cdef int SETTLED
@@ -21,7 +30,7 @@ cdef class Link:
     cdef object _ended
     cdef Messages _messages
     cdef bint _waits_to_write
-    cdef bint _is_read
+    cdef int _state
     cdef double _caught_up_at
     cdef object _settled
     cdef list _unheard

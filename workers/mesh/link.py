@@ -15,6 +15,7 @@ from skywalker.wire.junction import NIL
 from workers.engine.loop import BROKEN, READ, WRITE, Loop
 from workers.engine.turn import Turn
 from workers.mesh.inbound import Inbound
+from workers.mesh.lives import CLOSE, CLOSED, FINISH, GO_ON, LINK, OPEN, PAUSE, PAUSED
 from workers.mesh.messages import CENSUS, LONG, PARTING, SETTLED, SUBSCRIBE, Messages
 from workers.mesh.outbound import Outbound
 from workers.mesh.readiness import ReadinessBarrier
@@ -29,7 +30,7 @@ class Link:
     """Our end of the link to one worker; `ended` is called, with the reason, once there is nothing more to read."""
 
     __slots__ = (
-        "_barrier", "_caught_up_at", "_ended", "_is_read", "_loop", "_messages", "_settled", "_turn", "_unheard",
+        "_barrier", "_caught_up_at", "_ended", "_loop", "_messages", "_settled", "_state", "_turn", "_unheard",
         "_waits_to_write", "inbound", "outbound",
     )  # fmt: skip
 
@@ -56,13 +57,13 @@ class Link:
         self.outbound = outbound
         self.inbound = inbound
         self._waits_to_write = False
-        self._is_read = True
+        self._state = OPEN
         self._caught_up_at = 0.0
 
     @property
     def closed(self) -> bool:
         """Whether it has ended."""
-        return self._messages.closed
+        return self._state == CLOSED
 
     @property
     def unsent(self) -> int:
@@ -77,7 +78,7 @@ class Link:
 
     def flush(self) -> None:
         """Write what the kernel takes; never waits."""
-        if not self._messages.closed:
+        if self._state != CLOSED:
             self._messages.flush()
             self._wait_to_write(self._messages.unsent > 0)
             self.inbound.flushed()
@@ -88,18 +89,18 @@ class Link:
             self._wait()
 
     def _wait(self) -> None:
-        wanted = (READ if self._is_read else 0) | (WRITE if self._waits_to_write else 0)
+        wanted = (READ if self._state != PAUSED else 0) | (WRITE if self._waits_to_write else 0)
         self._loop.change(self._messages.fileno(), wanted)
 
     def pause(self) -> None:
         """Read no more batches until told to go on."""
-        self._is_read = False
+        self._state = LINK.after(self._state, PAUSE)
         self._wait()
 
     def go_on(self) -> None:
         """Read on."""
-        self._is_read = True
-        if not self._messages.closed:
+        self._state = LINK.after(self._state, GO_ON)
+        if self._state != CLOSED:
             self._wait()
             if self._unheard:
                 self._turn.later.append(self)
@@ -116,7 +117,7 @@ class Link:
             if self._unheard:
                 self.close("the other end died before it was heard")
                 return
-            self._is_read = True  # nothing but the end comes after what is there
+            self._state = LINK.after(self._state, GO_ON)  # nothing but the end comes after what is there
         # More than once, because a value may come in one batch, and the word to take it back in a later one. A worker
         # that has been stopped for so long that there are more may be too late for it; others shall not wait for us.
         for _ in range(READS_PER_TURN):
@@ -139,7 +140,7 @@ class Link:
 
     def _read(self) -> bool:
         """Take in one batch. Returns False if there is none now, or never will be."""
-        if self._messages.closed or not self._is_read:
+        if self._state == CLOSED or self._state == PAUSED:
             return False
         messages, self._unheard = self._unheard, []
         try:
@@ -198,7 +199,7 @@ class Link:
                 barrier.hold(self)
                 self._unheard = messages[number:]
                 return []
-            if not self._is_read:
+            if self._state == PAUSED:
                 self._unheard = messages[number + 1 :]
                 return []
             if turn.later:
@@ -207,14 +208,16 @@ class Link:
 
     def finish(self) -> None:
         """Say nothing more, but that this is planned; the other end closes once it has heard all."""
+        self._state = LINK.after(self._state, FINISH)
         self._messages.tell(PARTING, NIL)
         self._messages.flush()
         self._messages.finish()
 
     def close(self, reason: str) -> None:
         """Close this end: what it held is gone, and what waits at the other end is issued again."""
-        if self._messages.closed:
+        if self._state == CLOSED:
             return
+        self._state = LINK.after(self._state, CLOSE)
         self._loop.remove(self._messages.fileno())
         self._messages.close()
         self.inbound.close()

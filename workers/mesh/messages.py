@@ -247,6 +247,7 @@ class Packets(Messages):
             while sealed:
                 self._socket.send(sealed[0])
                 self.unsent -= len(sealed.popleft())
+            assert self.unsent == 0, "all that was said is written"
         except BlockingIOError:
             pass
         except (BrokenPipeError, ConnectionResetError):

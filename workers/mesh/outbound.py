@@ -154,6 +154,8 @@ class Outbound(Carrier):
         if since != self._since or not self._since_bytes:
             self._since, self._since_bytes = since, values.pack(since)
         number = self._number()
+        assert number not in self._calls, "each call has a number of its own"
+        assert not self._messages.closed, "an owner whose link has ended is asked nothing"
         call.sent_on(self, number)
         call.route = self.route
         self._calls[number] = call
@@ -181,6 +183,7 @@ class Outbound(Carrier):
         self._messages.tell(WITHDRAW, call.number, FALSE)
 
     def withdraw(self, call: ClientCall) -> None:
+        assert call.carrier is self, "it waits there"
         del self._calls[call.number]
         call.carrier = None
         self._messages.tell(WITHDRAW, call.number, TRUE)

@@ -34,7 +34,7 @@ cdef class RemoteInterests:
     cdef object _log
     cdef Messages _messages
     cdef dict _by_topic
-    cdef list _delayed
+    cdef readonly list delayed
     cdef object _stuck
 
     @cython.locals(messages=Messages, form=bytes, value=bytes)

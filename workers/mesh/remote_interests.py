@@ -86,7 +86,7 @@ class RemoteInterests:
         self._log = log
         self._expect: Callable[[bytes, NodeCall], bytes] | None = expect
         self._by_topic: dict[bytes, RemoteInterest] = {}
-        self._delayed: list[Publication] = []
+        self.delayed: list[Publication] = []  # what waits for the other worker to have caught up
         self._stuck = Alarm()
 
     def ask(self, topic: bytes, count: int) -> None:
@@ -159,7 +159,7 @@ class RemoteInterests:
 
     def _delay(self, publication: Publication) -> None:
         publication.delays += 1
-        self._delayed.append(publication)
+        self.delayed.append(publication)
         if self._stuck.at is None:
             self._stuck.set(self._turn, self._turn.now + STUCK_S, self._is_stuck)
 
@@ -170,13 +170,13 @@ class RemoteInterests:
             self._messages.tell(LAGGED, interest.topic)
 
     def flushed(self) -> None:
-        """Some of what was said is written."""
-        if self._delayed and self._messages.unsent <= BEHIND_BYTES:
+        """Some of what was said is written, and something is delayed."""
+        if self._messages.unsent <= BEHIND_BYTES:
             self._go_on()
 
     def _go_on(self) -> None:
         self._stuck.off(self._turn)
-        delayed, self._delayed = self._delayed, []
+        delayed, self.delayed = self.delayed, []
         for publication in delayed:
             publication.delayed_no_more()
 
