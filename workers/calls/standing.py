@@ -7,32 +7,18 @@ from typing import Final
 
 from workers.engine.life import Life
 
+State = enum.IntEnum(
+    "State",
+    "OPENING SERVING DRAINING_ALONE DRAINING_WITH_NODE REPLACED IDLE LEAVING CLOSING ENDED",
+    start=0,
+    module=__name__,
+)
+"""Where a worker is in its life."""
 
-class State(enum.IntEnum):
-    """Where a worker is in its life."""
-
-    OPENING = 0
-    SERVING = 1
-    DRAINING_ALONE = 2
-    DRAINING_WITH_NODE = 3
-    REPLACED = 4
-    IDLE = 5
-    LEAVING = 6
-    CLOSING = 7
-    ENDED = 8
-
-
-class Event(enum.IntEnum):
-    """What happens to a worker, or what it does."""
-
-    OPENED = 0
-    TERMINATED = 1
-    DRAINED = 2
-    REPLACED = 3
-    RELEASED = 4
-    STOPPED = 5
-    DECIDED = 6
-    READ = 7
+Event = enum.IntEnum(
+    "Event", "OPENED TERMINATED DRAINED REPLACED RELEASED STOPPED DECIDED READ", start=0, module=__name__
+)
+"""What happens to a worker, or what it does."""
 
 
 def _stays(state: State) -> dict[int, int]:
@@ -59,10 +45,7 @@ LIFE: Final = Life(
         ("drained", "The supervisor drains the node."),
         ("replaced", "A successor is ready, and owns its topics from now on."),
         ("released", "Nobody relies on it any more, be it for a call or, if it was replaced, for a connection."),
-        (
-            "stopped",
-            "The supervisor says so; or it drains alone, and is released, or its time is over.",
-        ),
+        ("stopped", "The supervisor says so; or it drains alone, and has nobody left or no time left."),
         ("decided", "What was just meeting is known, here and elsewhere, or took too long."),
         ("read", "Its clients have read the last words to them, or had their time."),
     ],

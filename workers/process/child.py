@@ -37,6 +37,7 @@ class Child:
 
     def listen(self, selector: selectors.BaseSelector, hear: Callable[[], None]) -> None:
         """Have `hear` called when it has said something, or is gone."""
+        assert self._selector is None, "it is heard once"
         self._selector = selector
         selector.register(self.channel, selectors.EVENT_READ, hear)
 

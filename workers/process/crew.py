@@ -124,6 +124,7 @@ class Crew:
 
         Raises BootError for that in a node that has not served yet.
         """
+        assert slot.worker is None, "or it would be forgotten"
         try:
             process = self._fork(slot)
         except OSError as error:
@@ -133,7 +134,7 @@ class Crew:
             slot.restart_at = time.monotonic() + FORK_RETRY_S
             return
         slot.worker = process
-        self._link(process)
+        self._connect(process)
         if self.draining:
             self.tell(process, control.Drain(), Event.DRAINED)
 
@@ -142,6 +143,8 @@ class Crew:
 
         Nothing changes before it is ready. Returns False if the machine has no room for it.
         """
+        assert slot.worker is not None, "who would be succeeded"
+        assert slot.successor is None, "or it would be forgotten"
         try:
             slot.successor = self._fork(slot)
         except OSError as error:
@@ -163,8 +166,9 @@ class Crew:
             self.tell(process, control.Ring(), passed=self._snapshot)
         return process
 
-    def _link(self, process: Process) -> None:
+    def _connect(self, process: Process) -> None:
         """Link a worker that owns topics from now on to all others: they ask it, and it asks those that own some."""
+        assert process is process.slot.worker, "no other owns topics"
         for other in [*self.processes()]:
             if other is process or other is other.slot.successor:
                 continue
@@ -177,8 +181,8 @@ class Crew:
                 return
             with ours, theirs:
                 their_slot = control.ASKS_ONLY if self._is_outgoing(other) else other.slot.number
-                self.tell(process, control.Link(their_slot), passed=ours)
-                self.tell(other, control.Link(process.slot.number), passed=theirs)
+                self.tell(process, control.Connect(their_slot), passed=ours)
+                self.tell(other, control.Connect(process.slot.number), passed=theirs)
         self.tell(process, control.Begin())
 
     @staticmethod
@@ -238,12 +242,13 @@ class Crew:
         """The successor is ready: it owns the topics from now on."""
         before, slot.worker, slot.successor = slot.worker, slot.successor, None
         assert slot.worker is not None, "it said so"
+        assert before is None or slot.outgoing is None, "the one before that has ended"
         if before is not None:
             slot.outgoing = before
             before.stop_at = time.monotonic() + slot.worker.drain_s
             self._shared.node[metrics.RESTARTED.cell("reload")] += 1
             self.tell(before, control.Replaced(), Event.DRAINED)
-        self._link(slot.worker)
+        self._connect(slot.worker)
 
     # Death.
 
@@ -300,6 +305,7 @@ class Crew:
 
         Who has connected already is let in, except at doors whose listeners outlive the node: the next one does.
         """
+        assert not self.draining, "a node drains once"
         self.draining = True
         for slot in self.slots:
             if slot.worker is not None and slot.successor is not None:

@@ -12,27 +12,11 @@ from workers.engine.signals import Signals
 from workers.ipc.control import Channel
 from workers.process.child import Child
 
+State = enum.IntEnum("State", "STARTING SERVING DRAINING IDLE STOPPING GONE", start=0)
+"""Where a worker's process is in its life. metrics.STATES has their names."""
 
-class State(enum.IntEnum):
-    """Where a worker's process is in its life. metrics.STATES has their names."""
-
-    STARTING = 0
-    SERVING = 1
-    DRAINING = 2
-    IDLE = 3
-    STOPPING = 4
-    GONE = 5
-
-
-class Event(enum.IntEnum):
-    """What happens to it, or what it says."""
-
-    READY = 0
-    DRAINED = 1
-    IDLE = 2
-    STOPPED = 3
-    REAPED = 4
-
+Event = enum.IntEnum("Event", "READY DRAINED IDLE STOPPED REAPED", start=0)
+"""What happens to it, or what it says."""
 
 LIFE: Final = Life(
     "process",
@@ -58,11 +42,7 @@ LIFE: Final = Life(
             Event.STOPPED: State.STOPPING,
             Event.REAPED: State.GONE,
         },
-        State.SERVING: {
-            Event.DRAINED: State.DRAINING,
-            Event.STOPPED: State.STOPPING,
-            Event.REAPED: State.GONE,
-        },
+        State.SERVING: {Event.DRAINED: State.DRAINING, Event.STOPPED: State.STOPPING, Event.REAPED: State.GONE},
         State.DRAINING: {
             Event.READY: State.DRAINING,  # it was on its way when it was told
             Event.IDLE: State.IDLE,
@@ -74,11 +54,7 @@ LIFE: Final = Life(
             Event.STOPPED: State.STOPPING,
             Event.REAPED: State.GONE,
         },
-        State.STOPPING: {
-            Event.READY: State.STOPPING,
-            Event.IDLE: State.STOPPING,
-            Event.REAPED: State.GONE,
-        },
+        State.STOPPING: {Event.READY: State.STOPPING, Event.IDLE: State.STOPPING, Event.REAPED: State.GONE},
     },
 )
 

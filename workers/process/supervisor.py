@@ -56,27 +56,11 @@ MARGIN_S: Final = 7.0
 """Seconds that it may take to end a worker, besides those that its clients get."""
 
 
-class State(enum.IntEnum):
-    """Where a node is in its life."""
+State = enum.IntEnum("State", "STARTING SERVING RELOADING LEAVING DRAINING STOPPING", start=0)
+"""Where a node is in its life."""
 
-    STARTING = 0
-    SERVING = 1
-    RELOADING = 2
-    LEAVING = 3
-    DRAINING = 4
-    STOPPING = 5
-
-
-class Event(enum.IntEnum):
-    """What happens to a node."""
-
-    ANNOUNCED = 0
-    RELOADED = 1
-    RENEWED = 2
-    DRAINED = 3
-    HIDDEN = 4
-    STOPPED = 5
-
+Event = enum.IntEnum("Event", "ANNOUNCED RELOADED RENEWED DRAINED HIDDEN STOPPED", start=0)
+"""What happens to a node."""
 
 LIFE: Final = Life(
     "node",
@@ -230,6 +214,9 @@ class Supervisor:
     # A turn.
 
     def _turn(self) -> None:
+        assert (self._rollout is not None) == (self._state is State.RELOADING)
+        assert (self._doors_close_at is not None) == (self._state is State.LEAVING)
+        assert (self._stop_at is not None) == (self._state in (State.LEAVING, State.DRAINING))
         for key, _ in self._selector.select(self._wait()):
             key.data()
         now = time.monotonic()

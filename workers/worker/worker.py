@@ -33,11 +33,11 @@ from workers.ipc.control import (
     ASKS_ONLY,
     Begin,
     Channel,
+    Connect,
     Drain,
     Idle,
     Inspect,
     Lend,
-    Link,
     Message,
     Ready,
     Replaced,
@@ -167,6 +167,7 @@ class Worker:
             self._obey(*received)
 
     def _visit_all(self) -> list[Place]:
+        assert self._core.standing.opening, "later they come by themselves"
         places = self._core.peers.visit_all()
         door = self._doors.get((self._node.slot, JUNCTION))
         if places and door is not None:
@@ -174,6 +175,7 @@ class Worker:
         return places
 
     def _open(self) -> None:
+        assert not self._core.standing.opening, "who comes in is heard"
         for door in self._doors.values():
             door.open()
         if not self._succeeds:
@@ -181,7 +183,7 @@ class Worker:
 
     def _obey(self, message: Message, passed: int | None) -> None:
         match message:
-            case Link(slot=slot) if passed is not None:
+            case Connect(slot=slot) if passed is not None:
                 sock = socket.socket(fileno=passed)
                 if slot == ASKS_ONLY:
                     self._core.siblings.serve(sock)
