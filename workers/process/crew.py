@@ -180,14 +180,10 @@ class Crew:
                 process.kill()
                 return
             with ours, theirs:
-                their_slot = control.ASKS_ONLY if self._is_outgoing(other) else other.slot.number
+                their_slot = control.ASKS_ONLY if other is other.slot.outgoing else other.slot.number
                 self.tell(process, control.Connect(their_slot), passed=ours)
                 self.tell(other, control.Connect(process.slot.number), passed=theirs)
         self.tell(process, control.Begin())
-
-    @staticmethod
-    def _is_outgoing(process: Process) -> bool:
-        return process is process.slot.outgoing
 
     # What is said.
 
@@ -234,7 +230,7 @@ class Crew:
                 self.served = self.served or self.is_serving
             case control.Idle():
                 self._happened(process, Event.IDLE)
-                if self._is_outgoing(process):
+                if process is process.slot.outgoing:
                     self._stop_one(process)
         self._heard(process, message)
 

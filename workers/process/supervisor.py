@@ -94,7 +94,10 @@ class Supervisor:
     """A node, from its start to its end."""
 
     def __init__(self, config: Config, parent_fd: int = -1, read_again: Callable[[], Config] | None = None) -> None:
-        """`read_again` returns the settings as they are now; it raises a SkywalkerError if they are wrong."""
+        """The socket `parent_fd`, unless it is -1, is told the address once every worker serves; its end ends the node.
+
+        At SIGHUP the settings that `read_again` returns are taken over; it raises a SkywalkerError if they are wrong.
+        """
         self._config = config
         self._read_again = read_again
         self._parent_fd = parent_fd
@@ -114,7 +117,10 @@ class Supervisor:
         self._stop_at: float | None = None  # while it leaves or drains
 
     def run(self) -> int:
-        """Serve until told to end; return the exit status. Says in one line what keeps it from starting."""
+        """Serve until told to end; return the exit status, of which exits.py has a list.
+
+        Says in one line what keeps it from starting.
+        """
         privileges.forbid_core_dumps()
         self._notifier = Notifier.from_environ(os.environ)
         try:
@@ -446,12 +452,3 @@ class Supervisor:
             self._happened(Event.STOPPED)
             self._stop_at = self._doors_close_at = None
             self._crew.stop()
-
-
-def run(config: Config, parent_fd: int = -1, read_again: Callable[[], Config] | None = None) -> int:
-    """Run a node in this process until it is told to end; return the exit status (see exits.py).
-
-    The socket `parent_fd`, unless it is -1, is told the address once every worker serves, and its end ends the node.
-    At SIGHUP the settings that `read_again` returns are taken over; it raises a SkywalkerError if they are wrong.
-    """
-    return Supervisor(config, parent_fd, read_again).run()

@@ -135,7 +135,7 @@ class Worker:
                 # One more turn has read, and refused, what the connections held that it accepted last.
                 self._released()
             was_idle = idle and not was_idle
-            if standing.leaving or standing.state is State.REPLACED:
+            if standing.leaving or (standing.replaced and not standing.node_drains):
                 core.peers.hand_over()
             if standing.state is State.LEAVING and core.has_left():
                 self._close()
