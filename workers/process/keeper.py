@@ -87,6 +87,7 @@ class Keeper:
 
     def drain(self) -> None:
         """Have the node announced nowhere any more."""
+        assert not self._draining, "a node drains once"
         self._draining = True
         self.restart_at = None
         self.left = self.agent is None
@@ -94,6 +95,7 @@ class Keeper:
 
     def renew(self, *, wanted: bool) -> None:
         """Have another agent, with the settings as they are now, in place of this one; none if none is wanted."""
+        assert not self._draining, "a node that ends has no other"
         self._wanted = wanted
         if self.agent is not None:
             self._renewed = self.agent

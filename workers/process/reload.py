@@ -32,7 +32,9 @@ def merged(old: Config, new: Config) -> tuple[Config, list[str]]:
         # Where these are not told a host of their own they have followed a `bind` that is not taken over.
         in_cluster |= {key: getattr(old.cluster, key) for key in ("silk", "silk_pub")}
     cluster = dataclasses.replace(new.cluster, **in_cluster)  # type: ignore[arg-type]  # each is of its field's type
-    return dataclasses.replace(new, cluster=cluster, **kept), waiting  # type: ignore[arg-type]  # the same
+    config = dataclasses.replace(new, cluster=cluster, **kept)  # type: ignore[arg-type]  # the same
+    assert all(each.of(config) == each.of(old) for each in SETTINGS if each.key in FIXED), "these are kept"
+    return config, waiting
 
 
 class Rollout:
