@@ -127,9 +127,9 @@ def test_a_hundred_drains_in_a_row_are_all_told_to_a_node_that_does_not_react() 
     port = free_port()
     program = f"""
 import signal, socket
-from workers.process import birth
+from workers.process import child
 listener = socket.create_server(("127.0.0.1", {port}))
-birth.be_node({port})
+child.be_node({port})
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 print("here", flush=True)
 while True:

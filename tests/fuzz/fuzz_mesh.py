@@ -82,7 +82,8 @@ class Mesh(Talk):
         super().__init__(data, cut=cut)
 
     def make(self, limits: Limits) -> list[Worker]:
-        worker = Worker(limits, OURS, trust=TRUST if self.mode & PROVES else None)
+        trust = TRUST if self.mode & PROVES else None
+        worker = Worker(limits, OURS, trust=trust, opens=not self.mode & NEW)
         if self.mode & (ASKED | NEW):
             net.socket = Net(self)
             worker.core.follow(RING)

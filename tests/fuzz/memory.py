@@ -20,6 +20,7 @@ from skywalker.limits import Limits
 from skywalker.members import Member
 from workers.access.admission import Admission
 from workers.calls.own_node import Node
+from workers.calls.standing import Event
 from workers.doors.commons import Commons
 from workers.doors.connection import Connection
 from workers.engine.loop import READ, WRITE
@@ -182,6 +183,8 @@ class Worker:
         slot: int = 0,
         access: Access | None = None,
         trust: Trust | None = None,
+        *,
+        opens: bool = True,
     ) -> None:
         self.loop = Loop()
         self.sockets: dict[int, Socket] = {}
@@ -192,6 +195,8 @@ class Worker:
         node = Node(member, "0", slot)
         node.life = "life"  # no other one each time
         self.core = Core(node, limits, loop, self.turn, notes, admission=admission)
+        if opens:
+            self.core.standing.happened(Event.OPENED)
         self._next = 10
 
     def socket(self, kind: type[Socket] = Socket) -> Any:

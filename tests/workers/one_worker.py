@@ -14,6 +14,7 @@ from skywalker.ring import random_tokens
 from tests.workers.wire_client import WireClient
 from workers.access.admission import Admission
 from workers.calls.own_node import Node
+from workers.calls.standing import Event
 from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue
 from workers.engine.credentials import Credentials
@@ -38,8 +39,12 @@ class OneWorker:
         credentials: Credentials | None = None,
         workers: int = 1,
         slot: int = 0,
+        opens: bool = True,
     ) -> None:
-        """With more `workers` it is that in this `slot`, and the others are yet to be linked."""
+        """With more `workers` it is that in this `slot`, and the others are yet to be linked.
+
+        If it does not open, the test has it do so.
+        """
         self.loop = Loop()
         # What the kernel accepts waits for a turn, as everything else does.
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -52,6 +57,8 @@ class OneWorker:
         admission = Admission(access, limits, turn, log)
         node = Node(self.member, "0", slot)
         self.core = Core(node, limits, self.loop, turn, log, None, admission, credentials)
+        if opens:
+            self.core.standing.happened(Event.OPENED)
         self._door: Door | None = Door(self._listener, 128, Dialogue, self.core.commons)
         self._door.open()
 

@@ -107,6 +107,7 @@ class Acquaintance(asyncio.Protocol):
 
     def dial(self) -> None:
         """Begin to connect. How long that may take others decide."""
+        assert self._dialling is None, "the next connection is another acquaintance"
         self._dialling = self._loop.create_task(self._dial(), name=f"dial {self._address}")
 
     def ping(self) -> None:

@@ -209,6 +209,7 @@ class Agent:
         threading.Thread(target=self._leave, name="leave", daemon=True).start()
 
     def _left(self) -> None:
+        assert self._draining.is_set(), "nobody else is found no more"
         if self._unsaid is not None or not self._channel.send(Left()):
             self._loop.call_later(TELL_AGAIN_S, self._left)
 
@@ -220,6 +221,7 @@ class Agent:
                 self._log.error("cannot-serve-health", address=health.bind, reason=error.strerror, retry_s=BIND_AGAIN_S)
             self._loop.call_later(BIND_AGAIN_S, lambda: self._open(health, is_first=False))
             return
+        assert not health.ready, "it is opened once"
         self._log.info("serving-health", address=at)
         if self._draining.is_set():
             return

@@ -40,6 +40,7 @@ class Health:
 
     def open(self) -> Address:
         """Serve from now on, in threads; return where. Raises OSError if that address cannot be had."""
+        assert self._server is None, "it serves already"
         self._server = server = _Server(self.bind, self)
         threading.Thread(target=server.serve_forever, name="health", daemon=True).start()
         return Address(*server.server_address[:2])  # type: ignore[arg-type]  # of a TCP socket

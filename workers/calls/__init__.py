@@ -12,7 +12,7 @@
     interests       the topics that somebody here subscribes to, and where their values come from
     census          who waits on a topic
     ledger          what is held for clients: how many calls, how much memory
-    standing        where this worker is between its first moments and its end
+    standing        the life of this worker: where it is between its first moments and its end
     own_node        what is said of this node and of the cluster
     journal         what is recorded of calls that are answered
 

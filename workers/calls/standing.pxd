@@ -1,6 +1,7 @@
 cdef class Standing:
-    cdef public bint opening
-    cdef public bint draining
-    cdef public bint node_drains
-    cdef public bint replaced
-    cdef public bint leaving
+    cdef readonly object state
+    cdef readonly bint opening
+    cdef readonly bint draining
+    cdef readonly bint node_drains
+    cdef readonly bint replaced
+    cdef readonly bint leaving

@@ -1,7 +1,7 @@
 """The channel between the supervisor and one worker, or the agent: small messages, some with a descriptor.
 
-    to a worker      Link(slot) with a socket, Begin, Ring with a file, Inspect with a socket, Replaced, Drain, Stop,
-                     Lend(slot, door) with a listener, Return(slot)
+    to a worker      Connect(slot) with a socket, Begin, Ring with a file, Inspect with a socket, Replaced, Drain,
+                     Stop, Lend(slot, door) with a listener, Return(slot)
     from a worker    Ready, Heard(address), Idle
     to the agent     Inspect(slot, pid) with a socket, Heard(address), Drain
     from the agent   Ring with a file, Left
@@ -21,7 +21,7 @@ ASKS_ONLY: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class Connect:
     """A socket to the worker in `slot` comes with this; if that is one's own, to the successor."""
 
     slot: int
@@ -29,7 +29,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """These are all links for now: let clients in, once the others have said what they subscribe to."""
+    """These are all siblings for now: let clients in, once the others have said what they subscribe to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Left:
     """The node is announced nowhere any more."""
 
 
-Message = Link | Begin | Lend | Return | Replaced | Drain | Stop | Ready | Idle | Ring | Heard | Inspect | Left
+Message = Connect | Begin | Lend | Return | Replaced | Drain | Stop | Ready | Idle | Ring | Heard | Inspect | Left
 _TYPES: Final = {each.__name__: each for each in get_args(Message)}
 _MAX_BYTES: Final = 4096
 
@@ -162,5 +162,6 @@ class Channel:
             return self.receive()
         if not data:
             return None
+        assert len(fds) <= 1, "one was sent"
         name, fields = json.loads(data)
         return _TYPES[name](**fields), fds[0] if fds else None

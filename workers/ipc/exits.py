@@ -26,6 +26,7 @@ None wait longer than it takes to fork where the worker served, and somebody els
 
 def restart_delay(deaths: int) -> float:
     """Return the seconds to wait before the replacement after `deaths` in a row: none at first, then doubling."""
+    assert deaths >= 0, "they are counted"
     return 0.0 if deaths <= 1 else min(MAX_DELAY_S, 0.1 * 2 ** (deaths - 2))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from skywalker.members import Place
-from workers.calls.standing import Standing
+from workers.calls.standing import Event, Standing
 from workers.engine.alarm import Alarm
 from workers.engine.turn import Turn
 from workers.stats.log import Log
@@ -45,7 +45,7 @@ class ReadinessBarrier:
 
     def begin(self, opened: Callable[[], None]) -> None:
         """Hear nobody until all have said so; then `opened` is called, once."""
-        self._standing.opening = True
+        assert self._standing.opening, "a worker opens once"
         self._opened = opened
 
     def linked(self, link: Pausable) -> None:
@@ -97,7 +97,7 @@ class ReadinessBarrier:
         self._awaited = {}
         for link in paused:
             link.go_on()
-        self._standing.opening = False
+        self._standing.happened(Event.OPENED)
         opened, self._opened = self._opened, None
         if opened is not None:
             opened()

@@ -2,11 +2,13 @@
 
     command     `skywalker serve`
     supervisor  has the workers and the agent forked, and sees to them until the node ends
-    crew        the workers, each in a slot, and what happens when one dies; lifecycle is the table of their lives
-    birth       a fork; keeper keeps the agent alive
-    reload      workers of another configuration, one after another: rollout
-    liveness    whether the loops of all processes turn, by a watchdog for workers and one for the agent; notify
-                tells systemd
+    child       forks a process, hears it, kills and reaps it
+    slot        a worker's place, its processes, and the table of their lives
+    crew        all workers: linked to each other, and what happens when one dies
+    keeper      the agent: started again when it dies
+    reload      what a running node takes from new settings, and how its workers are replaced one by one
+    liveness    whether the loops of all processes turn, and what is done about one that does not
+    notify      tells systemd
 
 Uses worker, setup, calls, engine, ipc and stats.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import selectors
 import signal
@@ -14,9 +13,7 @@ from typing import BinaryIO, Final
 from workers.engine import sockets
 from workers.engine.signals import Signals
 from workers.ipc import control, exits
-from workers.process import birth
-from workers.process.lifecycle import Event, State, after
-from workers.process.slot import Process, Slot
+from workers.process.slot import Event, Process, Slot, State
 from workers.stats import metrics
 from workers.stats.log import Log
 from workers.stats.shared import SharedCounters
@@ -127,6 +124,7 @@ class Crew:
 
         Raises BootError for that in a node that has not served yet.
         """
+        assert slot.worker is None, "or it would be forgotten"
         try:
             process = self._fork(slot)
         except OSError as error:
@@ -136,15 +134,17 @@ class Crew:
             slot.restart_at = time.monotonic() + FORK_RETRY_S
             return
         slot.worker = process
-        self._link(process)
+        self._connect(process)
         if self.draining:
-            self.tell(process, control.Drain(), Event.DRAIN)
+            self.tell(process, control.Drain(), Event.DRAINED)
 
     def replace(self, slot: Slot, drain_s: float) -> bool:
         """Have a successor for the worker of a slot, which then has `drain_s` for its clients to go there.
 
         Nothing changes before it is ready. Returns False if the machine has no room for it.
         """
+        assert slot.worker is not None, "who would be succeeded"
+        assert slot.successor is None, "or it would be forgotten"
         try:
             slot.successor = self._fork(slot)
         except OSError as error:
@@ -156,21 +156,19 @@ class Crew:
     def _fork(self, slot: Slot) -> Process:
         part = self._shared.take(slot.number)
         try:
-            pid, channel = birth.fork(
-                self._signals, f"skywalker-{slot.number}", lambda channel: self._live(slot, channel, part)
-            )
+            process = Process(slot, part, lambda channel: self._live(slot, channel, part), self._signals)
         except OSError:
             self._shared.give_back(part)
             raise
-        self._shared.part(part)[metrics.PID] = pid
-        process = Process(slot, pid, channel, part, time.monotonic())
-        self._selector.register(channel, selectors.EVENT_READ, lambda: self._hear(process))
+        self._shared.part(part)[metrics.PID] = process.pid
+        process.listen(self._selector, lambda: self._hear(process))
         if self._snapshot is not None:
             self.tell(process, control.Ring(), passed=self._snapshot)
         return process
 
-    def _link(self, process: Process) -> None:
+    def _connect(self, process: Process) -> None:
         """Link a worker that owns topics from now on to all others: they ask it, and it asks those that own some."""
+        assert process is process.slot.worker, "no other owns topics"
         for other in [*self.processes()]:
             if other is process or other is other.slot.successor:
                 continue
@@ -182,14 +180,10 @@ class Crew:
                 process.kill()
                 return
             with ours, theirs:
-                their_slot = control.ASKS_ONLY if self._is_outgoing(other) else other.slot.number
-                self.tell(process, control.Link(their_slot), passed=ours)
-                self.tell(other, control.Link(process.slot.number), passed=theirs)
+                their_slot = control.ASKS_ONLY if other is other.slot.outgoing else other.slot.number
+                self.tell(process, control.Connect(their_slot), passed=ours)
+                self.tell(other, control.Connect(process.slot.number), passed=theirs)
         self.tell(process, control.Begin())
-
-    @staticmethod
-    def _is_outgoing(process: Process) -> bool:
-        return process is process.slot.outgoing
 
     # What is said.
 
@@ -210,8 +204,8 @@ class Crew:
 
     def _happened(self, process: Process, event: Event) -> None:
         """Have it change the state of a process as the table says, for all to see."""
-        process.state = after(process.state, event)
-        self._shared.part(process.part)[metrics.STATE] = metrics.STATES.index(process.state.value)
+        process.happened(event)
+        self._shared.part(process.part)[metrics.STATE] = process.state
         serve = sum(each.state is State.SERVING for each in self.processes())
         self._shared.node[metrics.SERVING.at] = serve
 
@@ -224,14 +218,8 @@ class Crew:
     def _hear(self, process: Process) -> None:
         if process.state is State.GONE:
             return  # it was reaped in this same turn
-        try:
-            received = process.channel.receive()
-        except BlockingIOError:
-            return
+        received = process.hear()
         if received is None:
-            # It is dead, or as good as: SIGCHLD says so next.
-            with contextlib.suppress(KeyError):
-                self._selector.unregister(process.channel)
             return
         message, _ = received
         match message:
@@ -242,7 +230,7 @@ class Crew:
                 self.served = self.served or self.is_serving
             case control.Idle():
                 self._happened(process, Event.IDLE)
-                if self._is_outgoing(process):
+                if process is process.slot.outgoing:
                     self._stop_one(process)
         self._heard(process, message)
 
@@ -250,24 +238,23 @@ class Crew:
         """The successor is ready: it owns the topics from now on."""
         before, slot.worker, slot.successor = slot.worker, slot.successor, None
         assert slot.worker is not None, "it said so"
+        assert before is None or slot.outgoing is None, "the one before that has ended"
         if before is not None:
             slot.outgoing = before
             before.stop_at = time.monotonic() + slot.worker.drain_s
             self._shared.node[metrics.RESTARTED.cell("reload")] += 1
-            self.tell(before, control.Replaced(), Event.DRAIN)
-        self._link(slot.worker)
+            self.tell(before, control.Replaced(), Event.DRAINED)
+        self._connect(slot.worker)
 
     # Death.
 
     def reap(self) -> None:
         """Have successors for those that are dead. Raises BootError if one ended before the node served."""
         for process in [*self.processes()]:
-            if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-                continue
-            # Its last word may still be there, and what follows from that must find its pid taken.
-            self._hear(process)
-            _, status = os.waitpid(process.pid, 0)
-            self._bury(process, os.waitstatus_to_exitcode(status))
+            if process.is_dead():
+                # Its last word may still be there, and what follows from that must find its pid taken.
+                self._hear(process)
+                self._bury(process, process.reap())
 
     def _bury(self, process: Process, status: int) -> None:
         expected = process.state is State.STOPPING
@@ -275,10 +262,7 @@ class Crew:
         slot = process.slot
         # The place was its alone: whoever has it next replaces this one, be that one on its way already.
         is_replaced = slot.worker is process or (slot.worker is None and slot.successor is process)
-        self._happened(process, Event.EXIT)
-        with contextlib.suppress(KeyError):  # its end may have been read already
-            self._selector.unregister(process.channel)
-        process.channel.close()
+        self._happened(process, Event.REAPED)
         slot.forget(process)
         self._shared.give_back(process.part)
         if expected:
@@ -317,6 +301,7 @@ class Crew:
 
         Who has connected already is let in, except at doors whose listeners outlive the node: the next one does.
         """
+        assert not self.draining, "a node drains once"
         self.draining = True
         for slot in self.slots:
             if slot.worker is not None and slot.successor is not None:
@@ -325,7 +310,7 @@ class Crew:
                 if process.state is State.STOPPING:
                     continue
                 is_new = process.state in (State.STARTING, State.SERVING)
-                self.tell(process, control.Drain(outlived), Event.DRAIN if is_new else None)
+                self.tell(process, control.Drain(outlived), Event.DRAINED if is_new else None)
             slot.close_listeners()
 
     @property
@@ -345,14 +330,13 @@ class Crew:
         if process.state is not State.STOPPING:
             kill_at = time.monotonic() + KILL_AFTER_S
             process.kill_at = min(kill_at, process.kill_at or kill_at)
-            self.tell(process, control.Stop(), Event.STOP)
+            self.tell(process, control.Stop(), Event.STOPPED)
 
     def kill_all(self) -> None:
         """End all at once."""
         for process in [*self.processes()]:
-            os.kill(process.pid, signal.SIGKILL)
-            os.waitpid(process.pid, 0)
-            process.channel.close()
+            process.kill()
+            process.reap()
             process.slot.forget(process)
 
     def close(self, but: Slot | None) -> None:

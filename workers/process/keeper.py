@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import selectors
-import signal
 import time
 from collections.abc import Callable
 from typing import BinaryIO
@@ -14,9 +11,9 @@ from skywalker.embedding import AGENT
 from workers.engine import sockets
 from workers.engine.signals import Signals
 from workers.ipc import control, exits
-from workers.process import birth
+from workers.process.child import Child
 from workers.process.crew import Crew
-from workers.process.lifecycle import State
+from workers.process.slot import State
 from workers.stats.log import Log
 
 
@@ -36,42 +33,40 @@ class Keeper:
         self._selector = selector
         self._crew = crew
         self._log = log
-        self._channel: control.Channel | None = None
-        self.started_at = 0.0
+        self.agent: Child | None = None
         self._deaths = 0  # in a row
         self._draining = False
         self._wanted = True
-        self._renewed_pid = 0  # the last agent that was ended for another
-        self._lossy_pid = 0  # the last agent that had no room for a hint
+        self._renewed: Child | None = None  # the last agent that was ended for another
+        self._lossy: Child | None = None  # the last agent that had no room for a hint
         self.snapshot: BinaryIO | None = None  # the latest
-        self.pid = 0
         self.restart_at: float | None = None
         self.lost = 0  # agents that ended by themselves
         self.left = False  # the node is announced nowhere any more
 
     def start(self) -> None:
         """Fork the agent; later, if there is no room for it now."""
+        assert self.agent is None, "there is one at a time"
         self.restart_at = None
-        self.started_at = time.monotonic()
         try:
-            self.pid, self._channel = birth.fork(self._signals, AGENT, self._live)
+            self.agent = agent = Child(AGENT, self._live, self._signals)
         except OSError as error:
             self._log.error("cannot-fork", process="agent", reason=error.strerror)
-            self._put_off()
+            self._put_off(0.0)
             return
-        self._selector.register(self._channel, selectors.EVENT_READ, self._hear)
+        agent.listen(self._selector, lambda: self._hear(agent))
 
     def introduce(self) -> None:
         """Have it ask all workers what they hold. Call again later: there may be no room for that now."""
         for process in self._crew.processes():
-            if not self.pid or process.agent is self._channel or process.state is State.STARTING:
+            if self.agent is None or process.agent is self.agent or process.state is State.STARTING:
                 continue
             try:
                 ours, theirs = sockets.link()
             except OSError as error:
                 self._log.error("cannot-link", process="agent", worker=process.slot.number, reason=error.strerror)
                 return
-            process.agent = self._channel
+            process.agent = self.agent
             message = control.Inspect(process.slot.number, process.pid)
             with ours, theirs:
                 self.tell(message, ours)
@@ -79,51 +74,45 @@ class Keeper:
 
     def tell(self, message: control.Message, passed: control.HasFileno | None = None) -> None:
         """Say something to the agent, if there is one. It may be slow: only hints are lost by that, or it is killed."""
-        if self._channel is None or self._channel.send(message, passed):
+        agent = self.agent
+        if agent is None or agent.channel.send(message, passed):
             return
         if not isinstance(message, control.Heard):
-            self._log.error("agent-deaf", pid=self.pid)
-            self.kill()
-        elif self._lossy_pid != self.pid:
+            self._log.error("agent-deaf", pid=agent.pid)
+            agent.kill()
+        elif self._lossy is not agent:
             # Anybody can say much; and a node that joins says so to each that it meets.
-            self._lossy_pid = self.pid
-            self._log.warning("hints-lost", pid=self.pid)
+            self._lossy = agent
+            self._log.warning("hints-lost", pid=agent.pid)
 
     def drain(self) -> None:
         """Have the node announced nowhere any more."""
+        assert not self._draining, "a node drains once"
         self._draining = True
         self.restart_at = None
-        self.left = not self.pid
+        self.left = self.agent is None
         self.tell(control.Drain())
 
     def renew(self, *, wanted: bool) -> None:
         """Have another agent, with the settings as they are now, in place of this one; none if none is wanted."""
-        self._renewed_pid = self.pid
+        assert not self._draining, "a node that ends has no other"
         self._wanted = wanted
-        self.restart_at = time.monotonic() if wanted and not self.pid else None
-        self.kill()
+        if self.agent is not None:
+            self._renewed = self.agent
+            self.agent.kill()
+        else:
+            self.restart_at = time.monotonic() if wanted else None
 
     def hangs(self) -> None:
         """Have another for one whose loop does not turn."""
-        self._log.error("agent-hung", pid=self.pid)
-        self.kill()
+        assert self.agent is not None, "it was watched"
+        self._log.error("agent-hung", pid=self.agent.pid)
+        self.agent.kill()
 
-    def kill(self) -> None:
-        """End the agent at once."""
-        if self.pid:
-            os.kill(self.pid, signal.SIGKILL)
-
-    def _hear(self) -> None:
-        if self._channel is None:
+    def _hear(self, agent: Child) -> None:
+        if agent is not self.agent:
             return  # it was reaped in this same turn
-        try:
-            received = self._channel.receive()
-        except BlockingIOError:
-            return
-        match received:
-            case None:
-                with contextlib.suppress(KeyError):
-                    self._selector.unregister(self._channel)
+        match agent.hear():
             case control.Ring(), int(fd):
                 if self.snapshot is not None:
                     self.snapshot.close()
@@ -132,47 +121,41 @@ class Keeper:
             case control.Ring(), None:
                 # No descriptor was left for the file, and it comes once: the next agent tells it anew.
                 self._log.error("no-descriptor", message="Ring")
-                self.kill()
+                agent.kill()
             case control.Left(), _:
                 self.left = True
 
     def reap(self) -> None:
         """Have a successor for an agent that is dead, unless the node ends."""
-        if not self.pid or os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        agent = self.agent
+        if agent is None or not agent.is_dead():
             return
-        self._hear()
-        _, status = os.waitpid(self.pid, 0)
-        pid, self.pid = self.pid, 0
-        if self._channel is not None:
-            with contextlib.suppress(KeyError):  # its end may have been read already
-                self._selector.unregister(self._channel)
-            self._channel.close()
-            self._channel = None
+        self._hear(agent)
+        status = agent.reap()
+        self.agent = None
         if self._draining:
             self.left = True
-            return
-        if pid == self._renewed_pid:
+        elif agent is self._renewed:
             self.restart_at = time.monotonic() if self._wanted else None
-            return
-        self.lost += 1
-        self._put_off()
-        self._log.error("agent-ended", pid=pid, how=exits.how(os.waitstatus_to_exitcode(status)))
+        else:
+            self.lost += 1
+            self._put_off(time.monotonic() - agent.started_at)
+            self._log.error("agent-ended", pid=agent.pid, how=exits.how(status))
 
-    def _put_off(self) -> None:
-        now = time.monotonic()
-        self._deaths = 1 if now - self.started_at >= exits.LONG_LIFE_S else self._deaths + 1
-        self.restart_at = now + max(exits.restart_delay(self._deaths), 0.1)
+    def _put_off(self, lived_s: float) -> None:
+        self._deaths = 1 if lived_s >= exits.LONG_LIFE_S else self._deaths + 1
+        self.restart_at = time.monotonic() + max(exits.restart_delay(self._deaths), 0.1)
 
     def end(self) -> None:
         """Kill the agent, if it is still there, and forget it."""
-        if self.pid:
-            self.kill()
-            os.waitpid(self.pid, 0)
-            self.pid = 0
+        if self.agent is not None:
+            self.agent.kill()
+            self.agent.reap()
+            self.agent = None
 
     def close(self) -> None:
         """Give up this process's copies of what is the agent's."""
-        if self._channel is not None:
-            self._channel.close()
+        if self.agent is not None:
+            self.agent.channel.close()
         if self.snapshot is not None:
             self.snapshot.close()

@@ -1,14 +1,14 @@
-"""Whether the workers live, and what the manager is told of that."""
+"""Whether the loops of all processes turn, who is replaced because his does not, and what the manager hears of it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from workers.process.crew import Crew
 from workers.process.keeper import Keeper
-from workers.process.lifecycle import State
 from workers.process.notify import Notifier
-from workers.process.watchdog import Watchdog
+from workers.process.slot import State
 from workers.stats import metrics
 from workers.stats.shared import SharedCounters
 
@@ -17,6 +17,31 @@ AGENT_PATIENCE_S: Final = 10.0
 
 STATUS_S: Final = 5.0
 """Seconds between the lines in which the manager is told how the node does."""
+
+LOOKS: Final = 10
+"""Looks within the time in which a loop must turn."""
+
+MAX_PERIOD_S: Final = 1.0
+
+
+class Watchdog:
+    """Knows no processes and no clock: it is shown when each loop turned last."""
+
+    def __init__(self, patience_s: float, now: float) -> None:
+        """A loop must turn within `patience_s`."""
+        assert patience_s > 0, "or all hang"
+        self._patience_s = patience_s
+        self._period_s = min(MAX_PERIOD_S, patience_s / LOOKS)
+        self._excused_at = now
+        self.next_at = now + self._period_s
+
+    def look(self, now: float, beats: Iterable[float]) -> list[bool]:
+        """Return for each loop whether it hangs, given when it turned last. All times are in s of one clock."""
+        if now - self.next_at > self._patience_s / 2:
+            # It was us who did not run: the whole machine, or the node, was stopped. They get their time anew.
+            self._excused_at = now
+        self.next_at = now + self._period_s
+        return [now - max(beat, self._excused_at) > self._patience_s for beat in beats]
 
 
 class Liveness:
@@ -48,8 +73,8 @@ class Liveness:
             if hangs:
                 self._crew.abort(process)
         agent_hangs = False
-        if self._agent.pid:
-            beat = max(self._agent.started_at, self._shared.node[metrics.AGENT_BEAT] / 1e6)
+        if self._agent.agent is not None:
+            beat = max(self._agent.agent.started_at, self._shared.node[metrics.AGENT_BEAT] / 1e6)
             (agent_hangs,) = self._agents_watchdog.look(now, [beat])
             if agent_hangs:
                 self._agent.hangs()

@@ -61,6 +61,7 @@ class Notifier:
             self._socket = None
 
     def _say(self, *lines: str) -> None:
+        assert all("=" in line and "\n" not in line for line in lines), "each is one assignment"
         if self._socket is not None:
             # It may be gone, or have more to read than it can keep.
             with contextlib.suppress(OSError):

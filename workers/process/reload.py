@@ -1,4 +1,7 @@
-"""What a node that runs can take over from new settings, and what only a new start can change."""
+"""A reload: what a node that runs can take over from new settings, and its workers replaced, one at a time.
+
+Each is replaced by a successor that serves before the other goes.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import dataclasses
 from typing import Final
 
 from skywalker.config import SETTINGS, Config
+from workers.process.crew import Crew
+from workers.process.slot import Process, Slot, State
 
 FIXED: Final = frozenset(
     (
@@ -27,4 +32,45 @@ def merged(old: Config, new: Config) -> tuple[Config, list[str]]:
         # Where these are not told a host of their own they have followed a `bind` that is not taken over.
         in_cluster |= {key: getattr(old.cluster, key) for key in ("silk", "silk_pub")}
     cluster = dataclasses.replace(new.cluster, **in_cluster)  # type: ignore[arg-type]  # each is of its field's type
-    return dataclasses.replace(new, cluster=cluster, **kept), waiting  # type: ignore[arg-type]  # the same
+    config = dataclasses.replace(new, cluster=cluster, **kept)  # type: ignore[arg-type]  # the same
+    assert all(each.of(config) == each.of(old) for each in SETTINGS if each.key in FIXED), "these are kept"
+    return config, waiting
+
+
+class Rollout:
+    """One round through all places of a node; ends early if a successor does not come to serve."""
+
+    def __init__(self, crew: Crew, drain_s: float) -> None:
+        self._crew = crew
+        self._drain_s = drain_s
+        self._left = [*crew.slots]
+        self._slot: Slot | None = None  # where it is
+        self._before: Process | None = None
+        self.failed: Slot | None = None
+
+    def go_on(self) -> bool:
+        """Take the next step that can be taken; return whether there are more to come."""
+        assert self.failed is None, "it has ended"
+        while self._is_done():
+            if self._slot is not None and self._before is not None and self._slot.worker is self._before:
+                self.failed = self._slot
+                return False
+            if not self._left:
+                return False
+            self._begin(self._left.pop(0))
+        return True
+
+    def _is_done(self) -> bool:
+        """Whether in this place there is one worker again, old or new, and serves."""
+        slot = self._slot
+        if slot is None:
+            return True
+        worker = slot.worker
+        serves = worker is not None and worker.state is State.SERVING
+        return serves and slot.successor is None and slot.outgoing is None
+
+    def _begin(self, slot: Slot) -> None:
+        assert slot.successor is None, "one is replaced at a time"
+        self._slot, self._before = slot, slot.worker
+        if self._before is not None:  # else the next one there is made of the new settings anyway
+            self._crew.replace(slot, self._drain_s)

@@ -1,12 +1,13 @@
 """The first process of a node: has its workers and its agent live, and its signals and its manager heard.
 
 It carries no traffic and does nothing that can block. Sockets that processes share are described in sockets.py, what
-is said over the channels in control.py, what may happen to a worker in lifecycle.py, what is done then in crew.py.
+is said over the channels in control.py, what may happen to a worker in slot.py, what is done then in crew.py.
 """
 
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 import json
 import os
@@ -29,14 +30,15 @@ from skywalker.wire import frames
 from workers.calls.own_node import Node
 from workers.engine import sockets
 from workers.engine.credentials import Credentials, server
+from workers.engine.life import Life
 from workers.engine.signals import Signals
 from workers.ipc import control, exits, snapshots
-from workers.process import birth, reload
+from workers.process import child, reload
 from workers.process.crew import BootError, Crew
 from workers.process.keeper import Keeper
 from workers.process.liveness import Liveness
 from workers.process.notify import Notifier
-from workers.process.rollout import Rollout
+from workers.process.reload import Rollout
 from workers.process.slot import Process, Slot
 from workers.setup import cluster, exposure, privileges
 from workers.setup.activation import inherited
@@ -54,11 +56,48 @@ MARGIN_S: Final = 7.0
 """Seconds that it may take to end a worker, besides those that its clients get."""
 
 
+State = enum.IntEnum("State", "STARTING SERVING RELOADING LEAVING DRAINING STOPPING", start=0)
+"""Where a node is in its life."""
+
+Event = enum.IntEnum("Event", "ANNOUNCED RELOADED RENEWED DRAINED HIDDEN STOPPED", start=0)
+"""What happens to a node."""
+
+LIFE: Final = Life(
+    "node",
+    states=[
+        ("starting", "Not every worker has been ready yet."),
+        ("serving", "It lets clients in, and is found."),
+        ("reloading", "It serves, and its workers are replaced one by one."),
+        ("leaving", "It serves, and its agent has it found no more."),
+        ("draining", "Its doors are closed, and calls that wait have their time."),
+        ("stopping", "Its processes are to end, and it ends with the last."),
+    ],
+    events=[
+        ("announced", "Every worker has been ready once."),
+        ("reloaded", "New settings are taken over."),
+        ("renewed", "All its workers go by them; or one cannot, and those to come go by the settings from before."),
+        ("drained", "It is told to end, or the program that started it is gone."),
+        ("hidden", "Nobody finds it any more, or those who do have had their time."),
+        ("stopped", "No call waits any more, its time is over, or it is told to end once more."),
+    ],
+    ways={
+        State.STARTING: {Event.ANNOUNCED: State.SERVING, Event.DRAINED: State.LEAVING},
+        State.SERVING: {Event.RELOADED: State.RELOADING, Event.DRAINED: State.LEAVING},
+        State.RELOADING: {Event.RENEWED: State.SERVING, Event.DRAINED: State.LEAVING},
+        State.LEAVING: {Event.HIDDEN: State.DRAINING, Event.STOPPED: State.STOPPING},
+        State.DRAINING: {Event.STOPPED: State.STOPPING},
+    },
+)
+
+
 class Supervisor:
     """A node, from its start to its end."""
 
     def __init__(self, config: Config, parent_fd: int = -1, read_again: Callable[[], Config] | None = None) -> None:
-        """`read_again` returns the settings as they are now; it raises a SkywalkerError if they are wrong."""
+        """The socket `parent_fd`, unless it is -1, is told the address once every worker serves; its end ends the node.
+
+        At SIGHUP the settings that `read_again` returns are taken over; it raises a SkywalkerError if they are wrong.
+        """
         self._config = config
         self._read_again = read_again
         self._parent_fd = parent_fd
@@ -71,16 +110,17 @@ class Supervisor:
         )
         self._credentials: Credentials | None = None  # from when it listens, if it speaks TLS
         self._before: tuple[Config, Credentials | None] = config, None  # gone back to if a reload fails
-        self._announced = False  # every worker has been ready once
-        self._rollout: Rollout | None = None  # while it is reloaded
-        self._reload_again = False  # once that is done
-        self._doors_close_at: float | None = None  # in a node that drains, and may still be found
-        self._stop_at: float | None = None  # when those that drain are stopped
-        self._draining = False
-        self._stopped = False
+        self._state = State.STARTING
+        self._rollout: Rollout | None = None  # while it reloads
+        self._reload_again = False  # once it serves
+        self._doors_close_at: float | None = None  # while it leaves
+        self._stop_at: float | None = None  # while it leaves or drains
 
     def run(self) -> int:
-        """Serve until told to end; return the exit status. Says in one line what keeps it from starting."""
+        """Serve until told to end; return the exit status, of which exits.py has a list.
+
+        Says in one line what keeps it from starting.
+        """
         privileges.forbid_core_dumps()
         self._notifier = Notifier.from_environ(os.environ)
         try:
@@ -91,7 +131,7 @@ class Supervisor:
             print(f"skywalker: {error}", file=sys.stderr)
             return exits.ADDRESS if isinstance(error, sockets.AddressError) else exits.STATE
         with contextlib.closing(ground):
-            birth.be_node(ground.addresses[JUNCTION][1])
+            child.be_node(ground.addresses[JUNCTION][1])
             sockets.allow_many_files()
             self._shared = SharedCounters(len(ground.listeners))
             self._shared.node[metrics.STARTED.at] = time.time_ns() // 1000
@@ -174,15 +214,20 @@ class Supervisor:
         self._patience_s = patience_s
         self._liveness = Liveness(self._crew, self._agent, self._shared, self._notifier, patience_s, time.monotonic())
 
+    def _happened(self, event: Event) -> None:
+        self._state = State(LIFE.after(self._state, event))
+
     # A turn.
 
     def _turn(self) -> None:
+        assert (self._rollout is not None) == (self._state is State.RELOADING)
+        assert (self._doors_close_at is not None) == (self._state is State.LEAVING)
+        assert (self._stop_at is not None) == (self._state in (State.LEAVING, State.DRAINING))
         for key, _ in self._selector.select(self._wait()):
             key.data()
         now = time.monotonic()
         if self._doors_close_at is not None and (self._doors_close_at <= now or self._agent.left):
-            self._doors_close_at = None
-            self._crew.drain(self._ground.outlived)
+            self._close_doors()
         if self._stop_at is not None and (self._stop_at <= now or self._is_idle):
             self._stop()
         self._crew.turn(now)
@@ -203,7 +248,9 @@ class Supervisor:
 
     @property
     def _doing(self) -> str:
-        return "draining" if self._draining else "reloading" if self._rollout is not None else "serving"
+        if self._state >= State.LEAVING:
+            return "draining"
+        return "reloading" if self._state is State.RELOADING else "serving"
 
     def _on_signals(self) -> None:
         for number in self._signals.read():
@@ -213,7 +260,7 @@ class Supervisor:
                 self._crew.reap()
             elif number == signal.SIGHUP:
                 self._reload()
-            elif self._draining:
+            elif self._state >= State.LEAVING:
                 self._stop()
             else:
                 self._drain(signal.Signals(number).name)
@@ -222,7 +269,7 @@ class Supervisor:
         # The other end never writes: this is its end, with the program that we are part of.
         assert self._parent is not None
         self._selector.unregister(self._parent)
-        if not self._draining:
+        if self._state < State.LEAVING:
             self._drain("the program that started this node is gone")
         self._stop()
 
@@ -230,15 +277,13 @@ class Supervisor:
         match message:
             case control.Ready():
                 self._introduce()
-                if self._crew.served and not self._announced:
+                if self._crew.served and self._state is State.STARTING:
                     self._announce()
             case control.Heard():
                 self._agent.tell(message)
 
     def _announce(self) -> None:
-        if self._draining:
-            return
-        self._announced = True
+        self._happened(Event.ANNOUNCED)
         if cluster.needs_agent(self._config):
             self._start_agent()
         self._log.info(
@@ -325,9 +370,9 @@ class Supervisor:
 
     def _reload(self) -> None:
         """Go on with the settings as they are now, if they are right."""
-        if self._draining or self._read_again is None:
+        if self._state >= State.LEAVING or self._read_again is None:
             return
-        if self._rollout is not None or not self._announced:
+        if self._state is not State.SERVING:
             self._reload_again = True
             return
         self._reload_again = False
@@ -345,6 +390,7 @@ class Supervisor:
         if waiting:
             self._log.warning("restart-needed", settings=",".join(waiting))
         self._log.info("reloading")
+        self._happened(Event.RELOADED)
         self._before = self._config, self._credentials
         self._go_on_with(config, credentials)
         # Until the last of those is gone that beat as they were told before. If this fails, some beat as told now.
@@ -360,6 +406,7 @@ class Supervisor:
         self._agent.renew(wanted=cluster.needs_agent(self._config))
 
     def _reloaded(self, rollout: Rollout) -> None:
+        self._happened(Event.RENEWED)
         self._rollout = None
         failed = rollout.failed
         if failed is not None:
@@ -383,7 +430,7 @@ class Supervisor:
         timeout_s = self._config.drain_timeout_s
         self._log.info("draining", reason=reason, timeout_s=timeout_s)
         self._notifier.stopping(timeout_s + MARGIN_S)
-        self._draining = True
+        self._happened(Event.DRAINED)
         self._rollout = None
         now = time.monotonic()
         self._stop_at = now + timeout_s
@@ -393,19 +440,15 @@ class Supervisor:
     @property
     def _is_idle(self) -> bool:
         """Whether, in a node that drains, no call waits any more, and nobody is sent here."""
-        return self._crew.draining and self._crew.is_idle and self._agent.left
+        return self._state is State.DRAINING and self._crew.is_idle and self._agent.left
+
+    def _close_doors(self) -> None:
+        self._happened(Event.HIDDEN)
+        self._doors_close_at = None
+        self._crew.drain(self._ground.outlived)
 
     def _stop(self) -> None:
-        if not self._stopped:
-            self._stopped = True
+        if self._state is not State.STOPPING:
+            self._happened(Event.STOPPED)
             self._stop_at = self._doors_close_at = None
             self._crew.stop()
-
-
-def run(config: Config, parent_fd: int = -1, read_again: Callable[[], Config] | None = None) -> int:
-    """Run a node in this process until it is told to end; return the exit status (see exits.py).
-
-    The socket `parent_fd`, unless it is -1, is told the address once every worker serves, and its end ends the node.
-    At SIGHUP the settings that `read_again` returns are taken over; it raises a SkywalkerError if they are wrong.
-    """
-    return Supervisor(config, parent_fd, read_again).run()

@@ -87,7 +87,7 @@ turn; its node was reloaded."""
 
 
 STATES: Final = ("starting", "serving", "draining", "idle", "stopping", "gone")
-"""Where a worker may be in its life: lifecycle.py says what each means."""
+"""Where a worker may be in its life: slot.py of process says what each means."""
 
 
 class _Table:

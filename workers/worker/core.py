@@ -16,7 +16,7 @@ from workers.calls.orphans import Orphans
 from workers.calls.own_node import Node
 from workers.calls.rebalance import Rebalance
 from workers.calls.router import Router
-from workers.calls.standing import Standing
+from workers.calls.standing import Event, Standing
 from workers.doors.commons import Commons
 from workers.doors.connections import Connections
 from workers.doors.wording import Wording
@@ -108,26 +108,32 @@ class Core:
         self.rebalance.begin()
         self._tell_of_the_ring()
 
+    # Draining: each of these is for another reason, and has clients go.
+
     def be_replaced(self) -> None:
         """Take no new calls, and have those that wait meet at a successor, once there is a link to it."""
-        self.standing.replaced = True
+        self.standing.happened(Event.REPLACED)
         self.siblings.hand_over()
         for interest in self.interests.all():
             interest.ring_changed()  # all at once: the successor hands out nothing before it has heard of them
         self.rebalance.begin()
-        self.drain()
+        self._refuse_calls()
 
     def drain(self) -> None:
-        """Take no new calls, and let those go whose last one is answered."""
-        self.standing.draining = True
-        for connection in [*self.connections]:
-            connection.worker_drains()
+        """Take no new calls, and let those go whose last one is answered, while the node goes on."""
+        self.standing.happened(Event.TERMINATED)
+        self._refuse_calls()
 
     def drain_node(self) -> None:
         """Do so because this node is going away; say so to those who follow the ring."""
-        self.standing.node_drains = True
-        self.drain()
+        self.standing.happened(Event.DRAINED)
+        self._refuse_calls()
         self._tell_of_the_ring()
+
+    def _refuse_calls(self) -> None:
+        assert self.standing.draining, "connections look at that"
+        for connection in [*self.connections]:
+            connection.worker_drains()
 
     def _tell_of_the_ring(self) -> None:
         for connection in [*self.connections]:
@@ -142,7 +148,7 @@ class Core:
 
     def leave(self) -> None:
         """Have others' calls meet nobody here any more, and learn what became of ours that wait elsewhere."""
-        self.standing.leaving = True
+        self.standing.happened(Event.STOPPED)
         for connection in [*self.connections]:
             connection.leave()
 

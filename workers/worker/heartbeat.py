@@ -20,6 +20,7 @@ class Heartbeat:
     """Beats as long as the worker's loop turns. What it looks at is counted elsewhere, or there is little of it."""
 
     def __init__(self, core: Core, watchdog_s: float) -> None:
+        assert watchdog_s > 0, "or it beats without a pause"
         self._core = core
         self._period_s = min(BEAT_S, watchdog_s / BEATS)
         self._alarm = Alarm()

@@ -179,6 +179,7 @@ def _connections(commons: Commons, order: str, limit: int) -> dict[str, Any]:
         }
         for connection in chosen
     ]
+    assert len(rows) <= limit, "each has room in the answer"
     closed = [
         {"time": at, "peer": _text(peer), "reason": reason, "text": _text(text)}
         for at, peer, reason, text in reversed(commons.turn.counters.lately.closed)

@@ -18,6 +18,7 @@ from skywalker.members import Place
 from workers.access.admission import Admission
 from workers.calls.journal import Journal
 from workers.calls.own_node import Node
+from workers.calls.standing import Event, State
 from workers.doors.connection import Connection
 from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue
@@ -32,11 +33,11 @@ from workers.ipc.control import (
     ASKS_ONLY,
     Begin,
     Channel,
+    Connect,
     Drain,
     Idle,
     Inspect,
     Lend,
-    Link,
     Message,
     Ready,
     Replaced,
@@ -94,7 +95,7 @@ class Worker:
         self._cells = cells
         self._credentials = credentials
         self._succeeds = succeeds
-        self._ended = False
+        self._alarm = Alarm()  # by which its draining, leaving or closing is over
 
     def run(self) -> int:
         """Serve until told to stop; return the exit status."""
@@ -116,10 +117,7 @@ class Worker:
             Admission(config.access, config.limits, turn, self._log, trust(config)),
             self._credentials,
         )
-        self._alone = False  # drains by itself, while its node goes on
-        self._replaced = False  # and its successor is there already
-        self._stopped = False  # all is said, and clients are to read it
-        self._said_idle = False
+        standing = core.standing
         slot = self._node.slot
         self._doors = {(slot, door): self._door(door, listener) for door, listener in self._listeners.items()}
         core.open(self._open)
@@ -130,18 +128,18 @@ class Worker:
         if self._succeeds:
             self._channel.send(Ready())
         was_idle = False
-        while not self._ended:
+        while standing.state is not State.ENDED:
             loop.turn(turn, patient=not was_idle)
-            idle = core.standing.draining and not self._said_idle and not self._is_needed()
+            idle = self._is_idle()
             if idle and was_idle:
                 # One more turn has read, and refused, what the connections held that it accepted last.
-                self._idle()
-            was_idle = idle and not self._said_idle
-            if core.standing.leaving or self._replaced:
+                self._released()
+            was_idle = idle and not was_idle
+            if standing.leaving or (standing.replaced and not standing.node_drains):
                 core.peers.hand_over()
-            if core.standing.leaving and core.has_left():
-                self._stop()
-            if self._stopped and not core.connections:
+            if standing.state is State.LEAVING and core.has_left():
+                self._close()
+            if standing.state is State.CLOSING and not core.connections:
                 self._end()
         if core.journal is not None:
             core.journal.close()
@@ -169,6 +167,7 @@ class Worker:
             self._obey(*received)
 
     def _visit_all(self) -> list[Place]:
+        assert self._core.standing.opening, "later they come by themselves"
         places = self._core.peers.visit_all()
         door = self._doors.get((self._node.slot, JUNCTION))
         if places and door is not None:
@@ -176,6 +175,7 @@ class Worker:
         return places
 
     def _open(self) -> None:
+        assert not self._core.standing.opening, "who comes in is heard"
         for door in self._doors.values():
             door.open()
         if not self._succeeds:
@@ -183,7 +183,7 @@ class Worker:
 
     def _obey(self, message: Message, passed: int | None) -> None:
         match message:
-            case Link(slot=slot) if passed is not None:
+            case Connect(slot=slot) if passed is not None:
                 sock = socket.socket(fileno=passed)
                 if slot == ASKS_ONLY:
                     self._core.siblings.serve(sock)
@@ -210,7 +210,6 @@ class Worker:
                     self._core.follow(snapshot)
             case Drain(outlived=outlived):
                 self._core.drain_node()
-                self._alone = self._replaced = self._said_idle = False
                 for (_, name), door in self._doors.items():
                     if name in outlived:
                         door.leave()
@@ -233,52 +232,57 @@ class Worker:
             return
         timeout_s = self._config.drain_timeout_s
         self._log.info("worker-draining", timeout_s=timeout_s)
-        self._alone = True
         self._core.drain()
-        Alarm().set(self._core.turn, time.monotonic() + timeout_s, self._leave)
+        if self._core.standing.state is State.DRAINING_ALONE:  # else it leaves already, and has less time
+            self._alarm.set(self._core.turn, time.monotonic() + timeout_s, self._leave)
 
     def _be_replaced(self) -> None:
         """Let nobody in any more, and have calls meet at the successor; clients go there when they are told to."""
         for door in self._doors.values():
             door.leave()
         self._doors = {}
-        self._alone = False
-        self._replaced = True
         self._core.be_replaced()
 
-    def _is_needed(self) -> bool:
-        """Whether somebody still relies on this worker, which drains."""
-        core = self._core
-        if self._replaced:
-            # An :ack may still tell that a value has arrived, or another would get it too; who shakes hands came here
-            # before the successor was there.
-            return bool(core.connections or core.orphans or len(core.admission.strangers)) or not core.is_decided()
-        # One that goes on accepting is not held up by those who shake hands.
-        waits = core.ledger.calls_held or core.orphans
-        return bool(waits or (core.turn.resting if self._alone else core.turn.has_more()))
+    # Its end.
 
-    def _idle(self) -> None:
-        self._said_idle = True
-        if self._alone:
+    def _is_idle(self) -> bool:
+        """Whether it drains, and nobody relies on it any more."""
+        core = self._core
+        match core.standing.state:
+            case State.REPLACED:
+                # An :ack may still tell that a value has arrived, or another would get it too; who shakes hands came
+                # here before the successor was there.
+                return core.is_decided() and not (core.connections or core.orphans or len(core.admission.strangers))
+            case State.DRAINING_ALONE:
+                # It goes on accepting, so it is not held up by those who shake hands.
+                return not (core.ledger.calls_held or core.orphans or core.turn.resting)
+            case State.DRAINING_WITH_NODE:
+                return not (core.ledger.calls_held or core.orphans or core.turn.has_more())
+        return False
+
+    def _released(self) -> None:
+        if self._core.standing.state is State.DRAINING_ALONE:
             # Calls of siblings' clients go to our successor.
             self._leave()
         else:
+            self._core.standing.happened(Event.RELEASED)
             self._channel.send(Idle())
 
     def _leave(self) -> None:
         """Have others' calls meet nobody here any more, and end once those that were meeting somebody know it."""
         if not self._core.standing.leaving:
             self._core.leave()
-            Alarm().set(self._core.turn, time.monotonic() + DECIDED_WITHIN_S, self._stop)
+            self._alarm.set(self._core.turn, time.monotonic() + DECIDED_WITHIN_S, self._close)
 
-    def _stop(self) -> None:
-        if not self._stopped:
-            self._stopped = True
-            self._core.stop()
-            Alarm().set(self._core.turn, time.monotonic() + READ_WITHIN_S, self._end)
+    def _close(self) -> None:
+        """Have the last words said, and end once they are read."""
+        self._core.standing.happened(Event.DECIDED)
+        self._core.stop()
+        self._alarm.set(self._core.turn, time.monotonic() + READ_WITHIN_S, self._end)
 
     def _end(self) -> None:
-        self._ended = True
+        self._core.standing.happened(Event.READ)
+        self._alarm.off(self._core.turn)
 
 
 class _Ready:

@@ -19,6 +19,7 @@ from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, publish_typed, subscribe, unsubscribe
 from tests.workers.several_nodes import SeveralNodes, several
 from tests.workers.wire_client import TIMED_OUT
+from workers.calls.standing import Event
 from workers.doors.pubsub import PubSub
 
 ANSWERED_S = 5.0
@@ -96,7 +97,7 @@ def test_a_publish_that_a_leaving_node_did_not_hand_out_is_acked_by_its_successo
     topic = nodes.topic_of("b", "abc", then=(successor, after)).encode()
     client = acquaint(nodes, connect, "a", "b", "abc")
     listener = connect("c")
-    nodes.nodes["b"].core.standing.leaving = True
+    nodes.nodes["b"].core.standing.happened(Event.STOPPED)
     client.write(publish(topic, b"hi"))
     nodes.turn()
     assert not client.has_input()

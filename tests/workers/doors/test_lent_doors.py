@@ -19,8 +19,7 @@ from tests.workers.pubsub_client import PubSubClient
 from tests.workers.wire_client import TIMED_OUT, WireClient
 from workers.ipc import control
 from workers.ipc.control import Ready
-from workers.process.lifecycle import State
-from workers.process.slot import Process
+from workers.process.slot import Process, State
 from workers.setup.ground import JUNCTION, PUBSUB
 
 

@@ -9,7 +9,7 @@ from tests.workers.crews import LONG_S, crew
 from tests.workers.processes import node
 from workers.ipc import exits
 from workers.ipc.control import Idle, Ready
-from workers.process.lifecycle import State
+from workers.process.slot import State
 
 
 def test_a_worker_that_ended_before_it_was_heard_to_be_idle_is_the_last_to_be_waited_for() -> None:

@@ -24,7 +24,7 @@ class Beginner:
     """A worker whose siblings are moved by hand, as it is itself."""
 
     def __init__(self) -> None:
-        self.worker = OneWorker()
+        self.worker = OneWorker(opens=False)
         self.siblings = OneWorker(name="siblings")
         self._openings = 0
         self.barrier = self.worker.core.barrier

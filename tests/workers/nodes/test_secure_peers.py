@@ -33,6 +33,7 @@ from tests.workers.running_nodes import running_in_tls
 from tests.workers.wire_client import SECURE, WireClient, decoded, framed, packed
 from workers.access.admission import Admission
 from workers.calls.own_node import VERSION, Node
+from workers.calls.standing import Event
 from workers.doors.junction.dialogue import Dialogue
 from workers.doors.junction.session import Session
 from workers.engine.credentials import Credentials
@@ -66,6 +67,7 @@ class Dialler:
         self.core = Core(
             Node(member, "0", 0), Limits(), self.loop, turn, log, admission=admission, credentials=credentials
         )
+        self.core.standing.happened(Event.OPENED)
         self.core.follow(Snapshot([dialled]))
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)

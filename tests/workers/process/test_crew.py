@@ -15,9 +15,8 @@ from tests.workers.crews import LONG_S, Orders, crew
 from workers.ipc import exits
 from workers.ipc.control import Idle, Ready
 from workers.process.crew import Crew
-from workers.process.lifecycle import State
-from workers.process.rollout import Rollout
-from workers.process.slot import Process
+from workers.process.reload import Rollout
+from workers.process.slot import Process, State
 from workers.stats import metrics
 
 

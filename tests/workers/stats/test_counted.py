@@ -17,6 +17,7 @@ from tests.workers.pubsub_client import PubSubClient, publish, subscribe, unsubs
 from tests.workers.wire_client import WireClient, call, framed
 from tests.workers.worker.test_gauges import choke
 from workers.calls.own_node import VERSION
+from workers.calls.standing import Event
 from workers.doors.pubsub import PubSub
 from workers.stats import metrics
 from workers.stats.closes import Close
@@ -62,7 +63,7 @@ def test_each_call_is_counted_once_as_what_became_of_it(worker: OneWorker) -> No
         assert len(one.replies(8)) == 8
         other.close()
         worker.turn()
-        worker.core.standing.draining = True
+        worker.core.standing.happened(Event.TERMINATED)
         one.call(":send!", 13, 60_000, "too late", "value")
         worker.turn()
         assert one.refusal().code == "draining"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.process.watchdog import LOOKS, MAX_PERIOD_S, Watchdog
+from workers.process.liveness import LOOKS, MAX_PERIOD_S, Watchdog
 
 PATIENCE_S = 4.0
 
