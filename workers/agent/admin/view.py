@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import skywalker
+from skywalker import build
 from skywalker.members import Member, Snapshot
-from skywalker.wire import frames
 from workers.stats.shared import Live
 
 SERVING: Final = "serving"
@@ -26,7 +26,7 @@ class View:
     draining: bool = False
     pid: int = field(default_factory=os.getppid)  # of the supervisor
     version: str = skywalker.__version__
-    compiled: bool = not str(frames.__file__).endswith(".py")
+    compiled: bool = build.COMPILED
 
     @property
     def share(self) -> float:
