@@ -101,6 +101,7 @@ def trust(config: Config) -> Trust:
 
 def source(config: Cluster) -> Source | None:
     """Return where nodes are found, other than by Silk; None if nowhere."""
+    assert not too_many_ways(config), "check() has passed"
     return next((make(config) for key, make in _SOURCES.items() if getattr(config, key)), None)
 
 

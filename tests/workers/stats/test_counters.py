@@ -88,7 +88,7 @@ def test_a_limit_is_counted_where_it_is_the_reason_and_nowhere_else() -> None:
     assert rows == {"max_calls": 1, "half_frame_s": 1}
 
 
-def test_reasons_have_the_names_that_figures_have() -> None:
+def test_reasons_have_the_names_that_metrics_have() -> None:
     counters = Counters()
     for times, reason in enumerate(Close, 1):
         for _ in range(times):
@@ -97,7 +97,7 @@ def test_reasons_have_the_names_that_figures_have() -> None:
     assert [labels for labels, _ in metrics.CLOSED.rows(counters.memory)] == [(reason.label,) for reason in Close]
 
 
-def test_what_is_counted_stands_in_the_part_of_a_board() -> None:
+def test_what_is_counted_stands_in_a_part_of_the_shared_counters() -> None:
     shared = SharedCounters(2)
     tallies = [Counters(shared.part(shared.take(slot))) for slot in range(2)]
     tallies[1].answered(b"topic", SEND, TIMED_OUT, HERE, 1.0)

@@ -30,7 +30,7 @@ EVERY = [*WORKER_METRICS, *NODE_METRICS]
 @pytest.mark.parametrize(
     ("table", "first", "end"), [(WORKER_METRICS, STATE + 1, WORKER_CELLS), (NODE_METRICS, AGENT_BEAT + 1, NODE_CELLS)]
 )
-def test_each_cell_belongs_to_one_figure(table: tuple[Metric, ...], first: int, end: int) -> None:
+def test_each_cell_belongs_to_one_metric(table: tuple[Metric, ...], first: int, end: int) -> None:
     cells = [at for metric in table for at in range(metric.at, metric.end)]
     assert cells == [*range(first, end)]
 
@@ -64,7 +64,7 @@ def test_names_are_those_of_a_metric(metric: Metric) -> None:
         assert metric.name.endswith("_seconds")
 
 
-def test_no_two_figures_have_one_name() -> None:
+def test_no_two_metrics_have_one_name() -> None:
     names = [metric.name for metric in EVERY]
     assert len(set(names)) == len(names)
 

@@ -18,7 +18,7 @@ MAX_LIMIT: Final = 1000
 """Topics or connections in one answer."""
 
 MAX_CLOSED: Final = 100
-"""Connections that were closed lately, in one answer."""
+"""Connections that were closed last, in one answer."""
 
 Row = dict[str, Any]
 

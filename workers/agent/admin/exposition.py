@@ -1,4 +1,4 @@
-"""All metrics in the formats of Prometheus and of OpenMetrics, made from the tables of metrics.py."""
+"""All metrics of workers/stats/metrics.py in the formats of Prometheus and of OpenMetrics: the body of /metrics."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from skywalker.errors import Forbidden, Unauthorized
-from workers.agent.admin.counts import Cells
 from workers.agent.admin.samples import Samples
 from workers.agent.admin.view import View
 from workers.stats import metrics
-from workers.stats.metrics import BUCKETS, Kind, Metric
+from workers.stats.metrics import BUCKETS, Cells, Kind, Metric
 from workers.stats.shared import Reading, SharedCounters
 
 FIRST_BOUND: Final = 4
@@ -42,7 +41,7 @@ MERGED: Final = (metrics.WAIT, metrics.HAND_OFF)
 OPEN: Final = "application/openmetrics-text"
 
 
-class Metrics(Collector):
+class Exposition(Collector):
     """Made anew for each scrape, or a few times a second."""
 
     def __init__(self, shared: SharedCounters, view: View, samples: Samples, refused: Mapping[str, int]) -> None:
@@ -70,10 +69,13 @@ class Metrics(Collector):
         reading = self._shared.read()
         slots = [reading.slot(number) for number in range(reading.slots)]
         for metric in metrics.WORKER_METRICS:
-            yield _of_workers(metric, slots)
+            if metric in MERGED:
+                yield _family(metric, [((), list(map(sum, zip(*slots, strict=True))))])
+            else:
+                yield _family(metric, [((str(slot),), cells) for slot, cells in enumerate(slots)], "worker")
         for metric in metrics.NODE_METRICS:
             if metric is not metrics.STARTED:
-                yield _of_node(metric, reading)
+                yield _family(metric, [((), reading.node)])
         yield GaugeMetricFamily(
             "skywalker_started", "When the node was started, in Unix seconds", reading.node[metrics.STARTED.at] / 1e6
         )
@@ -135,20 +137,10 @@ def _by_process(name: str, help: str, values: dict[str, int]) -> Family:
     return family
 
 
-def _of_workers(metric: Metric, slots: Sequence[Cells]) -> Family:
-    names = tuple(name for name, _ in metric.labels)
-    if metric in MERGED:
-        return _family(metric, names, [((), list(map(sum, zip(*slots, strict=True))))])
-    return _family(metric, (*names, "worker"), [((str(slot),), cells) for slot, cells in enumerate(slots)])
-
-
-def _of_node(metric: Metric, reading: Reading) -> Family:
-    return _family(metric, tuple(name for name, _ in metric.labels), [((), reading.node)])
-
-
-def _family(metric: Metric, names: Sequence[str], parts: Sequence[tuple[tuple[str, ...], Cells]]) -> Family:
+def _family(metric: Metric, parts: Sequence[tuple[tuple[str, ...], Cells]], *further_names: str) -> Family:
     """Return a metric with its labels, of each of the parts that has further labels and cells of its own."""
     name = f"skywalker_{metric.name}"
+    names = (*(label for label, _ in metric.labels), *further_names)
     if metric.kind is Kind.HISTOGRAM:
         histogram = HistogramMetricFamily(name, metric.help, labels=names)
         for further, cells in parts:
