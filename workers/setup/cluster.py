@@ -40,7 +40,11 @@ def check(config: Cluster) -> None:
     check_settings(config)
     if fault := too_many_ways(config):
         raise ConfigError(fault)
-    check_addresses(config)
+    # Addresses to listen at come last: the settings are right otherwise.
+    if config.health_bind and (config.register or config.health_port):
+        _check_host("--health-bind", config.health_bind)
+    for key, host in silk_hosts(config).items():
+        _check_host(_flag(key), host)
 
 
 def too_many_ways(config: Cluster) -> str:
@@ -69,14 +73,6 @@ def check_settings(config: Cluster) -> None:
         if getattr(config, key):
             with _blaming(_flag(key)):
                 make(config)
-
-
-def check_addresses(config: Cluster) -> None:
-    """Raise ConfigError for an address to listen at that is not this machine's; the settings are right otherwise."""
-    if config.health_bind and (config.register or config.health_port):
-        _check_host("--health-bind", config.health_bind)
-    for key, host in silk_hosts(config).items():
-        _check_host(_flag(key), host)
 
 
 def silk_hosts(config: Cluster) -> dict[str, str]:

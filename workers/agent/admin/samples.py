@@ -156,7 +156,7 @@ class Samples:
             connections=metrics.CONNECTIONS.total(self.latest.total),
             waiting=metrics.WAITING.total(self.latest.total),
             cpu=sum(usage.cpu for usage in self.latest.processes),
-            restarts=_restarts(self.latest.node),
+            restarts=_unwanted_restarts(self.latest.node),
             limits_hit=metrics.LIMITED.total(self.latest.total),
         )
 
@@ -175,11 +175,10 @@ def _times(sample: Sample) -> Times:
     return Times(metrics.WAIT.merged(sample.total), metrics.HAND_OFF.merged(sample.total), turns)
 
 
-def _restarts(node: Cells) -> int:
-    unwanted = metrics.RESTARTED.total(node) - metrics.RESTARTED.by_label(node)["reload"]
-    return int(unwanted) + metrics.AGENT_RESTARTED.total(node)
+def _unwanted_restarts(node: Cells) -> int:
+    workers, agents = metrics.RESTARTED.total(node), metrics.AGENT_RESTARTED.total(node)
+    return workers - node[metrics.RESTARTED.cell("reload")] + agents
 
 
 def _met(cells: Cells) -> int:
-    outcomes = metrics.CALLS.by_label(cells)
-    return sum(of["met"] + of["prompt"] for of in outcomes.values())
+    return sum(outcomes["met"] + outcomes["prompt"] for outcomes in metrics.CALLS.by_label(cells).values())
