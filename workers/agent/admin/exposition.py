@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -81,12 +82,9 @@ class Exposition(Collector):
         )
         yield from self._of_view(reading)
         yield from self._of_processes()
-        refused = CounterMetricFamily(
-            "skywalker_admin_refused", "Requests to the admin server of those who may not see it", labels=("code",)
-        )
-        for code in (Unauthorized.code, Forbidden.code):
-            refused.add_metric((code,), self._refused.get(code, 0))
-        yield refused
+        refused = {code: self._refused.get(code, 0) for code in (Unauthorized.code, Forbidden.code)}
+        about = "Requests to the admin server of those who may not see it"
+        yield _labelled(CounterMetricFamily, "skywalker_admin_refused", about, "code", refused)
 
     def _of_view(self, reading: Reading) -> Iterator[Family]:
         view = self._view
@@ -99,14 +97,9 @@ class Exposition(Collector):
         yield InfoMetricFamily("skywalker", "What this node is", about)
         yield InfoMetricFamily("skywalker_ring", "The ring that this node follows", {"version": view.snapshot.version})
         yield GaugeMetricFamily("skywalker_ring_nodes", "Nodes on that ring", len(view.snapshot))
-        unproven = GaugeMetricFamily(
-            "skywalker_ring_unproven",
-            "Addresses where nobody has proved to be a node of this cluster",
-            labels=("address",),
-        )
-        for address in view.snapshot.unproven:
-            unproven.add_metric((str(address),), 1)
-        yield unproven
+        unproven = dict.fromkeys(map(str, view.snapshot.unproven), 1)
+        where = "Addresses where nobody has proved to be a node of this cluster"
+        yield _labelled(GaugeMetricFamily, "skywalker_ring_unproven", where, "address", unproven)
         yield GaugeMetricFamily("skywalker_ring_share", "Part of the ring that is this node's, 1 is all", view.share)
         yield GaugeMetricFamily("skywalker_draining", "Whether the node drains", int(view.draining))
         yield GaugeMetricFamily(
@@ -114,26 +107,26 @@ class Exposition(Collector):
         )
 
     def _of_processes(self) -> Iterator[Family]:
-        cpu = CounterMetricFamily(
-            "skywalker_process_cpu_seconds", "CPU time of a process and of those before it", labels=("process",)
-        )
-        for name, seconds in self._samples.processes.cpu_seconds().items():
-            cpu.add_metric((name,), seconds)
-        yield cpu
-        resident: dict[str, int] = {}
-        files: dict[str, int] = {}
+        cpu, what = self._samples.processes.cpu_seconds(), "CPU time of a process and of those before it"
+        yield _labelled(CounterMetricFamily, "skywalker_process_cpu_seconds", what, "process", cpu)
+        resident, files = Counter[str](), Counter[str]()
         open_files = self._samples.open_files()
         for usage in self._samples.latest.processes:
-            resident[usage.name] = resident.get(usage.name, 0) + usage.rss
-            files[usage.name] = files.get(usage.name, 0) + open_files.get(usage.pid, 0)
-        yield _by_process("skywalker_process_resident_bytes", "Memory that a process has resident", resident)
-        yield _by_process("skywalker_process_open_files", "Descriptors that a process has open", files)
+            resident[usage.name] += usage.rss
+            files[usage.name] += open_files.get(usage.pid, 0)
+        what = "Memory that a process has resident"
+        yield _labelled(GaugeMetricFamily, "skywalker_process_resident_bytes", what, "process", resident)
+        what = "Descriptors that a process has open"
+        yield _labelled(GaugeMetricFamily, "skywalker_process_open_files", what, "process", files)
 
 
-def _by_process(name: str, help: str, values: dict[str, int]) -> Family:
-    family = GaugeMetricFamily(name, help, labels=("process",))
-    for process, value in values.items():
-        family.add_metric((process,), value)
+def _labelled(
+    made: type[CounterMetricFamily | GaugeMetricFamily], name: str, help: str, label: str, values: Mapping[str, float]
+) -> Family:
+    """Return a metric of one label with its values."""
+    family = made(name, help, labels=(label,))
+    for each, value in values.items():
+        family.add_metric((each,), value)
     return family
 
 
