@@ -15,7 +15,7 @@ SETUP_STAMP := $(VENV)/.setup-done
 FUZZ_STAMP := $(VENV)/.fuzz-done
 # Takes nothing that is not in the lock, also not to build with: what is built uses the setuptools that is there.
 LOCKED := $(BIN)/python -m pip install --quiet --require-hashes --no-build-isolation
-IS_COMPILED := import sys; from skywalker.wire import frames; sys.exit(frames.__file__.endswith(".py"))
+IS_COMPILED := import sys; from skywalker import build; sys.exit(not build.COMPILED)
 SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
 
 # What has a .pxd beside it is compiled, where there is a compiler, and must be again when it changes.

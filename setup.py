@@ -6,6 +6,9 @@ other's types, so it is all of them or none.
 
 A wheel is built outside of this directory, which another environment may be using right now.
 Only an editable installation and `build_ext --inplace` write here: this is where they install.
+
+What is built here is for those who work on it, and checks its assertions. A wheel is a release, which does not.
+SKYWALKER_ASSERTIONS=0 or 1 has either built the other way: with 0, `build_ext --inplace` makes a release to measure.
 """
 
 from __future__ import annotations
@@ -30,6 +33,9 @@ FLAGS = [] if "CFLAGS" in os.environ else ["-O2", "-g0"]
 # pip shows nothing of what a build says, but the name of the wheel that it makes. This is a part of it, after a number
 # as it must be.
 PLAIN = "0_not_compiled"
+
+# What is compiled in place is compiled anew where this file says that it was compiled the other way.
+ASSERTIONS_FILE = Path("build", f"assertions-{sys.implementation.cache_tag}")
 
 
 def elsewhere() -> dict[str, dict[str, str]]:
@@ -67,11 +73,27 @@ class BuildIfPossible(build_ext):
         )
         for extension, in_c in zip(self.extensions, made, strict=True):
             extension.sources = in_c.sources
+        self.choose_assertions(in_place=in_place)
         try:
             super().run()
         except Exception as error:
             # No compiler, no headers, a full disk: whatever it is, the plain files do.
             self.go_without(error, in_place=in_place)
+
+    def choose_assertions(self, *, in_place: bool) -> None:
+        """Have assertions checked, or left out."""
+        default = "1" if in_place else "0"
+        wanted = os.environ.get("SKYWALKER_ASSERTIONS", default)
+        if wanted not in ("0", "1"):
+            raise SystemExit(f"SKYWALKER_ASSERTIONS is {wanted!r}: it is 0 or 1, or not there, which is {default} here")
+        for extension in self.extensions:
+            if wanted == "0":
+                extension.define_macros.append(("CYTHON_WITHOUT_ASSERTIONS", "1"))
+            if in_place:
+                extension.depends.append(str(ASSERTIONS_FILE))
+        if in_place and not (ASSERTIONS_FILE.is_file() and ASSERTIONS_FILE.read_text() == wanted):
+            ASSERTIONS_FILE.parent.mkdir(exist_ok=True)
+            ASSERTIONS_FILE.write_text(wanted)
 
     def go_without(self, error: Exception, *, in_place: bool) -> None:
         """Take away what there is where this build goes to: it is of an earlier one, or not all of it."""

@@ -7,7 +7,6 @@ In every run the same load meets a node without a journal, one that records ever
 from __future__ import annotations
 
 import itertools
-import platform
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +16,12 @@ import click
 
 import skywalker
 from bench.errors import BenchError
+from bench.figures import machine
 from bench.figures.command import Findings, command
 from bench.figures.progress import show_progress
 from bench.figures.samples import VALUE_BYTES, Samples, Shape, measure
 from bench.load.plan import Load
+from skywalker import build
 from skywalker.embedding import embedded
 
 SHAPES: Final = (Shape(1, 64), Shape(8, 64), Shape(32, 1))
@@ -50,8 +51,9 @@ def bench(workers: tuple[int, ...], runs: int, seconds: float, progress: Callabl
 
 def lines(rates: Rates, runs: int, seconds: float) -> list[str]:
     """Return the table."""
+    measured = f"skywalker {skywalker.__version__}, {build.described()}, {machine.python()}"
     found = [
-        f"skywalker {skywalker.__version__}, Python {platform.python_version()}: medians of {runs} x {seconds:g} s,",
+        f"{measured}: medians of {runs} x {seconds:g} s,",
         "thousands of rendezvous per core-second of the node; ratios are of each run's own, without a journal = 1",
         "",
         f"{'workers':>7}  {'pairs':>7}  {'off':>6}  {'all':>6}  {'ratio':>6}  {'1/16':>6}  {'ratio':>6}",

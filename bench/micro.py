@@ -18,6 +18,7 @@ import click
 
 from bench.figures import machine
 from bench.figures.samples import table
+from skywalker import build
 
 BASELINE: Final = Path(__file__).with_name("baseline.json")
 
@@ -27,12 +28,11 @@ NOTABLE: Final = 0.10
 
 def setting() -> dict[str, Any]:
     """Return what the times depend on."""
-    from skywalker.wire import frames
-
     return {
         "python": machine.python(),
         "machine": machine.kind(),
-        "compiled": not str(frames.__file__).endswith(".py"),
+        "compiled": build.COMPILED,
+        "assertions": build.ASSERTIONS,
     }
 
 

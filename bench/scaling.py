@@ -22,6 +22,7 @@ from bench.figures.samples import SHAPES, VALUE_BYTES, Mode, Shape, measure
 from bench.figures.scaling import Case, Node, Report, Route
 from bench.load.plan import Load
 from bench.servers.script import MAX_LANES
+from skywalker import build
 from skywalker.embedding import embedded
 
 LATENCY: Final = Case(Mode.LOCKSTEP, Shape(16, 1))
@@ -42,7 +43,7 @@ def bench(
     """
     report = Report(
         {
-            "skywalker": skywalker.__version__,
+            "skywalker": f"{skywalker.__version__}, {build.described()}",
             "python": machine.python(),
             "machine": machine.kind(),
             "workers": list(counts),

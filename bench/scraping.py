@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import itertools
-import platform
 import re
 import statistics
 import threading
@@ -24,12 +23,14 @@ import click
 
 import skywalker
 from bench.errors import BenchError
+from bench.figures import machine
 from bench.figures.command import Findings, command
 from bench.figures.progress import show_progress
 from bench.figures.samples import VALUE_BYTES, Samples, Shape, sample_of
 from bench.load.outcome import Outcome
 from bench.load.plan import Load
 from bench.load.run import run
+from skywalker import build
 from skywalker.address import Address
 from skywalker.embedding import AGENT, WORKER, embedded
 
@@ -152,8 +153,9 @@ def _follow(response: http.client.HTTPResponse, over: threading.Event) -> bool:
 
 def lines(samples: Samples[int, str], runs: int, seconds: float) -> list[str]:
     """Return the table."""
+    measured = f"skywalker {skywalker.__version__}, {build.described()}, {machine.python()}"
     found = [
-        f"skywalker {skywalker.__version__}, Python {platform.python_version()}: medians of {runs} x {seconds:g} s;",
+        f"{measured}: medians of {runs} x {seconds:g} s;",
         f"thousands of rendezvous per core-second of the workers, and of the whole node, under {FULL}, cores of the",
         f"agent meanwhile, and the 99th percentile of hand-offs in ms at {CALM_RATE:g} rendezvous a second;",
         "ratios are of each run's own, of a node without an admin server = 1",

@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 FRAMES = f"skywalker/wire/frames{sysconfig.get_config_var('EXT_SUFFIX')}"
+BUILD = f"skywalker/build{sysconfig.get_config_var('EXT_SUFFIX')}"
 STALE = b"a module that another environment uses"
 
 NO_COMPILER = {"CC": "/nonexistent", "LDSHARED": "/nonexistent"}
@@ -25,7 +26,7 @@ needs_a_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="there is n
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A copy of this checkout that has one hot module, as there are many and each takes its time."""
+    """A copy of this checkout that has two hot modules, as there are many and each takes its time."""
     pytest.importorskip("setuptools")
     pytest.importorskip("Cython")
     ours = tmp_path / "checkout"
@@ -35,7 +36,7 @@ def tree(tmp_path: Path) -> Path:
     for path in (*ROOT.glob("*.py"), ROOT / "pyproject.toml", ROOT / "LICENSE"):
         shutil.copy(path, ours)
     for header in ours.rglob("*.pxd"):
-        if header.name not in {"__init__.pxd", "frames.pxd"}:
+        if header.name not in {"__init__.pxd", "build.pxd", "frames.pxd"}:
             header.unlink()
     (ours / FRAMES).write_bytes(STALE)
     return ours
@@ -63,29 +64,41 @@ def run(tree: Path, *words: str, **environ: str) -> str:
     return ran.stdout
 
 
-def wheel(tree: Path, **environ: str) -> tuple[str, list[str]]:
-    """Have pip make a wheel of a tree; return what pip says, and the compiled modules in the wheel."""
+def wheel(tree: Path, **environ: str) -> tuple[str, zipfile.ZipFile]:
+    """Have pip make a wheel of a tree; return what pip says, and the wheel."""
     made = tree.parent / "wheels"
     options = ("--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir", str(made))
     said = run(tree, "-m", "pip", "wheel", *options, str(tree), **environ)
     (found,) = made.iterdir()
-    return said, [name for name in zipfile.ZipFile(found).namelist() if name.endswith((".so", ".c"))]
+    return said, zipfile.ZipFile(found)
+
+
+def compiled(made: zipfile.ZipFile) -> set[str]:
+    return {name for name in made.namelist() if name.endswith((".so", ".c"))}
+
+
+def checks_assertions(place: Path) -> bool:
+    """Whether the compiled module below `place` that has a failing assertion raises."""
+    program = "from skywalker import build; print(build.COMPILED, build.ASSERTIONS)"
+    is_compiled, checks = run(place, "-c", program, SKYWALKER_PURE="").split()
+    assert is_compiled == "True"
+    return checks == "True"
 
 
 def test_without_a_compiler_a_wheel_is_plain_and_says_so_and_the_tree_stays_as_it_is(tree: Path) -> None:
     before = contents(tree)
-    said, compiled = wheel(tree, **NO_COMPILER)
+    said, made = wheel(tree, **NO_COMPILER)
     assert contents(tree) == before
-    assert compiled == []
+    assert not compiled(made)
     assert "-0_not_compiled-py3-none-any.whl" in said
 
 
 @needs_a_compiler
 def test_with_a_compiler_a_wheel_has_the_hot_modules_and_the_tree_stays_as_it_is(tree: Path) -> None:
     before = contents(tree)
-    said, compiled = wheel(tree)
+    said, made = wheel(tree)
     assert contents(tree) == before
-    assert compiled == [FRAMES]
+    assert compiled(made) == {BUILD, FRAMES}
     assert "not_compiled" not in said
 
 
@@ -112,3 +125,30 @@ def test_an_editable_installation_without_a_compiler_leaves_no_module_that_is_ou
     said = run(tree, *words, **NO_COMPILER)
     assert not (tree / FRAMES).exists()
     assert "skywalker is not compiled" in said
+
+
+@needs_a_compiler
+@pytest.mark.parametrize(("environ", "checks"), [({}, False), ({"SKYWALKER_ASSERTIONS": "1"}, True)])
+def test_a_wheel_checks_no_assertions_unless_it_is_to(
+    tree: Path, tmp_path: Path, environ: dict[str, str], checks: bool
+) -> None:
+    _, made = wheel(tree, **environ)
+    made.extractall(tmp_path / "installed")
+    assert checks_assertions(tmp_path / "installed") is checks
+
+
+@needs_a_compiler
+@pytest.mark.parametrize("words", [("-c", EDITABLE, "."), ("setup.py", "build_ext", "--inplace")])
+def test_what_is_built_in_the_tree_checks_assertions_unless_it_is_not_to(tree: Path, words: tuple[str, ...]) -> None:
+    run(tree, *words)
+    assert checks_assertions(tree)
+    run(tree, *words, SKYWALKER_ASSERTIONS="0")
+    assert not checks_assertions(tree)
+    run(tree, *words)
+    assert checks_assertions(tree)
+
+
+@needs_a_compiler
+def test_what_is_to_become_of_assertions_is_said_in_one_of_two_words(tree: Path) -> None:
+    with pytest.raises(AssertionError, match="SKYWALKER_ASSERTIONS is 'off': it is 0 or 1"):
+        run(tree, "setup.py", "build_ext", "--inplace", SKYWALKER_ASSERTIONS="off")

@@ -1,10 +1,12 @@
-"""What figures depend on besides the program: the machine, in a few words."""
+"""What figures depend on: the machine, and how what runs on it was built, in a few words."""
 
 from __future__ import annotations
 
 import os
 import platform
 from pathlib import Path
+
+from skywalker import build
 
 
 def described() -> str:
@@ -36,5 +38,6 @@ def settings(runs: int, seconds: float) -> dict[str, str]:
     return {
         "machine": described(),
         "python": python(),
+        "build": build.described(),
         "method": f"medians of {runs} interleaved run{'s' if runs > 1 else ''} of {seconds:g} s",
     }

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from bench.servers.usage import listener
-from skywalker import embedding
+from skywalker import build, embedding
 from skywalker.address import Address
 from skywalker.errors import SkywalkerError
 from skywalker.limits import DEFAULT_ADDRESS
@@ -64,7 +64,9 @@ def target(address: Address, start: int | None, pid: int | None, **settings: Any
     """Start a node with `settings` if that was asked for, or look for the one at an address."""
     if start:
         with embedding.embedded(workers=start, **settings) as node:
-            words = f"{node.address}, {start} worker{'s' if start > 1 else ''}, started for this test"
+            words = (
+                f"{node.address}, {start} worker{'s' if start > 1 else ''}, {build.described()}, started for this test"
+            )
             yield Target(Address(node.host, node.port), words, node.pid)
     else:
         yield Target(address, str(address), pid or listener(address.host, address.port))

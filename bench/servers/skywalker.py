@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import skywalker
 from bench.servers.peer import Peer, Running
 from bench.servers.script import Lanes, Pair, Script
+from skywalker import build
 from skywalker.limits import MAX_TIMEOUT_MS
 from skywalker.wire import junction as wire
 from skywalker.wire import values
@@ -64,10 +64,8 @@ def cluster(*settings: dict[str, Any]) -> Iterator[list[Node]]:
 
 def version(workers: int) -> str:
     """Return what a node of so many workers is, in words."""
-    spec = importlib.util.find_spec("workers.doors.junction.session")
-    plain = spec is None or (spec.origin or "").endswith(".py")
     count = f"{workers} worker{'s' if workers > 1 else ''}"
-    return f"skywalker {skywalker.__version__}, {count}, {'not compiled' if plain else 'compiled'}"
+    return f"skywalker {skywalker.__version__}, {count}, {build.described()}"
 
 
 def encode(lanes: Lanes) -> Pair:

@@ -23,7 +23,7 @@ def keys(document: Any) -> set[str]:
     return {*document}.union(*(keys(value) for value in document.values()))
 
 
-def test_every_figure_is_named_with_its_type_and_labels(admin: Asker) -> None:
+def test_every_metric_is_named_with_its_type_and_labels(admin: Asker) -> None:
     rows = re.findall(r"^\| `(skywalker_\w+)` \| (\w+) \| ([\w, ]*) ?\|", PAGE, re.M)
     documented = {(name, kind, frozenset(re.findall(r"\w+", labels))) for name, kind, labels in rows}
     _, _, body = admin.ask("/metrics")

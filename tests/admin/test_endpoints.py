@@ -297,7 +297,7 @@ def test_a_node_that_drains_goes_on_telling_and_is_not_ready() -> None:
 
 
 def test_nothing_that_is_told_or_logged_or_kept_holds_a_value(tmp_path: Path) -> None:
-    """Values are for their receivers: neither who may see the figures, nor who reads the files, gets them."""
+    """Values are for their receivers: neither who may see the metrics, nor who reads the files, gets them."""
     value = "the-value-that-nobody-else-gets"
     file = tmp_path / "node.toml"
     file.write_text('[access.somebody-of-note]\nnetwork = "127.0.0.0/8"\nadmin = true\nsend = ["*"]\nrecv = ["*"]\n')

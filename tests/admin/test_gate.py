@@ -1,4 +1,4 @@
-"""Who may see the figures of a node that limits access, and what the others get."""
+"""Who may see the metrics of a node that limits access, and what the others get."""
 
 from __future__ import annotations
 

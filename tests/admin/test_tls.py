@@ -21,7 +21,7 @@ from tests.admin.test_gate import bearer
 from tests.authority import Authority
 from tests.helpers import eventually, time_factor
 from workers.agent.admin.transport import IDLE_S, MAX_CONNECTIONS
-from workers.engine.renewed import LOOK_S
+from workers.engine.credentials import LOOK_S
 
 NAME = "node.example"
 

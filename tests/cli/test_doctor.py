@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from skywalker import config, extras, reuseport
+from skywalker import build, config, extras, reuseport
 from skywalker.cli.doctor import command, ports, room, software, surroundings, user
 from skywalker.cli.doctor.finding import Finding
 from skywalker.cli.doctor.machine import Machine
@@ -284,9 +284,21 @@ def test_a_kernel_that_cannot_steer_is_told(machine: Machine, release: str, leve
     assert one(software.kernel(Config(), Machine(machine.proc, kernel=release))).level == level
 
 
-def test_plain_and_compiled_frames_are_told_apart() -> None:
-    assert software.weigh_frames("/x/frames.cpython-311.so").level == "ok"
-    assert software.weigh_frames("/x/frames.py").level == "warn"
+@pytest.mark.parametrize(
+    ("compiled", "assertions", "told"),
+    [
+        (True, False, ("ok", "compiled")),
+        (True, True, ("ok", "compiled, with assertions")),
+        (False, True, ("warn", "plain Python, with assertions")),
+    ],
+)
+def test_how_the_hot_modules_were_built_is_told(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, compiled: bool, assertions: bool, told: tuple[str, str]
+) -> None:
+    monkeypatch.setattr(build, "COMPILED", compiled)
+    monkeypatch.setattr(build, "ASSERTIONS", assertions)
+    finding = one(software.compiled(Config(), machine))
+    assert (finding.level, finding.found) == told
 
 
 def test_versions_are_named(machine: Machine) -> None:

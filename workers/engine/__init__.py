@@ -9,7 +9,7 @@
     steering        which worker a new connection comes to
     secure_socket   a socket that speaks TLS, with the face of a plain one: the TLS of clients and nodes ends
                     here
-    credentials     the node's certificate and key; renewed looks for newer files
+    credentials     how TLS is spoken with the node's certificate and key, and with newer ones once there are any
 
 Uses stats.
 """

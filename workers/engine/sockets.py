@@ -75,6 +75,7 @@ def listeners(host: str, port: int, count: int, backlog: int) -> tuple[list[sock
 
     Raises AddressError if the address cannot be listened on.
     """
+    assert count > 0
     family, address = resolve(host, port)
     made: list[socket.socket] = []
     try:
@@ -91,6 +92,7 @@ def listeners(host: str, port: int, count: int, backlog: int) -> tuple[list[sock
         for listener in made:
             listener.close()
         raise unavailable(error, host, address[1]) from error
+    assert len({each.getsockname() for each in made}) == 1, "also where the port was any"
     return made, steer(made)
 
 

@@ -47,6 +47,7 @@ def steer(listeners: Sequence[socket.socket]) -> bool:
 
     Returns False where the system cannot: then its hash goes on choosing.
     """
+    assert listeners
     if len(listeners) == 1:
         return True  # whatever the source port: and the kernel takes no program for one alone
     try:

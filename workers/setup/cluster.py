@@ -40,7 +40,11 @@ def check(config: Cluster) -> None:
     check_settings(config)
     if fault := too_many_ways(config):
         raise ConfigError(fault)
-    check_addresses(config)
+    # Addresses to listen at come last: the settings are right otherwise.
+    if config.health_bind and (config.register or config.health_port):
+        _check_host("--health-bind", config.health_bind)
+    for key, host in silk_hosts(config).items():
+        _check_host(_flag(key), host)
 
 
 def too_many_ways(config: Cluster) -> str:
@@ -71,14 +75,6 @@ def check_settings(config: Cluster) -> None:
                 make(config)
 
 
-def check_addresses(config: Cluster) -> None:
-    """Raise ConfigError for an address to listen at that is not this machine's; the settings are right otherwise."""
-    if config.health_bind and (config.register or config.health_port):
-        _check_host("--health-bind", config.health_bind)
-    for key, host in silk_hosts(config).items():
-        _check_host(_flag(key), host)
-
-
 def silk_hosts(config: Cluster) -> dict[str, str]:
     """Return where this node listens for Silk by TCP: hosts, by key. Raises ConfigError for what is no place to."""
     from skywalker.discovery import silk_access
@@ -101,6 +97,7 @@ def trust(config: Config) -> Trust:
 
 def source(config: Cluster) -> Source | None:
     """Return where nodes are found, other than by Silk; None if nowhere."""
+    assert not too_many_ways(config), "check() has passed"
     return next((make(config) for key, make in _SOURCES.items() if getattr(config, key)), None)
 
 

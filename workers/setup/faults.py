@@ -83,6 +83,7 @@ def faults(file: Path) -> tuple[Config, list[Fault]]:
             follows = any(out[: len(path)] == path or _word_for(out) in words for out in taken_out)
             if not follows:
                 found.append(fault)
+            assert path not in taken_out, "or this would go on for ever"
             taken_out.append(path)
             _take_out(document, path)
     return settings or Config(), sorted(found, key=lambda fault: fault.line or 0)

@@ -72,6 +72,7 @@ class Ground:
                 self._open_unix(config.unix, config.backlog)
             if config.admin and not extras.missing(extras.ADMIN):
                 self._open_admin(config.admin_host, config.admin_port)
+            assert all(wanted.keys() <= each.keys() for each in self.listeners), "each worker listens at each door"
             once_listening(self.addresses)
             identity = self._identify(config)
             host, port = self.addresses[JUNCTION]

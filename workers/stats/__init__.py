@@ -1,9 +1,9 @@
 """What a node counts and says of itself.
 
-    metrics     each metric: its name, labels, and the cells of memory that hold it
+    metrics     each metric: its name, labels, and the cells of memory that hold it; what is made of their numbers
     counters    how a worker adds to its cells; _cells gives compiled code their address
     shared      the memory that all processes of a node share, where the cells are
-    lately      what a worker remembers of the last seconds: rates of topics, closed connections
+    recent      what a worker remembers of the last seconds: rates of topics, closed connections
     closes      why a connection was closed
     log         lines for people and machines
 

@@ -20,7 +20,7 @@ cdef bytes BITS
 cdef class Counters:
     cdef readonly object memory
     cdef long long* cells
-    cdef readonly object lately
+    cdef readonly object recent
     cdef unsigned long long _gap
 
     @cython.locals(us="long long", rest="long long", bucket=Py_ssize_t)

@@ -12,7 +12,7 @@ from skywalker.journal import record
 from skywalker.journal.record import MET, PROMPT, PUBLISH
 from workers.stats import _cells, metrics
 from workers.stats.closes import Close
-from workers.stats.lately import Lately
+from workers.stats.recent import Recent
 
 CALLS: Final = metrics.CALLS.at
 ROUTED: Final = metrics.ROUTED.at
@@ -36,13 +36,13 @@ class Counters:
     the same cells are `memory`.
     """
 
-    __slots__ = ("_gap", "cells", "lately", "memory")
+    __slots__ = ("_gap", "cells", "memory", "recent")
 
     def __init__(self, memory: memoryview[int] | None = None) -> None:
         """Count in these WORKER_CELLS of metrics.py, or more; without any, in some of its own."""
         self.memory = memoryview(array("q", bytes(8 * metrics.WORKER_CELLS))) if memory is None else memory
         self.cells = _cells.cells_in(self.memory)
-        self.lately = Lately(time.monotonic())
+        self.recent = Recent(time.monotonic())
         self._gap = 0  # calls of which it is not told
 
     def took(self, at: int, seconds: float) -> None:
@@ -58,6 +58,10 @@ class Counters:
 
     def answered(self, topic: bytes, method: int, outcome: int, route: int, seconds: float) -> None:
         """A call was answered after so long: a method, an outcome and a route of record.py."""
+        # Compiled, nothing else keeps this to cells of its own: see the order in metrics.py.
+        assert outcome < OUTCOMES
+        assert CALLS + method * OUTCOMES + outcome < ROUTED
+        assert ROUTED + route < WAIT
         self.cells[CALLS + method * OUTCOMES + outcome] += 1
         self.cells[ROUTED + route] += 1
         if outcome == MET:
@@ -68,7 +72,7 @@ class Counters:
         if self._gap:
             self._gap -= 1
         else:
-            self._gap = self.lately.call(topic, time.monotonic())
+            self._gap = self.recent.call(topic, time.monotonic())
 
     def refused(self, error: RequestError) -> None:
         """A call, or a frame that is none, was answered with an error."""
@@ -88,9 +92,9 @@ class Counters:
     def closed(self, peer: str, reason: Close, text: str) -> None:
         """A connection was closed, and why."""
         self.memory[metrics.CLOSED.at + reason] += 1
-        self.lately.close(time.time(), peer, reason, text)
+        self.recent.close(time.time(), peer, reason, text)
 
     def look(self) -> None:
-        """See, about once a second, how many of the calls `lately` should be told of."""
-        if self.lately.look(time.monotonic()):
-            self._gap = self.lately.gap()
+        """See, about once a second, how many of the calls `recent` should be told of."""
+        if self.recent.look(time.monotonic()):
+            self._gap = self.recent.gap()

@@ -11,7 +11,7 @@ import enum
 import math
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Final
+from typing import Any, Final
 
 from skywalker import errors
 from skywalker.journal.record import DOORS, METHODS, OUTCOMES, ROUTES
@@ -23,6 +23,9 @@ BUCKETS: Final = 38
 from 38 hours on, takes all that is longer."""
 
 HISTOGRAM_CELLS: Final = BUCKETS + 1
+
+Cells = Sequence[int]
+"""Those of a part of the memory, or of a histogram."""
 
 
 class Kind(enum.Enum):
@@ -60,13 +63,35 @@ class Metric:
             number = number * len(all_values) + all_values.index(value)
         return self.at + number * self.width
 
-    def rows(self, cells: Sequence[int]) -> Iterator[tuple[tuple[str, ...], Sequence[int]]]:
+    def rows(self, cells: Cells) -> Iterator[tuple[tuple[str, ...], Cells]]:
         """Yield the values of the labels and the cells of each combination, but for those of `unknown`."""
         combinations = product(*(values for _, values in self.labels))
         for number, combination in enumerate(combinations):
             if UNKNOWN not in combination:
                 at = self.at + number * self.width
                 yield combination, cells[at : at + self.width]
+
+    def by_label(self, cells: Cells) -> dict[str, Any]:
+        """Return the numbers of a counter or gauge by the values of its label; of two labels, one within the other."""
+        assert self.labels
+        assert self.width == 1
+        found: dict[str, Any] = {}
+        for (first, *rest), (number,) in self.rows(cells):
+            if rest:
+                found.setdefault(first, {})[rest[0]] = number
+            else:
+                found[first] = number
+        return found
+
+    def total(self, cells: Cells) -> int:
+        """Return the sum of a counter or gauge over all its labels."""
+        assert self.width == 1
+        return sum(cells[self.at : self.end])
+
+    def merged(self, cells: Cells) -> Cells:
+        """Return a histogram, added up over its labels."""
+        assert self.kind is Kind.HISTOGRAM
+        return [sum(column) for column in zip(*(row for _, row in self.rows(cells)), strict=True)]
 
 
 UNKNOWN: Final = "unknown"
@@ -162,11 +187,17 @@ NODE_METRICS: Final = tuple(_node.metrics)
 NODE_CELLS: Final = _node.end
 
 
-def quantile(buckets: Sequence[int], q: float) -> float | None:
+def grown(newer: Cells, older: Cells) -> Cells:
+    """Return what was counted between two readings."""
+    return [new - old for new, old in zip(newer, older, strict=True)]
+
+
+def quantile(buckets: Cells, q: float) -> float | None:
     """Return the time, in seconds, below which the part `q` of what a histogram counted lies; None if it is empty.
 
     Within a bucket, times are taken to be spread evenly.
     """
+    assert 0 <= q <= 1
     total = sum(buckets[:BUCKETS])
     if not total:
         return None
@@ -177,3 +208,9 @@ def quantile(buckets: Sequence[int], q: float) -> float | None:
             return (low + (2.0**number - low) * rank / count) / 1e6
         rank -= count
     raise AssertionError("the counts add up to their sum")
+
+
+def quantiles(newer: Cells, older: Cells) -> dict[str, float | None]:
+    """Return the median and the 99th percentile, in s, of what a histogram counted between two readings."""
+    counted = grown(newer, older)
+    return {"p50": quantile(counted, 0.5), "p99": quantile(counted, 0.99)}

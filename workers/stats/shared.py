@@ -15,9 +15,9 @@ from __future__ import annotations
 import mmap
 import time
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from workers.stats.metrics import (
     AGENT_BEAT,
@@ -29,8 +29,11 @@ from workers.stats.metrics import (
     STATES,
     WORKER_CELLS,
     WORKER_METRICS,
+    Cells,
     Kind,
 )
+
+_Memory = TypeVar("_Memory", "memoryview[int]", "array[int]")
 
 CELL: Final = 8
 """Bytes of a cell."""
@@ -48,9 +51,16 @@ _NODE_AT: Final = 64
 _NODE: Final = _page(NODE_CELLS)
 _PART: Final = _page(WORKER_CELLS)
 
-_COUNTERS: Final = [
+_LASTING: Final = [
     at for metric in WORKER_METRICS if metric.kind is not Kind.GAUGE for at in range(metric.at, metric.end)
 ]
+"""The cells of a part whose numbers outlive the worker that counted them."""
+
+
+def _part(cells: _Memory, index: int) -> _Memory:
+    """Return the cells of a part: those of the past come first, by slot, then those of the live."""
+    at = _NODE_AT + _NODE + index * _PART
+    return cells[at : at + _PART]
 
 
 class SharedCounters:
@@ -65,14 +75,12 @@ class SharedCounters:
 
     def part(self, number: int) -> memoryview[int]:
         """Return the cells of the live part of that number."""
-        return self._part(self._slots + number)
-
-    def _part(self, index: int) -> memoryview[int]:
-        at = _NODE_AT + _NODE + index * _PART
-        return self._cells[at : at + _PART]
+        assert 0 <= number < self._live
+        return _part(self._cells, self._slots + number)
 
     def take(self, slot: int) -> int:
         """Give a part to a worker that is about to be forked, for its slot; return the part's number."""
+        assert 0 <= slot < self._slots
         for number in range(self._live):
             cells = self.part(number)
             if not cells[PID]:
@@ -83,9 +91,11 @@ class SharedCounters:
     def give_back(self, number: int) -> None:
         """Take back the part of a worker that is dead: what it counted belongs to the past of its slot."""
         cells = self.part(number)
-        past = self._part(cells[SLOT])
+        assert cells[PID], "it was given to a worker"
+        assert self._cells[0] % 2 == 0, "only the supervisor adds up, one part at a time"
+        past = _part(self._cells, cells[SLOT])
         self._cells[0] += 1
-        for at in _COUNTERS:
+        for at in _LASTING:
             past[at] += cells[at]
         cells[:] = memoryview(array("q", bytes(CELL * _PART)))
         self._cells[0] += 1
@@ -114,11 +124,12 @@ class Live:
     pid: int  # -1 until it is known
     state: str  # of metrics.STATES
     beat: float  # when its loop turned last, in s of the monotonic clock; 0 until it does
-    cells: Sequence[int]
+    cells: Cells
 
-
-def _live(cells: array[int]) -> Live:
-    return Live(cells[SLOT], cells[PID], STATES[cells[STATE]], cells[BEAT] / 1e6, cells)
+    @classmethod
+    def of(cls, cells: Cells) -> Live:
+        """Return the worker whose part that is."""
+        return cls(cells[SLOT], cells[PID], STATES[cells[STATE]], cells[BEAT] / 1e6, cells)
 
 
 class Reading:
@@ -127,27 +138,24 @@ class Reading:
     def __init__(self, cells: array[int], slots: int, live: int) -> None:
         self._cells = cells
         self.slots = slots
-        parts = (self._part(slots + number) for number in range(live))
-        self._live = [_live(part) for part in parts if part[PID]]
-        self.node: Sequence[int] = cells[_NODE_AT : _NODE_AT + _NODE]
-
-    def _part(self, index: int) -> array[int]:
-        at = _NODE_AT + _NODE + index * _PART
-        return self._cells[at : at + _PART]
+        parts = (_part(cells, slots + number) for number in range(live))
+        self._live = [Live.of(part) for part in parts if part[PID]]
+        self.node: Cells = cells[_NODE_AT : _NODE_AT + _NODE]
 
     def live(self) -> Iterator[Live]:
         """Yield the workers that run: one or two for each slot."""
         yield from self._live
 
-    def slot(self, slot: int) -> Sequence[int]:
+    def slot(self, slot: int) -> Cells:
         """Return the cells of a slot: counters of all workers it ever had, gauges of those that run."""
-        total = self._part(slot)
+        assert 0 <= slot < self.slots
+        total = _part(self._cells, slot)
         for worker in self.live():
             if worker.slot == slot:
                 total = array("q", map(int.__add__, total, worker.cells))
         return total
 
-    def total(self) -> Sequence[int]:
+    def total(self) -> Cells:
         """Return the cells of all slots, added up."""
-        parts = [self._part(slot) for slot in range(self.slots)]
+        parts = [_part(self._cells, slot) for slot in range(self.slots)]
         return array("q", map(sum, zip(*parts, *(worker.cells for worker in self.live()), strict=True)))

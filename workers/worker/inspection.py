@@ -115,7 +115,7 @@ class Inspection:
 
 def _topics(commons: Commons, order: str, limit: int) -> dict[str, Any]:
     junction = commons.junction
-    rates = commons.turn.counters.lately.rates(commons.turn.now)
+    rates = commons.turn.counters.recent.rates(commons.turn.now)
     if order == "rate":
         chosen: Iterable[bytes] = islice(rates, limit)
         looked_at = len(rates)
@@ -182,7 +182,7 @@ def _connections(commons: Commons, order: str, limit: int) -> dict[str, Any]:
     assert len(rows) <= limit, "each has room in the answer"
     closed = [
         {"time": at, "peer": _text(peer), "reason": reason, "text": _text(text)}
-        for at, peer, reason, text in reversed(commons.turn.counters.lately.closed)
+        for at, peer, reason, text in reversed(commons.turn.counters.recent.closed)
     ]
     return {
         "connections_in_all": len(commons.connections),

@@ -1,4 +1,4 @@
-"""What is installed: the kernel, Python and packages, and whether the hot modules are compiled."""
+"""What is installed: the kernel, Python and packages, and how the hot modules were built."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from typing import Final
 
 import skywalker
-from skywalker import extras
+from skywalker import build, extras
 from skywalker.cli.doctor.finding import Finding, weighed
 from skywalker.cli.doctor.machine import Machine
 from skywalker.config import Config
-from skywalker.wire import frames
 
 STEERING_KERNEL: Final = (4, 6)
 """The first Linux with which a program may choose among the listeners of a TCP port."""
@@ -38,18 +37,8 @@ def kernel(config: Config, machine: Machine) -> Iterator[Finding]:
 
 def compiled(config: Config, machine: Machine) -> Iterator[Finding]:
     """Plain Python is a few times slower."""
-    yield weigh_frames(str(frames.__file__))
-
-
-def weigh_frames(file: str) -> Finding:
-    """Say what the file of a hot module means."""
-    plain = file.endswith(".py")
-    return weighed(
-        "frames",
-        not plain,
-        "plain Python, a few times slower" if plain else "compiled",
-        "install skywalker where there is a C compiler, and without SKYWALKER_PURE=1",
-    )
+    advice = "install skywalker where there is a C compiler, and without SKYWALKER_PURE=1: it is a few times slower"
+    yield weighed("frames", build.COMPILED, build.described(), advice)
 
 
 def msgpack(config: Config, machine: Machine) -> Iterator[Finding]:

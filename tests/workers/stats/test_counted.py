@@ -434,7 +434,7 @@ def test_a_close_is_counted_and_told_with_its_reason(
         worker.turn(later)
     assert worker.counted(metrics.CLOSED) == {reason.label: 1}
     assert worker.counted(metrics.LIMITED) == ({limit: 1} if limit else {})
-    [(at, peer, told, text)] = worker.core.turn.counters.lately.closed
+    [(at, peer, told, text)] = worker.core.turn.counters.recent.closed
     assert before <= at <= time.time()
     assert told == reason.label
     assert peer

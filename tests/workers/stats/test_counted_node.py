@@ -16,7 +16,7 @@ TOPICS = 60
 
 @pytest.fixture(scope="module")
 def counted() -> Iterator[tuple[Address, Asker]]:
-    """The address of a node, and who tells its figures."""
+    """The address of a node, and who tells its metrics."""
     with node(workers=3) as (found, asker):
         yield (found.host, found.port), asker
 

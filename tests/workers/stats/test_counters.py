@@ -1,12 +1,14 @@
-"""What a counters adds, and where."""
+"""What a worker adds, and where."""
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from array import array
 
 import pytest
 
-from skywalker import errors
+from skywalker import build, errors
 from skywalker.journal.record import HERE, METHODS, NODE, OUTCOMES, PROMPT, PUBLISH, ROUTES, SEND, TIMED_OUT
 from workers.stats import metrics
 from workers.stats.closes import Close
@@ -88,7 +90,7 @@ def test_a_limit_is_counted_where_it_is_the_reason_and_nowhere_else() -> None:
     assert rows == {"max_calls": 1, "half_frame_s": 1}
 
 
-def test_reasons_have_the_names_that_figures_have() -> None:
+def test_reasons_have_the_names_that_metrics_have() -> None:
     counters = Counters()
     for times, reason in enumerate(Close, 1):
         for _ in range(times):
@@ -97,17 +99,29 @@ def test_reasons_have_the_names_that_figures_have() -> None:
     assert [labels for labels, _ in metrics.CLOSED.rows(counters.memory)] == [(reason.label,) for reason in Close]
 
 
-def test_what_is_counted_stands_in_the_part_of_a_board() -> None:
+def test_what_is_counted_stands_in_a_part_of_the_shared_counters() -> None:
     shared = SharedCounters(2)
-    tallies = [Counters(shared.part(shared.take(slot))) for slot in range(2)]
-    tallies[1].answered(b"topic", SEND, TIMED_OUT, HERE, 1.0)
-    tallies[0].answered(b"topic", PUBLISH, PROMPT, NODE, 1.0)
-    tallies[1].answered(b"topic", SEND, TIMED_OUT, NODE, 1.0)
+    counters = [Counters(shared.part(shared.take(slot))) for slot in range(2)]
+    counters[1].answered(b"topic", SEND, TIMED_OUT, HERE, 1.0)
+    counters[0].answered(b"topic", PUBLISH, PROMPT, NODE, 1.0)
+    counters[1].answered(b"topic", SEND, TIMED_OUT, NODE, 1.0)
     reading = shared.read()
     routes = [[cells[0] for _, cells in metrics.ROUTED.rows(reading.slot(slot))] for slot in range(2)]
     assert routes == [[0, 0, 1], [1, 0, 1]]
     shared.give_back(1)
     assert shared.read().total()[metrics.CALLS.at + SEND * len(OUTCOMES) + TIMED_OUT] == 2
+
+
+@pytest.mark.skipif(not build.ASSERTIONS, reason="what checks it is left out of a release")
+@pytest.mark.parametrize("codes", [(len(METHODS), 0, 0), (0, len(OUTCOMES), 0), (0, 0, len(ROUTES))])
+def test_what_is_no_method_outcome_or_route_is_added_nowhere(
+    monkeypatch: pytest.MonkeyPatch, codes: tuple[int, int, int]
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)  # compiled, it has no way to raise
+    counters = Counters()
+    with contextlib.suppress(AssertionError):
+        counters.answered(b"topic", *codes, 0.5)
+    assert not changed(counters)
 
 
 @pytest.mark.parametrize("memory", [memoryview(bytes(8 * metrics.WORKER_CELLS)).cast("q"), None])

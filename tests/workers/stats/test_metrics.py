@@ -21,7 +21,9 @@ from workers.stats.metrics import (
     WORKER_METRICS,
     Kind,
     Metric,
+    grown,
     quantile,
+    quantiles,
 )
 
 EVERY = [*WORKER_METRICS, *NODE_METRICS]
@@ -30,7 +32,7 @@ EVERY = [*WORKER_METRICS, *NODE_METRICS]
 @pytest.mark.parametrize(
     ("table", "first", "end"), [(WORKER_METRICS, STATE + 1, WORKER_CELLS), (NODE_METRICS, AGENT_BEAT + 1, NODE_CELLS)]
 )
-def test_each_cell_belongs_to_one_figure(table: tuple[Metric, ...], first: int, end: int) -> None:
+def test_each_cell_belongs_to_one_metric(table: tuple[Metric, ...], first: int, end: int) -> None:
     cells = [at for metric in table for at in range(metric.at, metric.end)]
     assert cells == [*range(first, end)]
 
@@ -64,7 +66,7 @@ def test_names_are_those_of_a_metric(metric: Metric) -> None:
         assert metric.name.endswith("_seconds")
 
 
-def test_no_two_figures_have_one_name() -> None:
+def test_no_two_metrics_have_one_name() -> None:
     names = [metric.name for metric in EVERY]
     assert len(set(names)) == len(names)
 
@@ -115,3 +117,36 @@ def test_quantiles_grow_with_q() -> None:
 
 def test_times_longer_than_the_last_bucket_have_a_quantile_all_the_same() -> None:
     assert quantile(histogram([2.0**60] * 3), 0.5) is not None
+
+
+def numbers(of: object) -> list[int]:
+    """Return the numbers in maps, and in maps in them."""
+    return [number for each in of.values() for number in numbers(each)] if isinstance(of, dict) else [int(str(of))]
+
+
+@pytest.mark.parametrize("metric", [each for each in EVERY if each.labels and each.kind is not Kind.HISTOGRAM])
+def test_numbers_by_label_are_those_of_the_rows_and_make_the_total(metric: Metric) -> None:
+    cells = [0] * metric.end
+    for at, (labels, _) in enumerate(metric.rows(cells)):
+        cells[metric.cell(*labels)] = 3**at % 1009
+    by_label = metric.by_label(cells)
+    assert numbers(by_label) == [number for _, (number,) in metric.rows(cells)]
+    assert metric.total(cells) == sum(numbers(by_label))
+    for labels, (number,) in metric.rows(cells):
+        found = by_label
+        for label in labels:
+            found = found[label]
+        assert found == number
+
+
+def test_a_histogram_is_merged_over_its_labels_and_what_was_counted_meanwhile_has_its_own_quantiles() -> None:
+    dice = random.Random(9)
+    older = [dice.randrange(100) for _ in range(metrics.WAIT.end)]
+    newer = [*older]
+    meanwhile = histogram([1000.0] * 50)
+    for at, count in enumerate(meanwhile, metrics.WAIT.cell("recv")):
+        newer[at] += count
+    before, after = metrics.WAIT.merged(older), metrics.WAIT.merged(newer)
+    assert sum(before) == sum(sum(row) for _, row in metrics.WAIT.rows(older))
+    assert grown(after, before) == meanwhile
+    assert quantiles(after, before) == {"p50": quantile(meanwhile, 0.5), "p99": quantile(meanwhile, 0.99)}

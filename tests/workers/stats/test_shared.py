@@ -1,4 +1,4 @@
-"""Figures in shared memory: what dead workers counted stays, what they held does not, and no reader sees half of it."""
+"""Metrics in shared memory: what dead workers counted stays, what they held does not, and no reader sees half of it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ FIRST = WORKER_METRICS[0].at
 """Before it is whose part it is."""
 
 
-def test_each_figure_of_each_worker_has_a_cell_of_its_own() -> None:
+def test_each_metric_of_each_worker_has_a_cell_of_its_own() -> None:
     shared = SharedCounters(3)
     parts = [take(shared, slot) for slot in (0, 1, 2, 0, 1, 2)]
     for number, part in enumerate(parts):
@@ -130,7 +130,7 @@ def test_predecessor_and_successor_add_up_and_so_do_slots() -> None:
     assert (reading.slot(0)[CALLS.at], reading.slot(1)[CALLS.at], reading.total()[CALLS.at]) == (11, 100, 111)
 
 
-def test_figures_of_the_node_are_no_workers() -> None:
+def test_metrics_of_the_node_are_no_workers() -> None:
     shared = SharedCounters(1)
     shared.node[RESTARTED.at] = 3
     assert shared.read().node[RESTARTED.at] == 3
@@ -171,7 +171,7 @@ def test_counters_never_go_backwards_for_who_reads_while_workers_come_and_go() -
     assert last[0] > 1000
 
 
-def test_a_reader_waits_for_figures_that_are_being_added_up_and_gives_up_on_a_supervisor_that_died_meanwhile(
+def test_a_reader_waits_for_metrics_that_are_being_added_up_and_gives_up_on_a_supervisor_that_died_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shared = SharedCounters(1)

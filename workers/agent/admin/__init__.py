@@ -2,9 +2,8 @@
 
     server      admin (its thread and what it is told), transport, tls (below that), app
     lets in     guard (by name), gate (by who asks)
-    knows       view (of the node), samples (of the shared counters), processes, wellness, questions (to the workers)
-    shows       metrics, state, history, ring, lists (of topics and connections), stream (of events), console
-    between     counts (what is added up of the shared cells)
+    knows       view (of the node), samples (of the shared counters), processes, questions (to the workers)
+    shows       exposition (of metrics), state (and its events), ring, lists (of topics and connections), console
 
 Only the agent imports these: what they are built on is not always installed.
 """

@@ -25,7 +25,6 @@ from workers.agent.admin.questions import Questions
 from workers.agent.admin.samples import Samples
 from workers.agent.admin.transport import IDLE_S, Bounded
 from workers.agent.admin.view import View
-from workers.agent.admin.wellness import Wellness
 from workers.agent.ping import Ping
 from workers.engine.sockets import ADMIN_BACKLOG, AddressError, admin_listener, tune
 from workers.stats.log import Log
@@ -56,10 +55,9 @@ class Admin:
         With `tls`, which returns how to speak that now, nothing else is spoken; with `access` only those are answered
         who may see it all.
         """
-        self.view = View(me, doors, Snapshot([me]))
+        self.view = View(me, doors, Snapshot([me]), ping)
         self._bind = bind
         self._listener = listener
-        self._wellness = Wellness(ping)
         self._shared = shared
         self._tls = tls
         self._access = access
@@ -93,12 +91,12 @@ class Admin:
 
     async def _serve(self, samples: Samples) -> None:
         refusals = Refusals(self._log.warning, "admin-refused")
-        sources = app.Sources(self.view, self._shared, samples, self._questions, self._wellness, refusals)
+        name = self._bind[0] if self._tls is None else None
         logger = logging.getLogger("uvicorn")
         logger.addHandler(_ToLog(self._log))
         logger.propagate = False
         settings = uvicorn.Config(
-            app.make(sources, self._bind[0] if self._tls is None else None, self._access),
+            app.make(self.view, self._shared, samples, self._questions, name, self._access, refusals),
             loop="none",
             http=functools.partial(Bounded, tls=self._tls),  # type: ignore[arg-type]  # whatever makes one will do
             ws="none",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.applications import Starlette
@@ -17,55 +16,47 @@ from starlette.types import ASGIApp
 
 from skywalker.access.access import Access
 from workers.access.refusals import Refusals
-from workers.agent.admin import history, lists, stream
+from workers.agent.admin import lists, ring
 from workers.agent.admin.console import page
+from workers.agent.admin.exposition import Exposition
 from workers.agent.admin.gate import Gate
 from workers.agent.admin.guard import Guard
-from workers.agent.admin.metrics import Metrics
 from workers.agent.admin.questions import Questions
-from workers.agent.admin.ring import Ring
 from workers.agent.admin.samples import Samples
 from workers.agent.admin.state import State
 from workers.agent.admin.view import View
-from workers.agent.admin.wellness import Wellness
 from workers.stats.shared import SharedCounters
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Where answers come from."""
-
-    view: View
-    shared: SharedCounters
-    samples: Samples
-    questions: Questions
-    wellness: Wellness
-    refusals: Refusals
-
-
-def make(sources: Sources, name: str | None, access: Access | None = None) -> ASGIApp:
+def make(
+    view: View,
+    shared: SharedCounters,
+    samples: Samples,
+    questions: Questions,
+    name: str | None,
+    access: Access | None,
+    refusals: Refusals,
+) -> ASGIApp:
     """Return the app of a server that was told to listen on `name`; None is for one that may have any.
 
-    With `access`, only those who may see it get to see it.
+    With `access`, only those who may see it get to see it; those who may not are noted in `refusals`.
     """
-    view, samples, questions = sources.view, sources.samples, sources.questions
     state = State(view, samples)
-    ring = Ring(view)
     refused = Counter[str]()
-    metrics = Metrics(sources.shared, view, samples, refused)
+    exposition = Exposition(shared, view, samples, refused)
     console, policy = page()
 
     async def health(request: Request) -> Response:
-        return _well(await sources.wellness.is_well())
+        return _well(await view.is_well())
 
     async def ready(request: Request) -> Response:
-        return _well(view.is_ready(sources.shared.read().live()) and await sources.wellness.is_well())
+        return _well(view.is_ready(shared.read().live()) and await view.is_well())
 
     async def scraped(request: Request) -> Response:
-        body, content_type = metrics.body(request.headers.get("accept", ""))
+        body, content_type = exposition.body(request.headers.get("accept", ""))
         return Response(body, headers={"content-type": content_type})
 
     async def topics(request: Request) -> Response:
@@ -79,7 +70,7 @@ def make(sources: Sources, name: str | None, access: Access | None = None) -> AS
     async def events(request: Request) -> Response:
         if request.method == "HEAD":
             return Response(media_type=EVENTS)
-        return StreamingResponse(stream.events(state, samples), media_type=EVENTS)
+        return StreamingResponse(state.events(), media_type=EVENTS)
 
     async def shown(request: Request) -> Response:
         return Response(console, media_type="text/html", headers={"content-security-policy": policy})
@@ -98,8 +89,8 @@ def make(sources: Sources, name: str | None, access: Access | None = None) -> AS
         "/api/state": of(state.body),
         "/api/topics": topics,
         "/api/connections": connections,
-        "/api/ring": of(ring.body),
-        "/api/history": of(lambda: history.body(samples)),
+        "/api/ring": of(lambda: ring.body(view.snapshot, view.me.id)),
+        "/api/history": of(samples.history),
         "/api/events": events,
     }
     app = Starlette(
@@ -107,7 +98,7 @@ def make(sources: Sources, name: str | None, access: Access | None = None) -> AS
         exception_handlers={404: _nothing_there, 405: _not_done, HTTPException: _refused, Exception: _mistake},
     )
     app.router.redirect_slashes = False
-    return Guard(app if access is None else Gate(app, access, sources.refusals, refused), name)
+    return Guard(app if access is None else Gate(app, access, refusals, refused), name)
 
 
 def _asked(request: Request, orders: Collection[str]) -> tuple[str, int]:

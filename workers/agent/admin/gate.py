@@ -55,15 +55,11 @@ class Gate:
     def _check(self, scope: Scope) -> None:
         """Raise Unauthorized or Forbidden for somebody who may not see this."""
         given = Headers(scope=scope).getlist("authorization")
-        if given:
-            principal = self._by_token(given)
-            if principal is None:
-                raise Unauthorized("this node does not know that token", {"missing": MISSING})
-            shown = True
-        else:
-            principal, shown = self._by_connection(scope)
+        principal, shown = (self._by_token(given), True) if given else self._by_connection(scope)
         if principal is not None and principal.admin:
             return
+        if given and principal is None:
+            raise Unauthorized("this node does not know that token", {"missing": MISSING})
         if principal is not None and shown:
             raise Forbidden(f"{principal.name} may not see this: it lacks {MISSING}", {"missing": MISSING})
         # Whoever is known only by the way they came may still be asked for a token.

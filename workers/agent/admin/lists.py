@@ -6,7 +6,7 @@ import heapq
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from skywalker.journal.topic_text import beginning_text, topic_text
@@ -18,7 +18,7 @@ MAX_LIMIT: Final = 1000
 """Topics or connections in one answer."""
 
 MAX_CLOSED: Final = 100
-"""Connections that were closed lately, in one answer."""
+"""Connections that were closed last, in one answer."""
 
 Row = dict[str, Any]
 
@@ -41,7 +41,7 @@ CONNECTIONS: Final[Mapping[str, Callable[[Row], float]]] = {
 async def topics(questions: Questions, samples: Samples, order: str, limit: int) -> bytes:
     """Return the first topics of all workers as JSON."""
     answers = await _ask(questions, "topics", order, limit)
-    rows = [_shown(row) for row in _first(_merged(answers).values(), TOPICS[order], limit)]
+    rows = [_shown(row) for row in heapq.nlargest(limit, _merged(answers).values(), TOPICS[order])]
     return _body(
         {"order": order, **_sums(answers, "topics_in_all"), "silent": _silent(answers, samples), "topics": rows}
     )
@@ -73,7 +73,7 @@ async def connections(questions: Questions, samples: Samples, order: str, limit:
     """Return the first connections of all workers as JSON, and those that were closed last."""
     answers = await _ask(questions, "connections", order, limit)
     everyone = [{"worker": slot, **row} for slot, answer in answers.given for row in answer["connections"]]
-    rows = _first(everyone, CONNECTIONS[order], limit)
+    rows = heapq.nlargest(limit, everyone, CONNECTIONS[order])
     closed = [{"worker": slot, **row} for slot, answer in answers.given for row in answer["closed"]]
     closed.sort(key=lambda row: -row["time"])
     silent = _silent(answers, samples)
@@ -85,10 +85,6 @@ async def _ask(questions: Questions, what: str, order: str, limit: int) -> Answe
     # Of two lengths only, or each length would be a question of its own to workers that have other things to do.
     asked = DEFAULT_LIMIT if limit <= DEFAULT_LIMIT else MAX_LIMIT
     return await questions.ask({"what": what, "order": order, "limit": asked})
-
-
-def _first(rows: Iterable[Row], key: Callable[[Row], float], limit: int) -> list[Row]:
-    return heapq.nlargest(limit, rows, key=key)
 
 
 def _sums(answers: Answers, in_all: str) -> dict[str, int]:

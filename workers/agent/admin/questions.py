@@ -94,6 +94,7 @@ class _Worker:
                     await asyncio.shield(self._answer)  # one that came too late for who had asked
                 if self.closed or not self._say(question):
                     return None
+                assert self._answer is None or self._answer.done(), "it is asked one question at a time"
                 self._answer = self._loop.create_future()
                 return await asyncio.shield(self._answer)
         return None

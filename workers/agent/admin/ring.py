@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -10,7 +11,6 @@ from typing import Final
 from skywalker.arcs import arcs
 from skywalker.members import Snapshot
 from skywalker.ring import TOKENS
-from workers.agent.admin.view import View
 
 MAX_ARCS: Final = 4096
 """Arcs that are told. There may be more: then so many equal parts are, each its owner's who has its middle."""
@@ -18,24 +18,9 @@ MAX_ARCS: Final = 4096
 _Arc = tuple[float, float, int]  # start and length as parts of the ring, and who in the list of members
 
 
-class Ring:
-    """Made once for each snapshot, and only if somebody asks."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-        self._of: Snapshot | None = None
-        self._body = b""
-
-    def body(self) -> bytes:
-        """Return it as JSON."""
-        snapshot = self._view.snapshot
-        if snapshot is not self._of:
-            self._body = _body(snapshot, self._view.me.id)
-            self._of = snapshot
-        return self._body
-
-
-def _body(snapshot: Snapshot, here: str) -> bytes:
+@functools.lru_cache(maxsize=1)
+def body(snapshot: Snapshot, here: str) -> bytes:
+    """Return it as JSON, at the node of the id `here`. It is made once for each snapshot, and only if somebody asks."""
     shares = snapshot.shares()
     members = [
         {
@@ -73,7 +58,9 @@ def drawn(snapshot: Snapshot) -> list[_Arc]:
     part = 1 / MAX_ARCS
     # What is before the first start is the last one's, which is where index -1 leads.
     owners = (found[bisect_right(starts, (number + 0.5) * part) - 1][2] for number in range(MAX_ARCS))
-    return _merged((number * part, part, owner) for number, owner in enumerate(owners))
+    parts = _merged((number * part, part, owner) for number, owner in enumerate(owners))
+    assert len(parts) <= MAX_ARCS
+    return parts
 
 
 def _merged(pieces: Iterable[_Arc]) -> list[_Arc]:

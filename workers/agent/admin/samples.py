@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import json
 import os
 import time
 from collections import deque
@@ -10,12 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from workers.agent.admin import counts
-from workers.agent.admin.counts import Cells
 from workers.agent.admin.processes import Processes, Usage
 from workers.agent.admin.view import View
 from workers.stats import metrics
 from workers.stats.log import Log
+from workers.stats.metrics import Cells
 from workers.stats.shared import Live, SharedCounters
 
 STEP_S: Final = 1.0
@@ -116,12 +117,18 @@ class Samples:
         return max(self.latest.at - self.before.at, 1e-3)
 
     def rate(self, metric: metrics.Metric) -> float:
-        """Return what a counter grew by in a second, lately."""
-        return (counts.total(metric, self.latest.total) - counts.total(metric, self.before.total)) / self.seconds
+        """Return what a counter grew by in a second, between the latest two."""
+        return (metric.total(self.latest.total) - metric.total(self.before.total)) / self.seconds
 
     def met_rate(self) -> float:
-        """Return how many calls a second met their partner, lately."""
+        """Return how many calls a second met their partner, between the latest two."""
         return (_met(self.latest.total) - _met(self.before.total)) / self.seconds
+
+    def history(self) -> bytes:
+        """Return how it went in the last minutes as JSON: a list for each number, the oldest first."""
+        columns = {each.name: [getattr(row, each.name) for row in self.rows] for each in dataclasses.fields(Row)}
+        content = {"step": STEP_S, "time": self.latest.time, **columns}
+        return json.dumps(content, separators=(",", ":")).encode()
 
     def span(self) -> tuple[Times, Times]:
         """Return the latest histograms, and those of a minute ago."""
@@ -137,19 +144,20 @@ class Samples:
         return Sample(time.time(), now, slots, total, reading.node, live, processes)
 
     def _row(self) -> Row:
+        assert len(self._times) > 1, "the first was taken as this was made"
         newer, older = self._times[-1], self._times[-2]
-        hand_off = counts.quantiles(newer.hand_off, older.hand_off)
+        hand_off = metrics.quantiles(newer.hand_off, older.hand_off)
         return Row(
             calls=self.rate(metrics.CALLS),
             met=self.met_rate(),
             hand_off_p50=hand_off["p50"],
             hand_off_p99=hand_off["p99"],
-            wait_p99=counts.quantiles(newer.wait, older.wait)["p99"],
-            connections=counts.total(metrics.CONNECTIONS, self.latest.total),
-            waiting=counts.total(metrics.WAITING, self.latest.total),
+            wait_p99=metrics.quantiles(newer.wait, older.wait)["p99"],
+            connections=metrics.CONNECTIONS.total(self.latest.total),
+            waiting=metrics.WAITING.total(self.latest.total),
             cpu=sum(usage.cpu for usage in self.latest.processes),
-            restarts=_restarts(self.latest.node),
-            limits_hit=counts.total(metrics.LIMITED, self.latest.total),
+            restarts=_unwanted_restarts(self.latest.node),
+            limits_hit=metrics.LIMITED.total(self.latest.total),
         )
 
 
@@ -164,14 +172,13 @@ def named(view: View, live: list[Live]) -> Iterator[tuple[int, str]]:
 
 def _times(sample: Sample) -> Times:
     turns = [slot[metrics.TURN.at : metrics.TURN.end] for slot in sample.slots]
-    return Times(counts.merged(metrics.WAIT, sample.total), counts.merged(metrics.HAND_OFF, sample.total), turns)
+    return Times(metrics.WAIT.merged(sample.total), metrics.HAND_OFF.merged(sample.total), turns)
 
 
-def _restarts(node: Cells) -> int:
-    unwanted = counts.total(metrics.RESTARTED, node) - counts.by_label(metrics.RESTARTED, node)["reload"]
-    return int(unwanted) + counts.total(metrics.AGENT_RESTARTED, node)
+def _unwanted_restarts(node: Cells) -> int:
+    workers, agents = metrics.RESTARTED.total(node), metrics.AGENT_RESTARTED.total(node)
+    return workers - node[metrics.RESTARTED.cell("reload")] + agents
 
 
 def _met(cells: Cells) -> int:
-    outcomes = counts.by_label(metrics.CALLS, cells)
-    return sum(of["met"] + of["prompt"] for of in outcomes.values())
+    return sum(outcomes["met"] + outcomes["prompt"] for outcomes in metrics.CALLS.by_label(cells).values())

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
-from workers.agent.admin import counts
-from workers.agent.admin.counts import Cells
 from workers.agent.admin.processes import Usage
 from workers.agent.admin.samples import Sample, Samples
 from workers.agent.admin.view import SERVING, View
 from workers.stats import metrics
+from workers.stats.metrics import Cells
 from workers.stats.shared import Live
 
 
@@ -31,6 +31,12 @@ class State:
             self._of = latest, draining
             self._body = json.dumps(self._state(latest), separators=(",", ":")).encode()
         return self._body
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Yield it as server-sent events, for one listener. Who reads slowly gets fewer, and always the latest."""
+        while True:
+            yield b"event: state\ndata: %b\n\n" % self.body()
+            await self._samples.next()
 
     def _state(self, latest: Sample) -> dict[str, Any]:
         view, samples, total = self._view, self._samples, latest.total
@@ -64,22 +70,22 @@ class State:
                 "bytes_sent": samples.rate(metrics.SENT),
             },
             "latency": {
-                "hand_off": counts.quantiles(now.hand_off, then.hand_off),
-                "wait": counts.quantiles(now.wait, then.wait),
+                "hand_off": metrics.quantiles(now.hand_off, then.hand_off),
+                "wait": metrics.quantiles(now.wait, then.wait),
             },
             "last": dataclasses.asdict(samples.rows[-1]) if samples.rows else {},
-            "waiting": counts.by_label(metrics.WAITING, total),
-            "connections": counts.total(metrics.CONNECTIONS, total),
-            "calls": counts.by_label(metrics.CALLS, total),
-            "routed": counts.by_label(metrics.ROUTED, total),
-            "closes": counts.by_label(metrics.CLOSED, total),
-            "limits_hit": counts.by_label(metrics.LIMITED, total),
-            "errors": counts.by_label(metrics.REFUSED, total),
+            "waiting": metrics.WAITING.by_label(total),
+            "connections": metrics.CONNECTIONS.total(total),
+            "calls": metrics.CALLS.by_label(total),
+            "routed": metrics.ROUTED.by_label(total),
+            "closes": metrics.CLOSED.by_label(total),
+            "limits_hit": metrics.LIMITED.by_label(total),
+            "errors": metrics.REFUSED.by_label(total),
             "restarts": {
-                **counts.by_label(metrics.RESTARTED, latest.node),
-                "agent": counts.total(metrics.AGENT_RESTARTED, latest.node),
+                **metrics.RESTARTED.by_label(latest.node),
+                "agent": metrics.AGENT_RESTARTED.total(latest.node),
             },
-            "reloads": counts.by_label(metrics.RELOADED, latest.node),
+            "reloads": metrics.RELOADED.by_label(latest.node),
             "workers": self._workers(latest),
             "processes": [
                 {
@@ -98,17 +104,17 @@ class State:
         before = {worker.pid: worker.cells for worker in self._samples.before.live}
         live = sorted(latest.live, key=lambda worker: worker.slot)
         nothing = [0] * len(latest.total)
-        grown = [counts.grown(worker.cells, before.get(worker.pid, nothing)) for worker in live]
-        calls = sum(counts.total(metrics.CALLS, cells) for cells in grown)
+        grown = [metrics.grown(worker.cells, before.get(worker.pid, nothing)) for worker in live]
+        calls = sum(metrics.CALLS.total(cells) for cells in grown)
         usages = {usage.pid: usage for usage in latest.processes}
         now, then = self._samples.span()
         return [
             {
                 **_whole(worker, latest, usages.get(worker.pid)),
-                "calls": counts.total(metrics.CALLS, cells) / self._samples.seconds,
-                "share": counts.total(metrics.CALLS, cells) / calls if calls else 0.0,
+                "calls": metrics.CALLS.total(cells) / self._samples.seconds,
+                "share": metrics.CALLS.total(cells) / calls if calls else 0.0,
                 "forwarded": _forwarded(cells),
-                "turn_p99": counts.quantiles(now.turns[worker.slot], then.turns[worker.slot])["p99"],
+                "turn_p99": metrics.quantiles(now.turns[worker.slot], then.turns[worker.slot])["p99"],
             }
             for worker, cells in zip(live, grown, strict=True)
         ]
@@ -124,18 +130,18 @@ def _whole(worker: Live, latest: Sample, usage: Usage | None) -> dict[str, Any]:
         "beat_age": max(0.0, latest.at - worker.beat) if worker.beat else 0.0,
         "cpu": usage.cpu if usage else 0.0,
         "rss": usage.rss if usage else 0,
-        "connections": counts.total(metrics.CONNECTIONS, cells),
-        "waiting": counts.by_label(metrics.WAITING, cells),
-        "held_bytes": counts.total(metrics.HELD_BYTES, cells),
-        "unread_bytes": counts.total(metrics.UNREAD, cells),
-        "unsent_bytes": counts.by_label(metrics.UNSENT, cells),
-        "choked": counts.total(metrics.CHOKED, cells),
-        "topics": counts.total(metrics.TOPICS, cells),
+        "connections": metrics.CONNECTIONS.total(cells),
+        "waiting": metrics.WAITING.by_label(cells),
+        "held_bytes": metrics.HELD_BYTES.total(cells),
+        "unread_bytes": metrics.UNREAD.total(cells),
+        "unsent_bytes": metrics.UNSENT.by_label(cells),
+        "choked": metrics.CHOKED.total(cells),
+        "topics": metrics.TOPICS.total(cells),
     }
 
 
 def _forwarded(cells: Cells) -> float:
     """Return which part of the calls went to another worker."""
-    routes = counts.by_label(metrics.ROUTED, cells)
+    routes = metrics.ROUTED.by_label(cells)
     routed = sum(routes.values())
     return (routed - routes["here"]) / routed if routed else 0.0

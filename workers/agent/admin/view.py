@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 import skywalker
+from skywalker import build
 from skywalker.members import Member, Snapshot
-from skywalker.wire import frames
+from workers.agent.ping import Ping
 from workers.stats.shared import Live
 
 SERVING: Final = "serving"
@@ -23,10 +25,12 @@ class View:
     me: Member
     doors: Mapping[str, str]  # where the node listens, by door
     snapshot: Snapshot
+    ping: Ping  # how is found out whether a worker answers
     draining: bool = False
     pid: int = field(default_factory=os.getppid)  # of the supervisor
     version: str = skywalker.__version__
-    compiled: bool = not str(frames.__file__).endswith(".py")
+    compiled: bool = build.COMPILED
+    _asking: asyncio.Task[bool] | None = None
 
     @property
     def share(self) -> float:
@@ -36,3 +40,9 @@ class View:
     def is_ready(self, workers: Iterable[Live]) -> bool:
         """Whether clients are welcome: the node does not drain, and some worker serves."""
         return not self.draining and any(worker.state == SERVING for worker in workers)
+
+    async def is_well(self) -> bool:
+        """Return whether a worker answers: one ping at a time, whose answer is for all who ask meanwhile."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(asyncio.to_thread(self.ping.is_answered))
+        return await asyncio.shield(self._asking)

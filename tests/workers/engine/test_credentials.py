@@ -11,7 +11,7 @@ import pytest
 from skywalker.errors import ConfigError
 from skywalker.tls.contexts import server_context
 from tests.authority import Authority
-from workers.engine.renewed import LOOK_S, Renewed
+from workers.engine.credentials import LOOK_S, Renewed
 from workers.stats.log import Log
 
 
@@ -28,7 +28,7 @@ class Files:
         self._authority = Authority(directory)
         self._log = directory / "log"
         self.files = self._authority.sign("127.0.0.1")
-        monkeypatch.setattr("workers.engine.renewed.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("workers.engine.credentials.time.monotonic", lambda: self.now)
         log = Log(os.open(self._log, os.O_CREAT | os.O_WRONLY | os.O_APPEND))
         self.renewed = Renewed(self._make, self.files, lambda: self.fault, log)
 

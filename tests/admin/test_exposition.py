@@ -51,7 +51,7 @@ def lint(text: str) -> list[str]:
     return problems
 
 
-def test_all_figures_are_there_and_pass_the_lint() -> None:
+def test_all_metrics_are_there_and_pass_the_lint() -> None:
     with node(workers=2, name='a"b\\c') as (found, asker), found.connect() as client:
         client.send("nobody", 1, timeout=0, default=None)
         status, headers, body = asker.ask("/metrics")

@@ -7,18 +7,18 @@ import random
 import pytest
 
 from workers.stats.closes import Close
-from workers.stats.lately import KEPT_CLOSES, SAMPLES, WINDOW_BYTES, WINDOW_S, Lately
+from workers.stats.recent import KEPT_CLOSES, SAMPLES, WINDOW_BYTES, WINDOW_S, Recent
 
 HEAD_BYTES = 6
 
 
 class Calls:
-    """Calls at even intervals, of which `lately` is told as a counters would tell it."""
+    """Calls at even intervals, of which `recent` is told as a counters would tell it."""
 
     def __init__(self) -> None:
         random.seed(4)
         self.now = 1000.0
-        self.lately = Lately(self.now)
+        self.recent = Recent(self.now)
         self.told = 0
         self._gap = 0
         self._next_look = self.now + 1.0
@@ -33,7 +33,7 @@ class Calls:
                 self._gap -= 1
             else:
                 self.told += 1
-                self._gap = self.lately.call(topics[number % len(topics)], self.now)
+                self._gap = self.recent.call(topics[number % len(topics)], self.now)
         self.now = until
 
     def pass_by(self, seconds: float) -> None:
@@ -45,13 +45,13 @@ class Calls:
         self.now = until
 
     def rates(self) -> dict[bytes, float]:
-        return self.lately.rates(self.now)
+        return self.recent.rates(self.now)
 
     def _look(self) -> None:
         if self.now >= self._next_look:
             self._next_look = self.now + 1.0
-            if self.lately.look(self.now):
-                self._gap = self.lately.gap()
+            if self.recent.look(self.now):
+                self._gap = self.recent.gap()
 
 
 @pytest.fixture
@@ -115,20 +115,20 @@ def test_long_topics_take_no_more_memory_than_is_theirs(calls: Calls) -> None:
     assert calls.rates()[topic] * 2.0 == pytest.approx(kept)
     calls.come(2 * WINDOW_S, topic, rate=100)
     assert calls.rates()[topic] * WINDOW_S <= 2 * kept
-    assert len(calls.lately._calls) + len(calls.lately._calls_before) <= 2 * kept * (len(topic) + HEAD_BYTES)
+    assert len(calls.recent._calls) + len(calls.recent._calls_before) <= 2 * kept * (len(topic) + HEAD_BYTES)
 
 
 def test_it_knows_no_rates_before_there_were_calls_and_none_beyond_what_came() -> None:
-    lately = Lately(1000.0)
-    assert lately.rates(1000.0) == {}
-    lately.call(b"", 1000.0)
-    assert lately.rates(1000.0) == {b"": 1.0}
+    recent = Recent(1000.0)
+    assert recent.rates(1000.0) == {}
+    recent.call(b"", 1000.0)
+    assert recent.rates(1000.0) == {b"": 1.0}
 
 
 def test_the_connections_that_were_closed_last_are_kept_in_their_order() -> None:
-    lately = Lately(1000.0)
+    recent = Recent(1000.0)
     for number in range(KEPT_CLOSES + 5):
-        lately.close(float(number), f"peer {number}", Close.PEER, "the peer closed it")
-    assert len(lately.closed) == KEPT_CLOSES
-    assert lately.closed[0] == (5.0, "peer 5", "peer", "the peer closed it")
-    assert lately.closed[-1][0] == KEPT_CLOSES + 4
+        recent.close(float(number), f"peer {number}", Close.PEER, "the peer closed it")
+    assert len(recent.closed) == KEPT_CLOSES
+    assert recent.closed[0] == (5.0, "peer 5", "peer", "the peer closed it")
+    assert recent.closed[-1][0] == KEPT_CLOSES + 4

@@ -1,4 +1,4 @@
-"""What a worker did lately, for whoever asks: the connections that it closed, and how often topics were called."""
+"""What a worker did in the last seconds, for whoever asks: how often topics were called; connections it closed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HEAD: Final = struct.Struct("<IH")
 """For how many calls one stands, and the length of its topic, which follows."""
 
 
-class Lately:
+class Recent:
     """Bounded, and cheap: of what is often it hears but a part. `now` is in seconds of any one clock."""
 
     def __init__(self, now: float) -> None:
@@ -78,5 +78,6 @@ class Lately:
                 stands_for, size = _HEAD.unpack_from(kept, at)
                 at += _HEAD.size + size
                 calls[bytes(kept[at - size : at])] += stands_for
+            assert at == len(kept)
         seconds = max(1.0, now - self._before_at)
         return {topic: count / seconds for topic, count in calls.most_common()}

@@ -1,8 +1,9 @@
-"""All metrics in the formats of Prometheus and of OpenMetrics, made from the tables of metrics.py."""
+"""All metrics of workers/stats/metrics.py in the formats of Prometheus and of OpenMetrics: the body of /metrics."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -17,11 +18,10 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from skywalker.errors import Forbidden, Unauthorized
-from workers.agent.admin.counts import Cells
 from workers.agent.admin.samples import Samples
 from workers.agent.admin.view import View
 from workers.stats import metrics
-from workers.stats.metrics import BUCKETS, Kind, Metric
+from workers.stats.metrics import BUCKETS, Cells, Kind, Metric
 from workers.stats.shared import Reading, SharedCounters
 
 FIRST_BOUND: Final = 4
@@ -42,7 +42,7 @@ MERGED: Final = (metrics.WAIT, metrics.HAND_OFF)
 OPEN: Final = "application/openmetrics-text"
 
 
-class Metrics(Collector):
+class Exposition(Collector):
     """Made anew for each scrape, or a few times a second."""
 
     def __init__(self, shared: SharedCounters, view: View, samples: Samples, refused: Mapping[str, int]) -> None:
@@ -70,21 +70,21 @@ class Metrics(Collector):
         reading = self._shared.read()
         slots = [reading.slot(number) for number in range(reading.slots)]
         for metric in metrics.WORKER_METRICS:
-            yield _of_workers(metric, slots)
+            if metric in MERGED:
+                yield _family(metric, [((), list(map(sum, zip(*slots, strict=True))))])
+            else:
+                yield _family(metric, [((str(slot),), cells) for slot, cells in enumerate(slots)], "worker")
         for metric in metrics.NODE_METRICS:
             if metric is not metrics.STARTED:
-                yield _of_node(metric, reading)
+                yield _family(metric, [((), reading.node)])
         yield GaugeMetricFamily(
             "skywalker_started", "When the node was started, in Unix seconds", reading.node[metrics.STARTED.at] / 1e6
         )
         yield from self._of_view(reading)
         yield from self._of_processes()
-        refused = CounterMetricFamily(
-            "skywalker_admin_refused", "Requests to the admin server of those who may not see it", labels=("code",)
-        )
-        for code in (Unauthorized.code, Forbidden.code):
-            refused.add_metric((code,), self._refused.get(code, 0))
-        yield refused
+        refused = {code: self._refused.get(code, 0) for code in (Unauthorized.code, Forbidden.code)}
+        about = "Requests to the admin server of those who may not see it"
+        yield _labelled(CounterMetricFamily, "skywalker_admin_refused", about, "code", refused)
 
     def _of_view(self, reading: Reading) -> Iterator[Family]:
         view = self._view
@@ -97,14 +97,9 @@ class Metrics(Collector):
         yield InfoMetricFamily("skywalker", "What this node is", about)
         yield InfoMetricFamily("skywalker_ring", "The ring that this node follows", {"version": view.snapshot.version})
         yield GaugeMetricFamily("skywalker_ring_nodes", "Nodes on that ring", len(view.snapshot))
-        unproven = GaugeMetricFamily(
-            "skywalker_ring_unproven",
-            "Addresses where nobody has proved to be a node of this cluster",
-            labels=("address",),
-        )
-        for address in view.snapshot.unproven:
-            unproven.add_metric((str(address),), 1)
-        yield unproven
+        unproven = dict.fromkeys(map(str, view.snapshot.unproven), 1)
+        where = "Addresses where nobody has proved to be a node of this cluster"
+        yield _labelled(GaugeMetricFamily, "skywalker_ring_unproven", where, "address", unproven)
         yield GaugeMetricFamily("skywalker_ring_share", "Part of the ring that is this node's, 1 is all", view.share)
         yield GaugeMetricFamily("skywalker_draining", "Whether the node drains", int(view.draining))
         yield GaugeMetricFamily(
@@ -112,43 +107,33 @@ class Metrics(Collector):
         )
 
     def _of_processes(self) -> Iterator[Family]:
-        cpu = CounterMetricFamily(
-            "skywalker_process_cpu_seconds", "CPU time of a process and of those before it", labels=("process",)
-        )
-        for name, seconds in self._samples.processes.cpu_seconds().items():
-            cpu.add_metric((name,), seconds)
-        yield cpu
-        resident: dict[str, int] = {}
-        files: dict[str, int] = {}
+        cpu, what = self._samples.processes.cpu_seconds(), "CPU time of a process and of those before it"
+        yield _labelled(CounterMetricFamily, "skywalker_process_cpu_seconds", what, "process", cpu)
+        resident, files = Counter[str](), Counter[str]()
         open_files = self._samples.open_files()
         for usage in self._samples.latest.processes:
-            resident[usage.name] = resident.get(usage.name, 0) + usage.rss
-            files[usage.name] = files.get(usage.name, 0) + open_files.get(usage.pid, 0)
-        yield _by_process("skywalker_process_resident_bytes", "Memory that a process has resident", resident)
-        yield _by_process("skywalker_process_open_files", "Descriptors that a process has open", files)
+            resident[usage.name] += usage.rss
+            files[usage.name] += open_files.get(usage.pid, 0)
+        what = "Memory that a process has resident"
+        yield _labelled(GaugeMetricFamily, "skywalker_process_resident_bytes", what, "process", resident)
+        what = "Descriptors that a process has open"
+        yield _labelled(GaugeMetricFamily, "skywalker_process_open_files", what, "process", files)
 
 
-def _by_process(name: str, help: str, values: dict[str, int]) -> Family:
-    family = GaugeMetricFamily(name, help, labels=("process",))
-    for process, value in values.items():
-        family.add_metric((process,), value)
+def _labelled(
+    made: type[CounterMetricFamily | GaugeMetricFamily], name: str, help: str, label: str, values: Mapping[str, float]
+) -> Family:
+    """Return a metric of one label with its values."""
+    family = made(name, help, labels=(label,))
+    for each, value in values.items():
+        family.add_metric((each,), value)
     return family
 
 
-def _of_workers(metric: Metric, slots: Sequence[Cells]) -> Family:
-    names = tuple(name for name, _ in metric.labels)
-    if metric in MERGED:
-        return _family(metric, names, [((), list(map(sum, zip(*slots, strict=True))))])
-    return _family(metric, (*names, "worker"), [((str(slot),), cells) for slot, cells in enumerate(slots)])
-
-
-def _of_node(metric: Metric, reading: Reading) -> Family:
-    return _family(metric, tuple(name for name, _ in metric.labels), [((), reading.node)])
-
-
-def _family(metric: Metric, names: Sequence[str], parts: Sequence[tuple[tuple[str, ...], Cells]]) -> Family:
+def _family(metric: Metric, parts: Sequence[tuple[tuple[str, ...], Cells]], *further_names: str) -> Family:
     """Return a metric with its labels, of each of the parts that has further labels and cells of its own."""
     name = f"skywalker_{metric.name}"
+    names = (*(label for label, _ in metric.labels), *further_names)
     if metric.kind is Kind.HISTOGRAM:
         histogram = HistogramMetricFamily(name, metric.help, labels=names)
         for further, cells in parts:
