@@ -1,19 +1,42 @@
-"""What is wrong for a query, such as an option or a schema, reaches who runs it as one sentence.
+"""What is wrong for a query, such as an option, a schema or data that is lost, reaches who runs it as one sentence.
 
-Spark plans in processes of its own, and shows what goes wrong there with the way through its code and ours.
-"""
+Spark plans in processes of its own, and shows what goes wrong there with the way through its code and ours."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
 from skywalker.errors import ConfigError, SkywalkerError
+
+FAIL: Final = "failOnDataLoss"
+"""The option that says which."""
+
+_log: Final = logging.getLogger("skywalker.pipeline")
+
+
+class DataLossError(SkywalkerError):
+    """Rows or records are lost, or may be."""
+
+
+class Losses:
+    """Decides it for one read."""
+
+    def __init__(self, fail: bool) -> None:
+        self._fail = fail
+
+    def report(self, loss: str | SkywalkerError) -> None:
+        """Raise DataLossError, or warn and return."""
+        if self._fail:
+            cause = loss if isinstance(loss, SkywalkerError) else None
+            raise DataLossError(f"{loss}; {FAIL}=false goes on without") from cause
+        _log.warning("%s", loss)
 
 
 @contextlib.contextmanager

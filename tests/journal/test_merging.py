@@ -7,15 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skywalker.journal import merging
-from skywalker.journal.merging import merged
-from skywalker.journal.reading import Segment, Selection, look
+from skywalker.journal import reading
+from skywalker.journal.reading import Segment, Selection, look, merged
 from tests.journal.making import NOON, SECOND, header, put, records
 
 
 @pytest.fixture(autouse=True)
 def _short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merging, "CHUNK_RECORDS", 16)
+    monkeypatch.setattr(reading, "RUN_RECORDS", 16)
 
 
 def fail(segment: Segment) -> None:

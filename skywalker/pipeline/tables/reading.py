@@ -9,7 +9,7 @@ from typing import Final, Literal, cast
 
 from skywalker.clients.settings import Settings
 from skywalker.errors import BadTopic, ConfigError
-from skywalker.pipeline.losses import FAIL
+from skywalker.pipeline.mistakes import FAIL
 from skywalker.pipeline.options import Options
 from skywalker.pipeline.tables import address
 from skywalker.pipeline.tables.address import Nodes
