@@ -17,8 +17,7 @@ import click
 import numpy as np
 
 from bench.errors import BenchError
-from bench.figures.command import Findings, command
-from bench.figures.progress import show_progress
+from bench.figures.command import Findings, command, show_progress
 from skywalker.ring import TOKENS, TOKENS_PER_NODE, Ring
 
 NODES: Final = (3, 10, 100, 1000)

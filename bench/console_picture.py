@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 import skywalker
 from bench.errors import BenchError
-from bench.figures.progress import show_progress
+from bench.figures.command import show_progress
 from bench.load.plan import Load
 from bench.load.run import run
 from bench.servers import skywalker as skywalker_nodes

@@ -19,14 +19,12 @@ from typing import Final
 
 from bench import servers
 from bench.errors import BenchError
-from bench.load.channel import Channel, Pace
-from bench.load.counts import DOUBLED, NOT_RECEIVED, UNANSWERED, UNREACHABLE, Counts
+from bench.load.channel import Channel, Pace, Schedule, Step, Turn
 from bench.load.dial import Contact, Contacts, dial
 from bench.load.journal import Journal
 from bench.load.loop import LOOK_S, Loop
-from bench.load.pace import Schedule, Step, Turn
-from bench.load.plan import Load
-from bench.servers.script import Lanes, Pair
+from bench.load.plan import DOUBLED, NOT_RECEIVED, UNANSWERED, UNREACHABLE, Counts, Load
+from bench.servers.peer import Lanes, Pair
 from skywalker.journal.record import RECV, SEND
 from skywalker.ring import Ring, token_of
 from skywalker.wire import values
@@ -259,7 +257,7 @@ def pair_of(load: Load, number: int, ring: Ring[int] | None, owner: int | None) 
         round(load.timeout_s * 1000),
         load.dialect == "first",
     )
-    return servers.find(load.server).encode(lanes)
+    return servers.SERVERS[load.server].encode(lanes)
 
 
 def _name(prefix: str, number: int, ring: Ring[int] | None, owner: int | None) -> str:

@@ -9,10 +9,9 @@ import socket
 import pytest
 
 from bench.load.channel import Channel
-from bench.load.counts import Counts
 from bench.load.dial import Contact
 from bench.load.pairs import pair_of
-from bench.load.plan import Load
+from bench.load.plan import Counts, Load
 from skywalker.errors import Draining
 from skywalker.wire import junction as wire
 from skywalker.wire.frames import split
