@@ -17,12 +17,13 @@ import select
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from bench.errors import Stalled, Unreachable, WrongReply
 from bench.load.dial import Contact, Line, Link
 from bench.load.journal import Notes
-from bench.load.plan import LOST, TIMED_OUT, WRONG, Counts
+from bench.load.loop import Loop
+from bench.load.plan import LOST, TIMED_OUT, WRONG
 from bench.servers.peer import Script
 from bench.servers.skywalker import call_after, lane_of
 from skywalker.errors import Draining
@@ -32,23 +33,6 @@ from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame, split
 
 _PONG: Final = wire.reply(wire.PING, wire.NIL, wire.TRUE)
-
-
-class Owner(Protocol):
-    """What a channel tells of itself."""
-
-    @property
-    def counts(self) -> Counts:
-        """What is counted at present."""
-
-    def fail(self, code: str, calls: int = 1, example: str = "") -> None:
-        """Calls failed. Raises BenchError where that is to end the load."""
-
-    def wanted(self, channel: Channel) -> None:
-        """It has no connection to call on, and is to be opened with another."""
-
-    def failed(self, channel: Channel, lane: int) -> None:
-        """A call failed. Its lane makes none before it is refilled."""
 
 
 class Connection(Line):
@@ -72,13 +56,18 @@ class Channel:
         self,
         script: Script,
         worker: int | None,
-        owner: Owner,
-        epoll: select.epoll,
+        loop: Loop,
         *,
+        wanted: Callable[[Channel], None],
+        failed: Callable[[Channel, int], None],
         pace: Pace | None = None,
         notes: Notes | None = None,
         timed: bool = False,
     ) -> None:
+        """`wanted` is told when it has no connection to call on, and is to be opened with another.
+
+        `failed` is told of a lane whose call failed: it makes none before it is refilled.
+        """
         self.script = script
         self.worker = worker  # where it wants to be
         self.opened_at = 0.0
@@ -90,8 +79,9 @@ class Channel:
         self._size = len(script.replies[0])
         self._head = script.replies[0][:2]
         self._only = script.replies[0] if len(script.calls) == 1 else b""
-        self._owner = owner
-        self._epoll = epoll
+        self._loop = loop
+        self._wanted = wanted
+        self._failed = failed
         self._pace = pace
         self._notes = notes
         self._at_once = pace is None and notes is None and not timed
@@ -116,7 +106,7 @@ class Channel:
         if ring is not None and contact.worker is not None:
             topics = enumerate(self.script.topics)
             foreign = bytes(lane for lane, topic in topics if ring.owner(token_of(topic)) != contact.worker)
-        connection = self._connection = Connection(contact.link, self._epoll, foreign)
+        connection = self._connection = Connection(contact.link, self._loop.epoll, foreign)
         self.opened_at = now = time.monotonic()
         free, refused, self._free, self._refused = self._free, self._refused, b"", b""
         if self.script.answers:
@@ -229,7 +219,7 @@ class Channel:
         now = time.monotonic()
         if self._notes is not None:
             self._notes.answered(lanes, now, connection.foreign)
-        began, noted = self._began, self._owner.counts.latencies_us
+        began, noted = self._began, self._loop.counts.latencies_us
         if began is not None:
             for lane in lanes:
                 took = int((now - began[lane]) * 1e6)
@@ -240,12 +230,12 @@ class Channel:
         """The server has closed it: what was in flight there is lost."""
         connection.close()
         lanes = bytes(connection.lanes)
-        self._owner.fail(LOST, len(lanes))
+        self._loop.fail(LOST, len(lanes))
         if connection is not self._connection:
             self._left.remove(connection)
         else:
             if not lanes:
-                self._owner.counts.moved += 1
+                self._loop.counts.moved += 1
             self._leave()
         self.refill(lanes, time.monotonic())
 
@@ -254,13 +244,13 @@ class Channel:
         if self._pace is not None:
             self._free += self._pace.withdraw(self)
         self._connection = None
-        self._owner.wanted(self)
+        self._wanted(self)
 
     def _move(self, connection: Connection, lanes: bytes) -> None:
         """A worker that drains has refused calls."""
         connection.lanes.difference_update(lanes)
         if connection is self._connection:
-            self._owner.counts.moved += 1
+            self._loop.counts.moved += 1
             self._left.append(connection)
             self._leave()
         self._issue_again(lanes, time.monotonic())
@@ -284,7 +274,7 @@ class Channel:
                 self._fail(code, frame)
                 if self._notes is not None:
                     self._notes.failed(lane, time.monotonic(), code)
-                self._owner.failed(self, lane)
+                self._failed(self, lane)
         if refused:
             self._move(connection, bytes(refused))
         return bytes(well), tail
@@ -299,7 +289,7 @@ class Channel:
         tail = data[end:]
         lanes = self.script.lanes_of(data[:end])
         if lanes is None or not (tail[:2] == self._head[: len(tail)] or ping.startswith(tail)):
-            self._owner.fail(WRONG, 1, repr(data[:200]))
+            self._loop.fail(WRONG, 1, repr(data[:200]))
         return lanes or b"", tail
 
     def _stranger(self, connection: Connection, frame: Frame) -> None:
@@ -311,7 +301,7 @@ class Channel:
             self._fail(self._code(frame), frame)
 
     def _fail(self, code: str, frame: Frame) -> None:
-        self._owner.fail(code, 1, repr(tuple(frame)))
+        self._loop.fail(code, 1, repr(tuple(frame)))
 
     def _code(self, frame: Frame) -> str:
         """Return what a frame that is no right answer counts as."""

@@ -58,11 +58,6 @@ class Pairs:
         self._journal = Journal(load) if load.journal else None
 
     @property
-    def counts(self) -> Counts:
-        """See Owner."""
-        return self._loop.counts
-
-    @property
     def sent(self) -> int:
         """The send!s answered true, from the first on."""
         return sum(sender.answered for sender in self._senders)
@@ -88,7 +83,7 @@ class Pairs:
     def _open_pair(self, number: int, contacts: Contacts) -> None:
         owner = self._load.group_of(number) % self._workers if self._load.direct else None
         pair = pair_of(self._load, number, self._ring, owner)
-        make = functools.partial(Channel, worker=owner, owner=self, epoll=self._loop.epoll)
+        make = functools.partial(Channel, worker=owner, loop=self._loop, wanted=self._wanted, failed=self._failed)
         pace: Pace | None = Step() if pair.sender.in_step and not self._load.in_turn else None
         hearing, saying = (
             self._journal.notes(script, method, self._load) if self._journal else None
@@ -128,7 +123,7 @@ class Pairs:
         if self._turn is None:
             self._loop.turn_until(deadline)
             return
-        noted = self.counts.latencies_us
+        noted = self._loop.counts.latencies_us
         while time.monotonic() < deadline and not self._loop.stopped:
             us = self._turn.take()
             noted[us] = noted.get(us, 0) + 1
@@ -195,16 +190,12 @@ class Pairs:
         if self._journal:
             self._journal.close()
 
-    def fail(self, code: str, calls: int = 1, example: str = "") -> None:
-        """See Owner."""
-        self._loop.fail(code, calls, example)
-
-    def wanted(self, channel: Channel) -> None:
-        """See Owner: dial again, after a pause if what is answered there is only that it is to go elsewhere."""
+    def _wanted(self, channel: Channel) -> None:
+        """Dial again, after a pause if what is answered there is only that it is to go elsewhere."""
         self._dial(channel, channel.opened_at + PAUSE_S)
 
-    def failed(self, channel: Channel, lane: int) -> None:
-        """See Owner: make it again after a pause."""
+    def _failed(self, channel: Channel, lane: int) -> None:
+        """Make a call again after a pause."""
         when = time.monotonic() + PAUSE_S
         self._loop.later(when, lambda: channel.refill(bytes((lane,)), time.monotonic()))
 

@@ -160,7 +160,6 @@ class CallsReader(DataSourceReader):
         return divided(directory, stretches, self._reading.partition_records) or [Part(directory, ())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """See DataSourceReader."""
         assert isinstance(partition, Part)
         return batches(partition, self._schema, self._reading.losses)
 
@@ -177,7 +176,6 @@ class NamesReader(DataSourceReader):
         return [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """See DataSourceReader."""
         found = look([self._reading.directory])
         losses = self._reading.losses
         for problem in found.problems:
@@ -209,7 +207,6 @@ class CallsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Position().to_offset()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """See DataSourceStreamReader."""
         most = self._reading.trigger_records
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
@@ -224,7 +221,6 @@ class CallsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if end is began else end.to_offset()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """See SupportsTriggerAvailableNow."""
         self._target = {file.key: file.records for file in self._seen()}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -233,7 +229,6 @@ class CallsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return divided(self._reading.directory, stretches, self._reading.partition_records)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """See DataSourceStreamReader."""
         assert isinstance(partition, Part)
         return batches(partition, self._schema, self._reading.losses)
 
@@ -266,7 +261,6 @@ class JournalSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """See DataSource."""
         return FORMAT
 
     @mistakes.told_plainly()

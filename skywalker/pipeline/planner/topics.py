@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -39,25 +39,6 @@ class Piece(NamedTuple):
 
     size: int  # in the unit of the source
     make: Callable[[], Batch]  # may be called in any thread
-
-
-class Source(Protocol):
-    """Topics, each of which comes once."""
-
-    @property
-    def size(self) -> int:
-        """How much there is to do, in `unit`."""
-
-    @property
-    def unit(self) -> str:
-        """What the work is measured in: topics or bytes."""
-
-    @property
-    def skew(self) -> Zipf | None:
-        """The law that made the calls; None if the calls were given."""
-
-    def pieces(self) -> Iterator[Piece]:
-        """Yield all of the work, in the same order each time."""
 
 
 def no_skew(path: Path, skew: Zipf | None) -> None:
@@ -248,6 +229,9 @@ def _parquet(file: Path) -> Any:
     except pa.ArrowException as error:
         raise ConfigError(f"{file} is no Parquet: {error}") from error
 
+
+Source = Numbered | TextFile | Parquet
+"""Topics, each of which comes once: pieces() yields all of the work, `size` in `unit`, in the same order each time."""
 
 SYNTHETIC: Final = "synthetic:"
 

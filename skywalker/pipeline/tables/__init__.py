@@ -1,6 +1,6 @@
 """Topics as tables: the Spark format "skywalker", to read from and to write to.
 
-source      the format; address and finding are how both halves get to a node, and to another when it is lost
+source      the format; finding is how both halves get to a node, and to another when it is lost
 reading     the options of a read; reader is what Spark calls, at once or on and on: then fed by feeding from a spool
 receiving   many calls in flight: slots that are used again and again, and a chunk of values at a time
 spool       rows that Spark has not yet committed, in blocks

@@ -1,22 +1,17 @@
-"""How readers and writers get to a node: what their options say of it, and a search for one, and for another when it is lost."""
+"""How readers and writers get to a node: what their options say of it, and how another is found when it is lost."""
 
 from __future__ import annotations
 
 import dataclasses
-import ssl
-from pathlib import Path
-from typing import Final, Self
-from skywalker.access import token
-from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
-from skywalker.errors import ConfigError, LocalProtocolError
-from skywalker.limits import DEFAULT_ADDRESS, MAX_FRAME
-from skywalker.pipeline.options import Options
-from skywalker.tls.contexts import client_context
 import random
+import ssl
 import time
 from collections.abc import Iterable
-from typing import Final
+from pathlib import Path
+from typing import Final, Self
+
 from skywalker import backoff
+from skywalker.access import token
 from skywalker.address import Address
 from skywalker.cause import Cause
 from skywalker.clients.blocking.connection import Connection
@@ -24,13 +19,15 @@ from skywalker.clients.blocking.dialer import Dialer
 from skywalker.clients.blocking.tls_connection import connection
 from skywalker.clients.homes import Homes
 from skywalker.clients.no_node import no_node
-from skywalker.clients.settings import Settings
+from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
 from skywalker.dialling import cause_of
-from skywalker.errors import RemoteProtocolError, Unauthorized, Unreachable
+from skywalker.errors import ConfigError, LocalProtocolError, RemoteProtocolError, Unauthorized, Unreachable
+from skywalker.limits import DEFAULT_ADDRESS, MAX_FRAME
+from skywalker.pipeline.options import Options
+from skywalker.tls.contexts import client_context
 from skywalker.wire import values
 from skywalker.wire.frames import split
 from skywalker.wire.junction import HELLO, NIL, frame, refusal
-
 
 ADDRESS: Final = "address"
 """Where the nodes are, as skywalker.connect() takes it: a list of hosts, silk://, dns:// or consul://."""

@@ -19,9 +19,9 @@ from skywalker.clients.settings import Settings
 from skywalker.errors import ConfigError
 from skywalker.limits import DEFAULT_TIMEOUT_S
 from skywalker.pipeline.options import Options
-from skywalker.pipeline.tables import address
-from skywalker.pipeline.tables.address import Nodes
 from skywalker.pipeline.tables.encoding import Encoder, Ids
+from skywalker.pipeline.tables.finding import OPTIONS as NODE_OPTIONS
+from skywalker.pipeline.tables.finding import Nodes
 from skywalker.pipeline.tables.flight import MOST
 from skywalker.pipeline.tables.reading import NAME
 from skywalker.pipeline.tables.sending import Sender, told
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger("skywalker.pipeline")
 
-OPTIONS: Final = (*address.OPTIONS, "topic", "topicColumn", "timeoutMs", "onTimeout", "maxInFlight", "dedup")
+OPTIONS: Final = (*NODE_OPTIONS, "topic", "topicColumn", "timeoutMs", "onTimeout", "maxInFlight", "dedup")
 FAIL, COUNT, DROP = "fail", "count", "drop"
 
 IN_FLIGHT: Final = 1000
