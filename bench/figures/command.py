@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import itertools
 import json as json_format
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,17 +21,6 @@ def show_progress(words: str) -> None:
     """Put `words` in place of what was shown before; none to leave the line clean."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
-
-
-@contextlib.contextmanager
-def measuring() -> Iterator[None]:
-    """Leave the line clean in the end, and have what goes wrong end the command with one sentence."""
-    try:
-        yield
-    except (BenchError, SkywalkerError) as error:
-        raise click.ClickException(str(error)) from error
-    finally:
-        show_progress("")
 
 
 def split_page(file: Path, name: str) -> tuple[str, str]:
@@ -144,10 +133,14 @@ def command(
         ) -> None:
             if options.pop("quick", False):
                 options |= {"runs": 1, "seconds": quick}
-            with measuring():
-                for page, place in ((page, place) for page in pages_ for place in markdown):
+            try:
+                for page, place in itertools.product(pages_, markdown):
                     split_page(page, place)  # raises for one without that place, before all the work
                 _publish(function(**options), json_file, pages_, plot_file, markdown)
+            except (BenchError, SkywalkerError) as error:
+                raise click.ClickException(str(error)) from error
+            finally:
+                show_progress("")
 
         own = ran.__dict__.pop("__click_params__", [])
         for option in reversed(last):

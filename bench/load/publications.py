@@ -8,7 +8,8 @@ Nothing is under way at either end of the window, so that what the server does i
 
 What each connection must hear is known beforehand: a few messages, over and over. So what is read at a time is compared
 at a time, and messages are counted by their bytes; none is decoded, yet one that is missing, doubled, changed or out of
-order is noticed where it happens."""
+order is noticed where it happens.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 All of that is encoded once. A send! reaches every recv! that waits on its topic, so that each call in flight has a
 *lane* of its own. All replies on a connection have the same size and the lane's number is one byte at the same place in
-each, so replies are counted, told apart and compared by slicing alone."""
+each, so replies are counted, told apart and compared by slicing alone.
+"""
 
 from __future__ import annotations
 

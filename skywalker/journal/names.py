@@ -2,7 +2,8 @@
 
 i64  token
 u16  bytes of the topic
-...  the topic, as canonical MessagePack"""
+...  the topic, as canonical MessagePack
+"""
 
 from __future__ import annotations
 

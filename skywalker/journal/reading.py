@@ -1,7 +1,8 @@
 """A journal read again: which files there are, and their records as arrays of numpy, of one file or in order of many.
 
 Only whole records are read, and a file that grows or is renamed meanwhile is read on. Nothing is mapped into memory,
-where the end of a file that is cut would be the end of the process."""
+where the end of a file that is cut would be the end of the process.
+"""
 
 from __future__ import annotations
 

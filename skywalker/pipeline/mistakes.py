@@ -1,6 +1,7 @@
 """What is wrong for a query, such as an option, a schema or data that is lost, reaches who runs it as one sentence.
 
-Spark plans in processes of its own, and shows what goes wrong there with the way through its code and ours."""
+Spark plans in processes of its own, and shows what goes wrong there with the way through its code and ours.
+"""
 
 from __future__ import annotations
 

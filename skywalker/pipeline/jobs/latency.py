@@ -1,7 +1,8 @@
 """How long calls take: percentiles of waits, exact or from a histogram.
 
 The histogram is that of DDSketch (Masson, Rim, Lee, 2019): bins grow by a constant factor, so that any percentile is
-wrong by at most 1 % of itself, and adding histograms up loses nothing."""
+wrong by at most 1 % of itself, and adding histograms up loses nothing.
+"""
 
 from __future__ import annotations
 

@@ -64,12 +64,8 @@ _SHOWN: Final = {
 _MOST_ROWS: Final = 40
 
 
-def page(title: str, tables: Tables, pictures: Sequence[Picture], per_core: float) -> str:
-    """Return the page."""
-    return "\n".join(_parts(title, tables, pictures, per_core))
-
-
-def _parts(title: str, tables: Tables, pictures: Sequence[Picture], per_core: float) -> Iterator[str]:
+def page(title: str, tables: Tables, pictures: Sequence[Picture], per_core: float) -> Iterator[str]:
+    """Yield the parts of the page."""
     shown = tables.shown
     times = shown["capacity"]["time"]
     last = times.iloc[-1] + datetime.timedelta(seconds=tables.seconds)
@@ -169,7 +165,7 @@ def make(
         tables = gather(found, output / "tables", step, per_core)
         with step("pictures"):
             drawn = [_drawn(*each, output) for each in _plan(tables)]
-        (output / PAGE).write_text(page(title, tables, drawn, per_core), encoding="utf-8")
+        (output / PAGE).write_text("\n".join(page(title, tables, drawn, per_core)), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write to {str(output)!r}: {error.strerror}") from error
     return output / PAGE

@@ -5,7 +5,8 @@ bytes in MessagePack for BINARY, else decoded as the column's type. All other co
 values of a map by their names; a key that is missing is null, one without a column is left out.
 
 A value either fits its column, perhaps in another form, or is a misfit. It is never bent until it fits: 1.5
-is no BIGINT, and "1" is none either."""
+is no BIGINT, and "1" is none either.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,8 @@ is in a temporary one would be lost with the process: there it acknowledges no m
 for, and what has come besides waits, unacknowledged, with its senders.
 
 The thread is in a process of its own, which Spark's process asks. Were they one, and it was killed, Spark would end
-the query without a cause: nobody would be left to tell it."""
+the query without a cause: nobody would be left to tell it.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
-from typing import Any, Final, NoReturn
+from typing import Any, Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
 from skywalker.errors import ConfigError, SkywalkerError
 from skywalker.pipeline.mistakes import Losses, told_plainly
@@ -201,7 +202,8 @@ class Feed:
             )
 
 
-_STOP = "stop"
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class ReceiverLostError(SkywalkerError):
@@ -228,46 +230,22 @@ class Feeder:
             self.stop()
             raise
 
-    def first(self) -> int:
-        """See Feed."""
-        return int(self._ask("first"))
-
-    def start_at(self, row: int) -> None:
-        """See Feed."""
-        self._ask("start_at", row)
-
-    def await_rows(self, start: int, most: int, wait_s: float) -> int:
-        """See Feed."""
-        return int(self._ask("await_rows", start, most, wait_s))
-
-    def slices(self, start: int, end: int, parts: int) -> list[list[Extent]]:
-        """See Feed."""
-        found: list[list[Extent]] = self._ask("slices", start, end, parts)
-        return found
-
-    def commit(self, row: int) -> None:
-        """See Feed."""
-        self._ask("commit", row)
-
-    def report(self) -> dict[str, Any]:
-        """See Feed."""
-        told: dict[str, Any] = self._ask("report")
-        return told
-
     def stop(self) -> None:
         """End it, if it has not ended."""
         with contextlib.suppress(SkywalkerError):
-            self._ask(_STOP)
+            self.ask(Feed.stop)
         self._connection.close()
         self._wait()
 
     @told_plainly()
-    def _ask(self, name: str, *arguments: Any) -> Any:
+    def ask(self, method: Callable[Concatenate[Feed, P], T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Return what a method of the Feed does."""
         try:
-            self._connection.send((name, arguments))
+            self._connection.send((method.__name__, arguments, named))
         except OSError:
             raise self._lost() from None
-        return self._answer()
+        answer: T = self._answer()
+        return answer
 
     @told_plainly()
     def _answer(self) -> Any:
@@ -320,10 +298,10 @@ def _serve(connection: Connection, reading: Reading) -> None:
         return
     connection.send(None)
     name = ""
-    while name != _STOP:
-        name, arguments = connection.recv()
+    while name != Feed.stop.__name__:
+        name, arguments, named = connection.recv()
         try:
-            answer = getattr(feed, name)(*arguments)
+            answer = getattr(feed, name)(*arguments, **named)
         except Exception as error:
             answer = error
         connection.send(answer)

@@ -2,13 +2,14 @@
 
 Of a batch read each task takes its share of the rows over a connection of its own, now or never. Of a stream a process
 beside the driver receives into a spool and numbers the rows, and tasks decode what is in it. Its offset is {"row": n}:
-the number of the first row that is not of the batches before."""
+the number of the first row that is not of the batches before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Concatenate, Final
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
@@ -16,7 +17,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from skywalker.errors import ConfigError
 from skywalker.pipeline.mistakes import DataLossError, Losses
 from skywalker.pipeline.tables.decoding import ROWS, Decoder
-from skywalker.pipeline.tables.feeding import Feeder
+from skywalker.pipeline.tables.feeding import Feed, Feeder, P, T
 from skywalker.pipeline.tables.reading import MAX_ROWS, Reading
 from skywalker.pipeline.tables.receiving import Receiver
 from skywalker.pipeline.tables.spool import HEADER_BYTES, MOST_ROWS, Extent, open_file, pack, scan
@@ -98,7 +99,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         """Return where a query begins that has no checkpoint: at what an earlier one left in the spool, if it did."""
-        return {ROW: self._open().first()}
+        return {ROW: self._ask(Feed.first)}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return how much makes a batch."""
@@ -112,11 +113,10 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return where the next batch ends, `start` if there are no rows."""
         if self._is_dry:
             return start
-        feed = self._open()
         begin = _row(start)
-        feed.start_at(begin)
+        self._ask(Feed.start_at, begin)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else MAX_ROWS
-        end = feed.await_rows(begin, most, self._reading.wait_s)
+        end = self._ask(Feed.await_rows, begin, most, self._reading.wait_s)
         if end > begin:
             return {ROW: end}
         self._is_dry = self._only_what_is_there
@@ -124,12 +124,12 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Return how the receiving goes, which Spark shows as the source's latestOffset in a query's progress."""
-        return None if self._feed is None else self._feed.report()
+        return None if self._feed is None else self._feed.ask(Feed.report)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return where the rows of a batch are. Raises DataLossError if they are gone, or logs it."""
         begin, end_row = _row(start), _row(end)
-        slices = self._open().slices(begin, end_row, self._reading.partitions)
+        slices = self._ask(Feed.slices, begin, end_row, self._reading.partitions)
         found = sum(extent.rows for extents in slices for extent in extents)
         if found < end_row - begin:
             self._lost(f"{end_row - begin - found} of the rows {begin} to {end_row} are lost")
@@ -143,7 +143,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, Any]) -> None:
         """Spark is done with all rows before this offset."""
-        self._open().commit(_row(end))
+        self._ask(Feed.commit, _row(end))
 
     def stop(self) -> None:
         """Leave. What is in a temporary spool and was not committed is lost."""
@@ -151,10 +151,10 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if feed is not None:
             feed.stop()
 
-    def _open(self) -> Feeder:
+    def _ask(self, method: Callable[Concatenate[Feed, P], T], *arguments: P.args, **named: P.kwargs) -> T:
         if self._feed is None:
             self._feed = Feeder(self._reading)
-        return self._feed
+        return self._feed.ask(method, *arguments, **named)
 
     # In tasks.
 

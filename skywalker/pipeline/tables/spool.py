@@ -6,7 +6,8 @@ writes; tasks read, in other processes, what it tells them.
 
 Values lie in blocks, each a header and what a MessagePack reader takes in one go: for each topic, its name, how many
 values follow, and these as they came. A block's number is that of its first row. It is *open* until its values may be
-acknowledged: the senders of an open one still have them, or the machine went down between the two."""
+acknowledged: the senders of an open one still have them, or the machine went down between the two.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What Spark calls to write to topics: every partition sends its rows over a connection of its own.
 
 A write is done once every row has its outcome. If a task fails, Spark may attempt it again, and a streaming query that
-starts again repeats its last batch: then rows are sent again that were taken before."""
+starts again repeats its last batch: then rows are sent again that were taken before.
+"""
 
 from __future__ import annotations
 
