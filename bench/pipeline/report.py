@@ -65,7 +65,8 @@ class Traffic:
         tokens = np.array([mmh3.hash64(values.pack(f"topic-{at}"))[0] for at in range(self.topics)], dtype=np.int64)
         self._write_names(directory / "names", tokens)
         ring = self._ring(random)
-        self._write_ring(directory / "rings", ring)
+        (directory / "rings").mkdir(parents=True)
+        (directory / "rings" / f"{ring.version}{rings.SUFFIX}").write_bytes(ring.pack())
         owned = [ring.ring.owner(token) for token in tokens.tolist()]
         owners = np.array([NODES.index(place.node) * WORKERS + place.worker for place in owned])
         weights = np.arange(1, self.topics + 1) ** -self.skew
@@ -87,11 +88,6 @@ class Traffic:
             Member(name, name, Address("127.0.0.1", 1 + at), WORKERS, False, tuple(sorted(shares[at])))
             for at, name in enumerate(NODES)
         )
-
-    @staticmethod
-    def _write_ring(directory: Path, ring: Snapshot) -> None:
-        directory.mkdir(parents=True)
-        (directory / f"{ring.version}{rings.SUFFIX}").write_bytes(ring.pack())
 
     def _write_names(self, directory: Path, tokens: npt.NDArray[np.int64]) -> None:
         directory.mkdir(parents=True)

@@ -174,7 +174,7 @@ def _cluster(wanted: Wanted, fleet: Fleet, load: Load | None, nodes: int, tokens
     counts = nodes, wanted.workers
     by_ring = _shares(ring, *counts, ring.parts())
     by_calls = None if calls is None else _shares(ring, *counts, calls)
-    goes = _biggest(ring) if wanted.remove is None else wanted.remove
+    goes = int(np.bincount(ring.owners, weights=ring.parts()).argmax()) if wanted.remove is None else wanted.remove
     busiest = (by_calls or by_ring).workers.busiest / (nodes * wanted.workers)
     return Cluster(
         nodes=nodes,
@@ -192,7 +192,3 @@ def _shares(ring: TokenRing, nodes: int, workers: int, arcs: NDArray[np.float64]
     """Return how even a ring's arcs are shared, by what each has."""
     places = np.bincount(workers_of(ring, workers), weights=arcs, minlength=nodes * workers)
     return Shares(Balance.of(places.reshape(nodes, workers).sum(axis=1)), Balance.of(places))
-
-
-def _biggest(ring: TokenRing) -> int:
-    return int(np.bincount(ring.owners, weights=ring.parts()).argmax())

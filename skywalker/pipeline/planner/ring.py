@@ -108,12 +108,13 @@ class Fleet:
 
     def __init__(self, nodes: int, tokens: int, seed: int) -> None:
         """Give `nodes` nodes `tokens` tokens each. The same seed makes the same tokens, however many there are."""
-        self._tokens = np.stack([_random(seed, node, tokens) for node in range(nodes)])
+        self._tokens = np.stack(
+            [
+                np.random.default_rng([seed, node]).integers(-(2**63), 2**63 - 1, tokens, np.int64, endpoint=True)
+                for node in range(nodes)
+            ]
+        )
 
     def ring(self, nodes: int, tokens: int) -> TokenRing:
         """Return the ring of a cluster of so many nodes with so many tokens each; its owners are their numbers."""
         return TokenRing.of(self._tokens[:nodes, :tokens].ravel(), np.repeat(np.arange(nodes), tokens))
-
-
-def _random(seed: int, node: int, count: int) -> NDArray[np.int64]:
-    return np.random.default_rng([seed, node]).integers(-(2**63), 2**63 - 1, count, np.int64, endpoint=True)

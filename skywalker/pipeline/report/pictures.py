@@ -95,9 +95,10 @@ def waits(table: pd.DataFrame, seconds: int) -> Figure:
     figure = blank(6.2, "How long calls took", f"percentiles of each {_step(seconds)}, logarithmic")
     for axes, (measure, words) in zip(figure.subplots(2, 1, sharex=True), _MEASURES.items(), strict=True):
         rows = table[table["measure"] == measure]
+        marker = "o" if len(rows) < 40 else ""  # points that stand alone make no line
         for (column, name), colour in zip(_PERCENTILES.items(), SHADES, strict=True):
             times, values = _spread(rows["time"], rows[column].clip(lower=0.5), seconds)
-            axes.plot(times, values, color=colour, linewidth=1.6, label=name, marker=_marker(rows), markersize=4)
+            axes.plot(times, values, color=colour, linewidth=1.6, label=name, marker=marker, markersize=4)
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(lambda us, _: time_of(us))
         axes.minorticks_off()
@@ -213,11 +214,6 @@ def _stairs(starts: Any, low: Any, high: Any, seconds: int) -> tuple[Any, Any, A
         edges = np.insert(edges, at, edges[at - 1])
         bottom, top = (np.insert(np.asarray(each, dtype=float), at, np.nan) for each in (bottom, top))
     return edges, bottom, top
-
-
-def _marker(rows: pd.DataFrame) -> str:
-    # Points that stand alone make no line.
-    return "o" if len(rows) < 40 else ""
 
 
 def _say(axes: Axes, words: str) -> None:

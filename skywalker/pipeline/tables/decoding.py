@@ -85,11 +85,13 @@ def _scalar(of: types.DataType) -> Convert | None:
     if isinstance(of, types.DecimalType):
         return lambda value: _decimal(value, of.precision, of.scale)
     found: dict[type[types.DataType], Convert] = {
-        types.BooleanType: _boolean,
+        types.BooleanType: lambda value: _of(value, bool),
         types.FloatType: _float32,
         types.DoubleType: _float64,
         types.StringType: _string,
-        types.BinaryType: _binary,
+        types.BinaryType: lambda value: (
+            value.encode(errors="surrogateescape") if type(value) is str else _of(value, bytes)
+        ),
         types.DateType: _date,
         types.TimestampType: _timestamp,
         types.TimestampNTZType: lambda value: _timestamp(value).replace(tzinfo=None),
@@ -134,10 +136,6 @@ def _integer(value: Any, limit: int) -> int:
     return value
 
 
-def _boolean(value: Any) -> bool:
-    return bool(_of(value, bool))
-
-
 def _float64(value: Any) -> float:
     if type(value) not in (int, float):
         raise MisfitError
@@ -159,12 +157,6 @@ def _string(value: Any) -> str:
     except UnicodeError as error:
         raise MisfitError from error
     return str(value)
-
-
-def _binary(value: Any) -> bytes:
-    if type(value) is str:
-        return value.encode(errors="surrogateescape")
-    return bytes(_of(value, bytes))
 
 
 def _decimal(value: Any, precision: int, scale: int) -> decimal.Decimal:
