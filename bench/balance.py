@@ -7,6 +7,7 @@ random depends on the seed alone, so that the same figures come out again, on an
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
 import statistics
 from collections import Counter
@@ -17,16 +18,11 @@ import click
 import numpy as np
 
 from bench.errors import BenchError
-from bench.figures.command import Findings, command
-from bench.figures.progress import show_progress
+from bench.figures.command import Findings, command, show_progress
 from skywalker.ring import TOKENS, TOKENS_PER_NODE, Ring
 
 NODES: Final = (3, 10, 100, 1000)
 TOKENS_OF_A_NODE: Final = (32, 64, 128, 256, 512)
-_TOKENS_HEAD: Final = (
-    f"| | {' | '.join(f'{tokens} tokens' for tokens in TOKENS_OF_A_NODE)} |",
-    f"|---|{'---:|' * len(TOKENS_OF_A_NODE)}",
-)
 WORKERS: Final = (2, 4, 8, 16)
 RINGS: Final = 100
 SEED: Final = 1
@@ -111,25 +107,20 @@ def move_row(nodes: int, rings: int, seed: int) -> str:
     )
 
 
-def busiest_table(rings: int, seed: int, progress: Callable[[str], None]) -> Iterator[str]:
-    """Yield the lines of the first table."""
-    yield from _TOKENS_HEAD
-    for nodes in NODES:
-        progress(f"shares of {nodes} nodes")
-        yield busiest_row(nodes, rings, seed)
-    yield from _foot(rings, seed)
-
-
-def workers_table(rings: int, seed: int, progress: Callable[[str], None]) -> Iterator[str]:
-    """Yield the lines of the third table."""
-    yield from _TOKENS_HEAD
-    for workers in WORKERS:
-        progress(f"shares of {workers} workers")
-        yield workers_row(workers, rings, seed)
-    yield from _foot(rings, seed)
-
-
-def _foot(rings: int, seed: int) -> Iterator[str]:
+def _by_tokens(
+    what: str,
+    sizes: Sequence[int],
+    row: Callable[[int, int, int], str],
+    rings: int,
+    seed: int,
+    progress: Callable[[str], None],
+) -> Iterator[str]:
+    """Yield the lines of the first table or of the third."""
+    yield f"| | {' | '.join(f'{tokens} tokens' for tokens in TOKENS_OF_A_NODE)} |"
+    yield f"|---|{'---:|' * len(TOKENS_OF_A_NODE)}"
+    for size in sizes:
+        progress(f"shares of {size} {what}")
+        yield row(size, rings, seed)
     yield ""
     yield f"Median / worst of {rings} random rings (seed {seed}), in fair shares."
 
@@ -149,7 +140,11 @@ def _percent(part: float) -> str:
     return f"{part:.2%}" if part < 0.1 else f"{part:.1%}"
 
 
-TABLES: Final = {"balance": busiest_table, "moves": move_table, "balance of workers": workers_table}
+TABLES: Final[dict[str, Callable[[int, int, Callable[[str], None]], Iterator[str]]]] = {
+    "balance": functools.partial(_by_tokens, "nodes", NODES, busiest_row),
+    "moves": move_table,
+    "balance of workers": functools.partial(_by_tokens, "workers", WORKERS, workers_row),
+}
 """By the name of their place in a page."""
 
 

@@ -11,18 +11,15 @@ from typing import IO, Any, BinaryIO, Final, Literal
 import click
 
 from bench.errors import BenchError
-from bench.figures import load_plot
-from bench.figures.command import Picture, write_json
-from bench.figures.progress import show_progress
-from bench.figures.summary import lines, progress_of
-from bench.figures.target import Command, Target, target_options
+from bench.figures.command import Picture, show_progress, write_json
+from bench.figures.summary import draw, lines, progress_of
+from bench.figures.target import Target, target_options
 from bench.idle import idle_test
-from bench.load.counts import DOUBLED, NOT_RECEIVED, WRONG
 from bench.load.dial import contact
 from bench.load.outcome import Outcome
-from bench.load.plan import MAX_VALUE_BYTES, Load
+from bench.load.plan import DOUBLED, MAX_VALUE_BYTES, NOT_RECEIVED, WRONG, Load
 from bench.load.run import run
-from bench.servers.script import MAX_LANES, MIN_VALUE_BYTES
+from bench.servers.peer import MAX_LANES, MIN_VALUE_BYTES
 from skywalker import units
 from skywalker.limits import MAX_TIMEOUT_MS
 
@@ -49,102 +46,64 @@ class _Time(click.ParamType[float]):
 TIME: Final = _Time()
 
 
-def load_options(command: Command) -> Command:
-    """Add what makes up a load; the command gets them as keyword arguments."""
-    options = (
-        click.option("--pairs", type=click.IntRange(1, 100_000), default=8, help="pairs of connections"),
-        click.option(
-            "--in-flight", type=click.IntRange(1, MAX_LANES), default=64, help="calls in flight on each connection"
-        ),
-        click.option(
-            "--rate",
-            type=click.FloatRange(0, 1e8, min_open=True),
-            metavar="N",
-            help="open loop: N rendezvous a second in all. Latency then counts from when a call was due, so that a "
-            "stall is not hidden; calls are made late rather than skipped. Without it each call is made again at once",
-        ),
-        click.option(
-            "--size",
-            type=click.IntRange(MIN_VALUE_BYTES, MAX_VALUE_BYTES),
-            default=16,
-            metavar="BYTES",
-            help="size of the values",
-        ),
-        click.option(
-            "--topics",
-            type=click.IntRange(1),
-            metavar="N",
-            help="share N topics among all calls in flight. A send! reaches every recv! that waits on its topic, so "
-            "with sharing more values are received than sent; the rate still counts each send! once. "
-            "By default every call in flight has its own topic",
-        ),
-        click.option("--prefix", help="what all topics begin with; by default something that no other run has"),
-        click.option("--dialect", type=click.Choice(["current", "first"]), default="current", help="how to speak"),
-        click.option("--direct", is_flag=True, help="connect to every worker, and send each call to its topic's owner"),
-        click.option("--timeout", type=TIME, default="60s", help="how long a send! may wait"),
-        click.option("--generators", type=click.IntRange(1, 256), default=1, help="processes that make the calls"),
-        click.option("--seconds", type=click.FloatRange(0.1, 86400), default=10.0, metavar="N", help="how long"),
-        click.option("--warm-up", type=click.FloatRange(0, 3600), default=1.0, metavar="N", help="seconds before"),
-        click.option(
-            "--journal",
-            type=click.Path(file_okay=False, path_type=Path),
-            metavar="DIR",
-            help="record every call there as its client saw it, to be read by `skywalker journal`",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def output_options(command: Command) -> Command:
-    """Add the files that results are written to."""
-    options = (
-        click.option("--json", "json_file", type=click.File("w"), metavar="FILE", help="also write all of it as JSON"),
-        click.option(
-            "--hdr",
-            "hdr_file",
-            type=click.File("wb"),
-            metavar="FILE",
-            help="also write the percentiles as HdrHistogram's plotters read them, in microseconds",
-        ),
-        click.option(
-            "--plot",
-            "plot_file",
-            type=Picture(),
-            metavar="FILE",
-            help="also draw latency and rate, to a .png or .svg",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
 @click.group(
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
 )
 @target_options
-@load_options
-@output_options
-def bench(target: Any, **options: Any) -> None:
-    """Have pairs of connections meet on a node, as fast as they can or at a --rate, and show how it does.
-
-    \b
-      skywalker-bench --start 2                     a node with 2 workers, started for this
-      skywalker-bench --connect 10.0.0.5:3443       one that runs
-      skywalker-bench --rate 5000 --plot load.png   at a steady rate, with a picture
-      skywalker-bench idle --connections 10000      what waiting costs
-
-    A connection that is lost is dialled again and a call that fails is made again; both are counted. Ctrl-C
-    ends it early, with the figures so far. The exit status is 1 if a reply was wrong or a value was lost.
-    """
-    if click.get_current_context().invoked_subcommand is None:
-        load_test(target, **options)
-
-
-def load_test(
+@click.option("--pairs", type=click.IntRange(1, 100_000), default=8, help="pairs of connections")
+@click.option("--in-flight", type=click.IntRange(1, MAX_LANES), default=64, help="calls in flight on each connection")
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, 1e8, min_open=True),
+    metavar="N",
+    help="open loop: N rendezvous a second in all. Latency then counts from when a call was due, so that a "
+    "stall is not hidden; calls are made late rather than skipped. Without it each call is made again at once",
+)
+@click.option(
+    "--size",
+    type=click.IntRange(MIN_VALUE_BYTES, MAX_VALUE_BYTES),
+    default=16,
+    metavar="BYTES",
+    help="size of the values",
+)
+@click.option(
+    "--topics",
+    type=click.IntRange(1),
+    metavar="N",
+    help="share N topics among all calls in flight. A send! reaches every recv! that waits on its topic, so "
+    "with sharing more values are received than sent; the rate still counts each send! once. "
+    "By default every call in flight has its own topic",
+)
+@click.option("--prefix", help="what all topics begin with; by default something that no other run has")
+@click.option("--dialect", type=click.Choice(["current", "first"]), default="current", help="how to speak")
+@click.option("--direct", is_flag=True, help="connect to every worker, and send each call to its topic's owner")
+@click.option("--timeout", type=TIME, default="60s", help="how long a send! may wait")
+@click.option("--generators", type=click.IntRange(1, 256), default=1, help="processes that make the calls")
+@click.option("--seconds", type=click.FloatRange(0.1, 86400), default=10.0, metavar="N", help="how long")
+@click.option("--warm-up", type=click.FloatRange(0, 3600), default=1.0, metavar="N", help="seconds before")
+@click.option(
+    "--journal",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="record every call there as its client saw it, to be read by `skywalker journal`",
+)
+@click.option("--json", "json_file", type=click.File("w"), metavar="FILE", help="also write all of it as JSON")
+@click.option(
+    "--hdr",
+    "hdr_file",
+    type=click.File("wb"),
+    metavar="FILE",
+    help="also write the percentiles as HdrHistogram's plotters read them, in microseconds",
+)
+@click.option(
+    "--plot",
+    "plot_file",
+    type=Picture(),
+    metavar="FILE",
+    help="also draw latency and rate, to a .png or .svg",
+)
+def bench(
     target: Callable[..., contextlib.AbstractContextManager[Target]],
     *,
     pairs: int,
@@ -164,7 +123,19 @@ def load_test(
     hdr_file: BinaryIO | None,
     plot_file: Path | None,
 ) -> None:
-    """Put a load on a node and show what came of it."""
+    """Have pairs of connections meet on a node, as fast as they can or at a --rate, and show how it does.
+
+    \b
+      skywalker-bench --start 2                     a node with 2 workers, started for this
+      skywalker-bench --connect 10.0.0.5:3443       one that runs
+      skywalker-bench --rate 5000 --plot load.png   at a steady rate, with a picture
+      skywalker-bench idle --connections 10000      what waiting costs
+
+    A connection that is lost is dialled again and a call that fails is made again; both are counted. Ctrl-C
+    ends it early, with the figures so far. The exit status is 1 if a reply was wrong or a value was lost.
+    """
+    if click.get_current_context().invoked_subcommand is not None:
+        return
     try:
         with target(max_connections=2 * pairs + SPARE_CONNECTIONS) as node:
             load = Load(
@@ -212,7 +183,7 @@ def _show(
             raise BenchError("nothing was answered, so there are no percentiles to write")
         outcome.write_hdr(hdr_file)
     if plot_file is not None:
-        load_plot.draw(outcome, node, plot_file)
+        draw(outcome, node, plot_file)
 
 
 bench.add_command(idle_test)

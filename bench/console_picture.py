@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import io
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 import skywalker
 from bench.errors import BenchError
-from bench.figures.progress import show_progress
+from bench.figures.command import Findings, command, show_progress
 from bench.load.plan import Load
 from bench.load.run import run
 from bench.servers import skywalker as skywalker_nodes
@@ -117,10 +116,10 @@ def _save(png: bytes, file: Path) -> None:
     Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, optimize=True)
 
 
-@click.command()
+@command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default="docs")
-@click.option("--seconds", type=click.FloatRange(1), default=315.0, show_default=True, help="how long it works first")
-def main(directory: Path, seconds: float) -> None:
+@click.option("--seconds", type=click.FloatRange(1), default=315.0, help="how long it works first")
+def main(directory: Path, seconds: float) -> Findings:
     """Write console.png and console-dark.png to DIRECTORY."""
     program = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if program is None:
@@ -142,12 +141,8 @@ def main(directory: Path, seconds: float) -> None:
             browser.close()
         for thread in loads:
             thread.join()
-    for file in files.values():
-        print(file)
+    return Findings(map(str, files.values()))
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (BenchError, SkywalkerError) as error:
-        sys.exit(f"console_picture: {error}")
+    main()

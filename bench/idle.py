@@ -20,14 +20,17 @@ import click
 import psutil
 
 from bench.errors import BenchError, Stalled, Unreachable
-from bench.figures.command import write_json
-from bench.figures.progress import show_progress
+from bench.figures.command import show_progress, write_json
 from bench.figures.target import Target, target_options
+from bench.load.dial import dial
+from bench.load.plan import Load
+from bench.servers.peer import Opening
 from bench.servers.usage import cpu_seconds, tree
 from skywalker import limits
 from skywalker.errors import RequestError
 from skywalker.wire import junction as wire
 from skywalker.wire import values
+from skywalker.wire.frames import split
 
 PER_ADDRESS: Final = 20_000
 """Connections from one address of this machine: it has some 28,000 ports to give to them."""
@@ -96,6 +99,7 @@ def measure(
     """Open connections, make calls that wait, and read what the server uses at each step. Raises BenchError."""
     if target.pid is None:
         raise BenchError(f"the processes of {target.address} cannot be seen from here; name the first one with --pid")
+    load = Load(target.address.host, target.address.port, patience_s=PATIENCE_S)
     _allow_files(connections + SPARE_FILES)
     kind, empty = _memory(target.pid)
     with contextlib.ExitStack() as stack:
@@ -103,7 +107,7 @@ def measure(
         for number in range(connections):
             if number % 1000 == 0:
                 say(f"{number:,} connections")
-            sockets.append(stack.enter_context(_connect(target, number)))
+            sockets.append(stack.enter_context(_connect(load, number)))
         _await_all(sockets)
         _, connected = _memory(target.pid)
         for number, sock in enumerate(sockets):
@@ -126,34 +130,21 @@ def _allow_files(count: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _connect(target: Target, number: int) -> socket.socket:
-    address = target.address
-    source = None
+def _connect(load: Load, number: int) -> socket.socket:
+    source = ""
     with contextlib.suppress(ValueError):
-        if ipaddress.ip_address(address.host) in ipaddress.ip_network("127.0.0.0/8"):
-            source = (f"127.0.0.{2 + number // PER_ADDRESS}", 0)
+        if ipaddress.ip_address(load.host) in ipaddress.ip_network("127.0.0.0/8"):
+            source = f"127.0.0.{2 + number // PER_ADDRESS}"
     try:
-        sock = socket.create_connection((address.host, address.port), PATIENCE_S, source)
-    except OSError as error:
-        raise Unreachable(f"connection {number + 1:,} to {address} failed: {error.strerror or error}") from error
-    try:
-        _greet(sock)
-    except BaseException:
-        sock.close()
-        raise
-    return sock
-
-
-def _greet(sock: socket.socket) -> None:
-    _send(sock, _HELLO)
-    reply = b""
-    while len(reply) < 2 or len(reply) < 2 + int.from_bytes(reply[:2], "big"):
-        heard = _heard(sock)
-        if not heard:
-            break
-        reply += heard
-    if not reply or _refusal(reply) is not None:
-        raise BenchError(_refused(reply))
+        link, heard = dial(load, Opening(_HELLO, lambda heard: split(heard)[0]), source)
+    except Unreachable as error:
+        raise Unreachable(f"connection {number + 1:,} failed: {error}") from error
+    if _refusal(heard) is not None:
+        link.close()
+        raise BenchError(_refused(heard))
+    assert isinstance(link, socket.socket)  # without TLS
+    link.settimeout(PATIENCE_S)
+    return link
 
 
 def _calls(number: int, calls: int) -> bytes:
@@ -191,7 +182,7 @@ def _heard(sock: socket.socket) -> bytes:
 
 def _refusal(reply: bytes) -> RequestError | None:
     try:
-        return wire.refusal(values.unpack(reply[2 : 2 + int.from_bytes(reply[:2], "big")])[-1])
+        return wire.refusal(values.unpack(split(reply)[0][0][-1]))
     except (ValueError, IndexError, TypeError):
         return None
 

@@ -17,8 +17,7 @@ import click
 import skywalker
 from bench.errors import BenchError
 from bench.figures import machine
-from bench.figures.command import Findings, command
-from bench.figures.progress import show_progress
+from bench.figures.command import Findings, command, show_progress
 from bench.figures.samples import VALUE_BYTES, Samples, Shape, measure
 from bench.load.plan import Load
 from skywalker import build

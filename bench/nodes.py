@@ -13,11 +13,10 @@ from typing import Final
 
 import skywalker
 from bench.errors import BenchError
-from bench.figures.command import Findings, command
-from bench.figures.comparison import Case
-from bench.figures.progress import show_progress
+from bench.figures.command import Findings, command, show_progress
 from bench.figures.samples import SHAPES, VALUE_BYTES, Mode, Samples, Shape, figure, markdown, measure
 from bench.load.plan import Load
+from bench.peers import Case
 from bench.servers.skywalker import cluster
 from skywalker.embedding import Node
 

@@ -6,18 +6,239 @@ way it has, over plain sockets and with frames encoded beforehand; the generator
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import click
-
-from bench.figures import peers_plot
-from bench.figures.command import Findings, command
-from bench.figures.comparison import LATENCY, Case, Comparison
-from bench.figures.progress import show_progress
-from bench.figures.rounds import measure_in_turn
-from bench.figures.samples import SHAPES, VALUE_BYTES, Mode
+from bench.figures.command import Findings, command, several, show_progress
+from bench.figures.picture import GRID, INK, blank, save
+from bench.figures.samples import SHAPES, VALUE_BYTES, Mode, Samples, Shape, figure, markdown, measure_in_turn, table
 from bench.load.plan import Load
 from bench.servers import SERVERS, Running
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+OURS: Final = "skywalker"
+
+LATENCY_SHAPE: Final = Shape(1, 1)
+"""What the latency is measured with: one pair, one rendezvous at a time."""
+
+CANNOT: Final = "cannot pipeline"
+
+HEADS: Final = (
+    *("server", "rendezvous/s", "per core-second", "skywalker is x times that", "server cores", "generator cores"),
+)
+
+TIMES: Final = ("p50_us", "p99_us")
+
+
+class Case(NamedTuple):
+    """What is measured of every server in each run."""
+
+    mode: Mode
+    shape: Shape
+
+    def __str__(self) -> str:
+        if self.mode == Mode.LOCKSTEP:
+            return "one at a time"
+        return f"{self.shape.pairs} pair{'s' if self.shape.pairs > 1 else ''}, {self.shape.in_flight} in flight"
+
+
+LATENCY: Final = Case(Mode.LOCKSTEP, LATENCY_SHAPE)
+
+
+class Target(NamedTuple):
+    """How many times the rendezvous per core-second of a peer ours should be, in one shape."""
+
+    shape: Shape
+    peer: str
+    times: float
+
+
+TARGETS: Final = (
+    *(Target(shape, "nats", 1.5) for shape in (Shape(1, 64), Shape(8, 64))),
+    *(Target(shape, "nats", 2.0) for shape in (Shape(32, 1), Shape(256, 1))),
+    *(Target(shape, "redis", 1.0) for shape in (Shape(32, 1), Shape(256, 1))),
+    *(Target(shape, "echo", 0.6) for shape in (Shape(32, 1), Shape(256, 1))),
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Verdict:
+    """A target that was measured: what was to be reached, the figure found, and whether it will do."""
+
+    what: str
+    wanted: str
+    found: float
+    reached: bool
+
+
+class Comparison(Samples[Case, str]):
+    """The samples of every server in every case."""
+
+    def verdicts(self) -> Iterator[Verdict]:
+        """Yield every target that can be judged by what was measured."""
+        for target in TARGETS:
+            case = Case(Mode.CLOSED_LOOP, target.shape)
+            ratio = self.ratio(case, OURS, target.peer)
+            if ratio is not None:
+                what = f"{case}: per core-second, of {target.peer}"
+                yield Verdict(what, f"at least {target.times:.1f}", ratio, ratio >= target.times)
+        times = self.ratio(LATENCY, OURS, "nats", "p99_us")
+        if times:
+            yield Verdict(f"{LATENCY}: p99, of nats", "at most 1.0", times, times <= 1)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the settings and the tables, line by line."""
+        yield from self.settings_lines()
+        for case in self.cases():
+            yield ""
+            yield f"{case}:"
+            if case == LATENCY:
+                rows = [(peer, *(figure(self.median(case, peer, name)) for name in TIMES)) for peer in self.servers()]
+                yield from table(("server", "p50 us", "p99 us"), rows)
+            else:
+                yield from table(HEADS, [self._row(case, peer) for peer in self.servers()])
+        verdicts = list(self.verdicts())
+        if verdicts:
+            yield ""
+            rows = [(each.what, each.wanted, f"{each.found:.2f}", _word(each, "NOT reached")) for each in verdicts]
+            yield from table(("target", "wanted", "found", ""), rows)
+
+    def _row(self, case: Case, peer: str) -> tuple[str, ...]:
+        return (
+            peer if (case, peer) in self.samples else f"{peer} ({CANNOT})",
+            *(figure(self.median(case, peer, name)) for name in ("rate", "rate_per_core")),
+            figure(self.ratio(case, OURS, peer), ".2f"),
+            *(figure(self.median(case, peer, name), ".2f") for name in ("server_cores", "generator_cores")),
+        )
+
+    def markdown(self) -> Iterator[str]:
+        """Yield the table for a page, and how it was made."""
+        cases = self.cases()
+        heads = [f"{case}, p50 / p99" if case == LATENCY else str(case) for case in cases]
+        peers = self.servers()
+        rows = [[self.settings.get(peer, peer), *(self._cell(case, peer) for case in cases)] for peer in peers]
+        yield from markdown(["", *heads], rows)
+        yield ""
+        yield (
+            f"Rendezvous per core-second of the server, {self.settings['method']}, "
+            f"values of {self.settings['value bytes']} bytes; {self.settings['machine']}."
+        )
+
+    def markdown_of_targets(self) -> Iterator[str]:
+        """Yield a table of what was wanted and found."""
+        yield "| target | wanted | found | |"
+        yield "|---|---|---:|---|"
+        for each in self.verdicts():
+            yield f"| {each.what} | {each.wanted} | {each.found:.2f} | {_word(each, '**not reached**')} |"
+
+    def _cell(self, case: Case, peer: str) -> str:
+        if case == LATENCY:
+            return " / ".join(figure(self.median(case, peer, name)) for name in TIMES) + " us"
+        rate = self.median(case, peer, "rate_per_core")
+        return CANNOT if rate is None else f"{rate / 1000:,.0f} k"
+
+    def to_data(self) -> dict[str, Any]:
+        """Return all of it as JSON has it: settings, verdicts, and what every run found in each case."""
+        return {
+            "settings": self.settings,
+            "targets": [dataclasses.asdict(verdict) for verdict in self.verdicts()],
+            "cases": [self._case(case, peer) for case, peer in self.samples],
+        }
+
+    def _case(self, case: Case, peer: str) -> dict[str, Any]:
+        figures = ("rate", "rate_per_core", "server_cores", "generator_cores")
+        return {
+            "server": peer,
+            "mode": str(case.mode),
+            **case.shape._asdict(),
+            **{name: self.median(case, peer, name) for name in ((*TIMES, *figures) if case == LATENCY else figures)},
+            "ratio": self.ratio(case, OURS, peer),
+            "runs": self.runs(case, peer),
+        }
+
+
+def _word(verdict: Verdict, else_: str) -> str:
+    return "reached" if verdict.reached else else_
+
+
+COLOURS: Final = {
+    "skywalker": "#2a6fbb",
+    "nats": "#3f8f5b",
+    "redis": "#c8432b",
+    "zeromq": "#b8860b",
+    "echo": "#b9bfc8",
+}
+
+
+def draw(found: Comparison, file: Path) -> None:
+    """Write the picture, PNG or SVG as the file's name says. Raises BenchError without matplotlib, or if it can't."""
+    cases = found.cases()
+    columns = min(3, len(cases))
+    rows = -(-len(cases) // columns)
+    figure = blank(3.2 * columns, 2.9 * rows + 0.6)
+    from matplotlib.patches import Patch  # blank() has seen that it is there
+
+    panels = figure.subplots(rows, columns, squeeze=False).flatten()
+    for unused in panels[len(cases) :]:
+        unused.set_axis_off()
+    for axes, case in zip(panels, cases, strict=False):
+        if case == LATENCY:
+            _latencies(axes, found)
+        else:
+            rates = {peer: found.median(case, peer, "rate_per_core") for peer in found.servers()}
+            # The floor is far off where calls are batched, and would make all others look alike.
+            shown = max(rate for peer, rate in rates.items() if rate and (peer != "echo" or len(rates) == 1)) * 1.3
+            _bars(axes, rates, shown)
+            axes.set_title(str(case), fontsize=10.5, color=INK)
+    handles = [Patch(color=COLOURS[peer]) for peer in found.servers()]
+    if len(panels) > len(cases):
+        panels[-1].legend(handles, found.servers(), loc="center", frameon=False, labelcolor=INK, fontsize=10)
+    else:
+        figure.legend(handles, found.servers(), loc="outside lower center", ncols=5, frameon=False, labelcolor=INK)
+    figure.suptitle(
+        "rendezvous per core-second of the server (more is better)", x=0.01, ha="left", fontsize=11, color=INK
+    )
+    save(figure, file)
+
+
+def _bars(axes: Axes, rates: dict[str, float | None], top: float) -> None:
+    for at, (peer, rate) in enumerate(rates.items()):
+        height = min(rate or 0.0, top)
+        axes.bar(at, height, color=COLOURS[peer], width=0.75)
+        words = "cannot\npipeline" if rate is None else _short(rate) + (" ↑" if rate > top else "")
+        inside = rate is not None and rate > top
+        axes.text(at, height, words, ha="center", va="top" if inside else "bottom", fontsize=8, color=INK)
+    _plain(axes, top * 1.08)
+
+
+def _latencies(axes: Axes, found: Comparison) -> None:
+    top = 0.0
+    for at, peer in enumerate(found.servers()):
+        half, most = (found.median(LATENCY, peer, name) or 0.0 for name in ("p50_us", "p99_us"))
+        axes.bar(at, most, color=COLOURS[peer], width=0.75, alpha=0.45)
+        axes.bar(at, half, color=COLOURS[peer], width=0.75)
+        axes.text(at, most, f"{half:,.0f}\n{most:,.0f}", ha="center", va="bottom", fontsize=8, color=INK)
+        top = max(top, most)
+    axes.set_title("one at a time: p50, p99 in us\n(less is better)", fontsize=10.5, color=INK)
+    _plain(axes, top * 1.25)
+
+
+def _plain(axes: Axes, top: float) -> None:
+    axes.set_ylim(0, top)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(GRID)
+
+
+def _short(rate: float) -> str:
+    return f"{rate / 1e6:.1f} M" if rate >= 1e6 else f"{rate / 1e3:.0f} k"
 
 
 def load_of(name: str, server: Running, case: Case) -> Load | None:
@@ -33,33 +254,21 @@ def load_of(name: str, server: Running, case: Case) -> Load | None:
 
 
 @command(runs=5, seconds=2.0, quick=0.3, json=True, markdown=["peers"], plot=True)
-@click.option(
-    "--shape",
-    "shapes",
-    type=click.Choice(list(SHAPES)),
-    multiple=True,
-    help="Pairs x calls in flight; may be repeated.  [default: all]",
-)
-@click.option(
-    "--peer",
-    "peers",
-    type=click.Choice(list(SERVERS)),
-    multiple=True,
-    help="A server; may be repeated.  [default: all]",
-)
+@several("--shape", "shapes", SHAPES, "Pairs x calls in flight")
+@several("--peer", "peers", SERVERS, "A server")
 def main(runs: int, seconds: float, shapes: tuple[str, ...], peers: tuple[str, ...]) -> Findings:
     """Compare what a rendezvous costs skywalker, NATS, Redis, a ZeroMQ broker and an echo, the floor.
 
     The servers are started for it, on free ports of loopback, and stopped. A core-second is one of CPU time, user
     and system, of all processes of a server.
     """
-    servers = {name: peer.started for name, peer in SERVERS.items() if name in (peers or SERVERS)}
-    cases = [Case(Mode.CLOSED_LOOP, shape) for name, shape in SHAPES.items() if name in (shapes or SHAPES)]
+    servers = {name: peer.started for name, peer in SERVERS.items() if name in peers}
+    cases = [Case(Mode.CLOSED_LOOP, shape) for name, shape in SHAPES.items() if name in shapes]
     found = Comparison(servers=[*servers])
     measure_in_turn(found, servers, [*cases, LATENCY], load_of, runs, seconds, show_progress)
     found.settings["value bytes"] = VALUE_BYTES
     places = {"peers": found.markdown(), "targets": found.markdown_of_targets()}
-    return Findings(found.lines(), found.to_data(), places, functools.partial(peers_plot.draw, found))
+    return Findings(found.lines(), found.to_data(), places, functools.partial(draw, found))
 
 
 if __name__ == "__main__":

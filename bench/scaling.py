@@ -8,22 +8,144 @@ machine down for a while does not fall on one case alone.
 
 from __future__ import annotations
 
+import enum
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import click
 
 import skywalker
-from bench.figures import machine, scaling_plot
-from bench.figures.command import Findings, command
-from bench.figures.progress import show_progress
-from bench.figures.samples import SHAPES, VALUE_BYTES, Mode, Shape, measure
-from bench.figures.scaling import Case, Node, Report, Route
+from bench.figures import machine
+from bench.figures.command import Findings, command, show_progress
+from bench.figures.picture import INK, blank, lay_grid, log_scale, save
+from bench.figures.samples import SHAPES, VALUE_BYTES, Mode, Samples, Shape, figure, measure, table
 from bench.load.plan import Load
-from bench.servers.script import MAX_LANES
+from bench.servers.peer import MAX_LANES
 from skywalker import build
 from skywalker.embedding import embedded
+
+
+class Route(enum.StrEnum):
+    """Which worker a call is made on."""
+
+    ANY = "any"  # whichever the kernel gave the connection to
+    DIRECT = "direct"  # the one that owns its topic
+
+
+class Case(NamedTuple):
+    """What is done."""
+
+    mode: Mode
+    shape: Shape
+
+
+class Node(NamedTuple):
+    """On what it is done: a node of so many workers, and how its calls come there."""
+
+    workers: int
+    route: Route = Route.ANY
+
+
+class Report(Samples[Case, Node]):
+    """The samples of every case on every node."""
+
+    def scaling(self, case: Case, node: Node) -> float | None:
+        """Return rendezvous per core-second, as a part of what one worker has of the same shape."""
+        return self.ratio(case, node, Node(1))
+
+    def lines(self) -> Iterator[str]:
+        """Yield the settings and the tables, line by line."""
+        yield from self.settings_lines()
+        rates = [
+            (
+                str(node.workers),
+                str(case.shape),
+                str(node.route),
+                *(figure(self.median(case, node, name)) for name in ("rate", "rate_per_core")),
+                figure(self.scaling(case, node), ".2f"),
+                figure(self.median(case, node, "forwarded"), ".0%"),
+                *(figure(self.median(case, node, name), ".2f") for name in ("server_cores", "generator_cores")),
+            )
+            for case, node in self.samples
+            if case.mode == Mode.CLOSED_LOOP
+        ]
+        if rates:
+            yield ""
+            heads = ("rendezvous/s", "per core-second", "of 1 worker", "forwarded", "server cores", "generator cores")
+            yield from table(("workers", "shape", "worker of a call", *heads), rates)
+        latencies = [
+            (
+                str(node.workers),
+                f"{case.shape.pairs} pairs in turn",
+                str(node.route),
+                *(figure(self.median(case, node, name)) for name in ("p50_us", "p99_us")),
+            )
+            for case, node in self.samples
+            if case.mode == Mode.LOCKSTEP
+        ]
+        if latencies:
+            yield ""
+            yield from table(("workers", "one rendezvous at a time", "worker of a call", "p50 us", "p99 us"), latencies)
+
+    def to_data(self) -> dict[str, Any]:
+        """Return all of it as JSON has it: settings, and for each case its medians and what every run found."""
+        return {"settings": self.settings, "cases": [self._case(*key) for key in self.samples]}
+
+    def _case(self, case: Case, node: Node) -> dict[str, Any]:
+        names = ("forwarded",) if case.mode == Mode.CLOSED_LOOP else ("p50_us", "p99_us")
+        return {
+            "workers": node.workers,
+            "mode": str(case.mode),
+            **case.shape._asdict(),
+            "route": str(node.route),
+            **{name: self.median(case, node, name) for name in ("rate", "rate_per_core", *names)},
+            **({"of_one_worker": self.scaling(case, node)} if case.mode == Mode.CLOSED_LOOP else {}),
+            "runs": self.runs(case, node),
+        }
+
+
+COLOURS: Final = ("#2a6fbb", "#c8432b", "#3f8f5b", "#8a5fb0", "#b8860b")
+
+
+def draw(report: Report, file: Path) -> None:
+    """Write the picture, PNG or SVG as the file's name says. Raises BenchError without matplotlib, or if it can't."""
+    figure = blank(9, 4.8)
+    from matplotlib.lines import Line2D  # blank() has seen that it is there
+
+    rates = {key: report.median(*key, "rate_per_core") or 0.0 for key in report.samples if key[0].mode != Mode.LOCKSTEP}
+    shapes = list(dict.fromkeys(case.shape for case, _ in rates))
+    counts = sorted({node.workers for _, node in rates})
+    axes = figure.subplots()
+    for number, shape in enumerate(shapes):
+        colour = COLOURS[number % len(COLOURS)]
+        for route, style in ((Route.DIRECT, "-"), (Route.ANY, ":")):
+            # One worker has every call directly.
+            line = {
+                counts.index(node.workers): rate
+                for (case, node), rate in rates.items()
+                if case.shape == shape and (node.route == route or node.workers == 1)
+            }
+            axes.plot(
+                [*line],
+                [*line.values()],
+                f"o{style}",
+                color=colour,
+                linewidth=2,
+                markersize=5,
+            )
+    handles = [Line2D([], [], color=COLOURS[at % len(COLOURS)], linewidth=2) for at in range(len(shapes))]
+    handles += [Line2D([], [], color=INK, linewidth=2, linestyle=style) for style in ("-", ":")]
+    names = [*(f"{shape} in flight" for shape in shapes), "directly to the owner", "through any worker"]
+    axes.legend(handles, names, frameon=False, fontsize=9, labelcolor=INK, loc="center left", bbox_to_anchor=(1, 0.5))
+    axes.set_title("rendezvous per core-second of the server", loc="left", fontsize=10.5, color=INK)
+    axes.set_xlabel("workers", color=INK)
+    axes.set_xticks(range(len(counts)), [str(count) for count in counts])
+    log_scale(axes.yaxis, min(rates.values()) / 1.3, max(rates.values()) * 1.3, "{:,.0f}".format)
+    lay_grid(axes, "y")
+    save(figure, file)
+
 
 LATENCY: Final = Case(Mode.LOCKSTEP, Shape(16, 1))
 """Pairs that take turns, so that every worker has its share of the connections and of the topics."""
@@ -108,7 +230,7 @@ def main(workers: tuple[int, ...], shapes: tuple[Shape, ...], runs: int, seconds
     and system, of all processes of the node.
     """
     report = bench(workers, shapes or tuple(SHAPES.values()), runs, seconds, generators, show_progress)
-    return Findings(report.lines(), report.to_data(), draw=functools.partial(scaling_plot.draw, report))
+    return Findings(report.lines(), report.to_data(), draw=functools.partial(draw, report))
 
 
 if __name__ == "__main__":

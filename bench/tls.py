@@ -19,8 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from bench.errors import BenchError
 from bench.figures import machine
-from bench.figures.command import Findings, command
-from bench.figures.progress import show_progress
+from bench.figures.command import Findings, command, show_progress
 from bench.figures.samples import Samples, Shape, markdown, measure
 from bench.load.dial import contact
 from bench.load.plan import Load

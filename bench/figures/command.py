@@ -3,16 +3,59 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json as json_format
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import click
 
-from bench.figures import pages
+from bench.errors import BenchError
 from bench.figures.picture import FORMATS
-from bench.figures.progress import measuring, show_progress
+from skywalker.errors import SkywalkerError
+
+
+def show_progress(words: str) -> None:
+    """Put `words` in place of what was shown before; none to leave the line clean."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
+
+
+def split_page(file: Path, name: str) -> tuple[str, str]:
+    """Return what stands before and after the place of `name` in a page; a page that is not there yet has nothing else.
+
+    Raises BenchError for a page without the marks, or that cannot be read.
+    """
+    begin, end = _marks(name)
+    try:
+        page = file.read_text() if file.exists() else ""
+    except OSError as error:
+        raise BenchError(f"cannot read {file}: {error.strerror}") from error
+    if not page:
+        return "", "\n"
+    before, began, rest = page.partition(begin)
+    _, ended, after = rest.partition(end)
+    if not (began and ended):
+        raise BenchError(f"{file} has no place for the table; put these marks where it belongs: {begin} {end}")
+    return before, after
+
+
+def put_in_page(file: Path, name: str, lines: Iterable[str]) -> None:
+    """Write `lines` between the marks of `name` in a page. Raises BenchError."""
+    before, after = split_page(file, name)
+    begin, end = _marks(name)
+    text = "\n".join(lines)
+    try:
+        file.write_text(f"{before}{begin}\n{text}\n{end}{after}")
+    except OSError as error:
+        raise BenchError(f"cannot write {file}: {error.strerror}") from error
+
+
+def _marks(name: str) -> tuple[str, str]:
+    return f"<!-- begin {name} -->", f"<!-- end {name} -->"
+
 
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "show_default": True}
 
@@ -90,10 +133,14 @@ def command(
         ) -> None:
             if options.pop("quick", False):
                 options |= {"runs": 1, "seconds": quick}
-            with measuring():
-                for page, place in ((page, place) for page in pages_ for place in markdown):
-                    pages.split(page, place)  # raises for one without that place, before all the work
+            try:
+                for page, place in itertools.product(pages_, markdown):
+                    split_page(page, place)  # raises for one without that place, before all the work
                 _publish(function(**options), json_file, pages_, plot_file, markdown)
+            except (BenchError, SkywalkerError) as error:
+                raise click.ClickException(str(error)) from error
+            finally:
+                show_progress("")
 
         own = ran.__dict__.pop("__click_params__", [])
         for option in reversed(last):
@@ -106,6 +153,17 @@ def command(
     return decorate
 
 
+def several(flag: str, name: str, choices: Collection[str], words: str) -> Callable[[Any], Any]:
+    """Make an option that may be repeated; the command gets a tuple, of all `choices` if none was given."""
+    return click.option(
+        *(flag, name),
+        type=click.Choice(list(choices)),
+        multiple=True,
+        callback=lambda context, option, given: given or tuple(choices),
+        help=f"{words}; may be repeated.  [default: all]",
+    )
+
+
 def _publish(
     found: Findings, json_file: Any, pages_: Sequence[Path], plot_file: Path | None, places: Sequence[str]
 ) -> None:
@@ -116,8 +174,8 @@ def _publish(
         write_json(found.data, json_file)
     for page in pages_:
         for place, text in found.pages.items():
-            if place in places or pages.has(page, place):
-                pages.put(page, place, text)
+            if place in places or _marks(place)[0] in page.read_text():
+                put_in_page(page, place, text)
     if plot_file is not None and found.draw is not None:
         found.draw(plot_file)
 

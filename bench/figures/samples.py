@@ -1,17 +1,20 @@
-"""What a benchmark found: its samples, and their medians over its runs."""
+"""What a benchmark found: its samples, their medians over its runs, and how servers are measured in turn."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import statistics
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from bench.errors import BenchError
+from bench.figures import machine
 from bench.load.outcome import Outcome
 from bench.load.plan import Load
 from bench.load.run import Crew, run
+from bench.servers.peer import Running
 
 Case = TypeVar("Case", bound=Hashable)
 Server = TypeVar("Server", bound=Hashable)
@@ -168,3 +171,34 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1)
 
 def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+
+
+def measure_in_turn(
+    found: Samples[Case, str],
+    servers: Mapping[str, Callable[[], contextlib.AbstractContextManager[Running]]],
+    cases: Iterable[Case],
+    load_of: Callable[[str, Running, Case], Load | None],
+    runs: int,
+    seconds: float,
+    progress: Callable[[str], None],
+) -> None:
+    """Measure every case on every server in every run; `progress` is told in a few words what comes next.
+
+    There is no load for what a server cannot do. Raises BenchError, or SkywalkerError if a node does not start.
+    """
+    for number in range(1, runs + 1):
+        with contextlib.ExitStack() as stack:
+            running = {name: stack.enter_context(started()) for name, started in servers.items()}
+            crew = stack.enter_context(Crew())
+            for case in cases:
+                for name, server in running.items():
+                    load = load_of(name, server, case)
+                    if load is None:
+                        continue
+                    progress(f"run {number} of {runs}: {name}, {case}")
+                    try:
+                        found.add(case, name, measure(load, seconds, server.pid, crew=crew))
+                    except BenchError as error:
+                        raise BenchError(f"{name}, {case}: {error}") from error
+            found.settings |= {name: server.version for name, server in running.items()}
+    found.settings |= machine.settings(runs, seconds)

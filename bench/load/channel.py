@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import select
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
-from bench.errors import Unreachable
-from bench.load.counts import LOST, TIMED_OUT, WRONG, Counts
-from bench.load.dial import Contact
+from bench.errors import Stalled, Unreachable, WrongReply
+from bench.load.dial import Contact, Line, Link
 from bench.load.journal import Notes
-from bench.load.line import Line, Link
-from bench.servers.script import Script
+from bench.load.loop import Loop
+from bench.load.plan import LOST, TIMED_OUT, WRONG
+from bench.servers.peer import Script
 from bench.servers.skywalker import call_after, lane_of
 from skywalker.errors import Draining
 from skywalker.ring import Ring, token_of
@@ -31,33 +33,6 @@ from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame, split
 
 _PONG: Final = wire.reply(wire.PING, wire.NIL, wire.TRUE)
-
-
-class Owner(Protocol):
-    """What a channel tells of itself."""
-
-    @property
-    def counts(self) -> Counts:
-        """What is counted at present."""
-
-    def fail(self, code: str, calls: int = 1, example: str = "") -> None:
-        """Calls failed. Raises BenchError where that is to end the load."""
-
-    def wanted(self, channel: Channel) -> None:
-        """It has no connection to call on, and is to be opened with another."""
-
-    def failed(self, channel: Channel, lane: int) -> None:
-        """A call failed. Its lane makes none before it is refilled."""
-
-
-class Pace(Protocol):
-    """What decides when calls are made, where they are not made again as soon as they are answered."""
-
-    def release(self, channel: Channel, lanes: bytes, now: float) -> None:
-        """Lanes of a channel are free to make calls."""
-
-    def withdraw(self, channel: Channel) -> bytes:
-        """Take back the free lanes of a channel that has no connection."""
 
 
 class Connection(Line):
@@ -81,13 +56,18 @@ class Channel:
         self,
         script: Script,
         worker: int | None,
-        owner: Owner,
-        epoll: select.epoll,
+        loop: Loop,
         *,
+        wanted: Callable[[Channel], None],
+        failed: Callable[[Channel, int], None],
         pace: Pace | None = None,
         notes: Notes | None = None,
         timed: bool = False,
     ) -> None:
+        """`wanted` is told when it has no connection to call on, and is to be opened with another.
+
+        `failed` is told of a lane whose call failed: it makes none before it is refilled.
+        """
         self.script = script
         self.worker = worker  # where it wants to be
         self.opened_at = 0.0
@@ -99,8 +79,9 @@ class Channel:
         self._size = len(script.replies[0])
         self._head = script.replies[0][:2]
         self._only = script.replies[0] if len(script.calls) == 1 else b""
-        self._owner = owner
-        self._epoll = epoll
+        self._loop = loop
+        self._wanted = wanted
+        self._failed = failed
         self._pace = pace
         self._notes = notes
         self._at_once = pace is None and notes is None and not timed
@@ -125,7 +106,7 @@ class Channel:
         if ring is not None and contact.worker is not None:
             topics = enumerate(self.script.topics)
             foreign = bytes(lane for lane, topic in topics if ring.owner(token_of(topic)) != contact.worker)
-        connection = self._connection = Connection(contact.link, self._epoll, foreign)
+        connection = self._connection = Connection(contact.link, self._loop.epoll, foreign)
         self.opened_at = now = time.monotonic()
         free, refused, self._free, self._refused = self._free, self._refused, b"", b""
         if self.script.answers:
@@ -238,7 +219,7 @@ class Channel:
         now = time.monotonic()
         if self._notes is not None:
             self._notes.answered(lanes, now, connection.foreign)
-        began, noted = self._began, self._owner.counts.latencies_us
+        began, noted = self._began, self._loop.counts.latencies_us
         if began is not None:
             for lane in lanes:
                 took = int((now - began[lane]) * 1e6)
@@ -249,12 +230,12 @@ class Channel:
         """The server has closed it: what was in flight there is lost."""
         connection.close()
         lanes = bytes(connection.lanes)
-        self._owner.fail(LOST, len(lanes))
+        self._loop.fail(LOST, len(lanes))
         if connection is not self._connection:
             self._left.remove(connection)
         else:
             if not lanes:
-                self._owner.counts.moved += 1
+                self._loop.counts.moved += 1
             self._leave()
         self.refill(lanes, time.monotonic())
 
@@ -263,13 +244,13 @@ class Channel:
         if self._pace is not None:
             self._free += self._pace.withdraw(self)
         self._connection = None
-        self._owner.wanted(self)
+        self._wanted(self)
 
     def _move(self, connection: Connection, lanes: bytes) -> None:
         """A worker that drains has refused calls."""
         connection.lanes.difference_update(lanes)
         if connection is self._connection:
-            self._owner.counts.moved += 1
+            self._loop.counts.moved += 1
             self._left.append(connection)
             self._leave()
         self._issue_again(lanes, time.monotonic())
@@ -293,7 +274,7 @@ class Channel:
                 self._fail(code, frame)
                 if self._notes is not None:
                     self._notes.failed(lane, time.monotonic(), code)
-                self._owner.failed(self, lane)
+                self._failed(self, lane)
         if refused:
             self._move(connection, bytes(refused))
         return bytes(well), tail
@@ -308,7 +289,7 @@ class Channel:
         tail = data[end:]
         lanes = self.script.lanes_of(data[:end])
         if lanes is None or not (tail[:2] == self._head[: len(tail)] or ping.startswith(tail)):
-            self._owner.fail(WRONG, 1, repr(data[:200]))
+            self._loop.fail(WRONG, 1, repr(data[:200]))
         return lanes or b"", tail
 
     def _stranger(self, connection: Connection, frame: Frame) -> None:
@@ -320,7 +301,7 @@ class Channel:
             self._fail(self._code(frame), frame)
 
     def _fail(self, code: str, frame: Frame) -> None:
-        self._owner.fail(code, 1, repr(tuple(frame)))
+        self._loop.fail(code, 1, repr(tuple(frame)))
 
     def _code(self, frame: Frame) -> str:
         """Return what a frame that is no right answer counts as."""
@@ -332,3 +313,113 @@ class Channel:
         except ValueError:
             error = None
         return error.code if error else WRONG
+
+
+class Schedule:
+    """A steady rate, in calls a second.
+
+    A call that is due while no lane is free is made late, and none is skipped: how long it took is
+    counted from when it was due, so that a node which stalls is not spared the calls of that time.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._start = math.inf
+        self._free: deque[tuple[Channel, int]] = deque()
+        self.made = 0
+
+    def start(self, now: float) -> None:
+        """Have the first call be due now."""
+        self._start = now
+
+    def due(self, now: float) -> int:
+        """Return how many calls have been due until now, from the first on."""
+        return max(0, 1 + math.floor((now - self._start) * self._rate))
+
+    def release(self, channel: Channel, lanes: bytes, now: float) -> None:
+        """Lanes of a channel are free to make calls."""
+        self._free.extend([(channel, lane) for lane in lanes])
+
+    def withdraw(self, channel: Channel) -> bytes:
+        """Take back the free lanes of a channel that has no connection."""
+        lanes = bytes(lane for owner, lane in self._free if owner is channel)
+        self._free = deque(entry for entry in self._free if entry[0] is not channel)
+        return lanes
+
+    def make(self, now: float) -> float:
+        """Make the calls that are due, as far as lanes are free; return when there may be more to do."""
+        count = min(self.due(now) - self.made, len(self._free))
+        if count > 0:
+            lanes: dict[Channel, bytearray] = {}
+            times: dict[Channel, list[float]] = {}
+            for number in range(self.made, self.made + count):
+                channel, lane = self._free.popleft()
+                lanes.setdefault(channel, bytearray()).append(lane)
+                times.setdefault(channel, []).append(self._start + number / self._rate)
+            self.made += count
+            for channel, chosen in lanes.items():
+                channel.make(bytes(chosen), now, times[channel])
+        return self._start + self.made / self._rate if self._free else math.inf
+
+
+class Step:
+    """One pair, whose calls are made again only when both sides are answered."""
+
+    def __init__(self) -> None:
+        self.sides: Sequence[Channel] = ()
+        self._held: dict[Channel, bytes] = {}
+
+    def release(self, channel: Channel, lanes: bytes, now: float) -> None:
+        """See Schedule."""
+        self._held[channel] = self._held.get(channel, b"") + lanes
+        least = min(side.answered for side in self.sides)
+        for side in self.sides:
+            if side in self._held and side.answered <= least and side.refills:
+                side.make(self._held.pop(side), now)
+
+    def withdraw(self, channel: Channel) -> bytes:
+        """See Schedule."""
+        return self._held.pop(channel, b"")
+
+
+Pace = Schedule | Step
+"""What decides when calls are made, where they are not made again as soon as they are answered."""
+
+
+class Turn:
+    """One rendezvous at a time, the pairs in turn, from the first byte written to both replies read.
+
+    So that with several workers some topics belong to the worker a connection came to, and some to another. It waits in
+    the sockets themselves and not in an epoll, which would be a good part of the time.
+    """
+
+    def __init__(self, pairs: Sequence[tuple[Channel, Channel]]) -> None:
+        self._pairs = pairs
+        self._next = 0
+
+    def take(self) -> int:
+        """Have the next pair meet once; return the microseconds that it took. Raises BenchError."""
+        receiver, sender = self._pairs[self._next]
+        self._next = (self._next + 1) % len(self._pairs)
+        began = time.monotonic()
+        if receiver.script.answers:
+            sender.make(b"\0", began)
+            _wait(receiver)
+            receiver.make(b"\0", began)
+            _wait(sender)
+        else:
+            receiver.make(b"\0", began)
+            sender.make(b"\0", began)
+            _wait(sender)
+            _wait(receiver)
+        return int((time.monotonic() - began) * 1e6)
+
+
+def _wait(channel: Channel) -> None:
+    """Read until its call is answered."""
+    due = channel.answered + 1
+    while channel.answered < due:
+        if not channel.ready():
+            raise Stalled("a call is not answered")
+    if channel.answered > due:
+        raise WrongReply("a call is answered twice")

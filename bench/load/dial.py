@@ -4,19 +4,76 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import select
 import socket
 from typing import Final, NamedTuple
 
 from bench.errors import BenchError, Unreachable
-from bench.load.line import READ_BYTES, Link
 from bench.load.plan import Load
-from bench.servers.script import Opening
+from bench.servers.peer import Opening
 from skywalker.tls.contexts import client_context
 from skywalker.tls.records import Records
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import split
 from workers.engine.secure_socket import SecureSocket
+
+READ_BYTES: Final = 256 * 1024
+"""The most that is read at a time."""
+
+Link = socket.socket | SecureSocket
+"""What is read from and written to."""
+
+
+class Line:
+    """An open connection, to be read whenever the epoll says so. What has no room in it now is written then."""
+
+    __slots__ = ("_epoll", "_link", "_unsent", "closed")
+
+    def __init__(self, link: Link, epoll: select.epoll) -> None:
+        self.closed = False
+        self._unsent = b""
+        self._link = link
+        self._epoll = epoll
+        epoll.register(link, select.EPOLLIN)
+
+    def fileno(self) -> int:
+        """Return the descriptor of its socket."""
+        return self._link.fileno()
+
+    def write(self, data: bytes) -> None:
+        """Write, now or as soon as there is room. Raises Unreachable."""
+        had_unsent = bool(self._unsent)
+        data = self._unsent + data
+        try:
+            sent = self._link.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            raise Unreachable(f"a connection was lost: {error.strerror}") from error
+        if sent < len(data) or had_unsent:
+            self._unsent = data[sent:]
+            self._epoll.modify(self._link, select.EPOLLIN | (select.EPOLLOUT if self._unsent else 0))
+
+    def read(self, most: int = READ_BYTES) -> bytes | None:
+        """Return what has come, None if nothing has. Raises Unreachable, at the end too."""
+        if self._unsent:
+            self.write(b"")
+        try:
+            data = self._link.recv(most)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise Unreachable(f"a connection was lost: {error.strerror}") from error
+        if not data:
+            raise Unreachable("the server closed a connection")
+        return data
+
+    def close(self) -> None:
+        """Hang up."""
+        self.closed = True
+        self._link.close()
+
 
 DIALS_PER_WORKER: Final = 32
 """Connections tried for each worker of a node before one that was not met is given up: the kernel deals them out by
@@ -46,11 +103,14 @@ class Contact(NamedTuple):
         return self.greeting.worker if self.greeting else None
 
 
-def dial(load: Load, opening: Opening) -> tuple[Link, bytes]:
-    """Connect to the server of a load, and begin; return what was heard as well. Raises Unreachable."""
+def dial(load: Load, opening: Opening, source: str = "") -> tuple[Link, bytes]:
+    """Connect to the server of a load, maybe from some address, and begin; return what was heard as well.
+
+    Raises Unreachable.
+    """
     where = f"{load.host}:{load.port}"
     try:
-        sock = socket.create_connection((load.host, load.port), load.patience_s)
+        sock = socket.create_connection((load.host, load.port), load.patience_s, (source, 0) if source else None)
     except OSError as error:
         raise Unreachable(f"cannot connect to {where}: {error.strerror or error}") from error
     heard = b""

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bench.load.counts import TIMED_OUT as TIMED_OUT_CODE
+from bench.load.plan import TIMED_OUT as TIMED_OUT_CODE
 from bench.load.plan import Load
-from bench.servers.script import Script
+from bench.servers.peer import Script
 from skywalker.errors import Busy, Cancelled, Draining
 from skywalker.journal.header import Origin
 from skywalker.journal.page import Page

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bench.errors import BenchError, Stalled, Unreachable, WrongReply
-from bench.load.counts import LOST, NOT_RECEIVED, UNANSWERED, UNREACHABLE, WRONG, Counts
+from bench.load.plan import LOST, NOT_RECEIVED, UNANSWERED, UNREACHABLE, WRONG, Counts
 
 LOOK_S: Final = 0.02
 """Seconds between looks whether all is answered."""

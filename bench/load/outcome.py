@@ -9,8 +9,7 @@ from typing import Any, BinaryIO, Final
 
 from hdrh.histogram import HdrHistogram
 
-from bench.load.counts import AFTER, Counts
-from bench.load.plan import Load
+from bench.load.plan import AFTER, Counts, Load
 from bench.servers.usage import Usage
 
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9, 100.0)

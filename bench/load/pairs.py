@@ -19,14 +19,12 @@ from typing import Final
 
 from bench import servers
 from bench.errors import BenchError
-from bench.load.channel import Channel, Pace
-from bench.load.counts import DOUBLED, NOT_RECEIVED, UNANSWERED, UNREACHABLE, Counts
+from bench.load.channel import Channel, Pace, Schedule, Step, Turn
 from bench.load.dial import Contact, Contacts, dial
 from bench.load.journal import Journal
 from bench.load.loop import LOOK_S, Loop
-from bench.load.pace import Schedule, Step, Turn
-from bench.load.plan import Load
-from bench.servers.script import Lanes, Pair
+from bench.load.plan import DOUBLED, NOT_RECEIVED, UNANSWERED, UNREACHABLE, Counts, Load
+from bench.servers.peer import Lanes, Pair
 from skywalker.journal.record import RECV, SEND
 from skywalker.ring import Ring, token_of
 from skywalker.wire import values
@@ -60,11 +58,6 @@ class Pairs:
         self._journal = Journal(load) if load.journal else None
 
     @property
-    def counts(self) -> Counts:
-        """See Owner."""
-        return self._loop.counts
-
-    @property
     def sent(self) -> int:
         """The send!s answered true, from the first on."""
         return sum(sender.answered for sender in self._senders)
@@ -90,7 +83,7 @@ class Pairs:
     def _open_pair(self, number: int, contacts: Contacts) -> None:
         owner = self._load.group_of(number) % self._workers if self._load.direct else None
         pair = pair_of(self._load, number, self._ring, owner)
-        make = functools.partial(Channel, worker=owner, owner=self, epoll=self._loop.epoll)
+        make = functools.partial(Channel, worker=owner, loop=self._loop, wanted=self._wanted, failed=self._failed)
         pace: Pace | None = Step() if pair.sender.in_step and not self._load.in_turn else None
         hearing, saying = (
             self._journal.notes(script, method, self._load) if self._journal else None
@@ -130,7 +123,7 @@ class Pairs:
         if self._turn is None:
             self._loop.turn_until(deadline)
             return
-        noted = self.counts.latencies_us
+        noted = self._loop.counts.latencies_us
         while time.monotonic() < deadline and not self._loop.stopped:
             us = self._turn.take()
             noted[us] = noted.get(us, 0) + 1
@@ -197,16 +190,12 @@ class Pairs:
         if self._journal:
             self._journal.close()
 
-    def fail(self, code: str, calls: int = 1, example: str = "") -> None:
-        """See Owner."""
-        self._loop.fail(code, calls, example)
-
-    def wanted(self, channel: Channel) -> None:
-        """See Owner: dial again, after a pause if what is answered there is only that it is to go elsewhere."""
+    def _wanted(self, channel: Channel) -> None:
+        """Dial again, after a pause if what is answered there is only that it is to go elsewhere."""
         self._dial(channel, channel.opened_at + PAUSE_S)
 
-    def failed(self, channel: Channel, lane: int) -> None:
-        """See Owner: make it again after a pause."""
+    def _failed(self, channel: Channel, lane: int) -> None:
+        """Make a call again after a pause."""
         when = time.monotonic() + PAUSE_S
         self._loop.later(when, lambda: channel.refill(bytes((lane,)), time.monotonic()))
 
@@ -259,7 +248,7 @@ def pair_of(load: Load, number: int, ring: Ring[int] | None, owner: int | None) 
         round(load.timeout_s * 1000),
         load.dialect == "first",
     )
-    return servers.find(load.server).encode(lanes)
+    return servers.SERVERS[load.server].encode(lanes)
 
 
 def _name(prefix: str, number: int, ring: Ring[int] | None, owner: int | None) -> str:

@@ -1,27 +1,29 @@
-"""What a load is: plain data, divided among generator processes."""
+"""What a load is, divided among generator processes, and what they count: plain data, which crosses pipes as JSON."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, Self
 
-from bench.servers.script import MAX_LANES, MIN_VALUE_BYTES
+from bench.servers.peer import MAX_LANES, MIN_VALUE_BYTES
 from skywalker.limits import DEFAULT_HOST, DEFAULT_PORT
 
 MAX_VALUE_BYTES: Final = 65_000
 """Bytes of the longest value: with its topic and all else it fits in a frame."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class Line:
     """Anything that crosses a pipe as a line of JSON."""
 
+    __slots__ = ()
+
     def to_json(self) -> str:
         """Return it as one line, without its end."""
-        return json.dumps(dataclasses.asdict(self))
+        return json.dumps(dataclasses.asdict(self))  # type: ignore[call-overload]  # all of them are dataclasses
 
     @classmethod
     def from_json(cls, line: str) -> Self:
@@ -138,3 +140,51 @@ class Load(Line):
             for number, (first, end) in enumerate(itertools.pairwise(bounds))
         ]
         return [dataclasses.replace(part, rate=self.rate * len(part.own_pairs()) / self.pairs) for part in parts]
+
+
+LOST = "connection-lost"
+UNREACHABLE = "unreachable"
+TIMED_OUT = "timed-out"
+WRONG = "wrong-reply"
+UNANSWERED = "unanswered"
+NOT_RECEIVED = "not-received"
+DOUBLED = "received-twice"
+
+AFTER = -1
+"""In place of a second: what was answered after the end, to calls that were made before."""
+
+
+@dataclasses.dataclass(slots=True)
+class Counts(Line):
+    """What happened in one second."""
+
+    second: int  # of the window, from 0; AFTER it
+    seconds: float = 0.0  # how long it really was
+    sent: int = 0  # send!s answered true
+    received: int = 0  # values received
+    forwarded: int = 0  # calls answered well that had come to a worker that does not own their topic
+    placed: int = 0  # calls answered well of which that is known
+    behind: int = 0  # calls of an open loop that were due and not yet made, at its end
+    moved: int = 0  # connections left for another, whose worker refused calls since it drains, or closed it unused
+    strays: int = 0  # connections that should be to an owner and are not, at its end
+    cpu_s: float = 0.0  # the generator's own
+    errors: dict[str, int] = dataclasses.field(default_factory=dict)  # by code
+    latencies_us: dict[int, int] = dataclasses.field(default_factory=dict)  # of send!s: how many took so long
+    example: str = ""  # a reply that no correct node gives
+
+    def __post_init__(self) -> None:
+        self.latencies_us = {int(us): count for us, count in self.latencies_us.items()}  # JSON has names for keys
+
+    def fail(self, code: str, calls: int = 1) -> None:
+        """Count calls that failed."""
+        if calls:
+            self.errors[code] = self.errors.get(code, 0) + calls
+
+    def add(self, other: Counts) -> None:
+        """Take in what another generator counted in the same time."""
+        for field in ("sent", "received", "forwarded", "placed", "behind", "moved", "strays", "cpu_s"):
+            setattr(self, field, getattr(self, field) + getattr(other, field))
+        self.seconds = max(self.seconds, other.seconds)
+        self.errors = dict(Counter(self.errors) + Counter(other.errors))
+        self.latencies_us = dict(Counter(self.latencies_us) + Counter(other.latencies_us))
+        self.example = self.example or other.example

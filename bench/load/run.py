@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Final, cast
 
 from bench.errors import BenchError
-from bench.load.counts import AFTER, Counts
 from bench.load.generator import READY
 from bench.load.outcome import Outcome
-from bench.load.plan import Line, Load, Window
+from bench.load.plan import AFTER, Counts, Line, Load, Window
 from bench.servers.usage import Watch
 
 GRACE_S: Final = 10.0

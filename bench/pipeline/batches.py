@@ -1,10 +1,11 @@
-"""Rows per second of the batches of a stream, and how they are shown."""
+"""Rows per second of the batches of a stream, and of reads or writes of a table, and how they are shown."""
 
 from __future__ import annotations
 
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -36,6 +37,16 @@ def rates(writer: DataStreamWriter, batches: int) -> list[float]:
         if len(done) < batches:
             raise BenchError(f"the stream made {len(done)} batches of {batches}: {query.exception()}")
     return [progress.numInputRows / progress.durationMs["triggerExecution"] * 1000 for progress in done]
+
+
+def repeated(act: Callable[[], None], rows: int, runs: int) -> list[float]:
+    """Return the rows per second of each run of what reads or writes so many, but for a first one."""
+    found = []
+    for _ in range(runs + 1):
+        started = time.monotonic()
+        act()
+        found.append(rows / (time.monotonic() - started))
+    return found[1:]
 
 
 def show(what: str, rates: list[float]) -> None:

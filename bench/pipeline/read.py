@@ -12,7 +12,6 @@ import itertools
 import multiprocessing
 import socket
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +19,7 @@ import click
 
 import skywalker
 from bench.figures import machine
-from bench.pipeline.batches import rates, show
+from bench.pipeline.batches import rates, repeated, show
 from skywalker.address import Address
 from skywalker.pipeline import session
 from skywalker.pipeline.tables.source import TableSource
@@ -78,12 +77,8 @@ def stream(spark: SparkSession, schema: str, read: dict[str, Any], batches: int)
 
 def table(spark: SparkSession, schema: str, read: dict[str, Any], runs: int) -> list[float]:
     """Return the rows per second of each read of a table but the first."""
-    found = []
-    for _ in range(runs + 1):
-        started = time.monotonic()
-        spark.read.format("skywalker").options(**read).schema(schema).load().write.format("noop").mode("append").save()
-        found.append(read["rowsPerBatch"] / (time.monotonic() - started))
-    return found[1:]
+    source = spark.read.format("skywalker").options(**read).schema(schema)
+    return repeated(lambda: source.load().write.format("noop").mode("append").save(), read["rowsPerBatch"], runs)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})

@@ -108,15 +108,6 @@ def ways(spark: SparkSession, journal: Path, parquet: Path) -> dict[str, Callabl
     }
 
 
-@contextlib.contextmanager
-def _directory(given: Path | None) -> Iterator[Path]:
-    if given is not None:
-        yield given
-    else:
-        with tempfile.TemporaryDirectory() as made:
-            yield Path(made)
-
-
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.option("--records", type=click.FloatRange(0.001), default=8.0, metavar="M", help="millions of records")
 @click.option("--cores", type=click.IntRange(1), default=2, help="cores that Spark uses")
@@ -124,8 +115,8 @@ def _directory(given: Path | None) -> Iterator[Path]:
 def scan(records: float, cores: int, directory: Path | None) -> None:
     """Make a journal, and Parquet of it, and measure how fast Spark reads each."""
     count = int(records * 1e6)
-    with _directory(directory) as home:
-        journal, parquet = home / "journal", home / "parquet"
+    with contextlib.nullcontext(directory) if directory else tempfile.TemporaryDirectory() as home:
+        journal, parquet = Path(home, "journal"), Path(home, "parquet")
         if not journal.exists():
             make(journal, count)
         # A scan is long enough for the JVM's better compiler.

@@ -12,7 +12,6 @@ import itertools
 import multiprocessing
 import os
 import socket
-import time
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +21,7 @@ import click
 import skywalker
 from bench.errors import BenchError
 from bench.figures import machine
-from bench.pipeline.batches import PATIENCE_S, rates, show
+from bench.pipeline.batches import PATIENCE_S, rates, repeated, show
 from skywalker.address import Address
 from skywalker.pipeline import session
 from skywalker.pipeline.tables.source import TableSource
@@ -78,15 +77,11 @@ def stream(spark: SparkSession, columns: Sequence[str], write: dict[str, Any], b
 
 def table(frame: DataFrame, write: dict[str, Any], runs: int) -> list[float]:
     """Return the rows per second of each write of a table but the first."""
-    found = []
     frame = frame.cache()
-    rows = frame.count()
-    for _ in range(runs + 1):
-        started = time.monotonic()
-        frame.write.format("skywalker").options(**write).mode("append").save()
-        found.append(rows / (time.monotonic() - started))
+    save = frame.write.format("skywalker").options(**write).mode("append").save
+    found = repeated(save, frame.count(), runs)
     frame.unpersist()
-    return found[1:]
+    return found
 
 
 def cores() -> int:

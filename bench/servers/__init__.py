@@ -1,7 +1,7 @@
 """The servers that are measured side by side: how each is started, and what is said to it.
 
-A peer is a kind of server, with the scripts that a pair follows on it: skywalker, nats, redis, zeromq (zeromq_broker),
-echo (echo.c, echo_loop). pubsub has what publishers and subscribers say to some of them, usage what any of them takes
+A peer is a kind of server, with the scripts that a pair follows on it: skywalker, nats, redis, zeromq,
+echo (echo.c). pubsub has what publishers and subscribers say to some of them, usage what any of them takes
 of its machine.
 """
 
@@ -12,13 +12,8 @@ from typing import Final
 from bench.servers import echo, nats, redis, skywalker, zeromq
 from bench.servers.peer import Peer, Running
 
-__all__ = ["SERVERS", "Peer", "Running", "find"]
+__all__ = ["SERVERS", "Peer", "Running"]
 
 SERVERS: Final = {
     peer.name: peer for peer in (skywalker.PEER, nats.PEER, redis.PEER, zeromq.PEER, echo.PEER)
 }  # in the order in which they are shown
-
-
-def find(name: str) -> Peer:
-    """Return the server of a name. Raises KeyError."""
-    return SERVERS[name]

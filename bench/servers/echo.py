@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import select
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,10 +19,10 @@ from typing import Final
 
 from bench.errors import BenchError
 from bench.servers import skywalker
-from bench.servers.peer import HOST, Peer, Running, free_port, process
-from bench.servers.script import Lanes, Pair, Script
+from bench.servers.peer import HOST, Lanes, Pair, Peer, Running, Script, free_port, process
 
 SOURCE: Final = Path(__file__).with_name("echo.c")
+IN_PYTHON: Final = "import sys; from bench.servers.echo import serve; serve(int(sys.argv[1]))"
 
 
 @contextlib.contextmanager
@@ -30,7 +32,7 @@ def started() -> Iterator[Running]:
     with tempfile.TemporaryDirectory() as folder:
         compiler = shutil.which("cc")
         if compiler is None:
-            command, version = [sys.executable, "-m", "bench.servers.echo_loop"], "epoll echo in Python: no C compiler"
+            command, version = [sys.executable, "-c", IN_PYTHON], "epoll echo in Python: no C compiler"
         else:
             command, version = [_compiled(compiler, Path(folder))], "epoll echo in C"
         with process([*command, str(port)], port) as pid:
@@ -57,3 +59,25 @@ def _echoed(script: Script) -> Script:
 
 
 PEER: Final = Peer("echo", started, encode)
+
+
+def serve(port: int) -> None:
+    """Write back what comes. What a client does not read in time is lost, with its connection."""
+    listener = socket.create_server((HOST, port), backlog=1024)
+    sockets: dict[int, socket.socket] = {}
+    with select.epoll() as epoll:
+        epoll.register(listener, select.EPOLLIN)
+        while True:
+            for fd, _ in epoll.poll():
+                if fd == listener.fileno():
+                    sock, _ = listener.accept()
+                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    sockets[sock.fileno()] = sock
+                    epoll.register(sock, select.EPOLLIN)
+                    continue
+                data = b""
+                with contextlib.suppress(OSError):
+                    data = sockets[fd].recv(65536)
+                    sockets[fd].sendall(data)
+                if not data:
+                    sockets.pop(fd).close()

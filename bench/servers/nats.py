@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.errors import BenchError
-from bench.servers.peer import HOST, Peer, Running, free_port, process, said
-from bench.servers.script import Lanes, Opening, Pair, Script
+from bench.servers.peer import HOST, Lanes, Opening, Pair, Peer, Running, Script, free_port, process, said
 
 CONNECT: Final = b'CONNECT {"verbose":false,"pedantic":false,"lang":"raw","version":"1","protocol":1}\r\n'
 END: Final = b"\r\n"

@@ -13,8 +13,7 @@ from typing import Final
 
 from bench.servers import nats, redis
 from bench.servers import skywalker as node
-from bench.servers.peer import Running
-from bench.servers.script import NO_OPENING, Opening
+from bench.servers.peer import NO_OPENING, Opening, Running
 from skywalker.wire import junction as native
 from skywalker.wire import pubsub, values
 

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from bench.errors import BenchError
-from bench.servers.peer import HOST, Peer, Running, free_port, process, said
-from bench.servers.script import Lanes, Pair, Script
+from bench.servers.peer import HOST, Lanes, Pair, Peer, Running, Script, free_port, process, said
 
 
 @contextlib.contextmanager

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import skywalker
-from bench.servers.peer import Peer, Running
-from bench.servers.script import Lanes, Pair, Script
+from bench.servers.peer import Lanes, Pair, Peer, Running, Script
 from skywalker import build
 from skywalker.limits import MAX_TIMEOUT_MS
 from skywalker.wire import junction as wire

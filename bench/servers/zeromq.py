@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
+from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from bench.servers.peer import HOST, Peer, Running, free_port, process, said
-from bench.servers.script import Lanes, Opening, Pair, Script
+from bench.servers.peer import HOST, Lanes, Opening, Pair, Peer, Running, Script, free_port, process, said
+
+BROKER: Final = "import sys; from bench.servers.zeromq import serve; serve(int(sys.argv[1]))"
 
 RECV: Final = b"R"
 SEND: Final = b"S"
@@ -33,7 +35,7 @@ OPENING: Final = Opening.until(
 def started() -> Iterator[Running]:
     """Run a broker. Raises BenchError."""
     port = free_port()
-    with process([sys.executable, "-m", "bench.servers.zeromq_broker", str(port)], port) as pid:
+    with process([sys.executable, "-c", BROKER, str(port)], port) as pid:
         versions = "import zmq; print(f'libzmq {zmq.zmq_version()}, pyzmq {zmq.pyzmq_version()}')"
         yield Running(HOST, port, pid, f"ROUTER broker in Python, {said([sys.executable, '-c', versions])}")
 
@@ -69,3 +71,30 @@ def _frame(body: bytes, more: bool) -> bytes:
 
 
 PEER: Final = Peer("zeromq", started, encode)
+
+
+def serve(port: int) -> None:
+    """Bring together who sends and who receives, one to one in the order they came, until it is killed."""
+    import zmq  # by the broker alone
+
+    router: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.ROUTER)
+    router.bind(f"tcp://{HOST}:{port}")
+    waiting: dict[bytes, deque[tuple[bool, bytes, bytes, bytes]]] = {}  # by topic: senders or receivers, never both
+    receive, answer = router.recv_multipart, router.send_multipart
+    while True:
+        router.poll()
+        with contextlib.suppress(zmq.Again):
+            while True:
+                peer, call, topic, *values = receive(zmq.NOBLOCK)
+                sends, id, value = call[:1] == SEND, call[1:], values[0] if values else b""
+                line = waiting.get(topic)
+                if line is None:
+                    waiting[topic] = deque([(sends, peer, id, value)])
+                elif line[0][0] == sends:
+                    line.append((sends, peer, id, value))
+                else:
+                    _, other, other_id, other_value = line.popleft()
+                    if not line:
+                        del waiting[topic]
+                    answer((peer, id, TRUE if sends else other_value))
+                    answer((other, other_id, value if sends else TRUE))

@@ -13,8 +13,7 @@ from typing import Final
 
 import click
 
-from bench.figures.command import Findings, command
-from bench.figures.progress import show_progress
+from bench.figures.command import Findings, command, show_progress
 from bench.silk.simulation import DELAY_S, Network, Node, acquainted
 
 NODES: Final = (3, 10, 100, 1000)

@@ -20,8 +20,7 @@ from skywalker.ring import token_of
 from skywalker.wire import values
 
 if TYPE_CHECKING:
-    from skywalker.journal.merging import Run
-    from skywalker.journal.reading import Journal, Segment, Selection
+    from skywalker.journal.reading import Journal, Run, Segment, Selection
 
 LOOK_S: Final = 0.2
 """Seconds between looks at what has come, with --follow."""
@@ -162,7 +161,7 @@ class _Reader:
 
     def runs(self, follow: bool) -> Iterator[Run]:
         """Yield records in order, with `follow` without end."""
-        from skywalker.journal.merging import merged
+        from skywalker.journal.reading import merged
 
         while True:
             segments = [each for each in self.look().segments if each.records > self._read.get(each.key, 0)]

@@ -2,10 +2,9 @@
 
     what is written     record header names
     how                 settings, recorder and page, writer (a thread), segments (its files), names, rings
-    read again          reading merging statistics, and topic_text: what a topic is called
+    read again          reading statistics
 
-A node writes one per worker, the load generator one per process. Nothing here but reading,
-merging and statistics needs numpy.
+A node writes one per worker, the load generator one per process. Nothing here but reading and statistics needs numpy.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ for the disk but that thread, and the end.
 
 from __future__ import annotations
 
-import dataclasses
 import errno
+import functools
 import queue
 import signal
 import threading
@@ -36,23 +36,6 @@ Say = Callable[..., None]
 """What is told of events: a name and fields, as a Log's method takes them."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Page:
-    page: bytearray
-    count: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Name:
-    token: int
-    topic: bytes
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Ring:
-    members: bytes
-
-
 class Writer:
     """One writer of a journal: a worker, or a process of the load generator."""
 
@@ -61,7 +44,7 @@ class Writer:
         self._origin = origin
         self._warn, self._info = warn, info
         self._ring = b""  # its members
-        self._waiting: queue.SimpleQueue[_Page | _Name | _Ring | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()  # for the thread
         self._free: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
         self._calls: Segment | None = None
         self._names: Segment | None = None
@@ -91,7 +74,7 @@ class Writer:
             self._overrun += count
             return page
         self._handed_over += 1
-        self._waiting.put(_Page(page, count))
+        self._waiting.put(functools.partial(self._take_page, page, count))
         try:
             return self._free.get_nowait()
         except queue.Empty:
@@ -99,11 +82,11 @@ class Writer:
 
     def name(self, token: int, topic: bytes) -> None:
         """Have the topic of a token on record, in canonical MessagePack."""
-        self._waiting.put(_Name(token, topic))
+        self._waiting.put(lambda: self._unwritten.append(names.pack(token, topic)))
 
     def follow(self, members: bytes) -> None:
         """What comes from now on was seen in the ring of these members, in MessagePack."""
-        self._waiting.put(_Ring(members))
+        self._waiting.put(functools.partial(self._take_ring, members))
 
     def close(self) -> None:
         """Write the rest and end the segment, unless the disk takes too long for it."""
@@ -133,25 +116,25 @@ class Writer:
             except queue.Empty:
                 self._end_calls()
                 continue
-            match item:
-                case _Page(page, count):
-                    self._write_page(page, count)
-                    self._taken += 1
-                    self._free.put(page)
-                case _Name(token, topic):
-                    self._unwritten.append(names.pack(token, topic))
-                case _Ring(members):
-                    self._end_calls()
-                    self._ring = members
-                case None:
-                    self._end()
-                    return
+            if item is None:
+                self._end()
+                return
+            item()
             # Not while the disk refuses: all of them would be put together anew for each.
             if self._unwritten and not self._is_failing:
                 self._write_names()
 
     def _patience(self) -> float | None:
         return None if self._calls is None else max(0.0, self._rotate_at - time.monotonic())
+
+    def _take_ring(self, members: bytes) -> None:
+        self._end_calls()
+        self._ring = members
+
+    def _take_page(self, page: bytearray, count: int) -> None:
+        self._write_page(page, count)
+        self._taken += 1
+        self._free.put(page)
 
     def _write_page(self, page: bytearray, count: int) -> None:
         if self._calls is not None and (

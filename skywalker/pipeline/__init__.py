@@ -4,8 +4,7 @@ Nothing here is imported by nodes or clients. It needs the extra `spark` and a J
 
     tables            the format "skywalker": values of topics, read and written, in batches and as streams
     journals          the format "skywalker-journal": what the workers wrote under `skywalker serve --journal`
-    options mistakes  what both formats take from their users, and how they say that it is wrong
-    losses            what they say of data that should be there and is not
+    options mistakes  what both formats take from their users, and how they say that it is wrong, or data are lost
     jobs report       what is asked of recorded calls, and all answers on one page with plots
     planner tokens    what a cluster would be like, without Spark; the token of each topic of a column
     session           one Spark for a command or a test

@@ -1,4 +1,4 @@
-"""What is wrong for a query, such as an option or a schema, reaches who runs it as one sentence.
+"""What is wrong for a query, such as an option, a schema or data that is lost, reaches who runs it as one sentence.
 
 Spark plans in processes of its own, and shows what goes wrong there with the way through its code and ours.
 """
@@ -6,14 +6,38 @@ Spark plans in processes of its own, and shows what goes wrong there with the wa
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NoReturn
 
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from skywalker.errors import ConfigError, SkywalkerError
+
+FAIL: Final = "failOnDataLoss"
+"""The option that says which."""
+
+_log: Final = logging.getLogger("skywalker.pipeline")
+
+
+class DataLossError(SkywalkerError):
+    """Rows or records are lost, or may be."""
+
+
+class Losses:
+    """Decides it for one read."""
+
+    def __init__(self, fail: bool) -> None:
+        self._fail = fail
+
+    def report(self, loss: str | SkywalkerError) -> None:
+        """Raise DataLossError, or warn and return."""
+        if self._fail:
+            cause = loss if isinstance(loss, SkywalkerError) else None
+            raise DataLossError(f"{loss}; {FAIL}=false goes on without") from cause
+        _log.warning("%s", loss)
 
 
 @contextlib.contextmanager
@@ -43,23 +67,7 @@ class _Refused(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._error = error
 
     @told_plainly()
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise self._error
 
-    def initialOffset(self) -> dict[str, Any]:
-        self._refuse()
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        self._refuse()
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        self._refuse()
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        self._refuse()
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        self._refuse()
-
-    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        self._refuse()
+    initialOffset = getDefaultReadLimit = prepareForTriggerAvailableNow = latestOffset = partitions = read = _refuse

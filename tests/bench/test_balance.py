@@ -24,7 +24,7 @@ from bench.balance import (
     shares,
     workers_row,
 )
-from bench.figures import pages
+from bench.figures import command
 from skywalker.ring import TOKENS_PER_NODE, Ring
 
 COMMAND = [sys.executable, "-m", "bench.balance"]
@@ -35,7 +35,7 @@ MARKS = "# ours\n" + "".join(
 
 
 def lines_of(page: Path, name: str) -> list[str]:
-    before, after = pages.split(page, name)
+    before, after = command.split_page(page, name)
     text = page.read_text()
     return text[len(before) : len(text) - len(after)].splitlines()[1:-1]
 

@@ -14,11 +14,10 @@ import psutil
 import pytest
 
 from bench.errors import BenchError, Stalled, Unreachable, WrongReply
-from bench.fanout import load_of
-from bench.figures.fanout import WANTED, Case, Published, Report
+from bench.fanout import WANTED, Case, Published, Report, load_of
 from bench.figures.samples import Sample, measure
 from bench.load.plan import Load
-from bench.load.streams import Refrain, Stream
+from bench.load.publications import Refrain, Stream
 from bench.servers import Running
 from bench.servers.pubsub import DIALECTS, NATS, REDIS
 from tests.bench.relay import Change, relaying

@@ -9,11 +9,11 @@ import pytest
 
 from bench.errors import BenchError, Stalled, Unreachable, WrongReply
 from bench.figures.samples import Mode, measure
+from bench.load.generator import Work
 from bench.load.pairs import pair_of
 from bench.load.plan import Load, Window
 from bench.load.run import Crew, run
-from bench.load.work import Work
-from bench.servers.script import MAX_LANES
+from bench.servers.peer import MAX_LANES
 from bench.servers.usage import cpu_seconds
 from skywalker.errors import Busy
 from skywalker.wire import junction as wire

@@ -13,10 +13,9 @@ import pytest
 
 from bench.errors import BenchError
 from bench.figures.summary import lines
-from bench.load.counts import DOUBLED, LOST, TIMED_OUT, UNANSWERED, UNREACHABLE, WRONG, Counts
 from bench.load.outcome import Outcome
 from bench.load.pairs import pair_of
-from bench.load.plan import Load
+from bench.load.plan import DOUBLED, LOST, TIMED_OUT, UNANSWERED, UNREACHABLE, WRONG, Counts, Load
 from bench.load.run import run
 from bench.servers.skywalker import call_after
 from bench.servers.usage import listener

@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from bench.errors import BenchError
-from bench.figures import pages
-from bench.figures.comparison import LATENCY, Case, Comparison
+from bench.figures import command
 from bench.figures.samples import SHAPES, Mode, Sample
+from bench.peers import LATENCY, Case, Comparison
 from bench.servers import SERVERS
 from tests.helpers import time_factor
 
@@ -162,10 +162,10 @@ def test_a_page_without_a_place_is_left_as_it_is(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# ours\n<!-- end peers -->\n")
     with pytest.raises(BenchError, match="begin peers"):
-        pages.put(page, "peers", ["| a |"])
+        command.put_in_page(page, "peers", ["| a |"])
     assert page.read_text() == "# ours\n<!-- end peers -->\n"
-    pages.put(tmp_path / "new.md", "peers", ["| a |"])
-    pages.put(tmp_path / "new.md", "peers", ["| b |"])
+    command.put_in_page(tmp_path / "new.md", "peers", ["| a |"])
+    command.put_in_page(tmp_path / "new.md", "peers", ["| b |"])
     assert (tmp_path / "new.md").read_text() == "<!-- begin peers -->\n| b |\n<!-- end peers -->\n"
 
 

@@ -14,7 +14,7 @@ from bench.errors import BenchError, Unreachable, WrongReply
 from bench.figures.samples import Mode
 from bench.load.plan import Load
 from bench.servers import SERVERS, Running
-from bench.servers.script import Lanes
+from bench.servers.peer import Lanes
 from tests.bench.relay import relaying
 from tests.bench.works import work
 from tests.helpers import eventually, time_factor

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import BenchError
-from bench.figures import pages
+from bench.figures import command
 from bench.silk.__main__ import SEED, deaths, steady, steady_row, storm
 from bench.silk.simulation import DELAY_S, Network, acquainted
 from skywalker.silk.events import Failed, Joined
@@ -21,7 +21,7 @@ MARKS = "# ours\n<!-- begin traffic -->\nold\n<!-- end traffic -->\nmore\n"
 
 
 def lines_of(page: Path) -> list[str]:
-    before, after = pages.split(page, "traffic")
+    before, after = command.split_page(page, "traffic")
     text = page.read_text()
     return text[len(before) : len(text) - len(after)].splitlines()[1:-1]
 

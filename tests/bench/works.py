@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from bench.load.counts import AFTER, Counts
-from bench.load.plan import Load, Window
-from bench.load.work import Work, Workload
+from bench.load.generator import Work
+from bench.load.pairs import Pairs
+from bench.load.plan import AFTER, Counts, Load, Window
+from bench.load.publications import Publications
 
 
 class Done(NamedTuple):
@@ -28,7 +29,7 @@ def work(load: Load, seconds: float = 0.3) -> Done:
         return _done(counts, doing.workload)
 
 
-def _done(counts: list[Counts], workload: Workload) -> Done:
+def _done(counts: list[Counts], workload: Pairs | Publications) -> Done:
     whole = Counts(0)
     for each in counts:
         if each.second != AFTER:

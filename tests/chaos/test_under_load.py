@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from bench.load.counts import LOST
 from bench.load.outcome import Outcome
-from bench.load.plan import Load
+from bench.load.plan import LOST, Load
 from bench.load.run import run
 from skywalker.embedding import embedded
 from tests.bench.histories import history_of

@@ -13,8 +13,7 @@ import pytest
 
 from skywalker.cli.journal import PRINTED
 from skywalker.cli.journal_text import Topics, json_end, json_lines, lines, topic
-from skywalker.journal.merging import Run, merged
-from skywalker.journal.reading import KINDS, Records, look, waits_us
+from skywalker.journal.reading import KINDS, Records, Run, look, merged, waits_us
 from skywalker.journal.record import WORDS
 from skywalker.wire import values
 from tests.journal.making import NOON, header, put, records

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from bench.errors import BenchError
-from bench.figures.progress import show_progress
+from bench.figures.command import show_progress
 from skywalker.errors import SkywalkerError
 from tests.soak import page, plot
 from tests.soak.run import soak

@@ -103,7 +103,7 @@ def _spark(page: Page) -> Iterator[SparkSession]:
 def _report(page: Page, spark: SparkSession, journal: Path, output: Path) -> Path:
     from skywalker.pipeline.jobs.ingest import ingest
     from skywalker.pipeline.jobs.inputs import read
-    from skywalker.pipeline.report.making import make
+    from skywalker.pipeline.report.page import make
 
     began = time.monotonic()
     steps = Steps(spark)

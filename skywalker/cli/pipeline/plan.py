@@ -162,7 +162,7 @@ def _made(wanted: Wanted, topics: str | None, skew: Zipf | None, threads: int) -
 
     if topics is None:
         return make(wanted, None, threads, lambda done: None), None
-    from skywalker.pipeline.planner.sources import source as source_of
+    from skywalker.pipeline.planner.topics import source as source_of
 
     try:
         source = source_of(topics, skew)

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from skywalker.cli import terminal
 
 if TYPE_CHECKING:
-    from skywalker.pipeline.planner.heat import Heat
-    from skywalker.pipeline.planner.moves import Move
-    from skywalker.pipeline.planner.plan import Cluster, Plan, Shares, Wanted
+    from skywalker.pipeline.planner.plan import Cluster, Heat, Move, Plan, Shares, Wanted
 
 INDENT: Final = "  "
 BOLD, DIM, GREEN, RED = "1", "2", "32", "31"

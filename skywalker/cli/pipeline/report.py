@@ -32,7 +32,7 @@ def report(
     with session("report", cores, memory, [input]) as spark:
         from skywalker.pipeline.jobs.ingest import ingest
         from skywalker.pipeline.jobs.inputs import is_journal, read
-        from skywalker.pipeline.report.making import make
+        from skywalker.pipeline.report.page import make
 
         steps = Steps(spark)
         status = exits.OK

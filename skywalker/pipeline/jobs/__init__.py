@@ -7,7 +7,6 @@
 
     inputs                       where the calls are: a journal, or what ingest made of one
     counts                       calls counted, told apart, and condensed to few rows on which jobs work as well
-    waits                        percentiles, from histograms that can be added up
     owners                       a ring that is known, asked for the owners of topics
     defaults                     what holds where nothing else is said, for the command line too
 

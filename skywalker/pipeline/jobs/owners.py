@@ -82,15 +82,15 @@ class Owners:
         if self._for_all:
             calls = calls.withColumn("ring", F.lit(""))
         bits = self._bands
-        pieces = _table(
-            calls.sparkSession,
+        rows = [
+            (version, *piece, arc.start, *arc.owner)
+            for version, ring in self._rings.items()
+            for arc in arcs(ring)
+            for piece in _pieces(arc.start, arc.length, bits)
+        ]
+        pieces = calls.sparkSession.createDataFrame(
+            rows,
             "ring string, band int, low bigint, high bigint, owner_token bigint, owner_node string, owner_worker int",
-            [
-                (version, piece[0], *piece[1:], arc.start, *arc.owner)
-                for version, ring in self._rings.items()
-                for arc in arcs(ring)
-                for piece in _pieces(arc.start, arc.length, bits)
-            ],
         )
         is_its = F.col("token").between(F.col("low"), F.col("high"))
         banded = calls.withColumn("band", F.shiftright("token", 64 - bits).cast("int"))
@@ -104,15 +104,13 @@ class Owners:
 
     def arcs(self, spark: SparkSession) -> DataFrame:
         """Return which part of each ring every token owns: ring, owner_node, owner_worker, owner_token, arc."""
-        return _table(
-            spark,
-            "ring string, owner_node string, owner_worker int, owner_token bigint, arc double",
-            [
-                (version, *arc.owner, arc.start, arc.length / TOKENS)
-                for version, ring in self._rings.items()
-                for arc in arcs(ring)
-            ],
-        )
+        rows = [
+            (version, *arc.owner, arc.start, arc.length / TOKENS)
+            for version, ring in self._rings.items()
+            for arc in arcs(ring)
+        ]
+        schema = "ring string, owner_node string, owner_worker int, owner_token bigint, arc double"
+        return spark.createDataFrame(rows, schema)
 
     @property
     def _bands(self) -> int:
@@ -138,7 +136,3 @@ def _pieces(start: int, length: int, bits: int) -> Iterator[tuple[int, int, int]
     for low, high in ((first, min(end, TOKENS // 2 - 1)), (max(first, TOKENS // 2) - TOKENS, end - TOKENS)):
         for band in range(low >> shift, (high >> shift) + 1) if low <= high else ():
             yield band, max(low, band << shift), min(high, (band + 1 << shift) - 1)
-
-
-def _table(spark: SparkSession, schema: str, rows: list[tuple[object, ...]]) -> DataFrame:
-    return spark.createDataFrame(rows, schema)

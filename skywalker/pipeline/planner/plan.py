@@ -4,18 +4,104 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skywalker.errors import ConfigError
-from skywalker.pipeline.planner.balance import Balance
-from skywalker.pipeline.planner.fleet import Fleet
-from skywalker.pipeline.planner.heat import Heat, heat
 from skywalker.pipeline.planner.load import Load, measured
-from skywalker.pipeline.planner.moves import Move, move
-from skywalker.pipeline.planner.ring import TokenRing, workers_of
+from skywalker.pipeline.planner.ring import Fleet, TokenRing, workers_of
+from skywalker.pipeline.planner.skew import Zipf, steepest
 from skywalker.pipeline.planner.topics import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """Shares against a fair one, which is 1: the mean of all."""
+
+    busiest: float
+    p99: float
+    p50: float
+    least: float
+
+    @classmethod
+    def of(cls, shares: NDArray[Any]) -> Self:
+        """Return the balance of shares, in whatever unit they are; at least one is above 0."""
+        of_fair = shares / shares.mean()
+        p99, p50 = np.percentile(of_fair, [99, 50])
+        return cls(float(of_fair.max()), float(p99), float(p50), float(of_fair.min()))
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One node comes or goes."""
+
+    node: int
+    part: float  # of all topics, that move
+    calls: float | None  # of all calls, that move; None if no calls were given
+    others: int  # nodes that they come from, or go to
+    most: float  # of all topics, those that one of these nodes loses, or gets
+    afterwards: float  # what the busiest node has then, of a fair share
+
+
+def move(smaller: TokenRing, bigger: TokenRing, node: int, calls: NDArray[np.float64] | None, comes: bool) -> Move:
+    """Return what moves when `node`, which the bigger ring has and the smaller one has not, comes or else goes.
+
+    `calls` are those of each arc of the bigger ring.
+    """
+    its = bigger.owners == node
+    parts = bigger.parts()
+    # What the node owns above one of its tokens belongs, without it, to who owns that token's own place.
+    others = np.bincount(smaller.owner(bigger.tokens[its]), weights=parts[its])
+    return Move(
+        node=node,
+        part=float(parts[its].sum()),
+        calls=None if calls is None else float(calls[its].sum() / calls.sum()),
+        others=int(np.count_nonzero(others)),
+        most=float(others.max()),
+        afterwards=Balance.of(shares(bigger if comes else smaller)).busiest,
+    )
+
+
+def shares(ring: TokenRing) -> NDArray[np.float64]:
+    """Return which part of the ring each of its nodes owns, in the order of their numbers."""
+    owned: NDArray[np.float64] = np.bincount(ring.owners, weights=ring.parts()).astype(np.float64)
+    return owned[np.unique(ring.owners)]
+
+
+TOPS: Final = (1, 10, 100, 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """The hottest topics; rates are in calls/s, and None where the rate of the cluster or of a worker is not given."""
+
+    shares: dict[int, float]  # of all calls, by how many of the hottest topics have them together
+    hottest_rate: float | None
+    bears: float | None  # calls/s in all at which a worker just bears the hottest topic
+    too_hot: int | None  # topics of which one asks for more than a worker can do; of no more than HOTTEST
+    fewest: int | None  # topics of which, with this skew, none is too hot; None also if any number has one
+    steepest: float | None  # exponent with which, of so many topics, none is too hot; None also if there is none
+
+
+def heat(load: Load, skew: Zipf | None, rate: float | None, worker_rate: float | None) -> Heat:
+    """Return what the hottest topics of a load ask for.
+
+    `skew` is the law that made it, None if the calls of the topics were given. `rate` are the calls/s of the whole
+    cluster, `worker_rate` those that one worker can do.
+    """
+    parts = load.hottest / load.calls.sum()
+    topics = int(load.topics.sum())
+    both = None if rate is None or worker_rate is None else worker_rate / rate
+    return Heat(
+        shares={top: float(parts[:top].sum()) for top in TOPS if top <= topics},
+        hottest_rate=None if rate is None else rate * float(parts[0]),
+        bears=None if worker_rate is None else worker_rate / float(parts[0]),
+        too_hot=None if both is None else int((parts > both).sum()),
+        fewest=None if both is None or skew is None else skew.fewest(both),
+        steepest=None if both is None or skew is None else steepest(topics, both),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +174,7 @@ def _cluster(wanted: Wanted, fleet: Fleet, load: Load | None, nodes: int, tokens
     counts = nodes, wanted.workers
     by_ring = _shares(ring, *counts, ring.parts())
     by_calls = None if calls is None else _shares(ring, *counts, calls)
-    goes = _biggest(ring) if wanted.remove is None else wanted.remove
+    goes = int(np.bincount(ring.owners, weights=ring.parts()).argmax()) if wanted.remove is None else wanted.remove
     busiest = (by_calls or by_ring).workers.busiest / (nodes * wanted.workers)
     return Cluster(
         nodes=nodes,
@@ -106,7 +192,3 @@ def _shares(ring: TokenRing, nodes: int, workers: int, arcs: NDArray[np.float64]
     """Return how even a ring's arcs are shared, by what each has."""
     places = np.bincount(workers_of(ring, workers), weights=arcs, minlength=nodes * workers)
     return Shares(Balance.of(places.reshape(nodes, workers).sum(axis=1)), Balance.of(places))
-
-
-def _biggest(ring: TokenRing) -> int:
-    return int(np.bincount(ring.owners, weights=ring.parts()).argmax())

@@ -1,4 +1,4 @@
-"""A ring as two arrays: the same map from tokens to owners as `skywalker.ring`, for many topics at once."""
+"""Rings as two arrays, the same maps from tokens to owners as `skywalker.ring`, for many topics at once."""
 
 from __future__ import annotations
 
@@ -97,3 +97,24 @@ class Index:
         less -= 1
         less[less < 0] = self.size - 1
         return less
+
+
+class Fleet:
+    """Nodes 0, 1, 2...: a cluster of n is made of the first n, and with t tokens a node each has its first t.
+
+    So clusters of different sizes differ by what was changed and not by luck, and every token of any of them is one of
+    the largest, whose arcs hold all that is to be counted.
+    """
+
+    def __init__(self, nodes: int, tokens: int, seed: int) -> None:
+        """Give `nodes` nodes `tokens` tokens each. The same seed makes the same tokens, however many there are."""
+        self._tokens = np.stack(
+            [
+                np.random.default_rng([seed, node]).integers(-(2**63), 2**63 - 1, tokens, np.int64, endpoint=True)
+                for node in range(nodes)
+            ]
+        )
+
+    def ring(self, nodes: int, tokens: int) -> TokenRing:
+        """Return the ring of a cluster of so many nodes with so many tokens each; its owners are their numbers."""
+        return TokenRing.of(self._tokens[:nodes, :tokens].ravel(), np.repeat(np.arange(nodes), tokens))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -54,16 +55,9 @@ class Zipf:
 
     def fewest(self, share: float) -> int | None:
         """Return of how many topics the hottest has no more than `share` of the calls; None if of no number."""
-        if 1 / self.total(MOST_TOPICS) > share:
-            return None
-        low, high = 0, MOST_TOPICS  # too few, and enough
-        while high - low > 1:
-            middle = (low + high) // 2
-            if 1 / self.total(middle) > share:
-                low = middle
-            else:
-                high = middle
-        return high
+        numbers = range(1, MOST_TOPICS + 1)
+        at = bisect.bisect_left(numbers, True, key=lambda topics: 1 / self.total(topics) <= share)
+        return numbers[at] if at < len(numbers) else None
 
 
 def steepest(topics: int, share: float) -> float | None:

@@ -1,10 +1,8 @@
 """The report: all jobs over one input, as tables, pictures and one page that needs nothing else.
 
-making     the order in which it is all done
+page       the page, and the order in which it is all done
 tables     the jobs, in a few passes over the calls
-style      how pictures look
-over_time shares    the pictures
-page       the page
+pictures   the pictures
 """
 
 from __future__ import annotations

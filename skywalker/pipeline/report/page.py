@@ -1,18 +1,28 @@
-"""The page of a report: one file of HTML with everything in it, that needs no network and no script."""
+"""A report is made: tables, pictures, and the page that has them all, which needs no network and no script."""
 
 from __future__ import annotations
 
 import base64
 import datetime
 import html
-from collections.abc import Iterator, Sequence
+import importlib.util
+import io
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from skywalker.pipeline.report.style import number_of, time_of
+from skywalker import extras, own_directory
+from skywalker.errors import ConfigError
+from skywalker.pipeline.jobs.defaults import PER_CORE
+from skywalker.pipeline.report import pictures
+from skywalker.pipeline.report.pictures import number_of, time_of
+from skywalker.pipeline.report.tables import BANDS_LOG2, Step, Tables, gather, silent
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
+    from skywalker.pipeline.jobs.inputs import Input
     from skywalker.pipeline.report.tables import Tables
 
 
@@ -54,12 +64,8 @@ _SHOWN: Final = {
 _MOST_ROWS: Final = 40
 
 
-def page(title: str, tables: Tables, pictures: Sequence[Picture], per_core: float) -> str:
-    """Return the page."""
-    return "\n".join(_parts(title, tables, pictures, per_core))
-
-
-def _parts(title: str, tables: Tables, pictures: Sequence[Picture], per_core: float) -> Iterator[str]:
+def page(title: str, tables: Tables, pictures: Sequence[Picture], per_core: float) -> Iterator[str]:
+    """Yield the parts of the page."""
     shown = tables.shown
     times = shown["capacity"]["time"]
     last = times.iloc[-1] + datetime.timedelta(seconds=tables.seconds)
@@ -136,3 +142,82 @@ def _cell(name: str, value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.2f}" if abs(value) < 100 else f"{value:,.0f}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+PAGE = "index.html"
+
+
+def make(
+    found: Input,
+    output: Path,
+    title: str,
+    step: Step = silent,
+    per_core: float = PER_CORE,
+) -> Path:
+    """Write tables/, pictures and the page into `output`; return the page. Each part of the work is done in a `step`.
+
+    Raises ConfigError if there are no calls, matplotlib is missing, or `output` cannot be written.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ConfigError(f"a report needs matplotlib: {extras.command_for('spark')}")
+    try:
+        own_directory.make(output, own_directory.PUBLIC)
+        tables = gather(found, output / "tables", step, per_core)
+        with step("pictures"):
+            drawn = [_drawn(*each, output) for each in _plan(tables)]
+        (output / PAGE).write_text("\n".join(page(title, tables, drawn, per_core)), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write to {str(output)!r}: {error.strerror}") from error
+    return output / PAGE
+
+
+def _plan(tables: Tables) -> list[tuple[str, str, Callable[[], Figure]]]:
+    """Return name, meaning and making of each picture, in the order of the page."""
+    shown, seconds = tables.shown, tables.seconds
+    return [
+        (
+            "rates",
+            "Every call counts once, when it is answered: a rendezvous is two.",
+            lambda: pictures.rates(shown["rates"], shown["capacity"], seconds),
+        ),
+        (
+            "waits",
+            "A wait goes from a call's arrival at its worker to the answer. Long waits may be all right: who waits for "
+            "work waits. A hand-off should be short; where it is not, a worker was busy.",
+            lambda: pictures.waits(shown["waits_over_time"], seconds),
+        ),
+        (
+            "balance",
+            "A worker owns the topics of its part of the ring. Where its bar is longer than that part, it has hot "
+            "topics; where its diamond is far from its bar, clients come in elsewhere and their calls are passed on.",
+            lambda: pictures.balance(shown["balance"]),
+        ),
+        (
+            "heat",
+            "A bright line is a hot topic, a bright area a hot time.",
+            lambda: pictures.heat(shown["heat"], seconds, 2**BANDS_LOG2),
+        ),
+        (
+            "topics",
+            "A topic is on one worker. One that has more of all calls than a worker can answer is split by its users.",
+            lambda: pictures.topics(shown["topics"], shown["waits_of_topics"]),
+        ),
+        (
+            "forwarding",
+            "To pass a call on costs more than to answer it. Clients that know the ring go to the owner at once.",
+            lambda: pictures.forwarding(shown["forwarding"]),
+        ),
+        (
+            "timeouts",
+            "A probe is a call whose time is over at once. The other side is any call that could have met it.",
+            lambda: pictures.timeouts(shown["timeouts"]),
+        ),
+    ]
+
+
+def _drawn(name: str, meaning: str, draw: Callable[[], Figure], output: Path) -> Picture:
+    drawn = draw()
+    data = io.BytesIO()
+    drawn.savefig(data, format="png", dpi=pictures.DPI)
+    (output / f"{name}.png").write_bytes(data.getvalue())
+    return Picture(name, meaning, data.getvalue())

@@ -42,6 +42,8 @@ MOST_STEPS: Final = 300
 AT_ONCE: Final = 3
 """Tables that are made at a time."""
 
+_OF_STEPS: Final = ("time", "node", "worker", "method", "outcome", "route")
+
 HOT: Final = 20
 """Topics that are shown."""
 
@@ -157,7 +159,7 @@ def _at_once(spark: SparkSession, step: Step, parts: Mapping[str, Callable[[], N
 
 
 def _over_time(tables: Tables, calls: DataFrame) -> None:
-    with _kept(_by_step(calls, tables.seconds)) as by_step:
+    with _kept(condense(stepped(calls, tables.seconds), _OF_STEPS)) as by_step:
         tables.keep("rates", _rates(by_step))
         tables.keep("forwarding", forwarding(by_step))
         tables.keep(
@@ -174,10 +176,6 @@ def _hot_topics(tables: Tables, calls: DataFrame, names: DataFrame | None) -> No
 
 def _step(span: int) -> int:
     return next((step for step in STEPS_S if span <= step * MOST_STEPS), STEPS_S[-1])
-
-
-def _by_step(calls: DataFrame, seconds: int) -> DataFrame:
-    return condense(stepped(calls, seconds), ["time", "node", "worker", "method", "outcome", "route"])
 
 
 def _rates(by_step: DataFrame) -> DataFrame:

@@ -1,23 +1,31 @@
-"""What feeds a stream on the driver: a thread that receives into a spool, while Spark is busy with batches.
+"""What feeds a stream: a thread that receives into a spool, while Spark is busy with batches.
 
 Into a durable spool it receives ahead, up to some batches, and acknowledges what is on disk. What
 is in a temporary one would be lost with the process: there it acknowledges no more than Spark asks
 for, and what has come besides waits, unacknowledged, with its senders.
+
+The thread is in a process of its own, which Spark's process asks. Were they one, and it was killed, Spark would end
+the query without a cause: nobody would be left to tell it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
+import os
+import select
+import signal
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any, Final
+import traceback
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from typing import Any, Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
-from skywalker.errors import ConfigError
-from skywalker.pipeline.losses import Losses
-from skywalker.pipeline.tables.chunk import Chunk
+from skywalker.errors import ConfigError, SkywalkerError
+from skywalker.pipeline.mistakes import Losses, told_plainly
 from skywalker.pipeline.tables.reading import Reading
-from skywalker.pipeline.tables.receiving import Receiver
+from skywalker.pipeline.tables.receiving import Chunk, Receiver
 from skywalker.pipeline.tables.spool import Extent, Spool, open_spool
 
 AHEAD: Final = 4
@@ -192,3 +200,108 @@ class Feed:
             self._losses.report(
                 f"the subscription to {topics} was interrupted ({cause}): what was published meanwhile is lost"
             )
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class ReceiverLostError(SkywalkerError):
+    """The process that receives for a stream has ended, and not because it was asked to."""
+
+    advice = "start the query again"
+
+
+class Feeder:
+    """A Feed in a process of its own. What that raises is raised here, and ReceiverLostError if it has ended."""
+
+    def __init__(self, reading: Reading) -> None:
+        """Start it. Raises what Feed() does."""
+        self._connection, theirs = multiprocessing.Pipe()
+        self._end = ""  # of the process, once it has ended: how
+        self._pid = os.fork()
+        if self._pid == 0:
+            self._connection.close()
+            _live(theirs, reading)
+        theirs.close()
+        try:
+            self._answer()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End it, if it has not ended."""
+        with contextlib.suppress(SkywalkerError):
+            self.ask(Feed.stop)
+        self._connection.close()
+        self._wait()
+
+    @told_plainly()
+    def ask(self, method: Callable[Concatenate[Feed, P], T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Return what a method of the Feed does."""
+        try:
+            self._connection.send((method.__name__, arguments, named))
+        except OSError:
+            raise self._lost() from None
+        answer: T = self._answer()
+        return answer
+
+    @told_plainly()
+    def _answer(self) -> Any:
+        try:
+            answer = self._connection.recv()
+        except (EOFError, OSError):
+            raise self._lost() from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _lost(self) -> ReceiverLostError:
+        return ReceiverLostError(f"process {self._pid}, which received for this stream, {self._wait()}")
+
+    def _wait(self) -> str:
+        """Wait until it has ended; return how it did."""
+        if not self._end:
+            code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+            self._end = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+        return self._end
+
+
+def _live(connection: Connection, reading: Reading) -> NoReturn:
+    """What the process does from its fork to its end."""
+    status = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever interrupts Spark's process ends this one with it
+        threading.Thread(target=_end_with_spark, args=(connection.fileno(),), daemon=True).start()
+        _serve(connection, reading)
+        status = 0
+    except Exception:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _end_with_spark(connection: int) -> None:
+    """End at once when Spark's process has, whatever is under way: the next query wants the spool."""
+    poll = select.poll()
+    poll.register(connection, select.POLLRDHUP)
+    poll.poll()
+    os._exit(1)
+
+
+def _serve(connection: Connection, reading: Reading) -> None:
+    try:
+        feed = Feed(reading)
+    except Exception as error:
+        connection.send(error)
+        return
+    connection.send(None)
+    name = ""
+    while name != Feed.stop.__name__:
+        name, arguments, named = connection.recv()
+        try:
+            answer = getattr(feed, name)(*arguments, **named)
+        except Exception as error:
+            answer = error
+        connection.send(answer)

@@ -9,10 +9,10 @@ from typing import Final, Literal, cast
 
 from skywalker.clients.settings import Settings
 from skywalker.errors import BadTopic, ConfigError
-from skywalker.pipeline.losses import FAIL
+from skywalker.pipeline.mistakes import FAIL
 from skywalker.pipeline.options import Options
-from skywalker.pipeline.tables import address
-from skywalker.pipeline.tables.address import Nodes
+from skywalker.pipeline.tables.finding import OPTIONS as NODE_OPTIONS
+from skywalker.pipeline.tables.finding import Nodes
 from skywalker.wire import values
 
 Method = Literal["recv", "take", "subscribe"]
@@ -32,7 +32,7 @@ DEFAULT_WAIT_MS: Final = 500
 _METHODS: Final = ("recv", "take", "subscribe")
 _MODES: Final = ("PERMISSIVE", "FAILFAST")
 _OF_BOTH: Final = (
-    *address.OPTIONS,
+    *NODE_OPTIONS,
     *("topic", "topics", "method", "group", "rowsPerBatch", "waitMs", "partitions", "mode"),
 )
 _OF_STREAMS: Final = ("spool", FAIL)

@@ -26,15 +26,70 @@ from skywalker.clients.silence import PROBE_S, Silence
 from skywalker.dialling import cause_of
 from skywalker.errors import Busy, RemoteProtocolError, RequestError, Unauthorized, Unreachable
 from skywalker.limits import KIB
-from skywalker.pipeline.tables.chunk import Chunk
 from skywalker.pipeline.tables.extensions import is_extension
 from skywalker.pipeline.tables.finding import Finder
 from skywalker.pipeline.tables.reading import Reading
-from skywalker.pipeline.tables.slots import Slot, slots_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame, split
 from skywalker.wire.junction import frame
+
+
+@dataclasses.dataclass(slots=True)
+class Chunk:
+    """Values in the order they came, each with the id of its call; a subscription's all have its one."""
+
+    ids: list[bytes]
+    values: list[bytes]
+    connection: int  # which of those that were made, one after another
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def split(self, at: int) -> tuple[Chunk, Chunk]:
+        """Return the first so many, and the others."""
+        return (
+            Chunk(self.ids[:at], self.values[:at], self.connection),
+            Chunk(self.ids[at:], self.values[at:], self.connection),
+        )
+
+
+CALL_MS: Final = 60_000
+"""Milliseconds that a call waits before it is made again."""
+
+
+@dataclasses.dataclass(slots=True)
+class Slot:
+    """A call that is made over and over under one id, which costs no encoding."""
+
+    topic: int
+    waits: bool  # rather than to ask who is there now
+    call: bytes
+    ack: bytes  # says that what came for it is safe
+    again: bytes  # both: first the one, then the next call
+
+
+def slots_of(reading: Reading, depth: int) -> dict[bytes, Slot]:
+    """Return by id the calls to make: of each topic so many, or one subscription."""
+    slots: dict[bytes, Slot] = {}
+    if reading.method == "subscribe":
+        depth = 1
+    for index, name in enumerate(reading.topics):
+        topic = values.pack(name)
+        for turn in range(depth):
+            id = values.pack(len(slots))
+            waits = turn == 0 or reading.method == "take"
+            timeout = values.pack(CALL_MS if waits else 0)
+            if reading.method == "subscribe":
+                call = frame(wire.SUBSCRIBE, id, topic)
+            elif reading.method == "take":
+                call = frame(wire.TAKE, id, timeout, topic, values.pack(reading.group))
+            else:
+                call = frame(wire.RECV, id, timeout, topic)
+            ack = frame(wire.ACK, id)
+            slots[id] = Slot(index, waits, call, ack, ack + call)
+    return slots
+
 
 DEPTH: Final = 2048
 """Calls in flight: many frames in one read, and far from what a node allows a connection (10,000)."""

@@ -52,21 +52,21 @@ class TableSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return what makes spark.readStream, and raises ConfigError later for a wrong option or schema."""
+        from skywalker.pipeline.tables.reader import TableStreamReader
         from skywalker.pipeline.tables.reading import Reading
-        from skywalker.pipeline.tables.stream import TableStreamReader
 
         return mistakes.stream(lambda: TableStreamReader(Reading.parse(self.options, streams=True), schema))
 
     @mistakes.told_plainly()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return what makes df.write. Raises ConfigError for a wrong option or schema, or if it is to overwrite."""
-        from skywalker.pipeline.tables.writer import TableWriter
+        from skywalker.pipeline.tables.writing import TableWriter
 
         return TableWriter(schema, self.options, overwrite)
 
     @mistakes.told_plainly()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return what makes df.writeStream. Raises ConfigError for a wrong option or schema."""
-        from skywalker.pipeline.tables.writer import TableStreamWriter
+        from skywalker.pipeline.tables.writing import TableStreamWriter
 
         return TableStreamWriter(schema, self.options)

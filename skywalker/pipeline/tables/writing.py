@@ -1,22 +1,28 @@
-"""What a write to topics was asked for, checked once on the driver; each task sends the rows of a partition by it."""
+"""What Spark calls to write to topics: every partition sends its rows over a connection of its own.
+
+A write is done once every row has its outcome. If a task fails, Spark may attempt it again, and a streaming query that
+starts again repeats its last batch: then rows are sent again that were taken before.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
+import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.datasource import WriterCommitMessage
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from skywalker.clients.settings import Settings
 from skywalker.errors import ConfigError
 from skywalker.limits import DEFAULT_TIMEOUT_S
 from skywalker.pipeline.options import Options
-from skywalker.pipeline.tables import address
-from skywalker.pipeline.tables.address import Nodes
 from skywalker.pipeline.tables.encoding import Encoder, Ids
+from skywalker.pipeline.tables.finding import OPTIONS as NODE_OPTIONS
+from skywalker.pipeline.tables.finding import Nodes
 from skywalker.pipeline.tables.flight import MOST
 from skywalker.pipeline.tables.reading import NAME
 from skywalker.pipeline.tables.sending import Sender, told
@@ -25,9 +31,10 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql.types import StructType
 
+
 _log: Final = logging.getLogger("skywalker.pipeline")
 
-OPTIONS: Final = (*address.OPTIONS, "topic", "topicColumn", "timeoutMs", "onTimeout", "maxInFlight", "dedup")
+OPTIONS: Final = (*NODE_OPTIONS, "topic", "topicColumn", "timeoutMs", "onTimeout", "maxInFlight", "dedup")
 FAIL, COUNT, DROP = "fail", "count", "drop"
 
 IN_FLIGHT: Final = 1000
@@ -96,3 +103,47 @@ class Writing:
         if written.sent_again:
             text = "%s: %s rows were sent again after a connection was lost, and may have been taken twice"
             _log.warning(text, what, f"{written.sent_again:,}")
+
+
+QUERY: Final = "sql.streaming.queryId"
+BATCH: Final = "streaming.sql.batchId"
+"""What Spark tells the tasks of a streaming query."""
+
+
+class TableWriter(DataSourceArrowWriter):
+    """Sends the rows of a table."""
+
+    def __init__(self, schema: StructType, options: Mapping[str, str], overwrite: bool = False) -> None:
+        """Raises ConfigError for an option, or a column, that is not allowed, and if it is to overwrite."""
+        if overwrite:
+            raise ConfigError('a topic keeps nothing that could be overwritten; use .mode("append")')
+        self._writing = Writing(schema, options)
+        self._name = uuid.uuid4().hex  # the same for every attempt of every task of this write
+
+    def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> Written:
+        return self._writing.write(iterator, f"{self._name}/{_task().partitionId()}")
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        self._writing.report(messages, "write to skywalker")
+
+
+class TableStreamWriter(DataSourceStreamArrowWriter):
+    """Sends the rows of a streaming query, batch by batch."""
+
+    def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
+        """Raises ConfigError for an option, or a column, that is not allowed."""
+        self._writing = Writing(schema, options)
+
+    def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> Written:
+        task = _task()
+        place = f"{task.getLocalProperty(QUERY)}/{task.getLocalProperty(BATCH)}/{task.partitionId()}"
+        return self._writing.write(iterator, place)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        self._writing.report(messages, f"batch {batchId} to skywalker")
+
+
+def _task() -> TaskContext:
+    task = TaskContext.get()
+    assert task is not None, "only tasks write"
+    return task

@@ -10,9 +10,8 @@ import pytest
 from skywalker.journal.header import CALLS
 from skywalker.pipeline.journals.columns import schema_of
 from skywalker.pipeline.journals.position import Position
-from skywalker.pipeline.journals.reading import Reading
-from skywalker.pipeline.journals.stream import CallsStream
-from skywalker.pipeline.losses import DataLossError
+from skywalker.pipeline.journals.source import CallsStream, Reading
+from skywalker.pipeline.mistakes import DataLossError
 from tests.journal.making import header, put, records
 
 

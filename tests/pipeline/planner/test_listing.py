@@ -12,10 +12,9 @@ from pyarrow import parquet
 
 from skywalker.cli.forms import Json
 from skywalker.errors import ConfigError
-from skywalker.pipeline.planner import text_file
+from skywalker.pipeline.planner import topics
 from skywalker.pipeline.planner.skew import Zipf
-from skywalker.pipeline.planner.sources import source
-from skywalker.pipeline.planner.topics import Batch, Numbered
+from skywalker.pipeline.planner.topics import Batch, Numbered, source
 from skywalker.ring import token_of
 from skywalker.units import count, counts
 from skywalker.wire import values
@@ -53,7 +52,7 @@ def written(path: Path, data: bytes) -> Path:
 def test_a_line_is_the_topic_that_it_is_on_a_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, end: str, last: str
 ) -> None:
-    monkeypatch.setattr(text_file, "BLOCK_BYTES", block)
+    monkeypatch.setattr(topics, "BLOCK_BYTES", block)
     file = written(tmp_path, end.join([*LINES, *LINES, last * bool(last)]).encode())
     batch = read(file)
     assert batch.tokens.tolist() == [token(line) for line in [*LINES, *LINES, *[last] * bool(last)]]
@@ -73,7 +72,7 @@ def test_a_number_after_a_tab_is_the_calls_and_empty_lines_are_nothing(tmp_path:
 def test_without_calls_the_skew_goes_down_the_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
-    monkeypatch.setattr(text_file, "BLOCK_BYTES", block)
+    monkeypatch.setattr(topics, "BLOCK_BYTES", block)
     batch = read(written(tmp_path, b"a\nb\n\nd\ne\nf"), Zipf(2))
     assert batch.calls is not None
     assert batch.calls.tolist() == pytest.approx([1 / rank**2 for rank in (1, 2, 4, 5, 6)])
@@ -96,7 +95,7 @@ def test_without_calls_the_skew_goes_down_the_lines(
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, problem: str) -> None:
-    monkeypatch.setattr(text_file, "BLOCK_BYTES", 1_000_000)
+    monkeypatch.setattr(topics, "BLOCK_BYTES", 1_000_000)
     with pytest.raises(ConfigError, match=f"topics.txt, {problem}"):
         read(written(tmp_path, data))
 

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from skywalker.errors import ConfigError
-from skywalker.pipeline.planner.fleet import Fleet
 from skywalker.pipeline.planner.load import measured
 from skywalker.pipeline.planner.plan import Cluster, Plan, Wanted, plan
-from skywalker.pipeline.planner.ring import TokenRing, workers_of
+from skywalker.pipeline.planner.ring import Fleet, TokenRing, workers_of
 from skywalker.pipeline.planner.skew import Zipf, steepest
 from skywalker.pipeline.planner.topics import Batch, Numbered, Piece
 from skywalker.ring import TOKENS, Ring, token_of

@@ -13,9 +13,8 @@ from skywalker.cli.ring.views import snapshot_of
 from skywalker.clients.view import Greeting, View
 from skywalker.embedding import embedded
 from skywalker.members import Member, Place, Snapshot
-from skywalker.pipeline.planner.fleet import Fleet
 from skywalker.pipeline.planner.murmur import of_integers, tokens_of
-from skywalker.pipeline.planner.ring import Index, TokenRing, workers_of
+from skywalker.pipeline.planner.ring import Fleet, Index, TokenRing, workers_of
 from skywalker.ring import Ring, token_of
 from skywalker.wire import values
 

@@ -17,8 +17,8 @@ from skywalker.cli.pipeline.steps import Steps
 from skywalker.errors import ConfigError
 from skywalker.pipeline.jobs.inputs import Input
 from skywalker.pipeline.jobs.owners import Owners
-from skywalker.pipeline.report import style
-from skywalker.pipeline.report.making import make
+from skywalker.pipeline.report import pictures
+from skywalker.pipeline.report.page import make
 from tests.helpers import eventually
 from tests.pipeline.jobs.records import Record, a_ring, by_chance, table
 
@@ -69,7 +69,7 @@ def test_a_report_has_every_call_in_every_table_and_picture(spark: SparkSession,
     assert told[-1] == "pictures"
     for name in PICTURES:
         image = imread(out / f"{name}.png")
-        assert image.shape[1] == style.WIDTH * style.DPI
+        assert image.shape[1] == pictures.WIDTH * pictures.DPI
         assert image[0, 0, :3].min() == 1, "its background is not white"
         assert len({*map(tuple, image.reshape(-1, image.shape[2])[::97].tolist())}) > 3, f"{name} is empty"
     sums = {

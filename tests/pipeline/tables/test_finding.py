@@ -12,8 +12,7 @@ import pytest
 from skywalker.clients.blocking import connection
 from skywalker.errors import Draining, RemoteProtocolError, Unauthorized, Unreachable
 from skywalker.pipeline.tables import finding
-from skywalker.pipeline.tables.address import Nodes
-from skywalker.pipeline.tables.finding import Finder
+from skywalker.pipeline.tables.finding import Finder, Nodes
 from tests.clients.scripted import PATIENCE_S, Connection, ScriptedNode, error, framed
 from tests.helpers import eventually, time_factor
 

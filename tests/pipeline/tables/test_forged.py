@@ -15,18 +15,17 @@ import pytest
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from skywalker.errors import ConfigError
-from skywalker.pipeline.losses import DataLossError
-from skywalker.pipeline.tables import blocks
+from skywalker.pipeline.mistakes import DataLossError
 from skywalker.pipeline.tables.decoding import Decoder
-from skywalker.pipeline.tables.spool import Extent, Spool, open_spool
-from skywalker.pipeline.tables.stream import _bodies, _row
+from skywalker.pipeline.tables.reader import _bodies, _row
+from skywalker.pipeline.tables.spool import SEALED, Extent, Spool, open_spool
 from tests.helpers import time_factor
 from tests.pipeline.tables.test_spool import numbers, put, segments
 
 NAME = "00000000000000000000-boot.rows"
 
 
-def block(rows: int, first: int, body: bytes, state: int = blocks.SEALED) -> bytes:
+def block(rows: int, first: int, body: bytes, state: int = SEALED) -> bytes:
     """A block that says so, with the checksum that goes with it."""
     checksum = zlib.crc32(body, zlib.crc32(struct.pack("<IQ", rows, first)))
     return struct.pack("<3sBIIIQ", b"SWb", state, len(body), checksum, rows, first) + body
@@ -86,7 +85,7 @@ def test_blocks_within_blocks_do_not_have_a_start_take_for_ever(recovered: Any, 
     header = struct.Struct("<3sBIIIQ")
     size = 2**18 * header.size
     places = range(0, size, header.size)
-    lies = b"".join(header.pack(b"SWb", blocks.SEALED, size - at - header.size, 0, 1, at) for at in places)
+    lies = b"".join(header.pack(b"SWb", SEALED, size - at - header.size, 0, 1, at) for at in places)
     began = time.monotonic()
     spool = recovered(lies)
     assert time.monotonic() - began < 3 * time_factor()

@@ -14,9 +14,9 @@ from pyspark.sql import types
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from skywalker.errors import ConfigError, RemoteProtocolError
-from skywalker.pipeline.tables import blocks
 from skywalker.pipeline.tables.decoding import ROWS, Decoder
 from skywalker.pipeline.tables.reading import Mode
+from skywalker.pipeline.tables.spool import HEADER_BYTES, pack
 
 S = types
 NOON = datetime.datetime(2024, 2, 29, 12, 0, 0, 250_000, tzinfo=datetime.UTC)
@@ -31,7 +31,7 @@ STRICT = types.StructType([types.StructField("a", types.LongType(), nullable=Fal
 
 
 def body(groups: dict[str, list[bytes]]) -> bytes:
-    return blocks.pack(0, groups)[blocks.HEADER_BYTES :]
+    return pack(0, groups)[HEADER_BYTES:]
 
 
 def rows(of: types.StructType, *values: Any, mode: Mode = "PERMISSIVE", raw: bool = False) -> list[dict[str, Any]]:

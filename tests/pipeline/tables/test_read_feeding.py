@@ -14,7 +14,7 @@ import skywalker
 from skywalker import embedding
 from skywalker.clients.blocking.client import Client
 from skywalker.errors import BadTopic, ConfigError, Unreachable
-from skywalker.pipeline.losses import DataLossError
+from skywalker.pipeline.mistakes import DataLossError
 from skywalker.pipeline.tables import receiving
 from skywalker.pipeline.tables.feeding import AHEAD, Feed
 from skywalker.pipeline.tables.reading import Reading

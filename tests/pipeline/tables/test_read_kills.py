@@ -20,8 +20,8 @@ import pytest
 import skywalker
 from skywalker import embedding
 from skywalker.clients.blocking.client import Client
+from skywalker.pipeline.tables.reader import _bodies
 from skywalker.pipeline.tables.spool import open_spool
-from skywalker.pipeline.tables.stream import _bodies
 from tests.helpers import eventually, time_factor, written_to
 from tests.pipeline.tables.streams import SPARK_S, Batches, running, send_all
 

@@ -21,7 +21,7 @@ from skywalker import embedding
 from skywalker.clients import silence
 from skywalker.clients.blocking.client import Client
 from skywalker.errors import RemoteProtocolError, Unreachable
-from skywalker.pipeline.tables import receiving, slots
+from skywalker.pipeline.tables import receiving
 from skywalker.pipeline.tables.reading import Reading
 from skywalker.pipeline.tables.receiving import Receiver
 from tests.cluster.clusters import SETTLE_S, Cluster
@@ -180,7 +180,7 @@ def test_extension_values_are_values(node: embedding.Node, client: Client) -> No
 def test_calls_whose_time_is_over_are_made_again(
     node: embedding.Node, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slots, "CALL_MS", 20)
+    monkeypatch.setattr(receiving, "CALL_MS", 20)
     with receiver(node, "again", rows=5) as by:
         eventually(lambda: (by.receive(0.05, 1), by.counts.timeouts)[1] >= 20)
         sent = send_all(client, "again", 30)

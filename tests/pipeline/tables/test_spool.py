@@ -11,9 +11,9 @@ import msgpack
 import pytest
 
 from skywalker.errors import ConfigError
-from skywalker.pipeline.tables import blocks, spool
+from skywalker.pipeline.tables import spool
+from skywalker.pipeline.tables.reader import _bodies
 from skywalker.pipeline.tables.spool import Spool, open_spool
-from skywalker.pipeline.tables.stream import _bodies
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_any_rows_in_any_number_of_parts_are_just_these(
         assert len(into.slices(start, end, parts)) <= parts
 
 
-@pytest.mark.parametrize("cut", [1, blocks.HEADER_BYTES - 1, blocks.HEADER_BYTES, blocks.HEADER_BYTES + 1])
+@pytest.mark.parametrize("cut", [1, spool.HEADER_BYTES - 1, spool.HEADER_BYTES, spool.HEADER_BYTES + 1])
 def test_a_torn_tail_is_as_if_it_were_never_written(tmp_path: Path, opened: list[Spool], cut: int) -> None:
     before = open_spool(tmp_path)
     put(before, 0, 1)
@@ -94,7 +94,7 @@ def test_a_torn_tail_is_as_if_it_were_never_written(tmp_path: Path, opened: list
     assert numbers(after, 0, after.end) == [0, 1, 20, 30]
 
 
-@pytest.mark.parametrize("at", [0, 5, blocks.HEADER_BYTES + 1])
+@pytest.mark.parametrize("at", [0, 5, spool.HEADER_BYTES + 1])
 def test_a_flipped_bit_ends_what_is_read_and_is_no_row(tmp_path: Path, opened: list[Spool], at: int) -> None:
     before = open_spool(tmp_path)
     put(before, 0, 1)
@@ -213,7 +213,7 @@ def test_a_temporary_spool_goes_with_its_process_or_with_the_next_one(
     killed.close()
 
 
-@pytest.mark.parametrize("at", [0, 4, 8, 12, 16, blocks.HEADER_BYTES + 1])
+@pytest.mark.parametrize("at", [0, 4, 8, 12, 16, spool.HEADER_BYTES + 1])
 def test_whole_rows_behind_damaged_ones_are_kept_and_the_file_with_its_damage_too(
     tmp_path: Path, opened: list[Spool], at: int
 ) -> None:
@@ -268,7 +268,7 @@ def test_damage_is_told_until_it_is_accepted_also_where_all_that_is_whole_is_com
     before.commit(2)
     before.close()
     (file,) = segments(tmp_path)
-    os.truncate(file, whole + blocks.HEADER_BYTES + 1)  # of a block that was acknowledged
+    os.truncate(file, whole + spool.HEADER_BYTES + 1)  # of a block that was acknowledged
     for _ in range(2):
         after = open_spool(tmp_path)
         assert (after.damaged, after.first, after.end) == ([file], 2, 2)
@@ -277,7 +277,7 @@ def test_damage_is_told_until_it_is_accepted_also_where_all_that_is_whole_is_com
     accepting.set_aside()
     accepting.close()
     assert segments(tmp_path) == []
-    assert Path(f"{file}.damaged").stat().st_size == whole + blocks.HEADER_BYTES + 1
+    assert Path(f"{file}.damaged").stat().st_size == whole + spool.HEADER_BYTES + 1
 
 
 def test_a_file_that_was_deleted_takes_no_more_rows(tmp_path: Path, opened: list[Spool]) -> None:

@@ -16,8 +16,7 @@ from pyspark.sql.types import StructType
 
 from skywalker.embedding import Node, embedded, start
 from skywalker.errors import ConfigError
-from skywalker.pipeline.tables.writer import TableStreamWriter, TableWriter
-from skywalker.pipeline.tables.writing import Written
+from skywalker.pipeline.tables.writing import TableStreamWriter, TableWriter, Written
 from tests.helpers import eventually, time_factor
 from tests.pipeline.tables.receiver import Receiver
 

@@ -6,8 +6,7 @@ import random
 from typing import Final
 
 from bench.errors import BenchError
-from bench.load.counts import DOUBLED, NOT_RECEIVED, UNANSWERED, WRONG
-from bench.load.plan import Load
+from bench.load.plan import DOUBLED, NOT_RECEIVED, UNANSWERED, WRONG, Load
 from bench.load.run import run
 from tests.soak.programs.shift import Shift
 from tests.soak.stage import split
