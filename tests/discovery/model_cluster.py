@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from skywalker.address import Address
-from skywalker.discovery.actions import Action, Ask, Dial, HangUp, Notice, Ping, Publish
-from skywalker.discovery.greeting import Greeting
-from skywalker.discovery.membership import NOT_PROVEN, Membership
+from skywalker.discovery.contact import Greeting
+from skywalker.discovery.membership import NOT_PROVEN, Action, Ask, Dial, HangUp, Membership, Notice, Ping, Publish
 from skywalker.members import Member, Snapshot
 
 LATENCY_S = 0.001

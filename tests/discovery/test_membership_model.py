@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from skywalker.address import Address
-from skywalker.discovery.actions import Ask, Dial, HangUp, Ping, Publish
-from skywalker.discovery.greeting import Greeting
-from skywalker.discovery.membership import Membership
+from skywalker.discovery.contact import Greeting
+from skywalker.discovery.membership import Ask, Dial, HangUp, Membership, Ping, Publish
 from skywalker.discovery.pace import DROPPED_S
 from skywalker.members import Snapshot
 from tests.discovery.model_cluster import ME, World, address_of, member_of

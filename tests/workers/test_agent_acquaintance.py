@@ -11,7 +11,7 @@ import pytest
 
 from skywalker.access.trust import Trust
 from skywalker.address import Address
-from skywalker.discovery.greeting import Greeting
+from skywalker.discovery.contact import Greeting
 from skywalker.discovery.membership import Membership
 from skywalker.members import Member
 from skywalker.ring import random_tokens

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from skywalker.address import Address
-from skywalker.discovery.greeting import Greeting
+from skywalker.discovery.contact import Greeting
 from skywalker.discovery.membership import NO_TLS as NO_TLS_THERE
 from skywalker.discovery.membership import NOBODY, NOT_LET_IN, Membership
 from skywalker.errors import Busy, ConfigError, Forbidden, RequestError, Unauthorized

@@ -15,7 +15,7 @@ from skywalker.access.proof import Elsewhere, NotProven
 from skywalker.access.trust import Introduction, Trust, farewell
 from skywalker.address import Address
 from skywalker.dialling import cause_of, server_name
-from skywalker.discovery.greeting import Greeting
+from skywalker.discovery.contact import Greeting
 from skywalker.discovery.membership import (
     ELSEWHERE,
     MAX_CONTACTS,

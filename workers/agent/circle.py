@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from skywalker.address import Address
-from skywalker.discovery.actions import Action, Ask, Dial, HangUp, Notice, Ping, Publish
-from skywalker.discovery.membership import Membership
+from skywalker.discovery.membership import Action, Ask, Dial, HangUp, Membership, Notice, Ping, Publish
 from skywalker.members import Snapshot
 from workers.agent.acquaintance import Acquaintance, Ours
 from workers.stats.log import Log
