@@ -209,7 +209,7 @@ def test_a_node_that_ends_while_consul_is_away_says_that_it_stays_registered(
 def test_a_consul_that_hangs_holds_up_the_end_for_as_long_as_an_answer_may_take(
     consul: ConsulAgent, node: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consul, "ANSWER_S", 1.0)
+    monkeypatch.setattr("skywalker.discovery.consul.ANSWER_S", 1.0)
     with (
         Proxy(consul.address.host, consul.address.port) as proxy,
         kept(ConsulAccess(Address.parse(proxy.address)), node) as keeper,

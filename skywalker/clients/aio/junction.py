@@ -15,8 +15,8 @@ from skywalker.clients.aio.driver import Driver, Pending
 from skywalker.clients.aio.host import Handler
 from skywalker.clients.aio.serving import Serving
 from skywalker.clients.call import RAISE, Raise, meeting_arguments
-from skywalker.clients.pages import Pages
 from skywalker.clients.requests import MAX_TIMEOUT_S, MeetingKind, milliseconds
+from skywalker.clients.survey import Pages
 from skywalker.errors import Closed, NoReply, TimedOut
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
 

@@ -10,11 +10,9 @@ from typing import Final
 from skywalker import backoff
 from skywalker.address import Address
 from skywalker.cause import Cause
-from skywalker.clients.blocking.connection import Connection
+from skywalker.clients.blocking.connection import Connection, connection
 from skywalker.clients.blocking.dialer import Dialer
-from skywalker.clients.blocking.tls_connection import connection
-from skywalker.clients.homes import Homes
-from skywalker.clients.no_node import no_node
+from skywalker.clients.homes import Homes, no_node
 from skywalker.clients.settings import Settings
 from skywalker.dialling import cause_of
 from skywalker.errors import RemoteProtocolError, Unauthorized, Unreachable
