@@ -103,7 +103,7 @@ PURE = (
     "json_form",
     "backoff",
     "discovery.contact",
-    "discovery.membership",
+    "discovery.roster",
     "discovery.pace",
     "discovery.rumours",
     "discovery.source",

@@ -1,6 +1,6 @@
 """The client library: cores that know no socket, clock or thread, and drivers that run them.
 
-what programs call      junction, client, local and serving: written in aio/, and made from that in blocking/
+what programs call      junction, client and serving: written in aio/, and made from that in blocking/
 what runs calls         aio/ and blocking/: driver over any core, line_driver over connections, host for serve()
 connections             blocking/: connection, dialer, directs; sockets
 a core                  core: what a driver needs of it; call, stream; bus: in process; calls: over connections

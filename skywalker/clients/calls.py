@@ -475,7 +475,7 @@ class Calls(Dialogue):
         elif self._survey.call is None:
             self._ask_who_is_there(now)
         else:
-            self._survey.told_of(version)
+            self._survey.latest = version
 
     # Who is there.
 
@@ -499,21 +499,21 @@ class Calls(Dialogue):
             self._ask_who_is_there(now)
             return
         try:
-            self._survey.add(answer)
+            self._survey.pages.add(answer)
         except RemoteProtocolError:
             # The node says which ring it uses and not what that is: so we use what we know, until it says so again.
             greeting = Greeting.parse(self.main.greeting)
             if greeting is not None and not self.routes.has_node(greeting.node):
                 self._adopt(View.alone(greeting), now)
             return
-        if self._survey.question is not None:
-            self._ask_page(self._survey.question, now)
+        if self._survey.pages.question is not None:
+            self._ask_page(self._survey.pages.question, now)
             return
         snapshot = self._survey.snapshot()
         if snapshot is not None:
             roams = len(snapshot) > 1 and not self._settings.is_local
             self.homes.learn([member.address for member in snapshot] if roams else [])
-            self._adopt(View.of(snapshot, self._survey.version), now)
+            self._adopt(View.of(snapshot, self._survey.pages.version), now)
         if self._survey.is_outdated:
             self._ask_who_is_there(now)
 

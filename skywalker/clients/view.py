@@ -76,8 +76,3 @@ class View:
     def is_lone(self) -> bool:
         """Whether there is one node only."""
         return len(self.nodes) == 1
-
-    def has(self, place: Place) -> bool:
-        """Whether there is this worker."""
-        node = self.nodes.get(place.node)
-        return node is not None and place.worker < node.workers

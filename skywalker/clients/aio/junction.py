@@ -202,3 +202,15 @@ class Junction:
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
+
+
+class LocalJunction(Junction):
+    """Behaves as a client of a node that only this object can reach. Make it while its event loop runs.
+
+    For tests, and for programs that need no node yet.
+    """
+
+    def __init__(self) -> None:
+        from skywalker.clients.bus import Bus  # only now: a client of a node needs none of it
+
+        super().__init__(Driver(Bus()))

@@ -201,3 +201,15 @@ class Junction:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+
+class LocalJunction(Junction):
+    """Behaves as a client of a node that only this object can reach.
+
+    For tests, and for programs that need no node yet.
+    """
+
+    def __init__(self) -> None:
+        from skywalker.clients.bus import Bus  # only now: a client of a node needs none of it
+
+        super().__init__(Driver(Bus()))

@@ -86,7 +86,7 @@ MAX_REASON: Final = 300
 TWIN: Final = "each node needs a state directory of its own"
 
 
-class Membership:
+class Roster:
     """The cluster as the node `me` finds it.
 
     With `learning`, addresses also come from the rings of others and from hints. `last` are the members of the last
