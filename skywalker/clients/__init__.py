@@ -4,7 +4,7 @@ what programs call      junction, client and serving: written in aio/, and made 
 what runs calls         aio/ and blocking/: driver over any core, line_driver over connections, host for serve()
 connections             blocking/: connection, dialer, directs; sockets
 a core                  core: what a driver needs of it; call, stream; bus: in process; calls: over connections
-below calls             dialogue: frames and outcomes; line; requests; routes, view: direct lines; homes: where to dial;
+below calls             dialogue: frames and outcomes; line; requests; routes: direct lines; homes: where to dial;
                         survey: who is there
 what is said            news; wrong_door, unsendable: why something cannot be; rpc: requests and answers
 what connect() is told  settings, tls_choice

@@ -20,10 +20,9 @@ from skywalker.clients.dialogue import Dialogue
 from skywalker.clients.line import HELLO_S, Line, Stay
 from skywalker.clients.news import News
 from skywalker.clients.requests import MEETINGS, TIMED, Kind, renewed, topic_in
-from skywalker.clients.routes import DIRECT_AFTER_CALLS, Routes
+from skywalker.clients.routes import DIRECT_AFTER_CALLS, Greeting, Routes, View
 from skywalker.clients.settings import Settings
 from skywalker.clients.survey import Survey
-from skywalker.clients.view import Greeting, View
 from skywalker.errors import RemoteProtocolError, RequestError, TimedOut
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_PORT
 from skywalker.members import Place

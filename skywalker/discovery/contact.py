@@ -12,7 +12,7 @@ from skywalker.members import Member
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Greeting:
-    """The answer to a :hello."""
+    """What a node says of itself when it is greeted, as far as a cluster needs it."""
 
     member: Member
     stated: bool  # whether the node knows its own address; else it is the one at which it was reached

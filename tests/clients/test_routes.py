@@ -20,12 +20,14 @@ from skywalker.clients.routes import (
     RETRY_S,
     WANTED_AFTER_CALLS,
     Dial,
+    Greeting,
+    Node,
     Routes,
+    View,
 )
-from skywalker.clients.view import Greeting, Node, View
+from skywalker.dialling import source_port
 from skywalker.members import Member, Place, Snapshot
 from skywalker.ring import Ring, random_tokens, slices, token_of
-from skywalker.steering import source_port
 from skywalker.wire import values
 
 T0 = 1000.0

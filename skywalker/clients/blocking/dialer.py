@@ -33,7 +33,10 @@ _MAJOR_VERSION: Final = 3
 
 
 class Opening:
-    """One attempt. Its socket, which never blocks, has begun to connect."""
+    """One attempt: it is connected, then, where TLS is spoken, hands are shaken. Nothing waits here.
+
+    Its socket, which never blocks, has begun to connect.
+    """
 
     def __init__(self, sock: socket.socket, host: str, tls: ssl.SSLContext | None) -> None:
         """`host` is what the certificate of the other end must have."""
