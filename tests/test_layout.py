@@ -47,7 +47,7 @@ LAYERS: tuple[frozenset[str], ...] = (
         }
     ),
     frozenset({"access", "members"}),
-    frozenset({"arcs", "setting", "silk"}),
+    frozenset({"setting", "silk"}),
     frozenset({"config"}),
     frozenset({"discovery"}),
     frozenset({"clients", "pubsub"}),
@@ -121,6 +121,7 @@ PURE = (
     "pubsub.message",
     "pubsub.settings",
     "silk.answers",
+    "silk.claims",
     "silk.doubts",
     "silk.endpoints",
     "silk.events",
