@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from skywalker import aio, pubsub, silk
     from skywalker.clients.blocking.client import Client, connect
     from skywalker.clients.blocking.driver import Pending
-    from skywalker.clients.blocking.junction import Junction
-    from skywalker.clients.blocking.local import LocalJunction
+    from skywalker.clients.blocking.junction import Junction, LocalJunction
     from skywalker.errors import (
         BadArity,
         BadFrame,
@@ -107,8 +106,7 @@ __all__ = [
 _HOMES: Final = {
     "skywalker.clients.blocking.client": ("Client", "connect"),
     "skywalker.clients.blocking.driver": ("Pending",),
-    "skywalker.clients.blocking.junction": ("Junction",),
-    "skywalker.clients.blocking.local": ("LocalJunction",),
+    "skywalker.clients.blocking.junction": ("Junction", "LocalJunction"),
     "skywalker.embedding": ("embedded",),
 }
 

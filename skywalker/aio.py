@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from skywalker.clients.aio.client import Client, connect
 from skywalker.clients.aio.driver import Pending
-from skywalker.clients.aio.junction import Junction
-from skywalker.clients.aio.local import LocalJunction
+from skywalker.clients.aio.junction import Junction, LocalJunction
 
 __all__ = ["Client", "Junction", "LocalJunction", "Pending", "connect"]

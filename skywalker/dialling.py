@@ -1,4 +1,9 @@
-"""Making a TCP connection without ever waiting for it: what clients and nodes have in common."""
+"""Making a TCP connection without ever waiting for it: what clients and nodes have in common.
+
+At a node that steers, a client chooses the worker that gets its connection by the source port: such a node gives it to
+worker `(source port >> 1) % workers`. The lowest bit does not count, since the ports that connect() hands out by itself
+share one parity.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,25 @@ import errno
 import os
 import random
 import socket
-from typing import Any
+from typing import Any, Final
 
 from skywalker.cause import Cause
-from skywalker.steering import PORTS_TRIED, source_port
+
+FIRST_PORT: Final = 32_769
+LAST_PORT: Final = 60_999
+"""Where Linux takes the ports of clients from by itself."""
+
+PORTS_TRIED: Final = 8
+"""Source ports that are worth trying, since some are in use."""
+
+
+def source_port(worker: int, workers: int, luck: float) -> int:
+    """Return a port that steers to `worker` of `workers`; `luck` is random, from 0 to below 1."""
+    # Odd ones: connect() itself prefers the even ones, so these are free.
+    first, last = FIRST_PORT >> 1, (LAST_PORT - 1) >> 1
+    first += (worker - first) % workers
+    count = (last - first) // workers + 1
+    return (first + int(luck * count) * workers) << 1 | 1
 
 
 def bind_to_steer(sock: socket.socket, worker: int, workers: int) -> None:

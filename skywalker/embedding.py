@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Final
 
-from skywalker import config
+from skywalker import config, processes
 from skywalker.address import Address
 from skywalker.clients.blocking import client
 from skywalker.errors import SkywalkerError
@@ -93,7 +93,9 @@ class Node:
 
     def worker_pids(self) -> list[int]:
         """Return the processes that are its workers now, oldest first."""
-        return sorted(_children(self.pid))
+        # By name, since one that was just forked is nothing yet.
+        children = (pid for pid in processes.pids() if processes.parent(pid) == self.pid)
+        return sorted(pid for pid in children if WORKER.fullmatch(processes.name(pid)))
 
     def stop(self) -> int:
         """End the node, unless it has ended; return its exit status, negative for a signal."""
@@ -142,7 +144,9 @@ def start(*, start_timeout: float = START_S, config_file: Path | str | None = No
     SKYWALKER_* variables. They outdo those of the `config_file`, which alone can say who may do what.
     Raises ConfigError for a wrong setting, StartError with the node's own words if it does not start.
     """
-    usual = {"port": 0, "drain_timeout_s": DRAIN_S, "admin": False, "admin_port": 0, **_stay_root()}
+    usual: dict[str, object] = {"port": 0, "drain_timeout_s": DRAIN_S, "admin": False, "admin_port": 0}
+    if os.geteuid() == 0:
+        usual["user"] = "root"  # whoever runs this program as root has chosen to
     values = config.checked({**usual, **settings})
     if values.get("pubsub", "pubsub_bind" in values):
         values.setdefault("pubsub_port", 0)
@@ -188,20 +192,3 @@ def embedded(workers: int = 1, **settings: Any) -> Iterator[Node]:
         yield node
     finally:
         node.stop()
-
-
-def _stay_root() -> dict[str, str]:
-    # Whoever runs this program as root has chosen to.
-    return {"user": "root"} if os.geteuid() == 0 else {}
-
-
-def _children(parent: int) -> Iterator[int]:
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended while we looked
-            # PID (NAME) STATE PPID ...: the name may hold anything, so what follows the last parenthesis counts.
-            head, _, tail = stat.read_text(errors="replace").rpartition(")")
-            state, ppid = tail.split()[:2]
-            # By name, since one that was just forked is nothing yet.
-            is_worker = WORKER.fullmatch(head.partition("(")[2])
-            if int(ppid) == parent and state not in "ZX" and is_worker:
-                yield int(stat.parent.name)

@@ -229,22 +229,4 @@ class Internal(RequestError):
     code = "internal"
 
 
-BY_CODE: Final[Mapping[str, type[RequestError]]] = {
-    cls.code: cls
-    for cls in (
-        BadFrame,
-        UnknownMethod,
-        BadArity,
-        BadId,
-        BadTimeout,
-        BadTopic,
-        TooLarge,
-        ReservedValue,
-        Busy,
-        Unauthorized,
-        Forbidden,
-        Cancelled,
-        Draining,
-        Internal,
-    )
-}
+BY_CODE: Final[Mapping[str, type[RequestError]]] = {cls.code: cls for cls in RequestError.__subclasses__()}

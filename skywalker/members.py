@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from skywalker.address import Address, is_numeric
-from skywalker.ring import Ring, slices, version_of
+from skywalker.ring import TOKENS, Ring, slices, version_of
 from skywalker.wire import values
 
 MAX_WORKERS: Final = 1024
@@ -140,3 +140,21 @@ class Snapshot:
                 lines.append(f"{member} changed its {', '.join(changed)}, and owns {after[member.id]:.1%}")
         lines += [f"{each} left, and owned {before[each.id]:.1%}" for each in self if each.id not in newer.by_id]
         return lines
+
+
+class Arc(NamedTuple):
+    """What one token owns: all from `start`, without it, for `length` around the ring."""
+
+    start: int
+    length: int
+    owner: Place
+
+
+def arcs(snapshot: Snapshot) -> list[Arc]:
+    """Return the arcs of a ring in the order of their starts; together they are the whole of it."""
+    tokens = sorted({token for member in snapshot for token in member.tokens})
+    return [
+        # The end still belongs to this token: equal counts as not less.
+        Arc(start, (end - start) % TOKENS or TOKENS, snapshot.ring.owner(end))
+        for start, end in zip(tokens, [*tokens[1:], tokens[0]], strict=True)
+    ]

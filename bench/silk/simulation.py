@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from bench.errors import BenchError
-from skywalker.silk.actions import Action, Answer, Broadcast, Ignore, Listen, Part, Reached, Refused, Send
 from skywalker.silk.events import Event
 from skywalker.silk.info import NodeInfo
 from skywalker.silk.membership import Membership
+from skywalker.silk.outbox import Action, Answer, Broadcast, Ignore, Listen, Part, Reached, Refused, Send
 from skywalker.wire.silk import KEEPALIVE, Message
 
 TICKS: Final = 10_000

@@ -1,1 +1,1 @@
-"""Who may do what: principals (principal.py), what shows who one is (access.py, token.py), and topics (pattern.py)."""
+"""Who may do what: principals and their topics (principal.py), and what shows who one is (access.py, token.py)."""

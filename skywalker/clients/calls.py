@@ -8,24 +8,92 @@ the order they were begun, with the time that is left.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any, Final
 
 from skywalker.address import Address
 from skywalker.cause import Cause
-from skywalker.clients.call import Call
-from skywalker.clients.homes import Homes
-from skywalker.clients.line import HELLO_S, Line
+from skywalker.clients.call import GRACE_S, Call
+from skywalker.clients.core import Dial
+from skywalker.clients.dialogue import Dialogue
+from skywalker.clients.line import HELLO_S, Line, Stay
 from skywalker.clients.news import News
-from skywalker.clients.no_node import no_node
-from skywalker.clients.order import Ordered
-from skywalker.clients.routes import DIRECT_AFTER_CALLS
+from skywalker.clients.requests import MEETINGS, TIMED, Kind, renewed, topic_in
+from skywalker.clients.routes import DIRECT_AFTER_CALLS, Greeting, Routes, View
 from skywalker.clients.settings import Settings
 from skywalker.clients.survey import Survey
-from skywalker.clients.view import Greeting, View
-from skywalker.clients.way import Dial
-from skywalker.errors import RemoteProtocolError, RequestError, TimedOut, Unauthorized, Unreachable
+from skywalker.errors import RemoteProtocolError, RequestError, TimedOut
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_PORT
+from skywalker.members import Place
 from skywalker.tls.words import SPEAKS_TLS, is_alert
+from skywalker.wire import values
+from skywalker.wire.junction import TOPIC, frame
+
+
+class Stays:
+    """Topics whose owner changed while they had calls under way: younger ones follow these, so that none is overtaken.
+
+    The node that has the older calls moves them to the new owner, and forwards the younger ones after them. Once it is
+    known to use the new ring it is asked about the topic, and with its answer, which comes after all that, the topic is
+    free to go elsewhere. Otherwise it is when its calls have ended.
+    """
+
+    def __init__(self) -> None:
+        self.by_topic: dict[bytes, Stay] = {}
+
+    def replace(self, lines: dict[bytes, Line], calls: Iterable[tuple[Call, bytes]]) -> None:
+        """Bind these topics and no others; `calls` are all that are about a topic, each with its own."""
+        self.by_topic = {topic: Stay(topic, line) for topic, line in lines.items()}
+        for call, topic in calls:
+            call.stay = None
+            if topic in lines:
+                self.add(call, self.by_topic[topic])
+
+    def add(self, call: Call, stay: Stay) -> None:
+        """Count a call on a topic that is bound."""
+        call.stay = stay
+        stay.calls += 1
+
+    def ended(self, call: Call) -> None:
+        """A call that was counted has ended."""
+        stay, call.stay = call.stay, None
+        if stay is not None:
+            stay.calls -= 1
+            if not stay.calls:
+                self.by_topic.pop(stay.topic, None)
+
+    def lost(self, line: Line, calls: Iterable[Call]) -> None:
+        """A line is lost, and its calls were taken off: what it bound follows older calls elsewhere, or is free."""
+        lost = {stay: None for stay in self.by_topic.values() if stay.line is line}
+        if not lost:
+            return
+        calls = [call for call in calls if call.stay in lost]
+        for call in calls:
+            if call.line is not None and call.stay is not None:
+                call.stay.line = call.line
+        for stay in lost:
+            stay.asked = stay.is_kept_back = False
+            if stay.line is line:
+                self.release(stay, calls)
+
+    def release(self, stay: Stay, calls: Iterable[Call]) -> None:
+        """Let a topic go where it belongs."""
+        del self.by_topic[stay.topic]
+        for call in calls:
+            if call.stay is stay:
+                call.stay = None
+
+
+BARRIER_S: Final = 0.4
+"""Seconds for a barrier, which takes less than a thousandth of one unless a worker hangs: a call that it keeps back
+has more time than that, whatever its timeout."""
+
+GONE_S: Final = 0.5
+"""Seconds in which a node that left the ring has to show that it lives, so that it may give its calls back."""
+
+TOPICAL: Final[frozenset[Kind]] = MEETINGS | {"topic"}
+"""The calls about a topic, which is their first argument."""
 
 ELSEWHERE_S: Final = 2.0
 """Seconds that a node has to answer the :hello of the main line where others may be asked instead."""
@@ -40,35 +108,209 @@ _TLS_DOOR: Final = Cause(
 """Of what answers with an alert of TLS: that door of a node has words of its own for it, unless a proxy is there."""
 
 
-class Calls(Ordered):
-    """The calls of one client, and its connections."""
+class Calls(Dialogue):
+    """The calls of one client: those on one topic take effect in the order made, whatever becomes of lines.
+
+    When a direct line takes over from the main one, first a *barrier* is answered: a question about a topic of the new
+    line's place, asked over the main line after all earlier calls. Until then new calls for that place are kept back.
+    """
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.homes = Homes()
-        self._home: Address | None = None  # that the main line was dialled at
+        self.routes = Routes(self.main, settings.direct)
+        self._version: str | None = None  # of the ring that is used here
+        self._stays = Stays()
+        self._left: dict[Line, None] = {}  # lines to nodes that are not known any more, and that give calls back
+        self._nowhere = Line(self.touched)  # of calls that are kept back
         self._survey = Survey()
         self._unanswered = 0  # main connections in a row that were lost before their :hello was answered
-        self._cause = Cause("no connection yet")
-        self._was_connected = False
-        self._connected_to = ""  # while there is a main connection
-        self.news: list[News] = []  # of the main connection, since the driver last emptied this
-        self.given_up = False
-        """Whether the last attempt to connect would only be told the same if it were made again."""
 
-    @property
-    def state(self) -> str:
-        """How it stands with the main connection, in words."""
-        return f"connected to {self._connected_to}" if self._connected_to else f"not connected: {self._cause}"
+    def _lines(self) -> list[Line]:
+        return [self.main, *self.routes.direct().values(), *self._left]
 
-    @property
-    def is_connected(self) -> bool:
-        """Whether there is a main connection."""
-        return bool(self._connected_to)
+    def _line_for(self, call: Call, arguments: tuple[Any, ...], now: float) -> Line:
+        if call.kind == "will":
+            return self._line_of(call)
+        routes, stays = self.routes, self._stays.by_topic
+        if not (routes.known or stays) or call.kind not in TOPICAL:
+            return self.main
+        topic = values.pack(arguments[0])
+        owner = call.owner = routes.owner(topic)
+        if stays and (stay := stays.get(topic)) is not None:
+            self._stays.add(call, stay)
+            self._ask_to_go(stay, now)
+            return self._line_of(call)
+        line = routes.line(owner)
+        if line is self.main:
+            routes.called(owner, topic, now)
+        return line
 
-    def unreachable(self, cause: str = "") -> Unreachable | Unauthorized:
-        # What goes on may have begun just now, and says less than what has failed.
-        return no_node(self._settings.where, self._cause if self.failures else cause or self._cause)
+    def is_kept_back(self, call: Call) -> bool:
+        return call.line is None and not call.ended and call.kind in TOPICAL and self.main.takes_calls
+
+    def _line_of(self, call: Call) -> Line:
+        if call.kind == "will":
+            # One that the node does not know waits here, and does no harm.
+            return self.main if self.main.knows("will") else self._nowhere
+        stay = call.stay
+        if stay is None:
+            return self.routes.line(call.owner)
+        return self._nowhere if stay.is_kept_back else stay.line
+
+    def _issue_what_waits(self, now: float) -> None:
+        """Issue the calls that no line has, in the order they were begun, where there is one that takes them."""
+        for call in self._calls.values():
+            if call.line is None:
+                line = self._line_of(call)
+                if line.takes_calls:
+                    if call.kind in TIMED:
+                        call.frame = renewed(call.frame, max(0.0, call.deadline - now))
+                    line.put(call, now)
+
+    # What no caller asks.
+
+    def _begin_own(self, call: Call, kind: Kind, frame: bytes, timeout: float, now: float, line: Line) -> None:
+        """Start a call that no caller waits for, whose frame bears the next id, over this line."""
+        self._enter(call, kind, frame, timeout, now)
+        self.due_at = min(self.due_at, call.expires)
+        line.put(call, now)
+
+    def _check(self, line: Line, seconds: float, now: float) -> None:
+        """Give a line up unless its node shows within so many seconds that it lives."""
+        if line.check is None or line.check.ended:
+            line.check = Call()
+            question = self._requests.encode(self._last_id + 1, "ping", (), 0)
+            self._begin_own(line.check, "ping", question, seconds - GRACE_S, now, line)
+
+    # When one line takes over from another.
+
+    def _join(self, line: Line, place: Place, now: float) -> None:
+        """Let a line take the calls for its place, once all earlier ones have got there."""
+        topic = self.routes.barrier_topic(place)
+        if topic is None:
+            line.end("it is for so few topics that it is not worth having")
+            return
+        barrier = Call()
+        barrier.joins, barrier.owner = line, place
+        self._ask_about(topic, barrier, self.main, now)
+
+    def _ask_to_go(self, stay: Stay, now: float) -> None:
+        """Ask the node of a topic that moved to let it go, once that node is known to have moved it."""
+        line = stay.line
+        if not stay.asked and line.takes_calls and line.version == self._version:
+            stay.asked = stay.is_kept_back = True
+            barrier = Call()
+            barrier.joins = stay
+            self._ask_about(stay.topic, barrier, line, now)
+
+    def _ask_about(self, topic: bytes, barrier: Call, line: Line, now: float) -> None:
+        question = frame(TOPIC, values.pack(self._last_id + 1), topic)
+        self._begin_own(barrier, "topic", question, BARRIER_S - GRACE_S, now, line)
+
+    def _crossed(self, joins: Line | Stay, answered: bool, now: float) -> None:
+        """A barrier has ended."""
+        if isinstance(joins, Stay):
+            if self._stays.by_topic.get(joins.topic) is not joins:
+                return
+            joins.is_kept_back = False
+            if answered and joins.line.takes_calls:  # else its older calls are on their way back
+                self._stays.release(joins, self._calls.values())
+        elif joins.hang_up:
+            return
+        elif answered:
+            joins.takes_calls = True
+        else:
+            self.routes.lost(joins, now)
+            joins.end("its worker cannot be reached by way of the main connection")
+        self._issue_what_waits(now)
+
+    def _unbind(self, call: Call) -> None:
+        self._stays.ended(call)
+
+    # When the ring changes.
+
+    def _adopt(self, view: View | None, now: float) -> None:
+        """Go by another view of who is there, or by none."""
+        self._version = None if view is None else view.version
+        about = []
+        for call in self._calls.values():
+            if _is_topical(call):
+                line = call.line or self._line_of(call)
+                # A call that its node gave back is still bound to those that the node has yet to give back.
+                holder = line if call.line is not None or line.leaving is not None else None
+                about.append((call, topic_in(call.frame), holder))
+        gone = self.routes.adopt(view, now)
+        bound = {}
+        for call, topic, holder in about:
+            owner = self.routes.owner(topic)
+            if holder is not None and (call.stay is not None or (call.owner is not None and call.owner != owner)):
+                bound[topic] = holder
+            call.owner = owner
+        self._stays.replace(bound, ((call, topic) for call, topic, _ in about))
+        for line in gone:
+            self._part(line, now)
+        self._issue_what_waits(now)
+
+    def _part(self, line: Line, now: float) -> None:
+        """Leave a line whose node is not known any more: it drains, and gives its calls back, or it is dead."""
+        if line.takes_calls:
+            self._leave(line)
+        if line.leaving is None:
+            line.end("its node is not known any more")
+        elif not line.hang_up:
+            self._left[line] = None
+            self._check(line, GONE_S, now)
+
+    def _release_unjoined(self) -> None:
+        """End the lines whose barrier is under way, since the ring changes, and the way that it goes."""
+        for line in [*self.routes.direct().values()]:
+            if not line.takes_calls and line.leaving is None:
+                self.routes.release(line)
+                line.end("the ring changed before it was joined")
+
+    # When lines are lost.
+
+    def _followers(self, line: Line) -> list[Line]:
+        if line is self.main and not self.routes.direct():
+            return []
+        older: dict[bytes, int] = {}
+        for call in self._calls.values():
+            if call.line is line and _is_topical(call):
+                older.setdefault(topic_in(call.frame), call.id)
+        followers: dict[Line, None] = {}
+        for call in self._calls.values():
+            if call.line is line and isinstance(call.joins, Line):
+                followers[call.joins] = None
+            elif call.line is None or call.line is line or not _is_topical(call):
+                continue
+            elif call.id > older.get(topic_in(call.frame), math.inf):
+                followers[call.line] = None
+        return [each for each in followers if each.leaving is None and not each.hang_up]
+
+    def _end_followers(self, line: Line) -> None:
+        for follower in self._followers(line):
+            self.routes.release(follower)
+            follower.takes_calls = False
+            follower.end("a connection is lost that has older calls for the same topics")
+
+    def _strand(self, line: Line) -> None:
+        """Take every call off a line that is lost."""
+        for call in [*self._calls.values()]:
+            if call.line is line and not call.ended:
+                line.take_off(call)
+                # What was to be cancelled went with the connection, and is not issued again.
+                if call.cancellers:
+                    self._end_cancelled(call)
+                elif self._is_ours(call, line):
+                    self._drop(call)
+                    call.end()
+        self._stays.lost(line, self._calls.values())
+        if self._survey.call is not None and self._survey.call.ended:
+            self._survey.call = None
+
+    def _is_ours(self, call: Call, line: Line) -> bool:
+        """Whether a call is no caller's but about the line that it went over, and so ends with it."""
+        return call in (line.hello, line.check, self._survey.call) or call.joins is not None
 
     def has_answered(self, first: Call) -> bool:
         """Whether the node has answered the first question, be it with an error. Raises what says that we may not."""
@@ -84,9 +326,9 @@ class Calls(Ordered):
     def connected_to_node(self, now: float, address: Address | None = None) -> None:
         """A new main connection is there: it gets the :hello, and behind that the calls that have not ended."""
         self._home = address
-        self._was_connected = True
-        self._connected_to = str(address or self._settings.where)
-        self.news.append(News(self._connected_to))
+        self.is_connected = True
+        self.address = str(address or self._settings.where)
+        self.news.append(News(self.address))
         self.homes.settle()
         self.main.takes_calls = True
         self.main.heard(now)
@@ -101,10 +343,9 @@ class Calls(Ordered):
         lost.takes_calls = False
         self.failures += 1
         self._cause = _TLS_DOOR if is_alert(lost.tail) else Cause.of(cause)
-        was_connected = bool(self._connected_to)
+        was_connected, self.is_connected = self.is_connected, False
         if was_connected:
-            self.news.append(News(self._connected_to, self._cause))
-            self._connected_to = ""
+            self.news.append(News(self.address, self._cause))
         self._avoid_home()
         if lost.hello is not None and not lost.hello.ended:
             if not lost.hang_up:  # by the node, as one may that knows no :hello
@@ -119,7 +360,7 @@ class Calls(Ordered):
         self._strand(lost)
         is_about_us = self._cause.why is not None and self._cause.why.is_about_us
         # Whom we trusted before may be renewing its certificate.
-        self.given_up = self._cause.lasts and (is_about_us or not self._was_connected)
+        self.given_up = self._cause.lasts and (is_about_us or not self.address)
         if self.given_up:
             self.close(self.unreachable())
         self._issue_what_waits(now)
@@ -130,8 +371,11 @@ class Calls(Ordered):
 
     # Direct connections.
 
+    @property
+    def dial_at(self) -> float:
+        return self.routes.dial_at
+
     def dial(self, now: float) -> Dial | None:
-        """Return a direct connection that is wanted now, if any; then opened() or not_opened() must follow."""
         if self._last_id < DIRECT_AFTER_CALLS or not self.main.takes_calls:
             return None
         if self._version is None and self.main.hello is not None:
@@ -146,7 +390,6 @@ class Calls(Ordered):
         return line
 
     def not_opened(self, wanted: Dial, now: float) -> None:
-        """A connection that dial() wanted cannot be had."""
         self.routes.failed(wanted.node, now)
 
     def lost(self, line: Line, now: float) -> None:
@@ -231,7 +474,7 @@ class Calls(Ordered):
         elif self._survey.call is None:
             self._ask_who_is_there(now)
         else:
-            self._survey.told_of(version)
+            self._survey.latest = version
 
     # Who is there.
 
@@ -255,28 +498,25 @@ class Calls(Ordered):
             self._ask_who_is_there(now)
             return
         try:
-            self._survey.add(answer)
+            self._survey.pages.add(answer)
         except RemoteProtocolError:
             # The node says which ring it uses and not what that is: so we use what we know, until it says so again.
             greeting = Greeting.parse(self.main.greeting)
             if greeting is not None and not self.routes.has_node(greeting.node):
                 self._adopt(View.alone(greeting), now)
             return
-        if self._survey.question is not None:
-            self._ask_page(self._survey.question, now)
+        if self._survey.pages.question is not None:
+            self._ask_page(self._survey.pages.question, now)
             return
         snapshot = self._survey.snapshot()
         if snapshot is not None:
             roams = len(snapshot) > 1 and not self._settings.is_local
             self.homes.learn([member.address for member in snapshot] if roams else [])
-            self._adopt(View.of(snapshot, self._survey.version), now)
+            self._adopt(View.of(snapshot, self._survey.pages.version), now)
         if self._survey.is_outdated:
             self._ask_who_is_there(now)
 
-    def _strand(self, line: Line) -> None:
-        super()._strand(line)
-        if self._survey.call is not None and self._survey.call.ended:
-            self._survey.call = None
 
-    def _is_ours(self, call: Call, line: Line) -> bool:
-        return call is self._survey.call or super()._is_ours(call, line)
+def _is_topical(call: Call) -> bool:
+    """Whether a call is one of the caller's about a topic."""
+    return call.kind in TOPICAL and call.joins is None

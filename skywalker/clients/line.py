@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Protocol
 
-from skywalker.clients.silence import PROBE_S
-from skywalker.clients.stream import Stream
+from skywalker.clients.stream import PROBE_S, Stream
 from skywalker.wire import values
 from skywalker.wire.junction import PING, frame
 

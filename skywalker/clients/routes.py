@@ -9,15 +9,159 @@ taking its calls. This module decides; it knows no socket and no clock.
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
 
 from skywalker.address import Address
+from skywalker.clients.core import Dial
 from skywalker.clients.line import Line
-from skywalker.clients.view import Greeting, View
-from skywalker.clients.way import Dial, Way
-from skywalker.members import Place
-from skywalker.ring import token_of
+from skywalker.members import Place, Snapshot
+from skywalker.ring import Ring, token_of
 from skywalker.wire import values
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """What counts here of a node's answer to :hello."""
+
+    node: str
+    worker: int
+    workers: int
+    steering: bool
+    version: str  # of the ring that the node uses; empty if it does not say, being older than clusters
+    ring: Ring[Place]  # of its own tokens only
+
+    @classmethod
+    def parse(cls, answer: Any) -> Greeting | None:
+        """Return None for the answer of something else than our nodes."""
+        match answer:
+            case {"node": str(node), "worker": int(worker), "workers": int(workers), "tokens": dict(tokens)}:
+                version = answer.get("ring", "")
+                try:
+                    if tokens.keys() == set(range(workers)) and 0 <= worker < workers and isinstance(version, str):
+                        ring = Ring({Place(node, each): tokens[each] for each in tokens})
+                        return cls(node, worker, workers, answer.get("steering") is True, version, ring)
+                except (TypeError, ValueError):
+                    pass
+        return None
+
+    @property
+    def place(self) -> Place:
+        """The worker that answered."""
+        return Place(self.node, self.worker)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What is to be known of a node to connect to its workers."""
+
+    workers: int
+    steering: bool  # whether the source port of a connection chooses the worker
+    address: Address | None = None  # None if it is only known where the main line met it
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Nodes by id, and the ring of their tokens."""
+
+    version: str
+    nodes: Mapping[str, Node]
+    ring: Ring[Place]
+    owners: frozenset[Place]
+
+    @classmethod
+    def alone(cls, greeting: Greeting) -> Self:
+        """Return the view of a node that is in no cluster."""
+        node = Node(greeting.workers, greeting.steering)
+        return cls(greeting.version, {greeting.node: node}, greeting.ring, frozenset(greeting.ring.shares()))
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, version: str) -> Self:
+        """Return the view that a node told, by the version that the node gave it."""
+        nodes = {each.id: Node(each.workers, each.steering, each.address) for each in snapshot}
+        return cls(version, nodes, snapshot.ring, frozenset(snapshot.ring.shares()))
+
+    @property
+    def is_lone(self) -> bool:
+        """Whether there is one node only."""
+        return len(self.nodes) == 1
+
+
+RETRY_S: Final = 600.0
+"""Seconds without a new attempt after one that failed."""
+
+REDIAL_S: Final = 1.0
+"""Seconds after which a direct line that was lost is made anew, once: a worker that died is replaced by then."""
+
+DRAINED_S: Final = 15.0
+"""The same where the worker drains, for which it has ten seconds unless told otherwise."""
+
+GROWTH: Final = 8
+"""How many times longer than the last time the next attempt is waited for, at a node that may just be restarting."""
+
+
+class Way:
+    """How the workers of one node are met: which dials there may be, when, and to which worker, one at a time.
+
+    At a node that steers, see `skywalker.dialling`, one dial meets each worker. Behind a router that changes the port,
+    or at a node that does not steer, a dial meets a random one; then we dial until all are met, with a limit.
+    """
+
+    __slots__ = ("_dials", "_failures", "_redialled", "is_dialling", "not_before", "steering", "workers")
+
+    def __init__(self, workers: int, steering: bool) -> None:
+        self.workers = workers
+        self.steering = steering
+        self.is_dialling = False  # from the dial up to the greeting, or the failure
+        self.not_before = 0.0  # no dial at all, since one failed
+        self._failures = 0  # in a row
+        self._redialled: dict[int, float] = {}  # by worker: when its line was last made anew
+        self.renew()
+
+    def renew(self) -> None:
+        """Allow as many dials as it takes to meet every worker by chance, most likely."""
+        self._dials = 2 * self.workers + 8
+
+    def dial(self, worker: int) -> int | None:
+        """An attempt begins that is for this worker: return which one to steer to, None for any."""
+        self._dials -= 1
+        self.is_dialling = True
+        return worker if self.steering else None
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the limit of dials is reached."""
+        return self._dials <= 0
+
+    def met(self) -> None:
+        """An attempt has met a worker."""
+        self.is_dialling = False
+        self._failures = 0
+
+    def failed(self, now: float) -> None:
+        """What was tried will not do for long."""
+        self._rest(now, RETRY_S)
+
+    def unanswered(self, now: float) -> None:
+        """An attempt came to nothing, as it does at a node that restarts."""
+        self._rest(now, min(RETRY_S, REDIAL_S * GROWTH**self._failures))
+        self._failures = min(self._failures + 1, 16)
+
+    def lost(self, line: Line, worker: int, now: float) -> None:
+        """A line to a worker is lost, or was not answered on the way to becoming one."""
+        after = DRAINED_S if line.leaving is not None else REDIAL_S if line.takes_calls else RETRY_S
+        if now - self._redialled.get(worker, -math.inf) < RETRY_S:
+            after = RETRY_S
+        self._redialled[worker] = now
+        self.not_before = max(self.not_before, now + after)
+        self.renew()
+
+    def _rest(self, now: float, seconds: float) -> None:
+        self.is_dialling = False
+        self.not_before = now + seconds
+        self.renew()
+
 
 DIRECT_AFTER_CALLS: Final = 32
 """Calls from which on direct lines pay: a program that asks a question or two makes one connection."""

@@ -10,8 +10,7 @@ import msgpack
 
 from skywalker.address import Address
 from skywalker.clients.requests import Requests, milliseconds
-from skywalker.discovery.source import Source
-from skywalker.discovery.static import StaticSource
+from skywalker.discovery.source import Source, StaticSource
 from skywalker.discovery.url import asks_for_tls, source_of
 from skywalker.errors import Forbidden, LocalProtocolError, RequestError, Unauthorized
 from skywalker.limits import DEFAULT_ADDRESS, MAX_FRAME

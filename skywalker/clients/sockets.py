@@ -6,7 +6,7 @@ import socket
 from typing import Any, Final
 
 from skywalker.address import Address
-from skywalker.clients.way import Dial
+from skywalker.clients.core import Dial
 from skywalker.dialling import bind_to_steer
 
 ATTEMPT_S: Final = 5.0

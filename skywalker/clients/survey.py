@@ -5,8 +5,37 @@ from __future__ import annotations
 from typing import Any
 
 from skywalker.clients.call import Call
-from skywalker.clients.pages import Pages
+from skywalker.errors import RemoteProtocolError
 from skywalker.members import Member, Snapshot
+
+
+class Pages:
+    """What a node tells of the nodes of its cluster."""
+
+    def __init__(self) -> None:
+        self.nodes: list[dict[Any, Any]] = []
+        self.version = ""
+        self.question: tuple[str, ...] | None = ()
+        """The arguments of the question for the next page, None once all have come."""
+
+    def add(self, answer: Any) -> None:
+        """Take in a page. Raises RemoteProtocolError for what is none."""
+        match answer:
+            case {"version": str(version), "nodes": [*nodes], "more": bool(more)} if all(
+                isinstance(node, dict) and isinstance(node.get("id"), str) for node in nodes
+            ):
+                pass
+            case _:
+                raise RemoteProtocolError(f"the node's answer is not one to :nodes: {answer!r:.100}")
+        if self.nodes and version != self.version:
+            # What came is of two versions: once more from the beginning.
+            self.nodes, self.question = [], ()
+            return
+        self.version = version
+        self.nodes += nodes
+        if more and not nodes:
+            raise RemoteProtocolError("the node says that there are more nodes, and tells none")
+        self.question = (nodes[-1]["id"],) if more else None
 
 
 class Survey:
@@ -14,39 +43,20 @@ class Survey:
 
     def __init__(self) -> None:
         self.call: Call | None = None  # that asks for the next page
-        self._pages = Pages()
-        self._latest = ""  # the version that was told of meanwhile
+        self.begin()
 
     def begin(self) -> None:
         """Forget what was told before."""
-        self._pages = Pages()
-        self._latest = ""
-
-    def told_of(self, version: str) -> None:
-        """There is another version by now."""
-        self._latest = version
-
-    @property
-    def question(self) -> tuple[str, ...] | None:
-        """The arguments of the question for the next page, None once all have come."""
-        return self._pages.question
-
-    @property
-    def version(self) -> str:
-        """The version of what has come."""
-        return self._pages.version
+        self.pages = Pages()
+        self.latest = ""  # the version that was told of meanwhile
 
     @property
     def is_outdated(self) -> bool:
         """Whether what has come is known not to be the latest."""
-        return self._latest not in ("", self.version)
-
-    def add(self, answer: Any) -> None:
-        """Take in a page. Raises RemoteProtocolError for what is none."""
-        self._pages.add(answer)
+        return self.latest not in ("", self.pages.version)
 
     def snapshot(self) -> Snapshot | None:
         """Return what the pages tell, None if there is nothing that can be used."""
         # A node that tells itself in another way than we know is left to be forwarded to.
-        members = [member for member in map(Member.parse, self._pages.nodes) if member is not None]
+        members = [member for member in map(Member.parse, self.pages.nodes) if member is not None]
         return Snapshot(members) if members else None

@@ -1,4 +1,4 @@
-"""How long membership waits for what.
+"""How long the roster waits for what.
 
 With these a killed node is out within 0.2 s of the loss of its connection, and one that falls silent within 5 s.
 """

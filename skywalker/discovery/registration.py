@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from skywalker.address import Address
-from skywalker.discovery.consul_access import ConsulAccess
-from skywalker.discovery.consul_api import ConsulApi
+from skywalker.discovery.consul import ConsulAccess, ConsulApi
 from skywalker.discovery.watch import Trouble, repeat
 from skywalker.errors import DiscoveryError
 

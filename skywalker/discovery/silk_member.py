@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from skywalker.address import Address
 from skywalker.discovery import pace
-from skywalker.discovery.silk import knock, require
-from skywalker.discovery.silk_access import SilkAccess
+from skywalker.discovery.silk import SilkAccess, knock, require
 from skywalker.discovery.source import Finding, Source
 from skywalker.errors import DiscoveryError, SkywalkerError, Unreachable
 from skywalker.members import Member

@@ -6,10 +6,7 @@ from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from skywalker.address import UNIX, Address, is_numeric
-from skywalker.discovery import consul_access
-from skywalker.discovery.consul_access import ConsulAccess
-from skywalker.discovery.source import Source
-from skywalker.discovery.static import StaticSource
+from skywalker.discovery.source import Source, StaticSource
 from skywalker.errors import LocalProtocolError
 from skywalker.limits import DEFAULT_PORT
 
@@ -84,8 +81,7 @@ def without_tls(text: str) -> str:
 
 
 def _silk(text: str) -> Source:
-    from skywalker.discovery.silk import SilkSource
-    from skywalker.discovery.silk_access import SilkAccess
+    from skywalker.discovery.silk import SilkAccess, SilkSource
 
     members, _, query = text.partition("?")
     members = members.removesuffix("/")
@@ -120,7 +116,8 @@ def dns_server(text: str) -> Address:
 
 
 def _consul(parts: SplitResult, host: str, port: int | None) -> Source:
-    from skywalker.discovery.consul import ConsulSource
+    from skywalker.discovery.consul import DEFAULT_PORT as CONSUL_PORT
+    from skywalker.discovery.consul import DEFAULT_TLS_PORT, ConsulAccess, ConsulSource
 
     options = _options(parts, {"token", "tls", "ca", "cert", "key"})
     service = unquote(parts.path.removeprefix("/"))
@@ -134,7 +131,7 @@ def _consul(parts: SplitResult, host: str, port: int | None) -> Source:
         raise LocalProtocolError(f"{_shown(parts)} names files for TLS: add tls=true")
     if "key" in options and "cert" not in options:
         raise LocalProtocolError(f"{_shown(parts)} names a key without its certificate: add cert=FILE")
-    port = port or (consul_access.DEFAULT_TLS_PORT if tls == "true" else consul_access.DEFAULT_PORT)
+    port = port or (DEFAULT_TLS_PORT if tls == "true" else CONSUL_PORT)
     return ConsulSource(ConsulAccess(Address(host, port), tls == "true", options.get("token", ""), **files), service)
 
 

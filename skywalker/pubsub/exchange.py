@@ -10,25 +10,68 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Mapping, MutableSequence
+from typing import Any, Final, TypeVar
 
 from skywalker.address import Address
 from skywalker.cause import Cause
 from skywalker.clients.call import Call, PubSubKind
-from skywalker.clients.core import OneStream
-from skywalker.clients.homes import Homes
-from skywalker.clients.news import News
-from skywalker.clients.no_node import no_node
-from skywalker.clients.silence import PROBE_S
-from skywalker.deadlines import Deadlines
+from skywalker.clients.core import LineCore
+from skywalker.clients.news import News, Notice
+from skywalker.clients.stream import PROBE_S, Stream
 from skywalker.errors import Cancelled, SkywalkerError, TimedOut, Unauthorized, Unreachable, Why
 from skywalker.limits import DEFAULT_PUBSUB_PORT
-from skywalker.pubsub.ask import Ask, Connection
-from skywalker.pubsub.message import Message, message_of
+from skywalker.pubsub.message import Message, message_of, topic_text
 from skywalker.tls.words import SPEAKS_TLS, is_alert
 from skywalker.wire import pubsub
 from skywalker.wire.pubsub import ACK, PUBLISH, PUBLISH_TYPED, SUBSCRIBE, UNSUBSCRIBE, Item, split
+
+_WORDS: Final = {PUBLISH: "publish to", SUBSCRIBE: "subscribe to", UNSUBSCRIBE: "unsubscribe from"}
+
+
+class Ask:
+    """What a node is asked to acknowledge: for a call, or so that a new connection is as the one before."""
+
+    __slots__ = ("call", "code", "frame", "topic", "was_written")
+
+    def __init__(self, code: int, topic: bytes, frame: bytes, call: Call | None = None) -> None:
+        """`code` says what is asked, PUBLISH for either kind of it."""
+        self.code = code
+        self.topic = topic
+        self.frame = frame
+        self.call = call
+        self.was_written = False  # whether any node may have got it
+
+    def __str__(self) -> str:
+        return f"the {_WORDS[self.code]} {topic_text(self.topic)!r}"
+
+
+class Connection(Stream):
+    """What is so of one connection, and ends with it."""
+
+    __slots__ = ("last_renewed", "owed")
+
+    def __init__(self, touched: MutableSequence[Any]) -> None:
+        super().__init__(touched)
+        self.owed: deque[Ask] = deque()  # in the order in which they will be acknowledged
+        self.last_renewed: Ask | None = None  # with it all topics of the connection before are in effect again
+
+    def put(self, ask: Ask, now: float) -> None:
+        """Have the node asked."""
+        if not self.owed:
+            self.heard(now)  # silence counts from when an acknowledgement is owed
+        self.owed.append(ask)
+        self.waiting += 1
+        ask.was_written = True
+        if ask.call is not None:
+            ask.call.line = self  # type: ignore[assignment]  # the calls of one core are on streams of one kind
+        self.write(ask.frame)
+
+    def acknowledged(self) -> Ask:
+        """Return what was asked first, which is owed no more."""
+        self.waiting -= 1
+        return self.owed.popleft()
+
 
 MUTE_TRIES: Final = 3
 """Connections in a row that a node closes without having acknowledged anything, after which it is not asked any more:
@@ -50,57 +93,32 @@ _CODES: Final[Mapping[PubSubKind, int]] = {
 E = TypeVar("E", bound=SkywalkerError)
 
 
-class Notice(NamedTuple):
-    """What the owner of a subscription is to be told of it, besides its connections."""
-
-    text: str
-    is_gap: bool
-    """Whether it listens again, and may have missed something; else it does not listen at the moment."""
-
-
-class Exchange(OneStream):
+class Exchange(LineCore):
     """All that was asked and not yet acknowledged, the topics subscribed to, and the messages that nobody has taken."""
+
+    main: Connection
 
     def __init__(self, where: str, *, is_subscriber: bool = False, typed: bool = False, buffer: int = 0) -> None:
         """`where` is for errors; only a subscriber gets messages. With `buffer` it `is_full` when so many wait."""
-        self.ended: list[Call] = []  # since the driver last emptied this; likewise:
-        self.news: list[News | Notice] = []
-        self.touched: list[Connection] = []  # that have output, or are to be closed
+        super().__init__(where)
         self.main = Connection(self.touched)
-        self.is_connected = False
-        self.homes = Homes()
-        self.address = ""  # of the connection, or of the last one
-        self.due_at = math.inf  # when something is due that no caller waits for; it calls for a tick
-        self.failures = 0  # connections and attempts lost in a row, for the back-off
         self.gaps = 0
-        self.given_up = False
-        """Whether no node has let us in, nor would one if it was tried again."""
-        self._where = where
         self._is_subscriber = is_subscriber
         self._typed = typed
         self._buffer = buffer
         self._asks: dict[Call, Ask] = {}  # in the order they were asked
-        self._deadlines = Deadlines()
         # Each with what was asked of late, any of which will put it into effect; with nothing once it is.
         self._topics: dict[bytes, dict[Ask, None]] = {}
         self._messages: deque[Item] = deque()  # as they came: compressed ones stay small
         self._lost = ""  # why it does not listen any more, until it does again, and since when
         self._lost_at = 0.0
-        self._cause = Cause("no connection yet")
         self._was_acknowledged = False  # anything, ever
         self._mute = 0  # connections in a row that were lost with nothing acknowledged
         self.arrivals: deque[Call] = deque()
         """The calls that wait for a message."""
-        self._home: Address | None = None  # where the connection was made
-
-    @property
-    def state(self) -> str:
-        """How it stands with the connection, in words."""
-        return f"connected to {self.address}" if self.is_connected else f"not connected: {self._cause}"
 
     @property
     def busy(self) -> bool:
-        """Whether a connection is of use."""
         return bool(self._asks or self._topics)
 
     @property
@@ -153,14 +171,12 @@ class Exchange(OneStream):
             self._read_or_not(now)
 
     def cancel(self, call: Call, canceller: Call, timeout: float, now: float) -> None:
-        """End `call` with Cancelled if it still waits. `canceller` ends with whether it did."""
         canceller.start(0, "cancel", b"", timeout, now)
         canceller.end(self.owns(call))
         self.abandon(call, now)
         self.ended.append(canceller)
 
     def owns(self, call: Call) -> bool:
-        """Whether `call` was begun here and has not ended."""
         return call in self._asks or call in self.arrivals
 
     def abandon(self, call: Call, now: float) -> None:
@@ -224,8 +240,7 @@ class Exchange(OneStream):
         self._messages.clear()
 
     def unreachable(self, cause: str = "", more: str = "") -> Unreachable | Unauthorized:
-        """Return the error that says where no node answered, and why: what failed last, or else what is said here."""
-        return self._advised(no_node(self._where, self._cause if self.failures else cause or self._cause, more))
+        return self._advised(super().unreachable(cause, more))
 
     def _advised(self, error: E) -> E:
         """Have an error of somebody whom no node has ever acknowledged anything say what that takes."""
@@ -294,7 +309,6 @@ class Exchange(OneStream):
             self._withdraw(ask, now)
 
     def receive(self, line: Connection, data: bytes, now: float) -> None:
-        """Take what the node wrote, however it was cut. Never raises; see `Stream.hang_up`."""
         connection = self.main
         if line is not connection:
             return
@@ -357,13 +371,6 @@ class Exchange(OneStream):
         if now >= self.due_at:
             silence = self.main.wait_for_probe(now)
             self.due_at = math.inf if silence is None else now + silence
-
-    def wait(self, now: float) -> float | None:
-        """Return the seconds until the next tick, None if there is nothing to wait for."""
-        wait, silence = self._deadlines.wait(now), self.main.wait_for_probe(now)
-        if wait is None or silence is None:
-            return silence if wait is None else wait
-        return min(wait, silence)
 
     def _overdue(self, ask: Ask, call: Call) -> SkywalkerError:
         perhaps = "; it may have taken effect" if ask.was_written else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.clients.settings import Settings, check_where, context_of
-from skywalker.discovery.static import StaticSource
+from skywalker.discovery.source import StaticSource
 from skywalker.discovery.url import without_tls
 from skywalker.errors import LocalProtocolError
 from skywalker.limits import DEFAULT_HOST, DEFAULT_PUBSUB_PORT

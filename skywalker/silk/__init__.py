@@ -10,9 +10,9 @@ pyzmq, which skywalker's extra `silk` brings.
     for programs      node, blocking; asking is for who is no member; keys, endpoints
     at work           hub is what goes on in a node, on sockets; service runs its handlers; stream is who listens
     pure              info is what a node says of itself, membership who is in the cluster: its peers, doubts about
-                      them, visits to who is no member, questions to who sees others, at what pace
+                      them, claims to be one of them, visits to who is no member, at what pace
                       requests are what this node asks, answers what it has answered
-                      all of these say by actions, in an outbox, what is to be done; events are what becomes known
+                      an outbox has what all of these want done; events are what becomes known
 """
 
 from __future__ import annotations

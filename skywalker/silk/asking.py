@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +31,12 @@ def ask(endpoint: str, *, keys: Keys | str | Path | None = None, timeout: float 
     pair = keys_of(keys)
     question = Message(wire.new_id(), "", wire.new_id(), wire.MEMBERS)
     deadline = time.monotonic() + timeout
-    with _socket() as sock:
+    with contextlib.ExitStack() as stack:
+        try:
+            context = stack.enter_context(zmq.Context())
+            sock = stack.enter_context(context.socket(zmq.DEALER))
+        except zmq.ZMQError as error:
+            raise ConfigError(f"no socket to ask by can be had: {error.strerror} (see ulimit -n)") from error
         sock.set(zmq.LINGER, 0)
         sock.set(zmq.MAXMSGSIZE, wire.MAX_MESSAGE)
         sock.set(zmq.SNDTIMEO, round(timeout * 1000))
@@ -51,17 +55,6 @@ def ask(endpoint: str, *, keys: Keys | str | Path | None = None, timeout: float 
                 if found:
                     return found
     raise Unreachable(f"{where}: no node answered within {timeout:g} s, {hint(pair)}")
-
-
-@contextlib.contextmanager
-def _socket() -> Iterator[zmq.Socket[bytes]]:
-    with contextlib.ExitStack() as stack:
-        try:
-            context = stack.enter_context(zmq.Context())
-            sock = stack.enter_context(context.socket(zmq.DEALER))
-        except zmq.ZMQError as error:
-            raise ConfigError(f"no socket to ask by can be had: {error.strerror} (see ulimit -n)") from error
-        yield sock
 
 
 def _members(answer: Message, question: Message) -> list[NodeInfo]:

@@ -20,6 +20,9 @@ IPC: Final = "ipc://"
 HERE: Final = "localhost"
 """What host() calls this machine, as far as only its own processes get there: loopback, and Unix sockets."""
 
+Origin = str | None
+"""The host that a message came from, as canonical() writes it; None where that is not known."""
+
 _TCP: Final = re.compile(r"tcp://(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^:;\[\]\s/]+)):(?P<port>[0-9]{1,5}|\*)", re.ASCII)
 
 

@@ -8,45 +8,34 @@ from skywalker.silk.info import NodeInfo
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Joined:
+class _Event:
+    """What all of them say."""
+
+    node: NodeInfo
+
+
+class Joined(_Event):
     """A node is a member."""
 
-    node: NodeInfo
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(_Event):
     """A member says something else of itself than before."""
 
-    node: NodeInfo
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Left:
+class Left(_Event):
     """A member went in the orderly way."""
 
-    node: NodeInfo
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(_Event):
     """A member is one no more: it has answered nothing."""
 
-    node: NodeInfo
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Suspected:
+class Suspected(_Event):
     """A member has been silent for long, or another says that it failed: it is being asked."""
 
-    node: NodeInfo
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovered(_Event):
     """A member that was suspected has answered."""
-
-    node: NodeInfo
 
 
 Event = Joined | Changed | Left | Failed | Suspected | Recovered

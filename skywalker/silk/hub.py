@@ -12,14 +12,13 @@ from typing import Final
 
 from skywalker.errors import LocalProtocolError, RemoteProtocolError, SkywalkerError, TooLarge
 from skywalker.limits import KIB
-from skywalker.silk.actions import Action, Answer, Broadcast, Ignore, Listen, Part, Reached, Refused, Send
+from skywalker.silk.endpoints import Origin
 from skywalker.silk.events import Event, Failed, Left
-from skywalker.silk.handlers import Handlers
 from skywalker.silk.info import NodeInfo
 from skywalker.silk.membership import Membership
-from skywalker.silk.origins import Origin
+from skywalker.silk.outbox import Action, Answer, Broadcast, Ignore, Listen, Part, Reached, Refused, Send
 from skywalker.silk.requests import Request, Requests
-from skywalker.silk.service import Service
+from skywalker.silk.service import Handlers, Service
 from skywalker.silk.sockets import Sockets
 from skywalker.silk.stream import Events
 from skywalker.wire import silk as wire

@@ -4,32 +4,70 @@ Knows no socket and no clock. A shell hands in every message of an internal type
 and carries out the actions. `now` is in seconds on any one clock.
 
 Only a node's own word makes it a member; what others say of it is a reason to ask it. So is what may only be said in
-its name: that it leaves, moves, or is at the endpoint of another (see origins). So that nobody is missed, each
+its name: that it leaves, moves, or is at the endpoint of another (see claims). So that nobody is missed, each
 sign of life names the set of members that its sender sees, its version: who sees another for long asks for the list.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Mapping, Set
-from typing import Any
+from typing import Any, Final
 
-from skywalker.silk import origins
-from skywalker.silk.actions import Action, Ignore, Listen, Part, Refused
-from skywalker.silk.claims import MAX_MEMBERS, Claims
+from skywalker.silk import pace
+from skywalker.silk.claims import MAX_MEMBERS, Claims, can_mean, is_its_word, is_of
 from skywalker.silk.doubts import Doubts
-from skywalker.silk.endpoints import host
+from skywalker.silk.endpoints import Origin, host
 from skywalker.silk.events import Changed, Failed, Joined, Left
-from skywalker.silk.gone import Gone
 from skywalker.silk.info import NodeInfo
-from skywalker.silk.origins import Origin
-from skywalker.silk.outbox import Outbox
-from skywalker.silk.peers import Peer, Peers
-from skywalker.silk.questions import MAX_VERSION, Questions
-from skywalker.silk.reminders import Reminders
-from skywalker.silk.replies import Replies
+from skywalker.silk.outbox import Action, Ignore, Listen, Outbox, Part, Refused
+from skywalker.silk.peers import Gone, Peer, Peers
 from skywalker.silk.visits import Visits
 from skywalker.wire import silk as wire
 from skywalker.wire.silk import Message
+
+MAX_VERSION: Final = 64
+"""Characters of a version; ours have 16."""
+
+ENVELOPE: Final = 4 * 12 * wire.MAX_NAME + 1000
+"""Bytes that a reply takes besides its data, at most: of a name that is not ASCII, a character takes twelve."""
+
+MAX_VERSIONS: Final = 256
+"""Versions known to be read. One that is forgotten is at most read again."""
+
+
+class Questions:
+    """Whom to ask which members it sees: one who sees others than we do, for longer than it takes all to see the same.
+
+    A version names a set of members, so that one that was read once tells nothing new. It is read again all the same,
+    ever more rarely: something may have been lost, or two may not see each other whom we see both.
+    """
+
+    def __init__(self, period: float, now: float) -> None:
+        """`period` is our own keepalive's, in seconds."""
+        self.latest = ""  # the id of the message that asked last
+        self._period = period
+        self._asked_at = now
+        self._read: dict[str, tuple[int, float]] = {}  # by version: how often it was asked for, and when it last was
+
+    def is_due(self, version: str, changed_at: float, now: float) -> bool:
+        """Whether to ask one who sees this version, which is not ours; ours has last changed at `changed_at`."""
+        # Just after a change it is only that not all have seen it. But where there is always one, ask all the same.
+        since_change, since_question = now - changed_at, now - self._asked_at
+        spread = pace.SPREADS * self._period
+        if min(since_change, since_question) <= spread and since_question <= pace.ASK_AGAIN * self._period:
+            return False
+        times, asked_at = self._read.get(version, (0, now - self._period))
+        return times == 0 or now - asked_at >= min(spread * 2**times, pace.READ_AGAIN * self._period)
+
+    def asked(self, version: str, message_id: str, now: float) -> None:
+        """One who sees this version was asked."""
+        times, _ = self._read.pop(version, (0, now))
+        self._read[version] = (min(times + 1, 16), now)
+        if len(self._read) > MAX_VERSIONS:
+            del self._read[next(iter(self._read))]
+        self.latest, self._asked_at = message_id, now
 
 
 class Membership:
@@ -56,10 +94,12 @@ class Membership:
         self._gone = Gone()
         self._doubts = Doubts(self._outbox, self._peers, luck)
         self._claims = Claims(self._outbox, self._peers, self._doubts, most)
-        self._replies = Replies(self._outbox, self._peers)
-        self._reminders = Reminders(self._outbox, self._peers, me.keepalive_s, now)
         self._questions = Questions(me.keepalive_s, now)
         self._beat_at = now + me.keepalive_s * luck()
+        self._period = me.keepalive_s
+        self._rejoined_at = now - self._period
+        self._rejoined_by = ""  # the id of the message that asked to be let in again
+        self._refused_at = -math.inf
 
     @property
     def me(self) -> NodeInfo:
@@ -125,7 +165,7 @@ class Membership:
         """Say something else of this node from now on, and tell the members; its id and endpoints stay."""
         self._outbox.me = me
         for peer in self._peers:
-            self._reminders.remind(peer)
+            self._remind(peer)
 
     def tick(self, now: float) -> None:
         """Do what is due."""
@@ -168,7 +208,7 @@ class Membership:
             case Message(type=wire.JOIN | wire.CONNECT):
                 self._introduced(message, now, origin)
             case Message(type=wire.MEMBERS, data=None):
-                self._replies.reply(message, self._replies.list())
+                self._reply(message, self._list())
             case Message(type=wire.MEMBERS):
                 self._introduced(message, now, origin)
             case Message(type=wire.LEAVE):
@@ -184,7 +224,7 @@ class Membership:
     def heard(self, id: str, now: float, origin: Origin = None, *, is_broadcast: bool = False) -> Peer | None:
         """A message of whatever type has come in the name of this node; return it if it is a member, and that is so."""
         peer = self._peers.get(id)
-        if peer is None or not origins.is_of(origin, peer, is_broadcast=is_broadcast):
+        if peer is None or not is_of(origin, peer, is_broadcast=is_broadcast):
             return None
         self._doubts.heard(peer, now)
         return peer
@@ -192,7 +232,7 @@ class Membership:
     def unknown_to(self, id: str) -> None:
         """A member said that it does not know us."""
         if (peer := self._peers.get(id)) is not None:
-            self._reminders.remind(peer)
+            self._remind(peer)
 
     def _is_our_own(self, message: Message, now: float) -> None:
         # The endpoint at which we were to join is our own, by another name. Or a node has our id.
@@ -206,22 +246,20 @@ class Membership:
         info = NodeInfo.parse(message.data)
         if info is None or info.id != message.src:
             self.dropped += 1
-            self._replies.refuse(message, f"the data of a {message.type} must be the node object of its sender", now)
+            self._refuse(message, f"the data of a {message.type} must be the node object of its sender", now)
         elif obstacle := self._claims.obstacle(info, now, origin):
             self.dropped += 1
-            self._replies.refuse(
-                message, obstacle, now, info.router if origins.is_its_word(origin, info, self.me) else ""
-            )
+            self._refuse(message, obstacle, now, info.router if is_its_word(origin, info, self.me) else "")
         else:
             # A list is what was seen until now: who takes itself for a member learns from it that it was none.
             without = info.id if message.type == wire.JOIN else ""
-            answer = self.me.as_map() if message.type == wire.CONNECT else self._replies.list(without)
+            answer = self.me.as_map() if message.type == wire.CONNECT else self._list(without)
             if self._claims.is_believed(info, origin):
                 if self._peers.get(info.id) is None:
                     # ZeroMQ never gets over it if whoever was there before did not let us in.
                     self._outbox.do(Part(info.router))
                 self._admit(info, now, origin)
-                self._replies.reply(message, answer)
+                self._reply(message, answer)
             elif self._ask(info, now):
                 self._outbox.reply(message, answer, info.router)
 
@@ -244,7 +282,7 @@ class Membership:
         is_answer = (peer is not None and message.reply == peer.asked != "") or (
             visit is not None and visit.endpoint == info.router
         )
-        was_asked = visit is not None or message.reply in {self._questions.latest, self._reminders.rejoined_by} - {""}
+        was_asked = visit is not None or message.reply in {self._questions.latest, self._rejoined_by} - {""}
         others = self._listed(cluster, now, origin) if cluster is not None and was_asked else set()
         if not self._gone.is_gone(info.id, now) and not self._claims.obstacle(info, now, origin):
             if is_answer or self._claims.is_believed(info, origin):
@@ -259,9 +297,9 @@ class Membership:
                 self._visits.reached(visit.endpoint, info.id, now, others)
                 self._outbox.do(Part(visit.endpoint))
             if visit.said is not self.me and (peer := self._peers.get(info.id)) is not None:
-                self._reminders.remind(peer)  # we have changed meanwhile
+                self._remind(peer)  # we have changed meanwhile
         if cluster is not None and message.reply == self._questions.latest and self.me.id not in cluster:
-            self._reminders.missing_at(info.id)
+            self._remind_all_who_see_as(info.id)
 
     def _listed(self, cluster: Mapping[str, Any], now: float, origin: Origin) -> set[str]:
         """Go to those whom we do not know; return where they are."""
@@ -270,7 +308,7 @@ class Membership:
             info = NodeInfo.parse(told)
             if info is None or info.id == self.me.id or self._peers.get(info.id) is not None:
                 continue
-            if not self._gone.is_gone(info.id, now) and origins.can_mean(origin, info.router, self.me):
+            if not self._gone.is_gone(info.id, now) and can_mean(origin, info.router, self.me):
                 self._visits.told(info.router, info.id, now)
                 strangers.add(info.router)
         return strangers
@@ -289,7 +327,7 @@ class Membership:
         self._doubts.told(id)
         peer = self._peers.get(id)
         if id == self.me.id:
-            self._reminders.rejoin(teller, now)
+            self._rejoin(teller, now)
         elif peer is not None:
             self._doubts.reported(peer, now)
 
@@ -346,3 +384,44 @@ class Membership:
     def _beat(self, now: float) -> None:
         self._outbox.broadcast(wire.KEEPALIVE, {"cluster": self.version})
         self._beat_at = now + self.me.keepalive_s
+
+    def _list(self, without: str = "") -> dict[str, Any]:
+        """Return who is there, but for one, as far as that fits in a message."""
+        me = self.me.as_map()
+        return {"cluster": self._peers.brief(without, wire.MAX_MESSAGE - len(json.dumps(me)) - ENVELOPE), "me": me}
+
+    def _reply(self, message: Message, data: Any) -> None:
+        """Answer a message, to where its sender is as a member, or the way on which it came."""
+        peer = self._peers.get(message.src)
+        self._outbox.reply(message, data, None if peer is None else peer.info.router)
+
+    def _refuse(self, message: Message, reason: str, now: float, endpoint: str = "") -> None:
+        """Say no to a message, if need be to the endpoint that its sender says it has, and is believed to have."""
+        if endpoint in ("", self.me.router) or self._peers.at(endpoint) is not None:
+            self._reply(message, {"error": reason})
+        elif now - self._refused_at >= pace.REFUSE_S:
+            self._refused_at = now
+            self._outbox.reply(message, {"error": reason}, endpoint)
+            self._outbox.do(Part(endpoint))
+
+    def _remind(self, peer: Peer) -> None:
+        """Say to a member what this node says of itself."""
+        self._outbox.send(peer.info.router, peer.id, wire.CONNECT, self.me.as_map())
+
+    def _remind_all_who_see_as(self, teller: str) -> None:
+        """Remind one who does not know us, and all who see the same as that one."""
+        peer = self._peers.get(teller)
+        if peer is not None:
+            for each in self._peers:
+                if each.version == peer.version:
+                    self._remind(each)
+
+    def _rejoin(self, teller: str, now: float) -> None:
+        """Some think that we are dead: be let in by the one who says so, and known to all others."""
+        if now - self._rejoined_at >= self._period:
+            self._rejoined_at = now
+            for peer in self._peers:
+                if peer.id == teller:
+                    self._rejoined_by = self._outbox.send(peer.info.router, peer.id, wire.JOIN, self.me.as_map())
+                else:
+                    self._remind(peer)

@@ -10,11 +10,11 @@ from typing import Any, Final, Self
 
 from skywalker.errors import Closed, LocalProtocolError, NoSuchNode, NotJoined, SkywalkerError, Unreachable
 from skywalker.silk import endpoints
-from skywalker.silk.handlers import Handler, Handlers, check_type
 from skywalker.silk.hub import Hub
 from skywalker.silk.info import MAX_PERIOD_S, MIN_PERIOD_S, Handling, NodeInfo
 from skywalker.silk.keys import Keys, hint, keys_of
 from skywalker.silk.requests import handling
+from skywalker.silk.service import Handler, Handlers, check_type
 from skywalker.silk.sockets import Sockets
 from skywalker.silk.stream import Events
 from skywalker.wire import silk as wire

@@ -1,14 +1,72 @@
-"""What is to be done, in its order, and what this node says as part of that."""
+"""What the pure parts of Silk want done: actions, in an outbox until taken, and what a node says as part of that."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from skywalker.silk.actions import Action, Answer, Broadcast, Send
+from skywalker.silk.events import Event
 from skywalker.silk.info import NodeInfo
 from skywalker.wire import silk as wire
 from skywalker.wire.silk import Message
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Send:
+    """Send a message to whoever is at an endpoint."""
+
+    endpoint: str
+    message: Message
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Message:
+    """What is done with a message."""
+
+    message: Message
+
+
+class Answer(_Message):
+    """Send a message back the way on which the one in hand has come: its sender's endpoint is not known."""
+
+
+class Broadcast(_Message):
+    """Send a message to all who listen."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """What is done, or so, at an endpoint."""
+
+    endpoint: str
+
+
+class Listen(_Endpoint):
+    """Listen to what is broadcast at an endpoint."""
+
+
+class Ignore(_Endpoint):
+    """Listen there no more."""
+
+
+class Part(_Endpoint):
+    """Send no more to an endpoint; what is still on its way there is given up."""
+
+
+class Reached(_Endpoint):
+    """Somebody has answered at an endpoint that the node was to join at."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refused:
+    """Whoever is at an endpoint that the node was to join at does not let it in."""
+
+    endpoint: str
+    reason: str
+
+
+Action = Send | Answer | Broadcast | Listen | Ignore | Part | Reached | Refused | Event
 
 
 class Outbox:

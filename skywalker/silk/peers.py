@@ -1,4 +1,4 @@
-"""The other members, each with what is kept of it and the time to look after it."""
+"""The other members, each with what is kept of it and the time to look after it; and who has just left."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from skywalker.deadlines import Deadlines
 from skywalker.limits import MIB
+from skywalker.silk import pace
 from skywalker.silk.endpoints import host
 from skywalker.silk.info import NodeInfo
 
@@ -178,3 +179,29 @@ class Peers:
         self._fingerprint ^= int.from_bytes(hashlib.sha256(id.encode()).digest()[:_VERSION_BYTES], "big")
         self.version = f"{self._fingerprint:0{2 * _VERSION_BYTES}x}"
         self.changed_at = now
+
+
+MAX_REMEMBERED: Final = 2048
+"""As many as a cluster has; past that, those who left first are forgotten."""
+
+
+class Gone:
+    """All of them, by id."""
+
+    def __init__(self) -> None:
+        self._at: dict[str, float] = {}
+
+    def has_left(self, id: str, now: float) -> None:
+        """This one leaves now."""
+        self.is_back(id)
+        self._at[id] = now
+        if len(self._at) > MAX_REMEMBERED:
+            self.is_back(next(iter(self._at)))
+
+    def is_back(self, id: str) -> None:
+        """This one is there after all."""
+        self._at.pop(id, None)
+
+    def is_gone(self, id: str, now: float) -> bool:
+        """Whether this one has left a short while ago."""
+        return now - self._at.get(id, now - pace.LEFT_S) < pace.LEFT_S

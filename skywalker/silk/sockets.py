@@ -17,9 +17,8 @@ from zmq.auth.asyncio import AsyncioAuthenticator
 
 from skywalker.errors import ConfigError
 from skywalker.listeners import reason, unix_reason
-from skywalker.silk.endpoints import HERE, address_of, canonical, is_ipv6
+from skywalker.silk.endpoints import HERE, Origin, address_of, canonical, is_ipv6
 from skywalker.silk.keys import Keys
-from skywalker.silk.origins import Origin
 from skywalker.wire.silk import INTERNAL, MAX_MESSAGE
 
 MAX_SOCKETS: Final = 8192

@@ -16,10 +16,9 @@ from typing import Final
 
 from skywalker.deadlines import Deadlines
 from skywalker.silk import pace
-from skywalker.silk.actions import Part, Reached
 from skywalker.silk.endpoints import HERE, host
 from skywalker.silk.info import NodeInfo
-from skywalker.silk.outbox import Outbox
+from skywalker.silk.outbox import Outbox, Part, Reached
 from skywalker.wire import silk as wire
 
 MAX_VISITS: Final = 4096

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from skywalker.access import token
 from skywalker.access.access import Access
-from skywalker.access.pattern import Patterns
-from skywalker.access.principal import ACTIONS
+from skywalker.access.principal import ACTIONS, Patterns
 from skywalker.errors import ConfigError
 from skywalker.wire import values
 

@@ -23,12 +23,11 @@ from hypothesis import strategies as st
 
 from skywalker import extras
 from skywalker.address import Address
-from skywalker.arcs import arcs
 from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.cli.options import CONNECT_S
 from skywalker.cli.ring.columns import LOWEST, columns
 from skywalker.embedding import Node, embedded
-from skywalker.members import MAX_WORKERS, Member, Snapshot
+from skywalker.members import MAX_WORKERS, Member, Snapshot, arcs
 from skywalker.ring import TOKENS, Ring, token_of
 from skywalker.wire import values
 from tests.cli.running import end, run, started

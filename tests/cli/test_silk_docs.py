@@ -16,7 +16,7 @@ import pytest
 from skywalker import silk
 from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.limits import DEFAULT_SILK_PORT, MIB
-from skywalker.silk import answers, blocking, claims, handlers, info, membership, pace, sockets, stream
+from skywalker.silk import answers, blocking, claims, info, membership, pace, service, sockets, stream
 from skywalker.wire import silk as wire
 from tests.cli.running import environment
 from tests.helpers import time_factor
@@ -142,7 +142,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
     assert limits["id, name, type"] == f"{wire.MAX_NAME} characters"
     assert limits["attempts"] == f"1 to {info.MAX_ATTEMPTS}"
     assert limits["period, keepalive"] == f"{info.MIN_PERIOD_S} to {info.MAX_PERIOD_S:,.0f} seconds"
-    assert limits["handlers at a time"] == f"{handlers.MAX_RUNNING:,}, of the blocking node {blocking.THREADS}"
+    assert limits["handlers at a time"] == f"{service.MAX_RUNNING:,}, of the blocking node {blocking.THREADS}"
     assert limits["events unread"] == f"{stream.MAX_UNREAD:,}"
     assert (wire.MAX_MESSAGE, sockets.MAX_FRAME) == (MIB, 4 * MIB)
     assert (answers.KEEP_S, answers.MAX_BYTES) == (300, 64 * MIB)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from skywalker.clients.aio.link import Link, Owner, dial_by
+from skywalker.clients.aio.line_driver import Link, dial_by
 from skywalker.tls.contexts import client_context, server_context
 from tests.authority import Authority
 from tests.helpers import time_factor
@@ -23,7 +23,7 @@ NUMBER = 500
 """Of a descriptor, far from all that are in use."""
 
 
-class Nobody(Owner):
+class Nobody:
     """Wants to know nothing."""
 
     def received(self, link: Link, data: bytes) -> None:

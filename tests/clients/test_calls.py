@@ -16,7 +16,7 @@ from skywalker.clients.calls import MUTE_TRIES, Calls
 from skywalker.clients.line import HELLO_S
 from skywalker.clients.requests import Kind
 from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
-from skywalker.clients.silence import PROBE_S
+from skywalker.clients.stream import PROBE_S
 from skywalker.wire.junction import CLOJURE_TIMED_OUT
 from tests.clients.scripted import TIMED_OUT, error, framed
 from tests.wire.streams import cut, decode_pieces

@@ -8,11 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skywalker.clients.call import GRACE_S
-from skywalker.clients.calls import ELSEWHERE_S, Calls
+from skywalker.clients.calls import ELSEWHERE_S, GONE_S, Calls
 from skywalker.clients.line import Line
-from skywalker.clients.order import GONE_S
-from skywalker.clients.routes import WANTED_AFTER_CALLS
-from skywalker.clients.way import REDIAL_S, RETRY_S, Dial
+from skywalker.clients.routes import REDIAL_S, RETRY_S, WANTED_AFTER_CALLS, Dial
 from skywalker.deadlines import PRECISION_S
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 from skywalker.members import Place

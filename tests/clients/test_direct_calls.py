@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skywalker.clients.call import GRACE_S, Call
-from skywalker.clients.calls import MUTE_TRIES, Calls
-from skywalker.clients.order import BARRIER_S
-from skywalker.clients.routes import DIRECT_AFTER_CALLS
-from skywalker.clients.way import REDIAL_S, RETRY_S
+from skywalker.clients.calls import BARRIER_S, MUTE_TRIES, Calls
+from skywalker.clients.routes import DIRECT_AFTER_CALLS, REDIAL_S, RETRY_S
 from skywalker.members import Place
 from skywalker.ring import token_of
 from tests.clients.model_client import T0, ModelClient

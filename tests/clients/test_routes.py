@@ -12,12 +12,22 @@ from hypothesis import strategies as st
 
 from skywalker.address import Address
 from skywalker.clients.line import Line
-from skywalker.clients.routes import LATELY_S, MAX_DIRECT, WANTED_AFTER_CALLS, Routes
-from skywalker.clients.view import Greeting, Node, View
-from skywalker.clients.way import DRAINED_S, REDIAL_S, RETRY_S, Dial
+from skywalker.clients.routes import (
+    DRAINED_S,
+    LATELY_S,
+    MAX_DIRECT,
+    REDIAL_S,
+    RETRY_S,
+    WANTED_AFTER_CALLS,
+    Dial,
+    Greeting,
+    Node,
+    Routes,
+    View,
+)
+from skywalker.dialling import source_port
 from skywalker.members import Member, Place, Snapshot
 from skywalker.ring import Ring, random_tokens, slices, token_of
-from skywalker.steering import source_port
 from skywalker.wire import values
 
 T0 = 1000.0

@@ -23,8 +23,8 @@ import pytest
 import skywalker
 from skywalker import aio
 from skywalker.cli.demo_cluster.ports import free_ports
-from skywalker.clients.blocking.opening import Opening
-from skywalker.clients.blocking.tls_connection import TlsConnection
+from skywalker.clients.blocking.connection import TlsConnection
+from skywalker.clients.blocking.dialer import Opening
 from skywalker.embedding import Node, embedded
 from skywalker.tls.contexts import client_context, server_context
 from tests.authority import Authority

@@ -18,7 +18,7 @@ import pytest
 
 from skywalker.address import Address
 from skywalker.cli.demo_cluster.ports import free_ports
-from skywalker.discovery.consul_access import ConsulAccess
+from skywalker.discovery.consul import ConsulAccess
 from tests.cluster.network import Loopback, Machine
 from tests.helpers import eventually, frozen, time_factor
 

@@ -1,4 +1,4 @@
-"""A cluster in simulated time, and one Membership that finds its way in it."""
+"""A cluster in simulated time, and one Roster that finds its way in it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from skywalker.address import Address
-from skywalker.discovery.actions import Action, Ask, Dial, HangUp, Notice, Ping, Publish
-from skywalker.discovery.greeting import Greeting
-from skywalker.discovery.membership import NOT_PROVEN, Membership
+from skywalker.discovery.contact import Greeting
+from skywalker.discovery.roster import NOT_PROVEN, Action, Ask, Dial, HangUp, Notice, Ping, Publish, Roster
 from skywalker.members import Member, Snapshot
 
 LATENCY_S = 0.001
@@ -59,7 +58,7 @@ class World:
         self._attempts: dict[Address, int] = {}  # the number of the last one
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
-        self.membership = Membership(ME, learning=learning, luck=lambda: luck, now=self.now, last=last)
+        self.roster = Roster(ME, learning=learning, luck=lambda: luck, now=self.now, last=last)
         self._act()
 
     @property
@@ -96,7 +95,7 @@ class World:
         """Have our connection to an address lost."""
         if self.connections.get(at) is not None:
             del self.connections[at]
-            self.membership.ended(at, "connection reset", self.now)
+            self.roster.ended(at, "connection reset", self.now)
             self._act()
 
     def leave(self, at: Address) -> None:
@@ -109,29 +108,29 @@ class World:
     def push(self, at: Address, version: str = "", *, leaving: bool = False) -> None:
         """Have a node say that its ring has changed."""
         self.hosts[at].version = version
-        self.membership.pushed(at, version, leaving, self.now)
+        self.roster.pushed(at, version, leaving, self.now)
         self._act()
 
     def find(self, *numbers: int | Address) -> None:
         """Have the source list these nodes, or addresses."""
-        self.membership.found([address_of(each) if isinstance(each, int) else each for each in numbers], self.now)
+        self.roster.found([address_of(each) if isinstance(each, int) else each for each in numbers], self.now)
         self._act()
 
     def hint(self, at: Address) -> None:
         """Have somebody say that there is a node at an address."""
-        self.membership.hinted(at, self.now)
+        self.roster.hinted(at, self.now)
         self._act()
 
     def drain(self) -> None:
         """Have our own node drain."""
-        self.membership.drain(self.now)
+        self.roster.drain(self.now)
         self._act()
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass, and everything happen that is due."""
         end = self.now + seconds
         while True:
-            wait = self.membership.wait(self.now)
+            wait = self.roster.wait(self.now)
             tick_at = None if wait is None else self.now + max(wait, INSTANT_S)
             event_at = self._events[0][0] if self._events else None
             first = min((at for at in (tick_at, event_at) if at is not None), default=None)
@@ -141,7 +140,7 @@ class World:
             if first == event_at:
                 heapq.heappop(self._events)[2]()
             else:
-                self.membership.tick(self.now)
+                self.roster.tick(self.now)
             self._act()
         self.now = end
 
@@ -151,7 +150,7 @@ class World:
         heapq.heappush(self._events, (self.now + LATENCY_S, next(self._numbers), do))
 
     def _act(self) -> None:
-        for action in self.membership.actions():
+        for action in self.roster.actions():
             self._do(action)
 
     def _do(self, action: Action) -> None:
@@ -166,7 +165,7 @@ class World:
                 self.connections.pop(at, None)
             case Ping(at):
                 self.pings.append((self.now, at))
-                self._reply(at, lambda: self.membership.answered(at, self.now))
+                self._reply(at, lambda: self.roster.answered(at, self.now))
             case Ask(at):
                 self.asked.append(at)
                 self._reply(at, lambda: self._list(at))
@@ -181,21 +180,21 @@ class World:
         host = self.hosts.get(at)
         if host is None:
             del self.connections[at]
-            self.membership.ended(at, "connection refused", self.now)
+            self.roster.ended(at, "connection refused", self.now)
         elif host.hangs:
             pass
         elif host.unproven:
             del self.connections[at]
-            self.membership.ended(at, "it proves nothing", self.now, host.unproven)
+            self.roster.ended(at, "it proves nothing", self.now, host.unproven)
         elif host.greeting is None:
             del self.connections[at]
-            self.membership.foreign(at, "it speaks something else", self.now)
+            self.roster.foreign(at, "it speaks something else", self.now)
         elif host.leaves:
             del self.connections[at]  # its door is closed
-            self.membership.ended(at, "connection refused", self.now)
+            self.roster.ended(at, "connection refused", self.now)
         else:
             self.connections[at] = host
-            self.membership.greeted(at, host.greeting, self.now)
+            self.roster.greeted(at, host.greeting, self.now)
 
     def _reply(self, at: Address, reply: Callable[[], None]) -> None:
         host = self.connections[at]
@@ -204,4 +203,4 @@ class World:
 
     def _list(self, at: Address) -> None:
         host = self.hosts[at]
-        self.membership.listed(at, "" if host.is_cut_short else host.version, host.ring, self.now)
+        self.roster.listed(at, "" if host.is_cut_short else host.version, host.ring, self.now)

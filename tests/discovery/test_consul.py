@@ -11,9 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from skywalker.address import Address
-from skywalker.discovery import consul_api
-from skywalker.discovery.consul import WAIT_S, ConsulSource
-from skywalker.discovery.consul_access import ConsulAccess
+from skywalker.discovery import consul
+from skywalker.discovery.consul import WAIT_S, ConsulAccess, ConsulSource
 from skywalker.discovery.registration import Registration, Service
 from skywalker.discovery.source import Source
 from skywalker.discovery.url import source_of
@@ -89,7 +88,7 @@ def test_an_instance_without_address_and_port_is_where_its_agent_is_at_the_usual
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have Consul be given up after half a second of silence."""
-    monkeypatch.setattr(consul_api, "ANSWER_S", 0.5)
+    monkeypatch.setattr(consul, "ANSWER_S", 0.5)
 
 
 @pytest.mark.usefixtures("soon")

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from skywalker.address import Address
-from skywalker.discovery import consul_api
-from skywalker.discovery.consul import ConsulSource
-from skywalker.discovery.consul_access import ConsulAccess
+from skywalker.discovery import consul
+from skywalker.discovery.consul import ConsulAccess, ConsulSource
 from skywalker.errors import DiscoveryError
 from tests.discovery.told_consul import ToldConsul, instance
 
@@ -86,7 +85,7 @@ def test_many_instances_are_all_found(told: ToldConsul, source: ConsulSource) ->
 def test_an_answer_without_end_is_not_read_to_its_end(
     told: ToldConsul, source: ConsulSource, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    monkeypatch.setattr(consul_api, "MAX_ANSWER", 10_000)
+    monkeypatch.setattr(consul, "MAX_ANSWER", 10_000)
     good, elsewhere = json.dumps([instance(FIRST)]).encode(), {**INDEX, "Location": "http://127.0.0.1:1/"}
     told.answer(status, good + b" " * 10_000, elsewhere)
     with pytest.raises(DiscoveryError, match=f"{told.access} is no Consul: .*more than 10000 bytes"):

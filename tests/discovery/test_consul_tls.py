@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from skywalker.discovery.consul import ConsulSource
-from skywalker.discovery.consul_access import ConsulAccess
+from skywalker.discovery.consul import ConsulAccess, ConsulSource
 from skywalker.discovery.url import source_of
 from skywalker.errors import DiscoveryError
 from tests.discovery import consul_agent

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from skywalker.address import Address
-from skywalker.discovery import consul_api
 from skywalker.discovery import registration as registration_module
-from skywalker.discovery.consul_access import ConsulAccess
+from skywalker.discovery.consul import ConsulAccess
 from skywalker.discovery.registration import Registration, Service
 from skywalker.discovery.url import source_of
 from skywalker.errors import DiscoveryError
@@ -210,7 +209,7 @@ def test_a_node_that_ends_while_consul_is_away_says_that_it_stays_registered(
 def test_a_consul_that_hangs_holds_up_the_end_for_as_long_as_an_answer_may_take(
     consul: ConsulAgent, node: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consul_api, "ANSWER_S", 1.0)
+    monkeypatch.setattr("skywalker.discovery.consul.ANSWER_S", 1.0)
     with (
         Proxy(consul.address.host, consul.address.port) as proxy,
         kept(ConsulAccess(Address.parse(proxy.address)), node) as keeper,

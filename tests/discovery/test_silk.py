@@ -18,8 +18,7 @@ import zmq
 from skywalker.address import Address
 from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.discovery import pace, silk_member
-from skywalker.discovery.silk import SilkSource
-from skywalker.discovery.silk_access import SilkAccess
+from skywalker.discovery.silk import SilkAccess, SilkSource
 from skywalker.discovery.silk_member import SilkMember
 from skywalker.discovery.url import source_of
 from skywalker.errors import Closed, DiscoveryError

@@ -9,7 +9,7 @@ import pytest
 
 from skywalker import extras
 from skywalker.address import Address
-from skywalker.discovery.consul_access import ConsulAccess
+from skywalker.discovery.consul import ConsulAccess
 from skywalker.discovery.url import FORMS, asks_for_tls, source_of
 from skywalker.errors import DiscoveryError, LocalProtocolError
 from skywalker.limits import DEFAULT_ADDRESS

@@ -10,8 +10,7 @@ import time
 import pytest
 
 from skywalker.address import Address
-from skywalker.discovery.source import Finding, Source
-from skywalker.discovery.static import StaticSource
+from skywalker.discovery.source import Finding, Source, StaticSource
 from skywalker.discovery.watch import RETRY_CAP_S, repeat
 from skywalker.errors import DiscoveryError
 from tests.discovery.watching import Watch

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from skywalker.address import Address
-from skywalker.discovery.consul_access import ConsulAccess
+from skywalker.discovery.consul import ConsulAccess
 
 
 def instance(address: Address) -> dict[str, Any]:

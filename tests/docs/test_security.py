@@ -35,7 +35,7 @@ HELD_BY: Final = {
         "tests/cluster/test_strangers.py::test_who_does_not_know_the_secret_owns_nothing_and_gets_nothing",
         "tests/cluster/test_strangers.py::"
         "test_who_only_listens_where_a_node_should_be_hears_no_secret_no_token_and_no_value",
-        "tests/discovery/test_membership.py::"
+        "tests/discovery/test_roster.py::"
         "test_whoever_names_very_many_addresses_has_us_dial_some_at_a_time_and_no_storm",
     ),
     "a holder of `cluster.secret`, or of the key of a node's certificate": (

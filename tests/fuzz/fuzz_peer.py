@@ -16,9 +16,8 @@ from typing import Any
 from consul.base import Response
 
 from skywalker.address import Address
-from skywalker.discovery.consul import ConsulSource
-from skywalker.discovery.consul_access import ConsulAccess
-from skywalker.discovery.greeting import Greeting
+from skywalker.discovery.consul import ConsulAccess, ConsulSource
+from skywalker.discovery.contact import Greeting
 from skywalker.errors import DiscoveryError, RequestError
 from skywalker.json_form import Unprintable, from_json, to_json
 from skywalker.members import MAX_TOKENS, MAX_WORKERS, Member, Snapshot

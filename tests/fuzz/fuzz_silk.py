@@ -16,10 +16,10 @@ import itertools
 from typing import Any
 
 from skywalker.errors import RemoteProtocolError
-from skywalker.silk.actions import Answer, Broadcast, Send
 from skywalker.silk.answers import Answers
 from skywalker.silk.info import NodeInfo
 from skywalker.silk.membership import Membership
+from skywalker.silk.outbox import Answer, Broadcast, Send
 from skywalker.wire.silk import INTERNAL, Message
 
 ME = NodeInfo("me", "me", "tcp://127.0.0.1:1", "tcp://127.0.0.1:2")

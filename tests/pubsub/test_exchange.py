@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from skywalker.address import Address
 from skywalker.cause import Cause
 from skywalker.clients.call import Call
-from skywalker.clients.news import News
-from skywalker.clients.silence import PROBE_S
+from skywalker.clients.news import News, Notice
+from skywalker.clients.stream import PROBE_S
 from skywalker.errors import (
     Cancelled,
     Closed,
@@ -24,7 +24,7 @@ from skywalker.errors import (
     Unreachable,
     Why,
 )
-from skywalker.pubsub.exchange import MUTE_TRIES, Exchange, Notice
+from skywalker.pubsub.exchange import MUTE_TRIES, Exchange
 from skywalker.pubsub.message import Message, publication, topic_bytes
 from skywalker.wire import pubsub
 from skywalker.wire.pubsub import ACKED

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import skywalker
-from skywalker.clients.silence import PROBE_S
+from skywalker.clients.stream import PROBE_S
 from skywalker.embedding import Node, embedded
 from skywalker.wire import pubsub
 from skywalker.wire.pubsub import PUBLISH, SUBSCRIBE

@@ -9,7 +9,7 @@ import pytest
 
 from skywalker import silk
 from skywalker.errors import HandlerFailed, NoReply
-from skywalker.silk.handlers import MAX_RUNNING
+from skywalker.silk.service import MAX_RUNNING
 from tests.helpers import time_factor
 from tests.silk.driving import cluster, run, soon
 

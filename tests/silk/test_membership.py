@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from skywalker.errors import RemoteProtocolError
 from skywalker.silk import pace, peers, visits
-from skywalker.silk.actions import Action, Answer, Broadcast, Ignore, Listen, Part, Reached, Refused, Send
 from skywalker.silk.claims import MAX_MEMBERS
 from skywalker.silk.events import Changed, Failed, Joined, Left, Recovered, Suspected
 from skywalker.silk.info import Handling, NodeInfo
 from skywalker.silk.membership import Membership
-from skywalker.silk.outbox import Outbox
+from skywalker.silk.outbox import Action, Answer, Broadcast, Ignore, Listen, Outbox, Part, Reached, Refused, Send
 from skywalker.wire.silk import CONNECT, FAIL, JOIN, KEEPALIVE, LEAVE, MEMBERS, REPLY, TO_ALL, Message
 
 START_S = 1000.0

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from typing import Final, NamedTuple, Self
 
-from skywalker.steering import source_port
+from skywalker.dialling import source_port
 from tests.helpers import time_factor
 from tests.workers.wire_client import RST_ON_CLOSE, SECURE, Address, ConnectionEnded
 

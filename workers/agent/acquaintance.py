@@ -1,4 +1,4 @@
-"""One connection of the agent to a node: dials, has both prove themselves, greets, pings, and reports to Membership.
+"""One connection of the agent to a node: dials, has both prove themselves, greets, pings, and reports to Roster.
 
 Whatever the other side sends, it costs no more than this connection.
 """
@@ -15,15 +15,15 @@ from skywalker.access.proof import Elsewhere, NotProven
 from skywalker.access.trust import Introduction, Trust, farewell
 from skywalker.address import Address
 from skywalker.dialling import cause_of, server_name
-from skywalker.discovery.greeting import Greeting
-from skywalker.discovery.membership import (
+from skywalker.discovery.contact import Greeting
+from skywalker.discovery.roster import (
     ELSEWHERE,
     MAX_CONTACTS,
     NO_TLS,
     NOBODY,
     NOT_LET_IN,
     NOT_PROVEN,
-    Membership,
+    Roster,
 )
 from skywalker.errors import BadArity, BadFrame, ConfigError, Forbidden, RequestError, Unauthorized, UnknownMethod
 from skywalker.limits import KIB
@@ -81,13 +81,13 @@ class Ours:
 class Acquaintance(asyncio.Protocol):
     """A connection, from dial() until it is lost or hung up; the next one is another acquaintance.
 
-    Each report to `membership` is followed by a call of `act`. After hang_up() there is none.
+    Each report to `roster` is followed by a call of `act`. After hang_up() there is none.
     """
 
-    def __init__(self, address: Address, ours: Ours, membership: Membership, act: Callable[[], None], log: Log) -> None:
+    def __init__(self, address: Address, ours: Ours, roster: Roster, act: Callable[[], None], log: Log) -> None:
         self._address = address
         self._ours = ours
-        self._membership = membership
+        self._roster = roster
         self._act = act
         self._log = log
         self._loop = asyncio.get_running_loop()
@@ -169,12 +169,12 @@ class Acquaintance(asyncio.Protocol):
         """Close and report it, once; `what` is the kind of trouble."""
         if not self._over:
             self.hang_up()
-            self._membership.ended(self._address, reason[:MAX_REASON], self._loop.time(), what)
+            self._roster.ended(self._address, reason[:MAX_REASON], self._loop.time(), what)
             self._act()
 
     def _is_foreign(self, reason: str) -> None:
         self.hang_up()
-        self._membership.foreign(self._address, reason[:MAX_REASON], self._loop.time())
+        self._roster.foreign(self._address, reason[:MAX_REASON], self._loop.time())
         self._act()
 
     # What asyncio tells us.
@@ -224,7 +224,7 @@ class Acquaintance(asyncio.Protocol):
         assert self._transport is not None
         self._transport.write(farewell(_PROOF_ID, error))
         if isinstance(error, Elsewhere):
-            self._membership.hinted(error.address, self._loop.time())
+            self._roster.hinted(error.address, self._loop.time())
             self._end(str(error), ELSEWHERE)
         else:
             self._end(str(error), NOT_PROVEN)
@@ -261,7 +261,7 @@ class Acquaintance(asyncio.Protocol):
         elif frame == [wire.PING, wire.NIL]:
             self._write(wire.PING, wire.NIL, wire.TRUE)
         elif method == wire.PING:
-            self._membership.answered(self._address, self._loop.time())
+            self._roster.answered(self._address, self._loop.time())
             self._act()
         elif len(frame) == 3 and method in self._HEARS:
             self._HEARS[method](self, values.unpack(frame[2]))
@@ -294,13 +294,13 @@ class Acquaintance(asyncio.Protocol):
         if self._introduction is not None and self._introduction.node not in ("", greeting.member.id):
             self._is_no_node(NotProven(f"it has proved to be {self._introduction.node}, and says that it is another"))
             return
-        self._membership.greeted(self._address, greeting, self._loop.time())
+        self._roster.greeted(self._address, greeting, self._loop.time())
         self._act()
 
     def _pushed(self, news: Any) -> None:
         match news:
             case {"version": str(version), "leaving": bool(leaving)}:
-                self._membership.pushed(self._address, version, leaving, self._loop.time())
+                self._roster.pushed(self._address, version, leaving, self._loop.time())
                 self._act()
             case _:
                 raise ValueError("a :ring that holds no version")
@@ -364,7 +364,7 @@ class Acquaintance(asyncio.Protocol):
     def _listed(self, version: str = "") -> None:
         """Report who is in the ring; all of them, if it is that of a version."""
         self._no_more_pages()
-        self._membership.listed(self._address, version, self._pages, self._loop.time())
+        self._roster.listed(self._address, version, self._pages, self._loop.time())
         self._pages = []
         self._act()
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from skywalker.access.trust import Trust
 from skywalker.address import Address
-from skywalker.discovery.membership import Membership
 from skywalker.discovery.registration import Registration
+from skywalker.discovery.roster import Roster
 from skywalker.discovery.source import Source
 from skywalker.discovery.watch import watch
 from skywalker.errors import LocalProtocolError
@@ -109,9 +109,9 @@ class Agent:
     async def _live(self) -> None:
         loop = self._loop
         self._over = loop.create_future()
-        membership = Membership(self._me, learning=self._learning, luck=random.random, now=loop.time(), last=self._last)
+        roster = Roster(self._me, learning=self._learning, luck=random.random, now=loop.time(), last=self._last)
         ours = Ours(self._me, self._learning, self._trust, self._tls)
-        self._circle = Circle(membership, ours, self._publish, self._log)
+        self._circle = Circle(roster, ours, self._publish, self._log)
         loop.add_reader(self._channel.fileno(), self._hear)
         self._beat()
         if self._health is not None:

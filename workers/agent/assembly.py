@@ -88,13 +88,13 @@ def _admin(
 
 
 def _silk(config: Cluster, member: Member, last: Iterable[Member]) -> Source:
-    from skywalker.discovery import silk_access
+    from skywalker.discovery import silk
     from skywalker.discovery.silk_member import SilkMember
     from skywalker.silk import endpoints
 
-    router = silk_access.listening(config.silk)
-    pub = silk_access.listening(config.silk_pub) if config.silk_pub else endpoints.beside(router)
-    access = silk_access.SilkAccess.parse(config.silk_join, config.silk_keys)
+    router = silk.listening(config.silk)
+    pub = silk.listening(config.silk_pub) if config.silk_pub else endpoints.beside(router)
+    access = silk.SilkAccess.parse(config.silk_join, config.silk_keys)
     known = [each.address for each in last if each.id != member.id]
     return SilkMember(member, router, pub, access, known)
 

@@ -1,4 +1,4 @@
-"""The nodes that the agent is acquainted with: does what Membership wants, and keeps its time."""
+"""The nodes that the agent is acquainted with: does what Roster wants, and keeps its time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from skywalker.address import Address
-from skywalker.discovery.actions import Action, Ask, Dial, HangUp, Notice, Ping, Publish
-from skywalker.discovery.membership import Membership
+from skywalker.discovery.roster import Action, Ask, Dial, HangUp, Notice, Ping, Publish, Roster
 from skywalker.members import Snapshot
 from workers.agent.acquaintance import Acquaintance, Ours
 from workers.stats.log import Log
@@ -20,8 +19,8 @@ MAX_CHANGES_LOGGED: Final = 5
 class Circle:
     """Lives in a running event loop, which is all that may call it. `publish` is called with each new snapshot."""
 
-    def __init__(self, membership: Membership, ours: Ours, publish: Callable[[Snapshot], None], log: Log) -> None:
-        self._membership = membership
+    def __init__(self, roster: Roster, ours: Ours, publish: Callable[[Snapshot], None], log: Log) -> None:
+        self._roster = roster
         self._ours = ours
         self._publish = publish
         self._log = log
@@ -33,17 +32,17 @@ class Circle:
 
     def found(self, addresses: Iterable[Address]) -> None:
         """The source lists these addresses now."""
-        self._membership.found(addresses, self._loop.time())
+        self._roster.found(addresses, self._loop.time())
         self._act()
 
     def hinted(self, address: Address) -> None:
         """Somebody says that there is a node at this address."""
-        self._membership.hinted(address, self._loop.time())
+        self._roster.hinted(address, self._loop.time())
         self._act()
 
     def drain(self) -> None:
         """Publish a cluster without this node, and go on."""
-        self._membership.drain(self._loop.time())
+        self._roster.drain(self._loop.time())
         self._act()
 
     def close(self) -> None:
@@ -54,21 +53,21 @@ class Circle:
             acquaintance.hang_up()
 
     def _tick(self) -> None:
-        self._membership.tick(self._loop.time())
+        self._roster.tick(self._loop.time())
         self._act()
 
     def _act(self) -> None:
-        for action in self._membership.actions():
+        for action in self._roster.actions():
             self._do(action)
         if self._timer is not None:
             self._timer.cancel()
-        wait = self._membership.wait(self._loop.time())
+        wait = self._roster.wait(self._loop.time())
         self._timer = None if wait is None else self._loop.call_later(wait, self._tick)
 
     def _do(self, action: Action) -> None:
         match action:
             case Dial(address):
-                dialled = Acquaintance(address, self._ours, self._membership, self._act, self._log)
+                dialled = Acquaintance(address, self._ours, self._roster, self._act, self._log)
                 self._acquaintances[address] = dialled
                 dialled.dial()
             case Ping(address):

@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol
 from skywalker.access.proof import NotProven
 from skywalker.access.trust import Introduction, farewell
 from skywalker.dialling import begin, bind_to_steer, cause_of, is_connected, server_name
-from skywalker.discovery.membership import NOT_LET_IN, NOT_PROVEN
+from skywalker.discovery.roster import NOT_LET_IN, NOT_PROVEN
 from skywalker.errors import Forbidden, Unauthorized
 from skywalker.members import Member, Place
 from skywalker.tls.records import Records

@@ -15,7 +15,7 @@ from skywalker.errors import ConfigError, SkywalkerError
 from workers.engine import sockets
 
 if TYPE_CHECKING:
-    from skywalker.discovery.consul_access import ConsulAccess
+    from skywalker.discovery.consul import ConsulAccess
     from skywalker.discovery.source import Source
 
 
@@ -77,13 +77,13 @@ def check_settings(config: Cluster) -> None:
 
 def silk_hosts(config: Cluster) -> dict[str, str]:
     """Return where this node listens for Silk by TCP: hosts, by key. Raises ConfigError for what is no place to."""
-    from skywalker.discovery import silk_access
+    from skywalker.discovery import silk
 
     hosts = {}
     for key, text in {"silk": config.silk, "silk_pub": config.silk_pub}.items():
         if text:
             with _blaming(_flag(key)):
-                host = silk_access.host_of(silk_access.listening(text))
+                host = silk.host_of(silk.listening(text))
             if host is not None:
                 hosts[key] = host
     return hosts
@@ -102,7 +102,7 @@ def source(config: Cluster) -> Source | None:
 
 
 def _list(config: Cluster) -> Source:
-    from skywalker.discovery.static import StaticSource
+    from skywalker.discovery.source import StaticSource
 
     return StaticSource.parse(config.join)
 
@@ -126,7 +126,7 @@ _SOURCES: Final[dict[str, Callable[[Cluster], Source]]] = {"join": _list, "dns":
 
 def consul_access(config: Cluster) -> ConsulAccess:
     """Return where Consul is, and by what it knows this node. Raises LocalProtocolError."""
-    from skywalker.discovery.consul_access import ConsulAccess
+    from skywalker.discovery.consul import ConsulAccess
 
     return ConsulAccess.parse(
         config.consul_url,
@@ -150,7 +150,7 @@ def _blaming(flag: str) -> Iterator[None]:
 
 
 def _check_silk(config: Cluster) -> None:
-    from skywalker.discovery import silk, silk_access
+    from skywalker.discovery import silk
 
     if not config.silk:
         told = {"--silk-pub": config.silk_pub, "--silk-join": config.silk_join, "--silk-keys": config.silk_keys}
@@ -161,7 +161,7 @@ def _check_silk(config: Cluster) -> None:
         silk.require()
     silk_hosts(config)
     with _blaming("--silk-join"):
-        silk_access.SilkAccess.parse(config.silk_join)
+        silk.SilkAccess.parse(config.silk_join)
     if config.silk_keys:
         _check_keys(config.silk_keys)
 
@@ -177,7 +177,7 @@ def _check_keys(file: str) -> None:
 
 
 def _check_consul(config: Cluster) -> None:
-    from skywalker.discovery.consul_api import ConsulApi
+    from skywalker.discovery.consul import ConsulApi
 
     with _blaming("--consul-url"):
         access = consul_access(config)

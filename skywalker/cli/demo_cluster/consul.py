@@ -15,8 +15,7 @@ from typing import IO, Final
 
 from skywalker.address import Address
 from skywalker.cli.demo_cluster.ports import HOST, free_ports
-from skywalker.discovery.consul_access import ConsulAccess
-from skywalker.discovery.consul_api import ConsulApi
+from skywalker.discovery.consul import ConsulAccess, ConsulApi
 from skywalker.errors import DiscoveryError, SkywalkerError
 
 START_S: Final = 20.0

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from skywalker.arcs import arcs
 from skywalker.cli import terminal
 from skywalker.cli.demo.page import BAR, DIM, INDENT, LABEL, NUMBER, Page
 from skywalker.cli.demo_cluster.fleet import Fleet, Ship, State
@@ -23,6 +22,7 @@ from skywalker.cli.demo_cluster.sight import Sight
 from skywalker.cli.demo_cluster.story import Chapter
 from skywalker.cli.demo_cluster.traffic import Traffic
 from skywalker.cli.ring.columns import columns
+from skywalker.members import arcs
 
 WIDEST: Final = 100
 NARROWEST: Final = 52

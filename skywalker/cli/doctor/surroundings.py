@@ -16,8 +16,7 @@ from skywalker.cli.doctor.finding import Finding, weighed
 from skywalker.cli.doctor.machine import Machine
 from skywalker.cli.doctor.ports import doors
 from skywalker.config import Config
-from skywalker.discovery.consul_access import ConsulAccess
-from skywalker.discovery.consul_api import ConsulApi
+from skywalker.discovery.consul import ConsulAccess, ConsulApi
 from skywalker.errors import ConfigError, DiscoveryError, LocalProtocolError
 from skywalker.state_path import usual_state_path
 from skywalker.tls.certificate import Certificate

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from skywalker.arcs import Arc
+from skywalker.members import Arc
 from skywalker.ring import TOKENS
 
 LOWEST: Final = -TOKENS // 2

@@ -6,11 +6,10 @@ import string
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from skywalker.arcs import arcs
 from skywalker.cli import terminal
 from skywalker.cli.ring.columns import columns
 from skywalker.cli.ring.views import View
-from skywalker.members import Member, Snapshot
+from skywalker.members import Member, Snapshot, arcs
 
 INDENT: Final = "  "
 MARKS: Final = string.ascii_uppercase + string.ascii_lowercase + string.digits

@@ -15,8 +15,8 @@ from skywalker.clients.aio.driver import Driver, Pending
 from skywalker.clients.aio.host import Handler
 from skywalker.clients.aio.serving import Serving
 from skywalker.clients.call import RAISE, Raise, meeting_arguments
-from skywalker.clients.pages import Pages
 from skywalker.clients.requests import MAX_TIMEOUT_S, MeetingKind, milliseconds
+from skywalker.clients.survey import Pages
 from skywalker.errors import Closed, NoReply, TimedOut
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
 
@@ -202,3 +202,15 @@ class Junction:
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
+
+
+class LocalJunction(Junction):
+    """Behaves as a client of a node that only this object can reach. Make it while its event loop runs.
+
+    For tests, and for programs that need no node yet.
+    """
+
+    def __init__(self) -> None:
+        from skywalker.clients.bus import Bus  # only now: a client of a node needs none of it
+
+        super().__init__(Driver(Bus()))

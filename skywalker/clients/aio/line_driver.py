@@ -11,27 +11,153 @@ import asyncio
 import random
 import socket
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from skywalker import backoff
 from skywalker.address import Address
 from skywalker.clients import process
 from skywalker.clients.aio.driver import Driver, Pending
-from skywalker.clients.aio.link import LINGER_S, MAX_OUTPUT_BYTES, Link, cause_so_far, dial, dial_by
 from skywalker.clients.call import PubSubKind
-from skywalker.clients.core import LineCore
+from skywalker.clients.core import Dial, LineCore
 from skywalker.clients.homes import Round
-from skywalker.clients.news import Teller
+from skywalker.clients.news import Herald
 from skywalker.clients.requests import Kind
 from skywalker.clients.settings import Settings
-from skywalker.clients.sockets import ATTEMPT_S, HASTY_S, direct_socket, numeric
+from skywalker.clients.sockets import ATTEMPT_S, HASTY_S, direct_socket, numeric, tune
 from skywalker.clients.stream import Stream
-from skywalker.clients.way import Dial
 from skywalker.deadlines import PRECISION_S
-from skywalker.dialling import cause_of
+from skywalker.dialling import cause_of, is_own_echo, server_name
 from skywalker.errors import Closed, DiscoveryError
+from skywalker.limits import KIB
+from skywalker.tls.words import CLOSED, SILENT
+
+if TYPE_CHECKING:
+    import ssl
+
+
+MAX_OUTPUT_BYTES: Final = 64 * KIB
+"""Bytes gathered in one turn of the loop at most: a task that begins call after call never ends its turn."""
+
+LINGER_S: Final = 1.0
+"""Seconds that close() gives the last bytes to leave, and the event loop to close the sockets."""
 
 C = TypeVar("C", bound=LineCore)
+
+
+class Link(asyncio.Protocol):
+    """One connection. There is `room` while the node keeps up."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, owner: LineDriver[Any]) -> None:
+        self._owner = owner
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.is_paused = False  # so that nothing is read
+        self.room = asyncio.Event()
+        self.room.set()
+
+    def pause(self, is_paused: bool) -> None:
+        """Read nothing for a while, or go on."""
+        self.is_paused = is_paused
+        if is_paused:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._owner.received(self, data)
+
+    def pause_writing(self) -> None:
+        self.room.clear()
+        self._owner.stalled(1)
+
+    def resume_writing(self) -> None:
+        self.room.set()
+        self._owner.stalled(-1)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.room.is_set():
+            self.resume_writing()
+        if not self.lost.done():
+            self.lost.set_result(None)
+        self._owner.lost(self, cause_of(exc or ConnectionResetError("the node closed the connection")))
+
+
+async def dial(
+    loop: asyncio.AbstractEventLoop,
+    owner: LineDriver[Any],
+    address: Address,
+    patience: float,
+    tls: ssl.SSLContext | None,
+) -> Link:
+    """Return a new connection, by TLS with hands shaken.
+
+    Raises OSError or UnicodeError, TimeoutError once `patience` seconds are over.
+    """
+    try:
+        async with asyncio.timeout(patience):
+            if address.is_unix:
+                _, link = await loop.create_unix_connection(lambda: Link(owner), address.path)
+            else:
+                link = await _link_to(loop, owner, tls, address.host, host=address.host, port=address.port)
+    except (TimeoutError, ConnectionResetError) as error:
+        if tls is None:
+            raise
+        raise ConnectionError(SILENT if isinstance(error, TimeoutError) else CLOSED) from error
+    sock: socket.socket = link.transport.get_extra_info("socket")
+    if sock is None or link.lost.done():
+        link.transport.abort()
+        raise ConnectionResetError("the node closed the connection")
+    if is_own_echo(sock):
+        link.transport.abort()
+        raise ConnectionRefusedError("connection refused")
+    tune(sock)
+    return link
+
+
+async def dial_by(
+    loop: asyncio.AbstractEventLoop,
+    owner: LineDriver[Any],
+    sock: socket.socket,
+    form: Any,
+    name: str,
+    tls: ssl.SSLContext | None,
+) -> Link:
+    """Return a new connection of a socket, which never blocks, to where sockets call it `form`, on a host of this name.
+
+    The socket is not the caller's any more: if there is no connection it is closed. Raises OSError.
+    """
+    try:
+        await loop.sock_connect(sock, form)
+        if is_own_echo(sock):
+            raise ConnectionRefusedError("connection refused")
+    except BaseException:
+        sock.close()
+        raise
+    # From here on it is the transport's, which may use it for a while after the dial was given up.
+    return await _link_to(loop, owner, tls, name, sock=sock)
+
+
+async def _link_to(
+    loop: asyncio.AbstractEventLoop, owner: LineDriver[Any], tls: ssl.SSLContext | None, name: str, **where: Any
+) -> Link:
+    """Return a connection to a host of this name, made as create_connection() is told. Raises as that does."""
+    if tls is None:
+        _, link = await loop.create_connection(lambda: Link(owner), **where)
+        return link
+    transport, link = await loop.create_connection(
+        lambda: Link(owner),
+        ssl=tls,
+        server_hostname=server_name(name),
+        ssl_shutdown_timeout=LINGER_S,
+        **where,
+    )
+    transport.set_write_buffer_limits(MAX_OUTPUT_BYTES)  # as without TLS, and not eight times as much
+    return link
 
 
 class LineDriver(Driver, Generic[C]):
@@ -39,7 +165,7 @@ class LineDriver(Driver, Generic[C]):
 
     core: C
 
-    def __init__(self, make_core: Callable[[], C], settings: Settings, herald: Teller) -> None:
+    def __init__(self, make_core: Callable[[], C], settings: Settings, herald: Herald) -> None:
         super().__init__(make_core())
         self._settings = settings
         self._herald = herald
@@ -58,7 +184,8 @@ class LineDriver(Driver, Generic[C]):
     @property
     def cause(self) -> str:
         """Why there is no connection so far, in the middle of dialling."""
-        return cause_so_far(self._trying, self._settings)
+        where = self._settings.where
+        return self._trying.cause(where) if self._settings.tls is None else self._trying.cause(where, SILENT)
 
     async def open(self, deadline: float) -> None:
         """Make the first connection. Raises Unreachable if there is none by then."""
@@ -175,7 +302,7 @@ class LineDriver(Driver, Generic[C]):
             core, now = self.core, self._loop.time()
             core.receive(line, data, now)
             self._act()
-            if now >= core.routes.dial_at:
+            if now >= core.dial_at:
                 self._add_direct(now)
 
     def stalled(self, more: int) -> None:

@@ -1,4 +1,4 @@
-"""One TCP connection of a blocking client: its socket, and what the kernel had no room for."""
+"""One connection of a blocking client: its socket, and what the kernel had no room for; by TLS made of records."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import contextlib
 import select
 import socket
 import struct
-from typing import Final
+import threading
+from typing import TYPE_CHECKING, Final
 
 from skywalker.clients.stream import Stream
 from skywalker.limits import KIB
+
+if TYPE_CHECKING:
+    from skywalker.clients.blocking.dialer import Opening
+    from skywalker.tls.records import Records
+
 
 READ_BYTES: Final = 64 * KIB
 
 
 class Connection:
     """A socket. Any thread may write, one at a time; one at a time, the leader, reads and closes."""
-
-    __slots__ = ("_receive_timeout", "fd", "socket", "unsent")
 
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
@@ -74,8 +78,6 @@ class Connection:
 class LineConnection(Connection):
     """The socket of a line."""
 
-    __slots__ = ("line",)
-
     def __init__(self, sock: socket.socket, line: Stream) -> None:
         super().__init__(sock)
         self.line = line
@@ -91,3 +93,61 @@ def wait_for(fd: int, events: int, wait: float) -> bool:
     poller = select.poll()
     poller.register(fd, events)
     return bool(poller.poll(wait * 1000))
+
+
+class TlsConnection(Connection):
+    """A connection by TLS, with hands shaken.
+
+    What is unsent are records. Reading makes some too, which leave with what is written next if
+    the kernel has no room for them.
+    """
+
+    def __init__(self, sock: socket.socket, records: Records) -> None:
+        super().__init__(sock)
+        self._lock = threading.Lock()  # of the records: never held while waiting, nor while another is asked for
+        self._records = records
+
+    def write(self, data: bytes) -> None:
+        with self._lock:
+            try:
+                self._records.write(data)
+            except OSError:
+                self.shut()  # whoever leads finds the end of the stream
+                return
+            super().write(self._records.output())
+
+    def read(self, wait: float, slack: float = 0.0) -> bytes | None:
+        data = super().read(wait, slack)
+        if data is None:
+            return None
+        with self._lock:
+            self._records.feed(data)
+            try:
+                plaintext = self._records.read()
+            finally:
+                if output := self._records.output():
+                    super().write(output)
+        if self._records.ended:
+            self.shut()  # so that it has ended for whoever polls the socket, too
+        return plaintext or None
+
+
+class TlsLineConnection(TlsConnection, LineConnection):
+    """The connection of a line by TLS, with hands shaken."""
+
+    def __init__(self, sock: socket.socket, records: Records, line: Stream) -> None:
+        LineConnection.__init__(self, sock, line)
+        self._lock = threading.Lock()
+        self._records = records
+
+
+def connection(opening: Opening) -> Connection:
+    """Return the connection that was opened: by TLS if hands were shaken."""
+    sock, records = opening.socket, opening.records
+    return Connection(sock) if records is None else TlsConnection(sock, records)
+
+
+def line_connection(opening: Opening, line: Stream) -> LineConnection:
+    """Return the connection of a line, likewise."""
+    sock, records = opening.socket, opening.records
+    return LineConnection(sock, line) if records is None else TlsLineConnection(sock, records, line)

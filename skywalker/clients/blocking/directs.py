@@ -13,12 +13,11 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from skywalker.clients.blocking.connection import LineConnection
-from skywalker.clients.blocking.opening import Opening
-from skywalker.clients.blocking.tls_connection import line_connection
+from skywalker.clients.blocking.connection import LineConnection, line_connection
+from skywalker.clients.blocking.dialer import Opening
+from skywalker.clients.core import Dial
 from skywalker.clients.sockets import ATTEMPT_S, direct_socket, numeric
 from skywalker.clients.stream import Stream
-from skywalker.clients.way import Dial
 from skywalker.dialling import begin
 
 if TYPE_CHECKING:

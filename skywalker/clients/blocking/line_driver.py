@@ -1,47 +1,50 @@
 """The connections of a blocking client: threads share them, and no thread is there but the callers' own.
 
-Of the threads that wait one leads, as `leading` has it: it reads, and dials when the connection is
-lost. A call that nobody waits for moves on when somebody next uses the client. With one thread
-and one connection, a call costs one send and one receive.
+Of the threads that wait one *leads*: it reads for all, and dials when the connection is lost, until its own call has
+ended; then it wakes another to lead. The others sleep, or help to write what the kernel had no room for. A call that
+nobody waits for moves on when somebody next uses the client. With one thread there is nobody to wake: a call takes the
+lock three times, to begin, to lead and to end, and with one connection it costs one send and one receive.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import select
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from skywalker import backoff
 from skywalker.address import Address
 from skywalker.clients import process
-from skywalker.clients.blocking.connection import LineConnection, wait_for
+from skywalker.clients.blocking.connection import LineConnection, line_connection, wait_for
 from skywalker.clients.blocking.dialer import DIAL_STEP_S, Dialer
 from skywalker.clients.blocking.directs import Directs
-from skywalker.clients.blocking.driver import SLACK_S, Pending
-from skywalker.clients.blocking.leading import Leading
-from skywalker.clients.blocking.tls_connection import line_connection
+from skywalker.clients.blocking.driver import SLACK_S, Driver, Pending
 from skywalker.clients.call import PubSubKind
+from skywalker.clients.calls import BARRIER_S
 from skywalker.clients.core import LineCore
-from skywalker.clients.news import Teller
-from skywalker.clients.order import BARRIER_S
+from skywalker.clients.news import Herald
 from skywalker.clients.requests import Kind
 from skywalker.clients.settings import Settings
 from skywalker.dialling import cause_of
-from skywalker.errors import SkywalkerError
+from skywalker.errors import Closed, SkywalkerError
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
+
+HELP_S: Final = 0.05
+"""Seconds that a thread waits for room to write in, before it looks for what else there is to do."""
 
 C = TypeVar("C", bound=LineCore)
 
 
-class LineDriver(Leading, Generic[C]):
+class LineDriver(Driver, Generic[C]):
     """Runs the calls of one client, over the connections that it makes."""
 
     core: C
 
-    def __init__(self, make_core: Callable[[], C], settings: Settings, herald: Teller) -> None:
+    def __init__(self, make_core: Callable[[], C], settings: Settings, herald: Herald) -> None:
         self._make_core = make_core
         self._settings = settings
         self._herald = herald
@@ -49,7 +52,9 @@ class LineDriver(Leading, Generic[C]):
 
     def _become_new(self) -> None:
         super().__init__(self._make_core())
-        self._news = self.core.news
+        self._leader: int | None = None  # the thread that reads and dials; only it closes sockets
+        self._clogged: list[LineConnection] = []  # those with something unsent
+        self._news = self.core.news  # that no thread has told yet
         self._pid = process.pid()
         self._dialer = Dialer(self._settings, self.core.homes)
         self._main: LineConnection | None = None
@@ -121,16 +126,126 @@ class LineDriver(Leading, Generic[C]):
             self.abandon(call)
             raise
 
+    # Leading and following.
+
+    def wait(self, call: Pending, until: float = math.inf, until_written: bool = False) -> None:
+        """Return once `call` has ended, the time is `until`, or nothing that was to be written is left."""
+        self._check_process()
+        led = False
+        try:
+            while not self._is_over(call, until_written) and time.monotonic() < until:
+                led = self._lead(call, min(call.expires + SLACK_S, until), until_written)
+                if self._news:
+                    self._tell_news()
+                if not led:
+                    self._follow(call, until, until_written)
+        except BaseException:
+            self.abandon(call)
+            raise
+        finally:
+            if not led:
+                self._call_leader()  # this thread may have been called to lead, and now will not
+
     def _is_over(self, call: Pending, until_written: bool) -> bool:
-        if not until_written:
+        if call.ended or not until_written:
             return call.ended
         if self._leader in (None, threading.get_ident()) and self.core.is_kept_back(call):
             return False  # another leader will see to it
-        return super()._is_over(call, until_written)
+        return self._clogged_by(call) is None
 
-    def _tell(self, news: Any) -> None:
-        if not self.is_closed:
-            self._herald.tell(news)
+    def poll(self, call: Pending) -> bool:
+        self._check_process()
+        if self.core.owns(call):
+            self._lead(call, until=0.0)
+            if self._news:
+                self._tell_news()
+        return call.ended
+
+    def _lead(self, call: Pending, until: float, until_written: bool = False) -> bool:
+        """Read for everybody until `call` has ended, the time is `until`, or there is news to tell, at least once.
+
+        Returns False, having read nothing, if another thread leads or there is nothing to wait for any more.
+        """
+        me = threading.get_ident()
+        try:
+            with self._lock:
+                if not call.ended and not self.core.owns(call):
+                    raise Closed("the call belongs to the process that began it")
+                if self._leader is not None or self._is_over(call, until_written):
+                    return False
+                self._leader = me
+                wait = self._time_to_read(until, time.monotonic())
+            while True:
+                read = self._read(wait)
+                with self._lock:
+                    now = time.monotonic()
+                    self._take(read, call.expires, now)
+                    if self._is_over(call, until_written) or now >= until or self._news:
+                        self._stop_leading()
+                        return True
+                    wait = self._time_to_read(until, now)
+        except BaseException:
+            if self._leader == me and self._is_halfway():
+                self._mistrust()
+            raise
+        finally:
+            if self._leader == me:
+                with self._lock:
+                    self._stop_leading()
+
+    def _is_halfway(self) -> bool:
+        """Whether an exception that comes now may have come in the middle of a read or a write."""
+        return True
+
+    def _stop_leading(self) -> None:
+        """Let another thread lead. The lock is held."""
+        self._leader = None
+        if self.is_closed:
+            self._close_sockets()
+        if self._sleepers:
+            self._sleepers.popitem()[0].release()
+
+    def _call_leader(self) -> None:
+        """Wake another thread to lead, if none does."""
+        with self._lock:
+            if self._leader is None and self._sleepers:
+                self._sleepers.popitem()[0].release()
+
+    def _follow(self, call: Pending, until: float, until_written: bool) -> None:
+        """Write, or sleep, while another thread leads."""
+        if until_written or self._clogged_by(call) is not None:
+            self._help_write(call)
+        else:
+            self._sleep(call, until)
+
+    def _help_write(self, call: Pending) -> None:
+        """Write while another thread reads."""
+        with self._lock:
+            connection = self._clogged_by(call)
+            fd = None if connection is None else connection.fd
+        if fd is not None:
+            # Not for long: nobody wakes this thread if its call ends, or if it is to lead.
+            wait_for(fd, select.POLLOUT, min(HELP_S, max(0.0, call.expires - time.monotonic()) + SLACK_S))
+        with self._lock:
+            self.core.tick(time.monotonic())
+            self._act()
+
+    def _clogged_by(self, call: Pending) -> LineConnection | None:
+        """Return the connection that `call` goes over, if something is unsent there. Others are no concern of it."""
+        connection = None if call.line is None else call.line.shell
+        return connection if connection in self._clogged else None
+
+    def _is_needed(self, call: Pending) -> bool:
+        return self._leader is None or self._clogged_by(call) is not None
+
+    def _tell_news(self) -> None:
+        """Tell what is new; no lock is held, and this thread does not lead, so that others may call what they want."""
+        with self._lock:
+            news = [*self._news]
+            self._news.clear()
+        for each in news:
+            if not self.is_closed:
+                self._herald.tell(each)
 
     # After a fork.
 
@@ -145,6 +260,7 @@ class LineDriver(Leading, Generic[C]):
     # What the leader does.
 
     def _time_to_read(self, until: float, now: float) -> float:
+        """Return the seconds to read for, up to `until`. The lock is held."""
         wait = max(0.0, until - now)
         core = self.core
         # What no caller waits for has deadlines of its own, and so has a direct line until it is joined.
@@ -152,6 +268,7 @@ class LineDriver(Leading, Generic[C]):
         return wait if sooner is None or sooner > wait else sooner
 
     def _read(self, wait: float) -> list[tuple[LineConnection, bytes]]:
+        """Return what comes over the connections within `wait` seconds."""
         main = self._main
         if main is None:
             # Not for long, if there are others to read from.
@@ -162,13 +279,14 @@ class LineDriver(Leading, Generic[C]):
         return [] if main is None else self._read_only(main, wait)
 
     def _take(self, read: list[tuple[LineConnection, bytes]], expires: float, now: float) -> None:
+        """Take in what was read, or that nothing was; `expires` is when the leader's call does. The lock is held."""
         core = self.core
         for connection, data in read:
             core.receive(connection.line, data, now)
         if not read or now >= expires or (self._directs and core.wait(now) == 0):
             core.tick(now)
         self._act()
-        if now >= core.routes.dial_at:
+        if now >= core.dial_at:
             self._dial_direct(now)
 
     def _read_only(self, main: LineConnection, wait: float) -> list[tuple[LineConnection, bytes]]:
@@ -247,6 +365,7 @@ class LineDriver(Leading, Generic[C]):
             self._act()
 
     def _mistrust(self) -> None:
+        """Give up the connections: an exception may have come halfway through a read or a write."""
         with self._lock:
             self._shut_all()
 
@@ -256,6 +375,7 @@ class LineDriver(Leading, Generic[C]):
         self._directs.shut_all()
 
     def _close_sockets(self) -> None:
+        """Close what is open. The lock is held."""
         self._clogged.clear()
         self._dialer.close()
         self._directs.close()

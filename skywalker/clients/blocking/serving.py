@@ -11,7 +11,7 @@ from typing import Any, Final
 from skywalker.clients import process, rpc
 from skywalker.clients.blocking.driver import Driver, Pending
 from skywalker.clients.blocking.host import Handler, Host
-from skywalker.clients.log import log
+from skywalker.clients.news import log
 from skywalker.clients.requests import MAX_TIMEOUT_S
 from skywalker.errors import Cancelled, Closed, LocalProtocolError, SkywalkerError, TimedOut, TooLarge
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S

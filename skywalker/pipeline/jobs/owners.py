@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final, Self
 
 from pyspark.sql import functions as F
 
-from skywalker.arcs import arcs
 from skywalker.errors import ConfigError, JournalError
 from skywalker.journal import rings
-from skywalker.members import Member, Snapshot
+from skywalker.members import Member, Snapshot, arcs
 from skywalker.ring import TOKENS
 from skywalker.wire import values
 

@@ -14,11 +14,9 @@ from skywalker import backoff
 from skywalker.access import token
 from skywalker.address import Address
 from skywalker.cause import Cause
-from skywalker.clients.blocking.connection import Connection
+from skywalker.clients.blocking.connection import Connection, connection
 from skywalker.clients.blocking.dialer import Dialer
-from skywalker.clients.blocking.tls_connection import connection
-from skywalker.clients.homes import Homes
-from skywalker.clients.no_node import no_node
+from skywalker.clients.homes import Homes, no_node
 from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
 from skywalker.dialling import cause_of
 from skywalker.errors import ConfigError, LocalProtocolError, RemoteProtocolError, Unauthorized, Unreachable

@@ -22,7 +22,7 @@ from skywalker.clients.blocking import connection
 from skywalker.clients.blocking.connection import Connection, wait_for
 from skywalker.clients.blocking.dialer import DIAL_STEP_S
 from skywalker.clients.settings import CONNECT_TIMEOUT_S
-from skywalker.clients.silence import PROBE_S, Silence
+from skywalker.clients.stream import PROBE_S, Silence
 from skywalker.dialling import cause_of
 from skywalker.errors import Busy, RemoteProtocolError, RequestError, Unauthorized, Unreachable
 from skywalker.limits import KIB

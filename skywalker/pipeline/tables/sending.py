@@ -14,7 +14,7 @@ from typing import Final, Self
 
 from skywalker.clients.blocking.connection import Connection, wait_for
 from skywalker.clients.settings import CONNECT_TIMEOUT_S, Settings
-from skywalker.clients.silence import Silence
+from skywalker.clients.stream import Silence
 from skywalker.dialling import cause_of
 from skywalker.errors import Busy, RemoteProtocolError, SkywalkerError, TimedOut, Unreachable
 from skywalker.pipeline.tables.finding import Finder

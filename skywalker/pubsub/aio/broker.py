@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from skywalker.clients.aio.driver import Pending
-from skywalker.clients.news import OnConnect, OnDisconnect
+from skywalker.clients.news import Herald, OnConnect, OnDisconnect, OnGap, pubsub_log
 from skywalker.clients.requests import milliseconds
 from skywalker.clients.settings import CONNECT_TIMEOUT_S, Settings, check_patience
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
@@ -17,7 +17,6 @@ from skywalker.pubsub.aio.subscription import Subscription
 from skywalker.pubsub.exchange import Exchange
 from skywalker.pubsub.message import Text, publication, topic_bytes
 from skywalker.pubsub.settings import DEFAULT_BROKER, DEFAULT_BUFFER, checked_buffer, settings_of
-from skywalker.pubsub.telling import Herald, OnGap
 
 if TYPE_CHECKING:
     import ssl
@@ -41,7 +40,7 @@ async def connect(
     Raises Unreachable if none does within `connect_timeout` seconds, LocalProtocolError for what is no address.
     """
     check_patience(connect_timeout, timeout)
-    broker = Broker(settings_of(where, tls), Herald(on_connect, on_disconnect))
+    broker = Broker(settings_of(where, tls), Herald(on_connect, on_disconnect, log=pubsub_log))
     try:
         await broker.open(connect_timeout)
     except BaseException:
@@ -81,10 +80,8 @@ class Broker:
         sent as UTF-8. Raises TimedOut, or Unreachable if there was no connection, after which it may have taken
         effect or not; LocalProtocolError for a topic over 255 bytes or a payload over 65,535, and nothing was sent.
         """
-        milliseconds(timeout)
-        name = topic_bytes(topic)
-        call = await self._driver.meet("publish", (name, publication(name, payload, hint, compress)), timeout)
-        call.outcome()
+        call = await self.begin(topic, payload, hint=hint, compress=compress, timeout=timeout)
+        await call.result()
 
     async def begin(
         self,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from skywalker.clients.blocking.driver import Pending
-from skywalker.clients.news import OnConnect, OnDisconnect
+from skywalker.clients.news import Herald, OnConnect, OnDisconnect, OnGap, pubsub_log
 from skywalker.clients.requests import milliseconds
 from skywalker.clients.settings import CONNECT_TIMEOUT_S, Settings, check_patience
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
@@ -19,7 +19,6 @@ from skywalker.pubsub.blocking.subscription import Subscription
 from skywalker.pubsub.exchange import Exchange
 from skywalker.pubsub.message import Text, publication, topic_bytes
 from skywalker.pubsub.settings import DEFAULT_BROKER, settings_of
-from skywalker.pubsub.telling import Herald, OnGap
 
 if TYPE_CHECKING:
     import ssl
@@ -43,7 +42,7 @@ def connect(
     Raises Unreachable if none does within `connect_timeout` seconds, LocalProtocolError for what is no address.
     """
     check_patience(connect_timeout, timeout)
-    broker = Broker(settings_of(where, tls), Herald(on_connect, on_disconnect))
+    broker = Broker(settings_of(where, tls), Herald(on_connect, on_disconnect, log=pubsub_log))
     try:
         broker.open(connect_timeout)
     except BaseException:
@@ -83,10 +82,8 @@ class Broker:
         sent as UTF-8. Raises TimedOut, or Unreachable if there was no connection, after which it may have taken
         effect or not; LocalProtocolError for a topic over 255 bytes or a payload over 65,535, and nothing was sent.
         """
-        milliseconds(timeout)
-        name = topic_bytes(topic)
-        call = self._driver.meet("publish", (name, publication(name, payload, hint, compress)), timeout)
-        call.outcome()
+        call = self.begin(topic, payload, hint=hint, compress=compress, timeout=timeout)
+        call.result()
 
     def begin(
         self,

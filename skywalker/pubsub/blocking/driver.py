@@ -10,13 +10,13 @@ from skywalker.clients import process
 from skywalker.clients.blocking.connection import LineConnection, wait_for
 from skywalker.clients.blocking.driver import Pending
 from skywalker.clients.blocking.line_driver import LineDriver
+from skywalker.clients.news import Herald
 from skywalker.clients.requests import MAX_TIMEOUT_S
 from skywalker.clients.settings import Settings
 from skywalker.dialling import cause_of
 from skywalker.errors import Closed
 from skywalker.pubsub.exchange import Exchange
 from skywalker.pubsub.message import Message
-from skywalker.pubsub.telling import Herald
 
 
 class ExchangeDriver(LineDriver[Exchange]):

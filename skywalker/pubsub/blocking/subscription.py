@@ -10,13 +10,13 @@ from typing import Self
 
 from skywalker.clients.blocking.driver import Pending
 from skywalker.clients.call import PubSubKind
+from skywalker.clients.news import Herald, OnGap, pubsub_log
 from skywalker.clients.requests import MAX_TIMEOUT_S, milliseconds
 from skywalker.clients.settings import Settings
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
 from skywalker.pubsub.blocking.driver import ExchangeDriver
 from skywalker.pubsub.exchange import Exchange
 from skywalker.pubsub.message import Message, Text, topic_bytes, topic_text
-from skywalker.pubsub.telling import Herald, OnGap
 
 
 class Subscription(Iterator[Message]):
@@ -34,7 +34,7 @@ class Subscription(Iterator[Message]):
         self._driver = ExchangeDriver(
             lambda: Exchange(settings.where, is_subscriber=True, typed=typed, buffer=buffer),
             settings,
-            Herald(on_gap=on_gap),
+            Herald(on_gap=on_gap, log=pubsub_log),
         )
         self._exchange = self._driver.core
         self._forget = forget

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import skywalker
 from skywalker.address import Address
 from skywalker.cli.ring.views import snapshot_of
-from skywalker.clients.view import Greeting, View
+from skywalker.clients.routes import Greeting, View
 from skywalker.embedding import embedded
 from skywalker.members import Member, Place, Snapshot
 from skywalker.pipeline.planner.murmur import of_integers, tokens_of

@@ -18,7 +18,7 @@ import pytest
 import skywalker
 import skywalker.pubsub
 from skywalker import embedding
-from skywalker.clients import silence
+from skywalker.clients import stream
 from skywalker.clients.blocking.client import Client
 from skywalker.errors import RemoteProtocolError, Unreachable
 from skywalker.pipeline.tables import receiving
@@ -268,7 +268,7 @@ class Feed:
 
 
 def test_a_node_that_hangs_is_left_and_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "PROBE_S", 0.3)
+    monkeypatch.setattr(stream, "PROBE_S", 0.3)
     with skywalker.embedded(workers=1) as node, receiver(node, "hang") as by:
         (worker,) = node.worker_pids()
         os.kill(worker, signal.SIGSTOP)

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
 from skywalker.cli.demo_cluster.ports import free_ports
-from skywalker.clients import silence
+from skywalker.clients import stream
 from skywalker.clients.blocking.client import Client
 from skywalker.clients.settings import CLOJURE_KEYWORD, Settings
 from skywalker.embedding import Node, embedded, start
@@ -215,7 +215,7 @@ def _be_at(sends: Sender, wanted: Node, other: Node) -> None:
 
 
 def test_a_node_that_hangs_is_left_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "PROBE_S", 0.3 * time_factor())
+    monkeypatch.setattr(stream, "PROBE_S", 0.3 * time_factor())
     with (
         embedded(workers=1) as hanging,
         embedded(workers=1) as other,
@@ -234,7 +234,7 @@ def test_a_node_that_hangs_is_left_for_another(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_topic_that_waits_for_long_is_no_silence(monkeypatch: pytest.MonkeyPatch, node: Node) -> None:
-    monkeypatch.setattr(silence, "PROBE_S", 0.1)
+    monkeypatch.setattr(stream, "PROBE_S", 0.1)
     with sender(node.address, timeout_ms=1500, missed_is_fatal=False) as sends:
         sends.send(messages("w/long", range(2)))
         sends.finish()

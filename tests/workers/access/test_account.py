@@ -6,8 +6,7 @@ import tracemalloc
 
 import pytest
 
-from skywalker.access.pattern import Patterns
-from skywalker.access.principal import ACTIONS, Principal
+from skywalker.access.principal import ACTIONS, Patterns, Principal
 from skywalker.errors import Forbidden
 from skywalker.limits import KIB, MAX_TOPIC, MIB
 from skywalker.wire import values

@@ -11,8 +11,8 @@ import pytest
 
 from skywalker.access.trust import Trust
 from skywalker.address import Address
-from skywalker.discovery.greeting import Greeting
-from skywalker.discovery.membership import Membership
+from skywalker.discovery.contact import Greeting
+from skywalker.discovery.roster import Roster
 from skywalker.members import Member
 from skywalker.ring import random_tokens
 from tests.helpers import time_factor
@@ -25,7 +25,7 @@ from workers.stats.log import Log
 ME = Member("id-me", "me", Address(HOST, 1), 1, False, tuple(random_tokens(4)))
 
 
-class Reports(Membership):
+class Reports(Roster):
     """Notes what it is told, and wants nothing."""
 
     def __init__(self) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from skywalker.address import Address
-from skywalker.discovery.greeting import Greeting
-from skywalker.discovery.membership import NO_TLS as NO_TLS_THERE
-from skywalker.discovery.membership import NOBODY, NOT_LET_IN, Membership
+from skywalker.discovery.contact import Greeting
+from skywalker.discovery.roster import NO_TLS as NO_TLS_THERE
+from skywalker.discovery.roster import NOBODY, NOT_LET_IN, Roster
 from skywalker.errors import Busy, ConfigError, Forbidden, RequestError, Unauthorized
 from skywalker.members import Member
 from skywalker.tls.contexts import client_context, server_context
@@ -39,7 +39,7 @@ class Answering(ToldNode):
         return self.peer if message[0] == ":peer" else super()._answer(message)
 
 
-class Reports(Membership):
+class Reports(Roster):
     """Notes what it is told, and wants nothing."""
 
     def __init__(self) -> None:

@@ -15,8 +15,8 @@ import pytest
 
 import skywalker
 from skywalker import reuseport
+from skywalker.dialling import source_port
 from skywalker.embedding import Node
-from skywalker.steering import source_port
 from workers.engine import steering
 
 BINDS = ["127.0.0.1", "::1"]

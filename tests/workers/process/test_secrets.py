@@ -21,7 +21,7 @@ import skywalker
 from skywalker.access.token import hash_of
 from skywalker.access.token import new as new_token
 from skywalker.config import SETTINGS, Config, load
-from skywalker.discovery.consul_access import ConsulAccess
+from skywalker.discovery.consul import ConsulAccess
 from skywalker.embedding import Node
 from skywalker.errors import ConfigError, LocalProtocolError
 from skywalker.tls.contexts import client_context

@@ -8,8 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Final
 
-from skywalker.arcs import arcs
-from skywalker.members import Snapshot
+from skywalker.members import Snapshot, arcs
 from skywalker.ring import TOKENS
 
 MAX_ARCS: Final = 4096

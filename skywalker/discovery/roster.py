@@ -8,17 +8,58 @@ is in seconds on any one clock.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from skywalker.address import Address
 from skywalker.deadlines import Deadlines
 from skywalker.discovery import pace
-from skywalker.discovery.actions import Action, Ask, Dial, HangUp, Notice, Ping, Publish
-from skywalker.discovery.contact import CONNECTED, Contact, State
-from skywalker.discovery.greeting import Greeting
+from skywalker.discovery.contact import CONNECTED, Contact, Greeting, State
 from skywalker.discovery.rumours import Rumours
 from skywalker.members import Member, Snapshot
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Connection:
+    """What is done about the connection to an address."""
+
+    address: Address
+
+
+class Dial(_Connection):
+    """Connect and greet; report greeted(), foreign() or ended()."""
+
+
+class Ping(_Connection):
+    """Ask whether the node lives; report answered()."""
+
+
+class Ask(_Connection):
+    """Ask for the ring that the node uses; report listed(), whatever comes of it."""
+
+
+class HangUp(_Connection):
+    """Close the connection or end the attempt, if there is one, and report nothing more of it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Publish:
+    """The cluster has changed."""
+
+    snapshot: Snapshot
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Notice:
+    """An operator should know this about an address; it is said once."""
+
+    address: Address
+    text: str
+
+
+Action = Dial | Ping | Ask | HangUp | Publish | Notice
+
 
 MAX_CONTACTS: Final = 4096
 """Addresses of a cluster; what others tell beyond that is not believed."""
@@ -45,7 +86,7 @@ MAX_REASON: Final = 300
 TWIN: Final = "each node needs a state directory of its own"
 
 
-class Membership:
+class Roster:
     """The cluster as the node `me` finds it.
 
     With `learning`, addresses also come from the rings of others and from hints. `last` are the members of the last

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import skywalker
-from skywalker.clients.pages import Pages
+from skywalker.clients.survey import Pages
 from tests.clients.driving import Place, background
 from tests.clients.scripted import ScriptedNode
 from tests.helpers import time_factor

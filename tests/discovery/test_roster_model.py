@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from skywalker.address import Address
-from skywalker.discovery.actions import Ask, Dial, HangUp, Ping, Publish
-from skywalker.discovery.greeting import Greeting
-from skywalker.discovery.membership import Membership
+from skywalker.discovery.contact import Greeting
 from skywalker.discovery.pace import DROPPED_S
+from skywalker.discovery.roster import Ask, Dial, HangUp, Ping, Publish, Roster
 from skywalker.members import Snapshot
 from tests.discovery.model_cluster import ME, World, address_of, member_of
 
@@ -123,7 +122,7 @@ class Cluster(RuleBasedStateMachine):
 
     @invariant()
     def something_is_always_due_while_anybody_is_listed(self) -> None:
-        wait = self.world.membership.wait(self.world.now)
+        wait = self.world.roster.wait(self.world.now)
         if self.listed:
             assert wait is not None
             assert wait <= 30.1
@@ -163,12 +162,12 @@ def test_any_events_in_any_order_open_no_second_connection_and_ask_nothing_of_a_
     learning: bool, script: list[tuple[tuple[Any, ...], float]], seed: int
 ) -> None:
     now = 50.0
-    membership = Membership(ME, learning=learning, luck=random.Random(seed).random, now=now, last=[member_of(3)])
+    roster = Roster(ME, learning=learning, luck=random.Random(seed).random, now=now, last=[member_of(3)])
     dialled: set[Address] = set()
     greeted: set[Address] = set()
     latest: Snapshot | None = None
     for (name, *arguments), pause in script:
-        for action in membership.actions():
+        for action in roster.actions():
             match action:
                 case Dial(at):
                     assert at not in dialled | greeted
@@ -191,7 +190,7 @@ def test_any_events_in_any_order_open_no_second_connection_and_ask_nothing_of_a_
             greeted |= {where} if name == "greeted" else set()
         elif name == "ended":
             greeted.discard(where)
-        getattr(membership, name)(*arguments, now)
+        getattr(roster, name)(*arguments, now)
         now += pause
-    published = [action.snapshot for action in membership.actions() if isinstance(action, Publish)]
-    assert membership.snapshot is (published[-1] if published else latest)
+    published = [action.snapshot for action in roster.actions() if isinstance(action, Publish)]
+    assert roster.snapshot is (published[-1] if published else latest)

@@ -13,11 +13,11 @@ from typing import Any, Final
 import msgpack
 
 from skywalker.clients.call import Call
+from skywalker.clients.core import LineCore
+from skywalker.clients.homes import refused
 from skywalker.clients.line import Line, Stay
-from skywalker.clients.no_node import refused
 from skywalker.clients.requests import TIMED, Kind, elements_of, id_in
 from skywalker.clients.settings import Settings, is_about_us
-from skywalker.deadlines import Deadlines
 from skywalker.errors import Cancelled, Draining, RemoteProtocolError, RequestError, SkywalkerError, UnknownMethod
 from skywalker.wire import values
 from skywalker.wire.junction import ACK, CANCEL, PING, TRUE, frame, is_timeout, refusal
@@ -26,25 +26,22 @@ _OWN: Final[frozenset[Kind]] = frozenset(("hello", "nodes", "ping"))
 """What a client asks of itself too."""
 
 
-class Exchange(abc.ABC):
+class Dialogue(LineCore):
     """All calls of one client that have not ended."""
 
+    main: Line
+
     def __init__(self, settings: Settings) -> None:
-        self.ended: list[Call] = []
-        self.touched: list[Line] = []  # that have output, or are to be closed, since the driver last emptied this
+        super().__init__(settings.where)
         self.main = Line(self.touched)
-        self.due_at = math.inf  # when something is due that no caller waits for; it calls for a tick
-        self.failures = 0  # main connections and attempts lost in a row, for the back-off
         self._settings = settings
         self._requests = settings.requests()
         self._first_dialect = bool(settings.timeout_value)
         self._calls: dict[int, Call] = {}  # in the order they were begun, whatever happened since
         self._last_id = 0
-        self._deadlines = Deadlines()
 
     @property
     def busy(self) -> bool:
-        """Whether a call waits for an outcome."""
         return bool(self._calls)
 
     # What the lines are for.
@@ -85,21 +82,13 @@ class Exchange(abc.ABC):
     def _unbind(self, call: Call) -> None:
         """A call whose topic is bound to a line has ended."""
 
-    @abc.abstractmethod
-    def unreachable(self, cause: str = "") -> SkywalkerError:
-        """Return the error that says where no node answered, and why: what failed last, or else what is said here."""
-
     # The caller's side.
 
     def begin(self, call: Call, kind: Kind, arguments: tuple[Any, ...], timeout: float, now: float) -> None:
-        """Start a call. Raises LocalProtocolError or TooLarge, and then nothing was started."""
         self._enter(call, kind, self._requests.encode(self._last_id + 1, kind, arguments, timeout), timeout, now)
         line = self._line_for(call, arguments, now)
         if line.takes_calls:
             line.put(call, now)
-
-    def _start(self, call: Call, kind: Kind, arguments: tuple[Any, ...], timeout: float, now: float) -> None:
-        self._enter(call, kind, self._requests.encode(self._last_id + 1, kind, arguments, timeout), timeout, now)
 
     def _enter(self, call: Call, kind: Kind, frame: bytes, timeout: float, now: float) -> None:
         """Start a call whose frame bears the next id."""
@@ -109,8 +98,8 @@ class Exchange(abc.ABC):
         self._deadlines.add(call, call.expires)
 
     def cancel(self, call: Call, canceller: Call, timeout: float, now: float) -> None:
-        """End `call` with Cancelled if it still waits. `canceller` ends with whether it did."""
-        self._start(canceller, "cancel", (call.id,), timeout, now)
+        question = self._requests.encode(self._last_id + 1, "cancel", (call.id,), timeout)
+        self._enter(canceller, "cancel", question, timeout, now)
         if not self.owns(call):
             self._end(canceller, False)
         elif call.line is None:
@@ -123,17 +112,14 @@ class Exchange(abc.ABC):
             call.line.put(canceller, now)
 
     def abandon(self, call: Call, now: float) -> None:
-        """End `call` because nobody wants its outcome any more."""
         if self.owns(call):
             self._withdraw(call)
             self._end_cancelled(call)
 
     def owns(self, call: Call) -> bool:
-        """Whether `call` was begun here and has not ended."""
         return self._calls.get(call.id) is call
 
     def close(self, error: SkywalkerError) -> None:
-        """End every call with `error`."""
         for call in [*self._calls.values()]:
             if self.owns(call):  # one that cancels another ends with that
                 self._end(call, error=error)
@@ -141,7 +127,6 @@ class Exchange(abc.ABC):
     # What comes.
 
     def receive(self, line: Line, data: bytes, now: float) -> None:
-        """Take what the node wrote on a line, however it was cut. Never raises; see `Line.hang_up`."""
         line.heard(now)
         if line.tail:
             data = line.tail + data
@@ -317,13 +302,7 @@ class Exchange(abc.ABC):
             silence = self.wait_for_probe(now)
             self.due_at = min([*own, math.inf if silence is None else now + silence], default=math.inf)
 
-    def wait(self, now: float) -> float | None:
-        """Return the seconds until the next tick, None if there is nothing to wait for."""
-        waits = (self._deadlines.wait(now), self.wait_for_probe(now))
-        return min((seconds for seconds in waits if seconds is not None), default=None)
-
     def wait_for_probe(self, now: float) -> float | None:
-        """Return the seconds until silence calls for a tick, None while it does not matter."""
         soonest = None
         for line in self._lines():
             wait = line.wait_for_probe(now)

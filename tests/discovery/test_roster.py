@@ -8,7 +8,7 @@ import pytest
 
 from skywalker.address import Address
 from skywalker.discovery import pace
-from skywalker.discovery.membership import (
+from skywalker.discovery.roster import (
     ELSEWHERE,
     MAX_CONTACTS,
     MAX_DIALLING,
@@ -38,7 +38,7 @@ def test_a_node_alone_is_a_cluster_of_one() -> None:
     world = World()
     world.pass_time(0.1)
     assert world.ids == [ME.id]
-    assert world.membership.wait(world.now) is None, "there is nothing to wait for"
+    assert world.roster.wait(world.now) is None, "there is nothing to wait for"
 
 
 def test_nodes_that_come_at_once_make_one_snapshot() -> None:
