@@ -14,9 +14,9 @@ import numpy.typing as npt
 from skywalker.cli import moment, terminal
 from skywalker.cli.aligned import aligned
 from skywalker.journal.header import Header
-from skywalker.journal.names import topic_text
 from skywalker.journal.reading import KINDS, Int64s, Run, kinds, waits_us
 from skywalker.journal.statistics import PERCENTS, Summary
+from skywalker.journal.topic_text import topic_text
 
 INDENT: Final = "  "
 DIM: Final = "2"

@@ -7,15 +7,12 @@ u16  bytes of the topic
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from skywalker.json_form import Unprintable, to_json
 from skywalker.limits import MAX_TOPIC
-from skywalker.wire import values
 
 _HEAD: Final = struct.Struct("<qH")
 
@@ -49,19 +46,3 @@ def size_of(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def topic_text(topic: bytes) -> str:
-    """Return a string that is UTF-8 as it is, any other topic as JSON, and what is no MessagePack in hexadecimal."""
-    try:
-        form = to_json(values.unpack(topic))
-        return form if isinstance(form, str) else json.dumps(form, ensure_ascii=False, allow_nan=False)
-    except (ValueError, Unprintable, RecursionError):
-        return f"0x{topic.hex()}"
-
-
-def beginning_text(topic: bytes) -> str:
-    """Return as much as there is of a topic that is cut off: a string as it is, any other in hexadecimal."""
-    width = {0xD9: 1, 0xDA: 2}.get(topic[0])
-    text = f"0x{topic.hex()}" if width is None else topic[1 + width :].decode(errors="ignore")
-    return f"{text}…"

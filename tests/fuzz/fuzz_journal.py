@@ -19,10 +19,10 @@ import numpy as np
 from skywalker.errors import JournalError
 from skywalker.journal import reading
 from skywalker.journal.header import CALLS, HEADER_BYTES, NAMES, Header
-from skywalker.journal.names import topic_text
 from skywalker.journal.reading import RECORD, Selection, merged
 from skywalker.journal.record import RECORD_BYTES
 from skywalker.journal.statistics import Statistics
+from skywalker.journal.topic_text import topic_text
 from tests.fuzz.twins import outcome
 
 FOLDER = tempfile.TemporaryDirectory(prefix="fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)

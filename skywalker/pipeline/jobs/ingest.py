@@ -33,8 +33,9 @@ from skywalker import own_directory
 from skywalker.errors import ConfigError, JournalError
 from skywalker.journal import reading, rings
 from skywalker.journal.header import CALLS, NAMES
-from skywalker.journal.names import size_of, topic_text
+from skywalker.journal.names import size_of
 from skywalker.journal.reading import look, names_in, unix_ns
+from skywalker.journal.topic_text import topic_text
 from skywalker.pipeline.jobs.inputs import RINGS
 from skywalker.pipeline.journals.columns import Columns, names_batch, schema_of
 

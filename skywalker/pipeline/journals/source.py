@@ -18,10 +18,10 @@ from pyspark.sql.types import StructType
 
 from skywalker.errors import ConfigError, JournalError
 from skywalker.journal.header import CALLS, HEADER_BYTES, NAMES
-from skywalker.journal.names import topic_text
 from skywalker.journal.reading import look, names_in, open_file, read, segment, size_of
 from skywalker.journal.record import RECORD_BYTES
 from skywalker.journal.segments import File, files
+from skywalker.journal.topic_text import topic_text
 from skywalker.pipeline import mistakes
 from skywalker.pipeline.journals.columns import Columns, check, names_batch, schema_of
 from skywalker.pipeline.journals.position import Position, Seen, Stretch, advanced, between, bounded

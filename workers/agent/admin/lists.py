@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from skywalker.journal.names import beginning_text, topic_text
+from skywalker.journal.topic_text import beginning_text, topic_text
 from workers.agent.admin.questions import Answers, Questions
 from workers.agent.admin.samples import Samples
 
