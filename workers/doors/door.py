@@ -8,9 +8,8 @@ import socket
 from typing import Final
 
 from skywalker.errors import Busy, Unauthorized
-from workers.access.admission import user_of
+from workers.access.admission import Stranger, user_of
 from workers.access.handshakes import CROWD
-from workers.access.strangers import Stranger
 from workers.doors.commons import Commons
 from workers.doors.connection import Connection
 from workers.doors.handshake import Handshake

@@ -11,7 +11,7 @@ from typing import Final
 from skywalker.errors import RequestError
 from skywalker.tls.causes import tls_cause
 from skywalker.tls.records import Records
-from workers.access.strangers import Stranger
+from workers.access.admission import Stranger
 from workers.doors.commons import Commons
 from workers.engine.loop import READ
 from workers.engine.secure_socket import READ_BYTES, SecureSocket
