@@ -21,7 +21,7 @@ from bench.errors import Unreachable
 from bench.load.counts import LOST, TIMED_OUT, WRONG, Counts
 from bench.load.dial import Contact
 from bench.load.journal import Notes
-from bench.load.line import Line, Link
+from bench.load.line import Line
 from bench.servers.script import Script
 from bench.servers.skywalker import call_after, lane_of
 from skywalker.errors import Draining
@@ -29,6 +29,7 @@ from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame, split
+from workers.engine.transport import Transport
 
 _PONG: Final = wire.reply(wire.PING, wire.NIL, wire.TRUE)
 
@@ -65,7 +66,7 @@ class Connection(Line):
 
     __slots__ = ("foreign", "known", "lanes", "tail")
 
-    def __init__(self, link: Link, epoll: select.epoll, foreign: bytes | None) -> None:
+    def __init__(self, link: Transport, epoll: select.epoll, foreign: bytes | None) -> None:
         """`foreign` are the lanes whose topics the worker does not own, None where that is not known."""
         super().__init__(link, epoll)
         self.known = foreign is not None

@@ -8,7 +8,7 @@ import socket
 from typing import Final, NamedTuple
 
 from bench.errors import BenchError, Unreachable
-from bench.load.line import READ_BYTES, Link
+from bench.load.line import READ_BYTES
 from bench.load.plan import Load
 from bench.servers.script import Opening
 from skywalker.tls.contexts import client_context
@@ -17,6 +17,7 @@ from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import split
 from workers.engine.secure_socket import SecureSocket
+from workers.engine.transport import PlainSocket, Transport
 
 DIALS_PER_WORKER: Final = 32
 """Connections tried for each worker of a node before one that was not met is given up: the kernel deals them out by
@@ -37,7 +38,7 @@ class Greeting(NamedTuple):
 class Contact(NamedTuple):
     """An open connection, and what the node said on it if it was asked."""
 
-    link: Link
+    link: Transport
     greeting: Greeting | None
 
     @property
@@ -46,7 +47,7 @@ class Contact(NamedTuple):
         return self.greeting.worker if self.greeting else None
 
 
-def dial(load: Load, opening: Opening) -> tuple[Link, bytes]:
+def dial(load: Load, opening: Opening) -> tuple[Transport, bytes]:
     """Connect to the server of a load, and begin; return what was heard as well. Raises Unreachable."""
     where = f"{load.host}:{load.port}"
     try:
@@ -57,7 +58,7 @@ def dial(load: Load, opening: Opening) -> tuple[Link, bytes]:
     with contextlib.ExitStack() as unless_it_answers:
         unless_it_answers.enter_context(sock)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        link: Link = _secure(sock, load) if load.ca else sock
+        link: Transport = _secure(sock, load) if load.ca else PlainSocket(sock)
         try:
             said = opening.said
             while said:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import select
-import socket
 from typing import Final
 
 from bench.errors import Unreachable
-from workers.engine.secure_socket import SecureSocket
+from workers.engine.transport import Transport
 
 READ_BYTES: Final = 256 * 1024
 """The most that is read at a time."""
-
-Link = socket.socket | SecureSocket
-"""What is read from and written to."""
 
 
 class Line:
@@ -21,7 +17,7 @@ class Line:
 
     __slots__ = ("_epoll", "_link", "_unsent", "closed")
 
-    def __init__(self, link: Link, epoll: select.epoll) -> None:
+    def __init__(self, link: Transport, epoll: select.epoll) -> None:
         self.closed = False
         self._unsent = b""
         self._link = link

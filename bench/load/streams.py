@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from bench.errors import WrongReply
-from bench.load.line import Line, Link
+from bench.load.line import Line
 from bench.servers.pubsub import Dialect
+from workers.engine.transport import Transport
 
 READ_BYTES: Final = 64 * 1024
 
@@ -45,7 +46,7 @@ class Stream(Line):
 
     __slots__ = ("_at", "_bytes", "_held", "_ping", "_pong", "_refrain", "_size", "count")
 
-    def __init__(self, link: Link, refrain: Refrain, dialect: Dialect, epoll: select.epoll) -> None:
+    def __init__(self, link: Transport, refrain: Refrain, dialect: Dialect, epoll: select.epoll) -> None:
         super().__init__(link, epoll)
         self.count = 0  # whole messages heard
         self._bytes = 0

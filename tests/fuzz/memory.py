@@ -74,6 +74,9 @@ class Notes:
 class Socket:
     """Our end of a connection. What the other end says is put into `said`; `heard` is what we have written to it."""
 
+    begun = 0
+    ended = False
+
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self.said: deque[bytes] = deque()  # each piece is read by itself

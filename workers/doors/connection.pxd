@@ -6,6 +6,12 @@ from workers.calls.ledger cimport Ledger
 from workers.doors.subscription cimport Delivery, Subscribing
 
 
+cdef int CLOSED
+cdef int HEARD
+cdef int LEAVING
+cdef int OPEN
+cdef int PUT_OFF
+cdef int RESTING
 cdef Py_ssize_t RECEIVED
 cdef Py_ssize_t SENT
 cdef Py_ssize_t MAX_AT_ONCE
@@ -22,11 +28,10 @@ cdef class Connection(Subscribing):
     cdef Ledger _ledger
     cdef bint _is_deferred
     cdef bint _was_flooded
-    cdef public bint paused
     cdef public str peer
-    cdef public bint closed
+    cdef readonly int life
+    cdef readonly int hearing
     cdef object _socket
-    cdef object _secure
     cdef object _write
     cdef list _out
     cdef Py_ssize_t _out_bytes
@@ -38,8 +43,6 @@ cdef class Connection(Subscribing):
     cdef bytes _tail
     cdef list _todo
     cdef bint _is_dear
-    cdef bint _is_put_off
-    cdef bint _is_resting
     cdef object _unfinished
     cdef object _ending
     cdef object _bucket
@@ -48,6 +51,8 @@ cdef class Connection(Subscribing):
     cdef public bint paced
     cdef public bint proved
 
+    cdef _becomes(self, int event)
+    cpdef _hears(self, int event)
     cpdef ready(self, int events)
     @cython.locals(data=bytes)
     cdef _read(self)
@@ -61,9 +66,11 @@ cdef class Connection(Subscribing):
     @cython.locals(now=double)
     cpdef bint has_had_its_share(self) except -1
     cpdef put_off(self, list todo)
+    cdef _hold(self, list todo, int event)
     cpdef rest(self, list todo, double seconds=*)
     cpdef rested(self)
     cpdef bint may_go_on(self) except -1
+    cpdef list take_up(self)
     cpdef attend(self)
     @cython.locals(sent=Py_ssize_t)
     cdef Py_ssize_t _send(self, bytes data) except -2

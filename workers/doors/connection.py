@@ -21,12 +21,14 @@ from workers.access.account import Bucket
 from workers.access.admission import Stranger
 from workers.calls.call import ClientCall
 from workers.calls.ledger import Ledger
+from workers.doors import lives
 from workers.doors.commons import Commons
+from workers.doors.lives import CLOSED, HEARD, LEAVING, OPEN, PUT_OFF, RESTING
 from workers.doors.subscription import Delivery, Subscribing
 from workers.doors.write_buffer import WriteBuffer
 from workers.engine.alarm import Alarm
 from workers.engine.loop import BROKEN, READ, WRITE
-from workers.engine.secure_socket import SecureSocket, Transport
+from workers.engine.transport import Transport
 from workers.engine.turn import SHARE_S
 from workers.stats import metrics
 from workers.stats.closes import Close
@@ -51,10 +53,10 @@ class Connection(Subscribing):
     """One accepted socket. A dialect derives from it and says what bytes from the peer mean."""
 
     __slots__ = (
-        "_alarm", "_bucket", "_counted", "_ending", "_is_dear", "_is_deferred", "_is_put_off", "_is_resting",
-        "_ledger", "_max_out_bytes", "_max_unread", "_out", "_out_bytes", "_parked", "_recv", "_secure", "_socket",
-        "_tail", "_todo", "_unfinished", "_unwritten", "_values", "_was_flooded", "_write", "closed", "heard_at",
-        "opened_at", "paced", "paused", "peer", "proved", "stranger",
+        "_alarm", "_bucket", "_counted", "_ending", "_is_dear", "_is_deferred", "_ledger", "_max_out_bytes",
+        "_max_unread", "_out", "_out_bytes", "_parked", "_recv", "_socket", "_tail", "_todo", "_unfinished",
+        "_unwritten", "_values", "_was_flooded", "_write", "heard_at", "hearing", "life", "opened_at", "paced", "peer",
+        "proved", "stranger",
     )  # fmt: skip
 
     knows_tokens = False
@@ -70,10 +72,9 @@ class Connection(Subscribing):
             self.connection = self.journal.number()
         self.peer = peer
         self.opened_at = self.turn.now
-        self.closed = False  # one that is gone and not yet closed has its last words written
-        self.paused = False  # nothing is read for now
+        self.life = OPEN  # of what is written to it; `gone` says that it is LEAVING, or further on
+        self.hearing = HEARD
         self._socket = sock
-        self._secure = sock if isinstance(sock, SecureSocket) else None
         self._write = sock.send
         self._out: list[bytes] = []
         self._out_bytes = 0
@@ -97,13 +98,19 @@ class Connection(Subscribing):
         self._unfinished: Alarm | None = None  # for the rest of it
         self._todo: list[Any] = []  # what is read and waits for its turn, the first of it last
         self._is_dear = False  # what it said last took more than its share of a turn
-        self._is_put_off = False  # and nothing more is read before
-        self._is_resting = False  # for a while, or until the next turn
         self._ending: tuple[Close, str] | None = None  # why, of one that only has its last words written
 
     def open(self) -> None:
         """Read from now on."""
         self.commons.loop.add(self._socket.fileno(), self)
+
+    def _becomes(self, event: int) -> None:
+        self.life = lives.CONNECTION.after(self.life, event)
+        self.gone = self.life >= LEAVING
+
+    def _hears(self, event: int) -> None:
+        self.hearing = lives.INPUT.after(self.hearing, event)
+        self._wait()
 
     # What a dialect says.
 
@@ -165,7 +172,7 @@ class Connection(Subscribing):
         """Read or write: the socket says it can."""
         if self._unwritten is not None:
             self._drain()
-        elif not self.paused:
+        elif self.hearing == HEARD:
             self._read()
         elif events & BROKEN:
             self.close(Close.BROKEN, "the connection is broken")
@@ -188,7 +195,7 @@ class Connection(Subscribing):
             self._see_end()
 
     def _see_end(self) -> None:
-        if self._secure is not None and self._secure.ended and not self._todo and not self.gone:
+        if self._socket.ended and not self._todo and not self.gone:
             # It has said so already: nothing more will come to tell of it. What it asked just before is answered first.
             self.flush()
             self.hung_up()
@@ -207,8 +214,7 @@ class Connection(Subscribing):
         while todo and not self.gone and self.may_be_early(todo[-1]):
             self.obey([todo.pop()])
         if todo and not self.gone:
-            self.put_off(todo)
-            self._is_resting = True
+            self._hold(todo, lives.PACED)
             self.commons.connections.came_early(self)
 
     def may_be_early(self, item: Any) -> bool:
@@ -217,9 +223,11 @@ class Connection(Subscribing):
 
     def put_off(self, todo: list[Any]) -> None:
         """Read nothing until this is done, which has to wait."""
+        self._hold(todo, lives.DELAYED)
+
+    def _hold(self, todo: list[Any], event: int) -> None:
         self._todo = todo
-        self._is_put_off = True
-        self.pause()
+        self._hears(event)
 
     def has_had_its_share(self) -> bool:
         """Whether what was done for it since it was read, or went on, is as much as one may have done in a turn."""
@@ -232,21 +240,27 @@ class Connection(Subscribing):
 
     def rest(self, todo: list[Any], seconds: float = 0.0) -> None:
         """Go on with this in the next turn, or in so many seconds."""
-        self.put_off(todo)
-        self._is_resting = True
+        self._hold(todo, lives.PACED)
         if seconds:
             Alarm().set(self.turn, self.turn.now + seconds, self.rested)
         else:
             self.turn.resting.append(self)
 
     def rested(self) -> None:
-        """Go on now."""
-        self._is_resting = False
-        self.defer()
+        """Go on now, unless it has gone on before its time, or is closed."""
+        if self.hearing == RESTING:
+            self._hears(lives.DUE)
+            self.defer()
 
     def may_go_on(self) -> bool:
         """Whether something was put off, and nothing holds it up any more."""
-        return self._is_put_off and not self._is_resting and self._unwritten is None
+        return self.hearing == PUT_OFF and self._unwritten is None
+
+    def take_up(self) -> list[Any]:
+        """Return what was put off, and is to be done now; what comes is read again."""
+        todo, self._todo = self._todo, []
+        self._hears(lives.TAKEN_UP)
+        return todo
 
     def delay(self) -> tuple[float, str]:
         """Count one more thing that is asked; return 0, or the seconds until there may be more, and by what limit."""
@@ -272,7 +286,7 @@ class Connection(Subscribing):
             alarm.set(self.turn, self.turn.now + self.commons.limits.half_frame_s, self._tail_is_old)
 
     def _tail_is_old(self) -> None:
-        if self.is_read:
+        if self.hearing == HEARD and self._unwritten is None:
             self.counters.limited("half_frame_s")
             self.half_is_old(self.commons.limits.half_frame_s)
         else:
@@ -351,17 +365,13 @@ class Connection(Subscribing):
             self.cut_off("subscriber_buffer", f"it has not read {self._max_unread} bytes of what it subscribes to")
         if not self.gone and self.may_go_on():
             self.turn.now = monotonic()
-            todo, self._todo = self._todo, []
-            self._is_put_off = False
-            self.go_on()
-            self.obey(todo)
+            self.obey(self.take_up())
             self._see_end()
 
     def cut_off(self, limit: str, text: str) -> None:
-        if not self.closed:
-            connections = self.commons.connections
-            connections.subscribers_cut_off += 1
-            so_far = connections.subscribers_cut_off
+        if self.life < CLOSED:
+            self.commons.connections.subscribers_cut_off += 1
+            so_far = self.commons.connections.subscribers_cut_off
             self.commons.log.warning("subscriber-cut-off", peer=self.peer, reason=text, so_far=so_far)
             self.counters.limited(limit)
             self.close(Close.SLOW_SUBSCRIBER, text)
@@ -393,7 +403,7 @@ class Connection(Subscribing):
 
     def flush(self) -> None:
         """Write what there is to write; never waits."""
-        if self.closed or self._unwritten is not None or not self._out:
+        if self._unwritten is not None or not self._out or self.life >= CLOSED:
             return
         out, values = self._out, self._values
         sent = self._send(out[0] if len(out) == 1 else b"".join(out))
@@ -423,6 +433,8 @@ class Connection(Subscribing):
         return sent
 
     def _choke(self, out: list[bytes], values: list[ClientCall], sent: int) -> None:
+        self._becomes(lives.CHOKES)
+        assert self._unwritten is None, "what is written before that is"
         unwritten = self._unwritten = WriteBuffer()
         listeners = iter(values)
         listener = next(listeners, None)
@@ -443,7 +455,7 @@ class Connection(Subscribing):
     def _drain(self) -> None:
         """Write more of what is unwritten, except values whose sender's time is over meanwhile."""
         unwritten = self._unwritten
-        assert unwritten is not None
+        assert unwritten is not None, "it is choked"
         for listener in unwritten.withdraw():
             self.junction.lost(listener.decided())
             listener.taken_back()
@@ -457,9 +469,9 @@ class Connection(Subscribing):
             self._expect_reading(self._alarm)
         for listener in unwritten.written(sent):
             self.delivered(listener)
-        if self._secure is not None:
-            unwritten.begin(self._secure.begun)
-        if not unwritten.size and not self.closed:
+        unwritten.begin(self._socket.begun)
+        if not unwritten.size and self.life < CLOSED:
+            self._becomes(lives.WRITTEN_OUT)
             self._not_choked()
             self._wait()
             if self._alarm:
@@ -474,12 +486,12 @@ class Connection(Subscribing):
     def _roomy(self) -> None:
         if self.gone:
             if not self._out:
-                self.drained()
+                self._say_no_more()
         elif self._parked and not self.congested():
             parked, self._parked = self._parked, {}
             for listener in parked:
                 listener.listen_again()
-        if self._is_put_off and not self.gone:
+        if self.hearing == PUT_OFF and not self.gone:
             self.defer()
 
     def _expect_reading(self, alarm: Alarm) -> None:
@@ -500,24 +512,9 @@ class Connection(Subscribing):
         """Bytes that it does not read as fast as they come, while it is choked."""
         return 0 if self._unwritten is None else self._unwritten.size
 
-    @property
-    def is_read(self) -> bool:
-        """Whether what the peer sends is read."""
-        return self._unwritten is None and not self.paused
-
-    def pause(self) -> None:
-        """Read nothing until told to go on."""
-        self.paused = True
-        self._wait()
-
-    def go_on(self) -> None:
-        """Read on."""
-        self.paused = False
-        self._wait()
-
     def _wait(self) -> None:
-        if not self.closed:
-            wanted = WRITE if self._unwritten is not None else 0 if self.paused else READ
+        if self.life < CLOSED:
+            wanted = WRITE if self._unwritten is not None else READ if self.hearing == HEARD else 0
             self.commons.loop.change(self._socket.fileno(), wanted)
 
     # The end.
@@ -537,24 +534,24 @@ class Connection(Subscribing):
 
     def finish(self, chunk: bytes, reason: Close, text: str) -> None:
         """Do the same without a word in the log."""
-        self.gone = True
+        self._becomes(lives.FINISHED)
         self.commons.admission.known(self)  # nobody waits any more to hear who it is
         self._ending = reason, text
         self._parked = {}
         self._lost(self.forget())
         self.push(chunk)
 
-    def drained(self) -> None:
+    def _say_no_more(self) -> None:
         # A full close with unread input would have the kernel destroy the last words on their way.
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError as error:
             self.close(Close.BROKEN, f"cannot shut down: {error.strerror}")
             return
+        self._becomes(lives.SHUT)
         self._alarm = Alarm()
-        self._alarm.set(
-            self.turn, self.turn.now + LINGER_S, lambda: self.close(Close.BROKEN, "it has had its last words")
-        )
+        until = self.turn.now + LINGER_S
+        self._alarm.set(self.turn, until, lambda: self.close(Close.BROKEN, "it has had its last words"))
 
     def goodbye(self) -> None:
         """Close, once the peer has taken in what was written."""
@@ -563,7 +560,9 @@ class Connection(Subscribing):
 
     def detach(self) -> tuple[Transport, bytes]:
         """Give the socket away, with what is still to be written to it. Only for one that has no calls."""
-        self.gone = self.closed = True
+        assert not self._values, "it asks nothing, and is given nothing"
+        self._becomes(lives.GIVEN_AWAY)
+        self._hears(lives.ENDED)
         self.commons.loop.remove(self._socket.fileno())
         self.forget()
         unwritten = b"".join(self._out)
@@ -573,9 +572,10 @@ class Connection(Subscribing):
 
     def close(self, reason: Close, text: str) -> None:
         """Close at once. Calls that wait are cancelled, and values that were not written go to others."""
-        if self.closed:
+        if self.life >= CLOSED:
             return
-        self.gone = self.closed = True
+        self._becomes(lives.CLOSES)
+        self._hears(lives.ENDED)
         self.commons.loop.remove(self._socket.fileno())
         self._socket.close()
         if self._alarm:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from skywalker.members import Place
 from workers.calls.own_node import Node
-from workers.engine.secure_socket import Transport
+from workers.engine.transport import Transport
 from workers.engine.turn import Turn
 from workers.mesh.link import Link
 from workers.mesh.linking import Linking

@@ -16,7 +16,7 @@ from workers.calls.owner import Owner
 from workers.calls.rebalance import Rebalance
 from workers.engine.alarm import Alarm
 from workers.engine.loop import READ
-from workers.engine.secure_socket import Transport
+from workers.engine.transport import Transport
 from workers.engine.turn import Turn
 from workers.mesh.link import Link
 from workers.mesh.linking import Linking

@@ -8,7 +8,7 @@ from skywalker.members import Place, Snapshot
 from workers.calls.own_node import Node
 from workers.calls.owner import Owner
 from workers.calls.rebalance import Rebalance
-from workers.engine.secure_socket import Transport
+from workers.engine.transport import Transport
 from workers.engine.turn import Turn
 from workers.mesh.linking import Linking
 from workers.mesh.readiness import ReadinessBarrier

@@ -160,6 +160,8 @@ def _is_unpaced(session: Session, frame: Any) -> bool:
 
 def refuse(session: Session, frame: Frame, error: RequestError) -> None:
     """Answer with an error; close, too, if nothing better is to be expected of its client."""
+    if session.gone:
+        return  # what it asked has ended it
     method, id = echo(frame)
     if not session.knows_errors and not may_hear(method, error) and is_beyond_time(method, error):
         session.counters.refused(error)

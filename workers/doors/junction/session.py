@@ -22,8 +22,8 @@ from workers.doors.commons import Commons
 from workers.doors.connection import GOODBYE, Connection
 from workers.doors.subscription import Delivery, Subscription, Subscriptions, Unsubscribing
 from workers.engine.alarm import Alarm
-from workers.engine.secure_socket import Transport
 from workers.engine.sockets import end_unacknowledged
+from workers.engine.transport import Transport
 from workers.stats.closes import Close
 from workers.stats.log import MAX_NAME
 
@@ -270,8 +270,7 @@ class Session(Connection):
     def fail_all(self, error: errors.RequestError) -> None:
         """Answer every waiting call with `error`, once those that wait for their turn have had it."""
         while self._todo and not self.gone:
-            todo, self._todo = self._todo, []
-            self.obey(todo)
+            self.obey(self.take_up())
         for call in self.waiting():
             call.withdraw()
             if call.ending:
