@@ -209,6 +209,7 @@ class Admission:
         self.known(connection)
         if connection.account is not None:
             connection.account.connections -= 1
+            assert connection.account.connections >= 0, "no more go than have come"
 
     def _enter(self, connection: Applicant, principal: Principal) -> None:
         account = self._accounts.get(principal.name)

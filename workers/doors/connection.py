@@ -539,6 +539,7 @@ class Connection(Subscribing):
         self._ending = reason, text
         self._parked = {}
         self._lost(self.forget())
+        assert not self.in_flight, "nobody waits for what is never answered"
         self.push(chunk)
 
     def _say_no_more(self) -> None:
@@ -589,6 +590,7 @@ class Connection(Subscribing):
         self._ended(*(self._ending or (reason, text)))
 
     def _ended(self, reason: Close, text: str) -> None:
+        assert not self.in_flight, "forget() has given up all"
         self.commons.admission.gone(self)
         self.commons.connections.closed(self, reason, text)
 

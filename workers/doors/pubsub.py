@@ -289,6 +289,7 @@ class PubSub(Connection):
             return
         if not unacked:
             self._gated = False
+            assert self._in_flight == self._changes == 0, "what is acked is not on its way any more"
         if changed:
             self._say(acks)  # now, since what comes to the topic from now on is written behind it
         elif acks:
