@@ -6,14 +6,19 @@ from typing import Final
 
 from workers.calls import life as call
 from workers.calls import standing
+from workers.doors import lives as doors
 from workers.engine.life import Life
 from workers.mesh import lives as mesh
+from workers.nodes import attempt
 from workers.process import slot, supervisor
 
 LIVES: Final[tuple[Life, ...]] = (
     call.LIFE,
     mesh.INBOUND_CALL,
+    doors.CONNECTION,
+    doors.INPUT,
     mesh.LINK,
+    attempt.ATTEMPT,
     standing.LIFE,
     slot.LIFE,
     supervisor.LIFE,

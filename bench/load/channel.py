@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from bench.errors import Stalled, Unreachable, WrongReply
-from bench.load.dial import Contact, Line, Link
+from bench.load.dial import Contact, Line
 from bench.load.journal import Notes
 from bench.load.loop import Loop
 from bench.load.plan import LOST, TIMED_OUT, WRONG
@@ -31,6 +31,7 @@ from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame, split
+from workers.engine.transport import Transport
 
 _PONG: Final = wire.reply(wire.PING, wire.NIL, wire.TRUE)
 
@@ -40,7 +41,7 @@ class Connection(Line):
 
     __slots__ = ("foreign", "known", "lanes", "tail")
 
-    def __init__(self, link: Link, epoll: select.epoll, foreign: bytes | None) -> None:
+    def __init__(self, link: Transport, epoll: select.epoll, foreign: bytes | None) -> None:
         """`foreign` are the lanes whose topics the worker does not own, None where that is not known."""
         super().__init__(link, epoll)
         self.known = foreign is not None

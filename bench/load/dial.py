@@ -17,12 +17,10 @@ from skywalker.wire import junction as wire
 from skywalker.wire import values
 from skywalker.wire.frames import split
 from workers.engine.secure_socket import SecureSocket
+from workers.engine.transport import PlainSocket, Transport
 
 READ_BYTES: Final = 256 * 1024
 """The most that is read at a time."""
-
-Link = socket.socket | SecureSocket
-"""What is read from and written to."""
 
 
 class Line:
@@ -30,7 +28,7 @@ class Line:
 
     __slots__ = ("_epoll", "_link", "_unsent", "closed")
 
-    def __init__(self, link: Link, epoll: select.epoll) -> None:
+    def __init__(self, link: Transport, epoll: select.epoll) -> None:
         self.closed = False
         self._unsent = b""
         self._link = link
@@ -94,7 +92,7 @@ class Greeting(NamedTuple):
 class Contact(NamedTuple):
     """An open connection, and what the node said on it if it was asked."""
 
-    link: Link
+    link: Transport
     greeting: Greeting | None
 
     @property
@@ -103,7 +101,7 @@ class Contact(NamedTuple):
         return self.greeting.worker if self.greeting else None
 
 
-def dial(load: Load, opening: Opening, source: str = "") -> tuple[Link, bytes]:
+def dial(load: Load, opening: Opening, source: str = "") -> tuple[Transport, bytes]:
     """Connect to the server of a load, maybe from some address, and begin; return what was heard as well.
 
     Raises Unreachable.
@@ -117,7 +115,7 @@ def dial(load: Load, opening: Opening, source: str = "") -> tuple[Link, bytes]:
     with contextlib.ExitStack() as unless_it_answers:
         unless_it_answers.enter_context(sock)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        link: Link = _secure(sock, load) if load.ca else sock
+        link: Transport = _secure(sock, load) if load.ca else PlainSocket(sock)
         try:
             said = opening.said
             while said:

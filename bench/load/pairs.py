@@ -263,6 +263,6 @@ def _wait_in(contact: Contact, seconds: float) -> None:
     """Have reads of a socket wait, but no longer than so many seconds."""
     whole, part = divmod(seconds, 1)
     # Unlike settimeout(), this costs no system call of its own at each read.
-    sock: socket.socket = contact.link  # type: ignore[assignment]  # without TLS
-    sock.setblocking(True)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", int(whole), int(part * 1e6)))
+    with socket.socket(fileno=os.dup(contact.link.fileno())) as sock:  # both are one connection, without TLS
+        sock.setblocking(True)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", int(whole), int(part * 1e6)))

@@ -19,10 +19,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from bench.errors import Stalled, WrongReply
-from bench.load.dial import Line, Link, dial
+from bench.load.dial import Line, Transport, dial
 from bench.load.loop import LOOK_S, Loop
 from bench.load.plan import Counts, Load
 from bench.servers.pubsub import DIALECTS, Dialect
+from workers.engine.transport import Transport
 
 READ_BYTES: Final = 64 * 1024
 
@@ -55,7 +56,7 @@ class Stream(Line):
 
     __slots__ = ("_at", "_bytes", "_held", "_ping", "_pong", "_refrain", "_size", "count")
 
-    def __init__(self, link: Link, refrain: Refrain, dialect: Dialect, epoll: select.epoll) -> None:
+    def __init__(self, link: Transport, refrain: Refrain, dialect: Dialect, epoll: select.epoll) -> None:
         super().__init__(link, epoll)
         self.count = 0  # whole messages heard
         self._bytes = 0

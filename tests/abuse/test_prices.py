@@ -15,6 +15,7 @@ from tests.workers.one_worker import OneWorker
 from workers.doors.connection import Connection
 from workers.doors.junction.dialogue import Dialogue
 from workers.doors.pubsub import PubSub
+from workers.engine.transport import PlainSocket
 
 STRANGERS_US = 0.2
 """Microseconds that a byte may cost of one whom the node does not know: they are cut off before they have a share."""
@@ -72,7 +73,7 @@ def connected(worker: OneWorker, kind: Kind) -> Iterator[socket.socket]:
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     dialect: type[Connection] = PubSub if kind.is_published else Dialogue
-    worker.core.connections.opened(dialect(theirs, "test", worker.core.commons))
+    worker.core.connections.opened(dialect(PlainSocket(theirs), "test", worker.core.commons))
     with ours:
         ours.setblocking(False)
         yield ours

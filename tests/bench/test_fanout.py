@@ -23,6 +23,7 @@ from bench.servers.pubsub import DIALECTS, NATS, REDIS
 from tests.bench.relay import Change, relaying
 from tests.bench.works import Done, work
 from tests.helpers import time_factor
+from workers.engine.transport import PlainSocket
 
 FEW = Published(1, 4)
 PAGE = "# ours\n\n<!-- begin fanout -->\nold\n<!-- end fanout -->\n\nmore\n"
@@ -188,7 +189,7 @@ def test_what_is_heard_does_not_depend_on_how_it_was_cut(step: int) -> None:
     heard = b"".join(b"PING\r\n" * (number % 3) + messages[number % 5] for number in range(23)) + b"PING\r\n"
     ours, theirs = socket.socketpair()
     with ours, theirs, select.epoll() as epoll:
-        stream = Stream(ours, Refrain(messages), NATS, epoll)
+        stream = Stream(PlainSocket(ours), Refrain(messages), NATS, epoll)
         for start in range(0, len(heard), step):
             theirs.sendall(heard[start : start + step])
             stream.ready()
@@ -206,7 +207,7 @@ def test_what_is_heard_does_not_depend_on_how_it_was_cut(step: int) -> None:
 def test_nothing_may_be_heard_where_nothing_is_acknowledged() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs, select.epoll() as epoll:
-        stream = Stream(ours, Refrain([b""]), NATS, epoll)
+        stream = Stream(PlainSocket(ours), Refrain([b""]), NATS, epoll)
         theirs.sendall(b"PING\r\n")
         stream.ready()
         assert stream.count == 0

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import workers.doors.connection
 import workers.doors.junction.methods
-import workers.doors.outlet
 from skywalker.access import trust
 from skywalker.access.access import Access
 from skywalker.access.trust import Trust
@@ -51,7 +50,7 @@ class Clock:
 
 CLOCK: Final = Clock()
 # What else asks for the time only writes it down.
-workers.doors.connection.monotonic = workers.doors.outlet.monotonic = CLOCK  # type: ignore[attr-defined]
+workers.doors.connection.monotonic = CLOCK  # type: ignore[attr-defined]
 
 
 class Bug(AssertionError):
@@ -75,6 +74,9 @@ class Notes:
 
 class Socket:
     """Our end of a connection. What the other end says is put into `said`; `heard` is what we have written to it."""
+
+    begun = 0
+    ended = False
 
     def __init__(self, fd: int) -> None:
         self._fd = fd

@@ -19,6 +19,7 @@ from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop
+from workers.engine.transport import PlainSocket
 from workers.engine.turn import Turn
 from workers.stats.closes import Close
 from workers.stats.log import Log
@@ -84,7 +85,7 @@ class OneWorker:
         if send_buffer is not None:
             theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
         theirs.setblocking(False)
-        session = Dialogue(theirs, "test", self.core.commons)
+        session = Dialogue(PlainSocket(theirs), "test", self.core.commons)
         session.knows_errors = True
         self.core.connections.opened(session)
         return WireClient(ours)

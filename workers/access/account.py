@@ -7,13 +7,36 @@ from typing import Final
 from skywalker.access.principal import ACTIONS, Principal
 from skywalker.errors import Busy, Forbidden
 from skywalker.limits import MIB
-from workers.access.bucket import Bucket
 
 MAX_KNOWN: Final = MIB
 """Bytes of topics known to be allowed: to look through patterns for each call takes longer than all else it takes."""
 
 OVERHEAD: Final = 100
 """Bytes that a topic takes besides its own, about."""
+
+
+class Bucket:
+    """Lets `rate` through a second, over any while: it is full at first, and never holds more than a second's worth."""
+
+    __slots__ = ("_at", "_left", "_rate")
+
+    def __init__(self, rate: int, now: float) -> None:
+        self._rate = rate
+        self._left = float(rate)
+        self._at = now
+
+    def delay(self, now: float) -> float:
+        """Let one through and return 0, or return the seconds until one may come."""
+        self._left = min(float(self._rate), self._left + (now - self._at) * self._rate)
+        self._at = now
+        if self._left < 1.0:
+            return (1.0 - self._left) / self._rate
+        self._left -= 1.0
+        return 0.0
+
+    def put_back(self) -> None:
+        """The one that was let through last did not come: there may be another."""
+        self._left += 1.0
 
 
 class Account:

@@ -20,7 +20,7 @@ from workers.doors.connections import Connections
 from workers.doors.wording import Wording
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop
-from workers.engine.secure_socket import Transport
+from workers.engine.transport import Transport
 from workers.engine.turn import Turn
 from workers.stats.log import Log
 

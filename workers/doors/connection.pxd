@@ -1,21 +1,48 @@
 cimport cython
 
-from workers.doors.outlet cimport Outlet
+from workers.doors.write_buffer cimport WriteBuffer
+from workers.calls.call cimport ClientCall
+from workers.calls.ledger cimport Ledger
+from workers.doors.subscription cimport Delivery, Subscribing
 
 
+cdef int CLOSED
+cdef int HEARD
+cdef int LEAVING
+cdef int OPEN
+cdef int PUT_OFF
+cdef int RESTING
 cdef Py_ssize_t RECEIVED
+cdef Py_ssize_t SENT
+cdef Py_ssize_t MAX_AT_ONCE
 cdef double SHARE_S
 cdef Py_ssize_t DEAR_BYTES
 cdef Py_ssize_t READ_BYTES
 
 
-cdef class Connection(Outlet):
+cdef class Connection(Subscribing):
+    cdef readonly double opened_at
+    cdef Py_ssize_t _max_out_bytes
+    cdef Py_ssize_t _max_unread
+    cdef Py_ssize_t _counted
+    cdef Ledger _ledger
+    cdef bint _is_deferred
+    cdef bint _was_flooded
+    cdef public str peer
+    cdef readonly int life
+    cdef readonly int hearing
+    cdef object _socket
+    cdef object _write
+    cdef list _out
+    cdef Py_ssize_t _out_bytes
+    cdef list _values
+    cdef WriteBuffer _unwritten
+    cdef dict _parked
+    cdef object _alarm
     cdef object _recv
     cdef bytes _tail
     cdef list _todo
     cdef bint _is_dear
-    cdef bint _is_put_off
-    cdef bint _is_resting
     cdef object _unfinished
     cdef object _ending
     cdef object _bucket
@@ -24,6 +51,8 @@ cdef class Connection(Outlet):
     cdef public bint paced
     cdef public bint proved
 
+    cdef _becomes(self, int event)
+    cpdef _hears(self, int event)
     cpdef ready(self, int events)
     @cython.locals(data=bytes)
     cdef _read(self)
@@ -37,8 +66,23 @@ cdef class Connection(Outlet):
     @cython.locals(now=double)
     cpdef bint has_had_its_share(self) except -1
     cpdef put_off(self, list todo)
+    cdef _hold(self, list todo, int event)
     cpdef rest(self, list todo, double seconds=*)
     cpdef rested(self)
     cpdef bint may_go_on(self) except -1
+    cpdef list take_up(self)
     cpdef attend(self)
+    @cython.locals(sent=Py_ssize_t)
+    cdef Py_ssize_t _send(self, bytes data) except -2
     cdef _roomy(self)
+    cdef _drain(self)
+    cdef _wait(self)
+    cpdef delivered(self, ClientCall listener)
+    cpdef push(self, bytes chunk)
+    cpdef push_message(self, bytes chunk)
+    cpdef push_delivery(self, Delivery delivery)
+    @cython.locals(unwritten=Py_ssize_t)
+    cpdef bint is_flooded(self) except -1
+    cdef _see_that_it_is_read(self)
+    @cython.locals(out=list, values=list, listener=ClientCall, sent=Py_ssize_t)
+    cpdef flush(self)

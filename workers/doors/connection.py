@@ -1,4 +1,13 @@
-"""A client's connection: what comes in, and how it ends. How it is written to, outlet.py has."""
+"""A client's connection: what comes in, what is written, what a written value is worth, and how it ends.
+
+A sender may be told `true` only once the kernel has taken the value for a listener. So a
+connection remembers which of the chunks in its output are values. One write a turn usually
+takes all, and every value in it is confirmed. If it does not, the connection is *choked*:
+nothing is read from it and no value is given to it until the rest is written, what has not
+been begun can still be taken back, and a peer that reads nothing for too long is cut off.
+
+A subscriber gets its values nevertheless, up to a limit. Past that it is cut off as well.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +15,20 @@ import socket
 from time import monotonic
 from typing import Any, Final
 
-from skywalker.address import Address
 from skywalker.errors import RequestError
 from skywalker.journal.record import CANCELLED, GONE
-from workers.access.bucket import Bucket
-from workers.access.strangers import Stranger
+from workers.access.account import Bucket
+from workers.access.admission import Stranger
 from workers.calls.call import ClientCall
+from workers.calls.ledger import Ledger
+from workers.doors import lives
 from workers.doors.commons import Commons
-from workers.doors.outlet import Outlet
+from workers.doors.lives import CLOSED, HEARD, LEAVING, OPEN, PUT_OFF, RESTING
+from workers.doors.subscription import Delivery, Subscribing
+from workers.doors.write_buffer import WriteBuffer
 from workers.engine.alarm import Alarm
-from workers.engine.loop import BROKEN
-from workers.engine.secure_socket import Transport
+from workers.engine.loop import BROKEN, READ, WRITE
+from workers.engine.transport import Transport
 from workers.engine.turn import SHARE_S
 from workers.stats import metrics
 from workers.stats.closes import Close
@@ -26,6 +38,10 @@ DEAR_BYTES: Final = 8 * 1024
 """Bytes read from a connection in a turn: enough for many calls, not so much that others wait. Of a dear one fewer."""
 
 RECEIVED: Final = metrics.RECEIVED.at
+SENT: Final = metrics.SENT.at
+
+MAX_AT_ONCE: Final = 1024 * 1024
+"""Bytes more than its buffer holds that a subscriber may be given before it can be written to."""
 
 LINGER_S: Final = 2.0
 """Seconds for a peer to read the last words to it. A close with unread input would destroy them."""
@@ -33,12 +49,14 @@ LINGER_S: Final = 2.0
 GOODBYE: Final = (Close.DRAINING, "the worker ends")
 
 
-class Connection(Outlet):
+class Connection(Subscribing):
     """One accepted socket. A dialect derives from it and says what bytes from the peer mean."""
 
     __slots__ = (
-        "_bucket", "_ending", "_is_dear", "_is_put_off", "_is_resting", "_recv", "_tail", "_todo", "_unfinished",
-        "heard_at", "paced", "proved", "stranger",
+        "_alarm", "_bucket", "_counted", "_ending", "_is_dear", "_is_deferred", "_ledger", "_max_out_bytes",
+        "_max_unread", "_out", "_out_bytes", "_parked", "_recv", "_socket", "_tail", "_todo", "_unfinished",
+        "_unwritten", "_values", "_was_flooded", "_write", "heard_at", "hearing", "life", "opened_at", "paced", "peer",
+        "proved", "stranger",
     )  # fmt: skip
 
     knows_tokens = False
@@ -47,7 +65,28 @@ class Connection(Outlet):
     """How one that speaks no TLS is told that it should, if there is a word for it."""
 
     def __init__(self, sock: Transport, peer: str, commons: Commons) -> None:
-        Outlet.__init__(self, sock, peer, commons)
+        Subscribing.__init__(self, commons)
+        self._ledger: Ledger = commons.ledger
+        if commons.journal is not None:
+            self.journal = commons.journal
+            self.connection = self.journal.number()
+        self.peer = peer
+        self.opened_at = self.turn.now
+        self.life = OPEN  # of what is written to it; `gone` says that it is LEAVING, or further on
+        self.hearing = HEARD
+        self._socket = sock
+        self._write = sock.send
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._max_out_bytes = commons.limits.output_bytes
+        self._values: list[ClientCall] = []  # those whose value is in `_out`, in the same order
+        self._unwritten: WriteBuffer | None = None  # what is unwritten, while choked
+        self._counted = 0  # bytes of it, when that began
+        self._max_unread = commons.limits.subscriber_buffer
+        self._is_deferred = False  # attend() is about to be called
+        self._was_flooded = False  # and it was not given all that it should
+        self._parked: dict[ClientCall, None] = {}  # those that a value came for while there was no room
+        self._alarm: Alarm | None = None  # for a peer that does not read
         self.stranger: Stranger | None = None  # its place among those of whom that is not known
         self.proved = False  # that it is a node's
         rate = commons.limits.max_rate
@@ -59,13 +98,19 @@ class Connection(Outlet):
         self._unfinished: Alarm | None = None  # for the rest of it
         self._todo: list[Any] = []  # what is read and waits for its turn, the first of it last
         self._is_dear = False  # what it said last took more than its share of a turn
-        self._is_put_off = False  # and nothing more is read before
-        self._is_resting = False  # for a while, or until the next turn
         self._ending: tuple[Close, str] | None = None  # why, of one that only has its last words written
 
     def open(self) -> None:
         """Read from now on."""
         self.commons.loop.add(self._socket.fileno(), self)
+
+    def _becomes(self, event: int) -> None:
+        self.life = lives.CONNECTION.after(self.life, event)
+        self.gone = self.life >= LEAVING
+
+    def _hears(self, event: int) -> None:
+        self.hearing = lives.INPUT.after(self.hearing, event)
+        self._wait()
 
     # What a dialect says.
 
@@ -110,11 +155,6 @@ class Connection(Outlet):
     def worker_drains(self) -> None:
         """This worker serves nobody new from now on."""
 
-    def reached(self) -> Address | None:
-        """Return to which address of this machine it was made, None by a Unix socket."""
-        name = self._socket.getsockname()
-        return Address(*name[:2]) if isinstance(name, tuple) else None
-
     def hung_up(self) -> None:
         """The peer sends nothing more."""
         self.close(Close.PEER, "the peer closed it")
@@ -132,7 +172,7 @@ class Connection(Outlet):
         """Read or write: the socket says it can."""
         if self._unwritten is not None:
             self._drain()
-        elif not self.paused:
+        elif self.hearing == HEARD:
             self._read()
         elif events & BROKEN:
             self.close(Close.BROKEN, "the connection is broken")
@@ -155,7 +195,7 @@ class Connection(Outlet):
             self._see_end()
 
     def _see_end(self) -> None:
-        if self._secure is not None and self._secure.ended and not self._todo and not self.gone:
+        if self._socket.ended and not self._todo and not self.gone:
             # It has said so already: nothing more will come to tell of it. What it asked just before is answered first.
             self.flush()
             self.hung_up()
@@ -174,8 +214,7 @@ class Connection(Outlet):
         while todo and not self.gone and self.may_be_early(todo[-1]):
             self.obey([todo.pop()])
         if todo and not self.gone:
-            self.put_off(todo)
-            self._is_resting = True
+            self._hold(todo, lives.PACED)
             self.commons.connections.came_early(self)
 
     def may_be_early(self, item: Any) -> bool:
@@ -184,9 +223,11 @@ class Connection(Outlet):
 
     def put_off(self, todo: list[Any]) -> None:
         """Read nothing until this is done, which has to wait."""
+        self._hold(todo, lives.DELAYED)
+
+    def _hold(self, todo: list[Any], event: int) -> None:
         self._todo = todo
-        self._is_put_off = True
-        self.pause()
+        self._hears(event)
 
     def has_had_its_share(self) -> bool:
         """Whether what was done for it since it was read, or went on, is as much as one may have done in a turn."""
@@ -199,36 +240,27 @@ class Connection(Outlet):
 
     def rest(self, todo: list[Any], seconds: float = 0.0) -> None:
         """Go on with this in the next turn, or in so many seconds."""
-        self.put_off(todo)
-        self._is_resting = True
+        self._hold(todo, lives.PACED)
         if seconds:
             Alarm().set(self.turn, self.turn.now + seconds, self.rested)
         else:
             self.turn.resting.append(self)
 
     def rested(self) -> None:
-        """Go on now."""
-        self._is_resting = False
-        self.defer()
+        """Go on now, unless it has gone on before its time, or is closed."""
+        if self.hearing == RESTING:
+            self._hears(lives.DUE)
+            self.defer()
 
     def may_go_on(self) -> bool:
         """Whether something was put off, and nothing holds it up any more."""
-        return self._is_put_off and not self._is_resting and self._unwritten is None
+        return self.hearing == PUT_OFF and self._unwritten is None
 
-    def attend(self) -> None:
-        Outlet.attend(self)
-        if not self.gone and self.may_go_on():
-            self.turn.now = monotonic()
-            todo, self._todo = self._todo, []
-            self._is_put_off = False
-            self.go_on()
-            self.obey(todo)
-            self._see_end()
-
-    def _roomy(self) -> None:
-        Outlet._roomy(self)
-        if self._is_put_off and not self.gone:
-            self.defer()
+    def take_up(self) -> list[Any]:
+        """Return what was put off, and is to be done now; what comes is read again."""
+        todo, self._todo = self._todo, []
+        self._hears(lives.TAKEN_UP)
+        return todo
 
     def delay(self) -> tuple[float, str]:
         """Count one more thing that is asked; return 0, or the seconds until there may be more, and by what limit."""
@@ -254,7 +286,7 @@ class Connection(Outlet):
             alarm.set(self.turn, self.turn.now + self.commons.limits.half_frame_s, self._tail_is_old)
 
     def _tail_is_old(self) -> None:
-        if self.is_read:
+        if self.hearing == HEARD and self._unwritten is None:
             self.counters.limited("half_frame_s")
             self.half_is_old(self.commons.limits.half_frame_s)
         else:
@@ -265,6 +297,225 @@ class Connection(Outlet):
         """Nothing more is expected."""
         if self._unfinished is not None:
             self._unfinished.off(self.turn)
+
+    # Output.
+
+    def delivered(self, listener: ClientCall) -> None:
+        """The kernel has taken the whole value that was given to `listener`."""
+        listener.delivered()
+        self.junction.confirm(listener.decided())
+
+    def push(self, chunk: bytes) -> None:
+        """Write `chunk` at the end of this turn, or once the peer has read what came before."""
+        if self._unwritten is not None:
+            self._unwritten.add(chunk)
+            return
+        if not self._out:
+            self.turn.replies.append(self)
+        self._out.append(chunk)
+        self._out_bytes += len(chunk)
+
+    def push_value(self, listener: ClientCall) -> None:
+        if self._unwritten is not None:
+            self._unwritten.add_value(listener)
+            return
+        if not self._values:
+            self.turn.values.append(self)
+        self._values.append(listener)
+        self.push(listener.chunk)
+
+    def push_message(self, chunk: bytes) -> None:
+        """Write a value that a subscription of this connection was given, and whose sender does not wait for that."""
+        self.push(chunk)
+        self._see_that_it_is_read()
+
+    def push_delivery(self, delivery: Delivery) -> None:
+        self.push_value(delivery)
+        self._see_that_it_is_read()
+
+    def is_flooded(self) -> bool:
+        unwritten = self._out_bytes if self._unwritten is None else self._unwritten.size
+        if unwritten <= self._max_unread + MAX_AT_ONCE:
+            return False
+        self._was_flooded = True
+        self.defer()
+        return True
+
+    def _see_that_it_is_read(self) -> None:
+        if self._unwritten is None:
+            is_much = self._out_bytes > self._max_out_bytes
+        else:
+            is_much = self._unwritten.size > self._max_unread
+        if is_much:
+            self.defer()
+
+    def defer(self) -> None:
+        """Have attend() called once the event that is being dealt with is done."""
+        if not self._is_deferred:
+            self._is_deferred = True
+            self.turn.later.append(self)
+
+    def attend(self) -> None:
+        """Write now what has become much in this turn, close if the peer does not read fast enough, or go on."""
+        self._is_deferred = False
+        if self.gone:
+            return
+        self.flush()
+        if self._was_flooded or (self._unwritten is not None and self._unwritten.size > self._max_unread):
+            self.cut_off("subscriber_buffer", f"it has not read {self._max_unread} bytes of what it subscribes to")
+        if not self.gone and self.may_go_on():
+            self.turn.now = monotonic()
+            self.obey(self.take_up())
+            self._see_end()
+
+    def cut_off(self, limit: str, text: str) -> None:
+        if self.life < CLOSED:
+            self.commons.connections.subscribers_cut_off += 1
+            so_far = self.commons.connections.subscribers_cut_off
+            self.commons.log.warning("subscriber-cut-off", peer=self.peer, reason=text, so_far=so_far)
+            self.counters.limited(limit)
+            self.close(Close.SLOW_SUBSCRIBER, text)
+
+    def congested(self) -> bool:
+        return self._unwritten is not None or self._out_bytes > self._max_out_bytes
+
+    def park(self, listener: ClientCall) -> None:
+        self._parked[listener] = None
+
+    def unpark(self, listener: ClientCall) -> bool:
+        if listener not in self._parked:
+            return False
+        del self._parked[listener]
+        return True
+
+    def take_back(self, listener: ClientCall, told: bool) -> bool:
+        if self._unwritten is not None:
+            # _drain() leaves it out, which is cheaper for many.
+            return not self._unwritten.has_begun(listener)
+        if not told or listener not in self._values:
+            return False
+        self._values.remove(listener)
+        self._out = [chunk for chunk in self._out if chunk is not listener.chunk]
+        self._out_bytes -= len(listener.chunk)
+        self.junction.lost(listener.decided())
+        listener.listen_again()
+        return True
+
+    def flush(self) -> None:
+        """Write what there is to write; never waits."""
+        if self._unwritten is not None or not self._out or self.life >= CLOSED:
+            return
+        out, values = self._out, self._values
+        sent = self._send(out[0] if len(out) == 1 else b"".join(out))
+        if sent < 0:
+            return
+        complete = sent == self._out_bytes
+        self._out, self._values, self._out_bytes = [], [], 0
+        if values:
+            self.turn.now = monotonic()  # what these values bring about is answered now, and not when the turn began
+        if complete:
+            for listener in values:
+                self.delivered(listener)
+            self._roomy()
+        else:
+            self._choke(out, values, sent)
+
+    def _send(self, data: bytes) -> int:
+        """Return how many bytes the kernel took; -1 if that closed the connection."""
+        try:
+            sent = self._write(data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            self.close(Close.BROKEN, f"cannot write: {error.strerror}")
+            return -1
+        self.counters.cells[SENT + self.door] += sent
+        return sent
+
+    def _choke(self, out: list[bytes], values: list[ClientCall], sent: int) -> None:
+        self._becomes(lives.CHOKES)
+        assert self._unwritten is None, "what is written before that is"
+        unwritten = self._unwritten = WriteBuffer()
+        listeners = iter(values)
+        listener = next(listeners, None)
+        for chunk in out:
+            if listener is not None and listener.chunk is chunk:
+                unwritten.add_value(listener)
+                listener = next(listeners, None)
+            else:
+                unwritten.add(chunk)
+        self._counted = unwritten.size
+        self._ledger.add(self._counted)
+        self.commons.connections.choked[self] = None
+        self._wait()
+        self._alarm = Alarm()
+        self._expect_reading(self._alarm)
+        self._written(unwritten, sent)
+
+    def _drain(self) -> None:
+        """Write more of what is unwritten, except values whose sender's time is over meanwhile."""
+        unwritten = self._unwritten
+        assert unwritten is not None, "it is choked"
+        for listener in unwritten.withdraw():
+            self.junction.lost(listener.decided())
+            listener.listen_again()
+        sent = self._send(unwritten.batch())
+        if sent >= 0:
+            self._written(unwritten, sent)
+
+    def _written(self, unwritten: WriteBuffer, sent: int) -> None:
+        """Take written bytes off the buffer; confirm the values among them; go back to normal when it is empty."""
+        if sent and self._alarm:
+            self._expect_reading(self._alarm)
+        for listener in unwritten.written(sent):
+            self.delivered(listener)
+        unwritten.begin(self._socket.begun)
+        if not unwritten.size and self.life < CLOSED:
+            self._becomes(lives.WRITTEN_OUT)
+            self._not_choked()
+            self._wait()
+            if self._alarm:
+                self._alarm.off(self.turn)
+            self._roomy()
+
+    def _not_choked(self) -> None:
+        self._unwritten = None
+        self._ledger.remove(self._counted)
+        del self.commons.connections.choked[self]
+
+    def _roomy(self) -> None:
+        if self.gone:
+            if not self._out:
+                self._say_no_more()
+        elif self._parked and not self.congested():
+            parked, self._parked = self._parked, {}
+            for listener in parked:
+                listener.listen_again()
+        if self.hearing == PUT_OFF and not self.gone:
+            self.defer()
+
+    def _expect_reading(self, alarm: Alarm) -> None:
+        alarm.set(self.turn, self.turn.now + self.commons.limits.unread_output_s, self._unread)
+
+    def _unread(self) -> None:
+        # The socket is said to be writable only once a third of its buffer is free: a slow reader may have made
+        # some room nevertheless, and then gets its time again.
+        self._drain()
+        if self._unwritten is None or (self._alarm and self._alarm.at is not None):
+            return
+        self.commons.log.info("connection-closed", peer=self.peer, reason="the peer does not read its replies")
+        self.counters.limited("unread_output_s")
+        self.close(Close.UNREAD, "the peer does not read its replies")
+
+    @property
+    def unread(self) -> int:
+        """Bytes that it does not read as fast as they come, while it is choked."""
+        return 0 if self._unwritten is None else self._unwritten.size
+
+    def _wait(self) -> None:
+        if self.life < CLOSED:
+            wanted = WRITE if self._unwritten is not None else READ if self.hearing == HEARD else 0
+            self.commons.loop.change(self._socket.fileno(), wanted)
 
     # The end.
 
@@ -283,24 +534,25 @@ class Connection(Outlet):
 
     def finish(self, chunk: bytes, reason: Close, text: str) -> None:
         """Do the same without a word in the log."""
-        self.gone = True
+        self._becomes(lives.FINISHED)
         self.commons.admission.known(self)  # nobody waits any more to hear who it is
         self._ending = reason, text
         self._parked = {}
         self._lost(self.forget())
+        assert not self.in_flight, "nobody waits for what is never answered"
         self.push(chunk)
 
-    def drained(self) -> None:
+    def _say_no_more(self) -> None:
         # A full close with unread input would have the kernel destroy the last words on their way.
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError as error:
             self.close(Close.BROKEN, f"cannot shut down: {error.strerror}")
             return
+        self._becomes(lives.SHUT)
         self._alarm = Alarm()
-        self._alarm.set(
-            self.turn, self.turn.now + LINGER_S, lambda: self.close(Close.BROKEN, "it has had its last words")
-        )
+        until = self.turn.now + LINGER_S
+        self._alarm.set(self.turn, until, lambda: self.close(Close.BROKEN, "it has had its last words"))
 
     def goodbye(self) -> None:
         """Close, once the peer has taken in what was written."""
@@ -309,7 +561,9 @@ class Connection(Outlet):
 
     def detach(self) -> tuple[Transport, bytes]:
         """Give the socket away, with what is still to be written to it. Only for one that has no calls."""
-        self.gone = self.closed = True
+        assert not self._values, "it asks nothing, and is given nothing"
+        self._becomes(lives.GIVEN_AWAY)
+        self._hears(lives.ENDED)
         self.commons.loop.remove(self._socket.fileno())
         self.forget()
         unwritten = b"".join(self._out)
@@ -319,9 +573,10 @@ class Connection(Outlet):
 
     def close(self, reason: Close, text: str) -> None:
         """Close at once. Calls that wait are cancelled, and values that were not written go to others."""
-        if self.closed:
+        if self.life >= CLOSED:
             return
-        self.gone = self.closed = True
+        self._becomes(lives.CLOSES)
+        self._hears(lives.ENDED)
         self.commons.loop.remove(self._socket.fileno())
         self._socket.close()
         if self._alarm:
@@ -335,6 +590,7 @@ class Connection(Outlet):
         self._ended(*(self._ending or (reason, text)))
 
     def _ended(self, reason: Close, text: str) -> None:
+        assert not self.in_flight, "forget() has given up all"
         self.commons.admission.gone(self)
         self.commons.connections.closed(self, reason, text)
 

@@ -8,15 +8,14 @@ import socket
 from typing import Final
 
 from skywalker.errors import Busy, Unauthorized
-from workers.access.admission import user_of
+from workers.access.admission import Stranger, user_of
 from workers.access.handshakes import CROWD
-from workers.access.strangers import Stranger
 from workers.doors.commons import Commons
 from workers.doors.connection import Connection
 from workers.doors.handshake import Handshake
 from workers.engine.alarm import Alarm
 from workers.engine.loop import READ
-from workers.engine.secure_socket import SecureSocket, Transport
+from workers.engine.transport import PlainSocket, Transport
 from workers.stats.closes import Close
 
 ACCEPTS_PER_TURN: Final = 64
@@ -90,18 +89,18 @@ class Door:
         sock.setblocking(False)
         if sock.family == socket.AF_UNIX:
             pid, uid = user_of(sock)
-            self._let_in(sock, f"uid={uid},pid={pid}", uid=uid)
+            self._let_in(PlainSocket(sock), f"uid={uid},pid={pid}", uid=uid)
         else:
             host = str(address[0])
             peer = f"{host}:{address[1]}"
             if commons.credentials is None:
-                self._let_in(sock, peer, host)
+                self._let_in(PlainSocket(sock), peer, host)
             else:
                 secured = functools.partial(self._secured, peer, host)
                 Handshake(sock, peer, commons.credentials.server(), commons, self._dialect.tls_wanted, secured)
         return True
 
-    def _secured(self, peer: str, host: str, sock: SecureSocket, stranger: Stranger) -> None:
+    def _secured(self, peer: str, host: str, sock: Transport, stranger: Stranger) -> None:
         connection = self._let_in(sock, peer, host, stranger=stranger)
         if not connection.gone:
             connection.ready(READ)  # it may have spoken with its last word of the handshake
@@ -118,8 +117,7 @@ class Door:
         try:
             if self._excess() > 0:
                 raise Busy(f"this worker has {limit} connections", {"limit": "max_connections", "value": limit})
-            names = sock.names() if isinstance(sock, SecureSocket) else ()
-            commons.admission.greet(connection, names, host, uid)
+            commons.admission.greet(connection, sock.names(), host, uid)
             if connection.stranger is not None and not connection.knows_tokens:
                 raise Unauthorized("neither its certificate nor its address is known")
         except Busy as error:

@@ -11,10 +11,11 @@ from typing import Final
 from skywalker.errors import RequestError
 from skywalker.tls.causes import tls_cause
 from skywalker.tls.records import Records
-from workers.access.strangers import Stranger
+from workers.access.admission import Stranger
 from workers.doors.commons import Commons
 from workers.engine.loop import READ
 from workers.engine.secure_socket import READ_BYTES, SecureSocket
+from workers.engine.transport import Transport
 from workers.stats.closes import Close
 
 HANDSHAKE: Final = b"\x16"
@@ -34,7 +35,7 @@ class Handshake:
         context: ssl.SSLContext,
         commons: Commons,
         plain_words: bytes,
-        done: Callable[[SecureSocket, Stranger], None],
+        done: Callable[[Transport, Stranger], None],
     ) -> None:
         """One that speaks no TLS is told `plain_words` before it is closed."""
         self._plain = sock

@@ -32,11 +32,12 @@ from skywalker.wire.pubsub import (
 )
 from workers.calls.call import ClientCall, NodeCall
 from workers.calls.publication import Publication
+from workers.doors import lives
 from workers.doors.commons import Commons
 from workers.doors.connection import GOODBYE, Connection
 from workers.doors.subscription import Delivery, Subscription, Subscriptions, Unsubscribing
 from workers.doors.wording import Wording
-from workers.engine.secure_socket import Transport
+from workers.engine.transport import Transport
 from workers.stats.closes import Close
 
 MAX_IN_FLIGHT: Final = 256 * 1024
@@ -98,7 +99,8 @@ class PubSub(Connection):
         except Exception:
             # A mistake of ours costs the connection that met it, not everybody on this worker.
             self.commons.log.error("bug", peer=self.peer, trace=traceback.format_exc())
-            self._end(Close.BUG, "a mistake in the node, see its log")
+            if not self.gone:
+                self._end(Close.BUG, "a mistake in the node, see its log")
 
     def _obey_each(self, items: list[Item]) -> None:
         done = 0
@@ -248,7 +250,7 @@ class PubSub(Connection):
     def hung_up(self) -> None:
         # It may only have ended its own half, and wait for acks.
         if self.is_owed():
-            self.pause()
+            self._hears(lives.ENDED)
             self._over = HUNG_UP
         elif self._out and not self.gone:
             self.finish(b"", *HUNG_UP)
@@ -286,6 +288,7 @@ class PubSub(Connection):
             return
         if not unacked:
             self._gated = False
+            assert self._in_flight == self._changes == 0, "what is acked is not on its way any more"
         if changed:
             self._say(acks)  # now, since what comes to the topic from now on is written behind it
         elif acks:

@@ -17,7 +17,7 @@ SUBSCRIBED: Final = metrics.WAITING.at + metrics.KINDS.index("subscription")
 
 
 class Subscribing(Caller):
-    """A caller that may subscribe, as its subscriptions see it: outlet.py, connection.py and dialects have the rest."""
+    """A caller that may subscribe, as its subscriptions see it: connection.py and dialects have the rest."""
 
     __slots__ = ("account", "commons")
 

@@ -96,6 +96,7 @@ class WriteBuffer:
 
     def written(self, sent: int) -> list[ClientCall]:
         """Take off bytes that are written; return the listeners whose values are written whole."""
+        assert sent <= self.size, "no more is written than there was"
         self._join()
         self.size -= sent
         done: list[ClientCall] = []

@@ -7,8 +7,8 @@
     signals         signals as events of a loop
     sockets         listeners and connections: how they are made and tuned, and who has an address already
     steering        which worker a new connection comes to
-    secure_socket   a socket that speaks TLS, with the face of a plain one: the TLS of clients and nodes ends
-                    here
+    transport       what a connection reads from and writes to, and the one without TLS
+    secure_socket   the one with TLS: that of clients and of other nodes ends here
     credentials     how TLS is spoken with the node's certificate and key, and with newer ones once there are any
 
 Uses stats.

@@ -1,4 +1,4 @@
-"""A socket whose other end speaks TLS, with the methods of a socket that a worker uses.
+"""A transport whose other end speaks TLS: that of clients and of other nodes ends here.
 
 Plaintext counts as written once the kernel has its whole record, so that what is said of written
 values is as true as without TLS. What is encrypted cannot be taken back: as long as it is not
@@ -12,6 +12,7 @@ import socket
 from typing import Final
 
 from skywalker.tls.records import Records
+from workers.engine.transport import Name
 
 READ_BYTES: Final = 64 * 1024
 
@@ -28,12 +29,10 @@ class SecureSocket:
         self._socket = sock
         self._records = records
         self._unsent = b""  # ciphertext
-        self.begun = 0
-        """Bytes of plaintext in the record that is not written whole: what is sent next has to begin with them."""
+        self.begun = 0  # of plaintext, in the record that is not written whole
 
     @property
     def ended(self) -> bool:
-        """Whether the other end has said its last."""
         return self._records.ended
 
     @property
@@ -42,10 +41,9 @@ class SecureSocket:
         return self._records.established
 
     def names(self) -> tuple[str, ...]:
-        """Return the names in the certificate of the other end."""
         return self._records.names()
 
-    def getsockname(self) -> tuple[str, int] | tuple[str, int, int, int]:
+    def getsockname(self) -> Name:
         return self._socket.getsockname()  # type: ignore[no-any-return]  # of a TCP socket
 
     def setsockopt(self, level: int, option: int, value: int) -> None:
@@ -74,10 +72,6 @@ class SecureSocket:
         self._say()
 
     def recv(self, size: int) -> bytes:
-        """Return all plaintext of what has come, empty at the end; more than `size` if a record has more.
-
-        Raises BlockingIOError if there is none, OSError if the connection is broken.
-        """
         if self._records.ended:
             return b""
         try:
@@ -94,11 +88,7 @@ class SecureSocket:
         return data
 
     def send(self, data: bytes) -> int:
-        """Write what the kernel takes; return how much of `data` has gone in whole records.
-
-        Raises BlockingIOError if it takes nothing, OSError if the connection is broken.
-        """
-        gone = 0
+        gone = 0  # in whole records
         while gone < len(data):
             if not self.begun:
                 piece = memoryview(data)[gone : gone + RECORD]
@@ -135,7 +125,6 @@ class SecureSocket:
                 self._flush()
 
     def shutdown(self, how: int) -> None:
-        """Say that nothing more comes from here."""
         self._records.close()
         self._say()
         self._socket.shutdown(how)
@@ -146,7 +135,3 @@ class SecureSocket:
             self._records.close()
             self._say()
         self._socket.close()
-
-
-Transport = socket.socket | SecureSocket
-"""What a connection reads from and writes to."""

@@ -27,8 +27,8 @@ from typing import Final
 from skywalker.address import Address
 from skywalker.errors import LocalProtocolError
 from skywalker.listeners import listeners_at, reason, taken_by, unix_reason
-from workers.engine.secure_socket import Transport
 from workers.engine.steering import steer
+from workers.engine.transport import Transport
 
 KEEPALIVE_IDLE_S: Final = 60
 KEEPALIVE_INTERVAL_S: Final = 10
@@ -241,7 +241,7 @@ def tune(sock: socket.socket) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
-def end_unacknowledged(sock: Transport, seconds: float) -> None:
+def end_unacknowledged(sock: Transport | socket.socket, seconds: float) -> None:
     """Have a connection end once its peer's kernel has acknowledged nothing of what we sent for so long."""
     milliseconds = int(1000 * min(seconds, UNACKNOWLEDGED_S))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1, milliseconds))  # 0 would be the kernel's own

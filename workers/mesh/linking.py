@@ -11,7 +11,7 @@ from workers.calls.interests import Interests
 from workers.calls.ledger import Ledger
 from workers.calls.standing import Standing
 from workers.engine.loop import Loop
-from workers.engine.secure_socket import Transport
+from workers.engine.transport import Transport
 from workers.engine.turn import Turn
 from workers.mesh.inbound import Inbound
 from workers.mesh.link import Link

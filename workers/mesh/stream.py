@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from skywalker.dialling import cause_of
 from skywalker.limits import KIB, MAX_FRAME, MAX_TOPIC
-from workers.engine.secure_socket import Transport
+from workers.engine.transport import Transport
 from workers.engine.turn import Turn
 from workers.mesh.messages import Messages
 

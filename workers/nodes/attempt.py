@@ -31,13 +31,42 @@ from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, split
 from workers.calls.own_node import VERSION
 from workers.engine import sockets
+from workers.engine.life import Life
 from workers.engine.loop import READ, WRITE
-from workers.engine.secure_socket import SecureSocket, Transport
+from workers.engine.secure_socket import SecureSocket
+from workers.engine.transport import PlainSocket, Transport
 from workers.nodes.connector import Connector
 
 MAX_ANSWER: Final = 4096
 
 _ID: Final = values.pack(0)
+
+DIALLING, SHAKING_HANDS, PROVING, ASKING, OVER = range(5)
+
+CONNECTED, SECURED, PROVED, ENDED = range(4)
+
+ATTEMPT: Final = Life(
+    "dialled connection",
+    states=[
+        ("dialling", "The kernel makes a connection."),
+        ("shaking hands", "TLS is agreed on, where the node speaks it."),
+        ("proving", "The other end has to prove that it is the node that is wanted, where a proof is wanted."),
+        ("asking", "It has been told who asks, and has to say which worker it is."),
+        ("over", "The connection is a link, or closed."),
+    ],
+    events=[
+        ("connected", "There is a connection, over which TLS is still to be spoken."),
+        ("secured", "What is said is heard by the other end alone; or nobody wanted TLS."),
+        ("proved", "It has proved itself; or nobody wanted a proof."),
+        ("ended", "It has come to the worker that was wanted, or to nothing."),
+    ],
+    ways={
+        DIALLING: {CONNECTED: SHAKING_HANDS, SECURED: PROVING, ENDED: OVER},
+        SHAKING_HANDS: {SECURED: PROVING, ENDED: OVER},
+        PROVING: {PROVED: ASKING, ENDED: OVER},
+        ASKING: {ENDED: OVER},
+    },
+)
 
 
 class Dialler(Protocol):
@@ -57,7 +86,8 @@ class Attempt:
     """One of them, to the worker in `place` of `member`."""
 
     __slots__ = (
-        "_asked_at", "_awaits", "_by", "_dialler", "_heard", "_introduction", "_member", "_place", "_socket",
+        "_asked_at", "_by", "_dialler", "_heard", "_introduction", "_member", "_place", "_secure", "_sock", "_state",
+        "_transport",
     )  # fmt: skip
 
     def __init__(self, place: Place, member: Member, by: Connector, dialler: Dialler) -> None:
@@ -65,18 +95,23 @@ class Attempt:
         self._member = member
         self._by = by
         self._dialler = dialler
-        self._socket: Transport | None = None  # until it is given away, or closed
-        self._introduction: Introduction | None = None  # once there is a connection
-        self._heard: bytes | None = None  # the answer that has begun; None before anything was asked
-        self._awaits = wire.CHALLENGE  # what that answers
+        self._state = DIALLING
+        self._sock: socket.socket | None = None
+        self._secure: SecureSocket | None = None  # that with TLS around it
+        self._transport: Transport | None = None  # whichever of both is spoken over, once that is possible
+        self._introduction: Introduction | None = None  # from then on
+        self._heard = b""  # the answer that has begun
         self._asked_at = 0.0
+
+    def _becomes(self, event: int) -> None:
+        self._state = ATTEMPT.after(self._state, event)
 
     def begin(self) -> None:
         """Dial."""
         address = self._member.address
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         try:
-            self._socket = sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+            self._sock = sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
             self._by.loop.add(sock.fileno(), self, WRITE)
             sockets.tune(sock)
             if self._member.steering:
@@ -87,34 +122,34 @@ class Attempt:
 
     def end(self) -> None:
         """Give it up; nobody is told."""
-        if self._socket is not None:
-            self._by.loop.remove(self._socket.fileno())
-            self._socket.close()
-            self._socket = None
+        self._becomes(ENDED)
+        ours = self._transport or self._secure or self._sock
+        if ours is not None:
+            self._by.loop.remove(ours.fileno())
+            ours.close()
 
     @property
     def is_shaking_hands(self) -> bool:
         """Whether there is a connection, and TLS is still being agreed on."""
-        return isinstance(self._socket, SecureSocket) and not self._socket.established
+        return self._state == SHAKING_HANDS
 
     def ready(self, events: int) -> None:
         """Go on: the socket says that it can."""
-        sock = self._socket
-        assert sock is not None, "one that has ended is not registered"
         try:
-            if self._heard is not None:
-                self._hear(sock)
-            elif isinstance(sock, SecureSocket):
-                self._shake_hands(sock)
-            elif is_connected(sock):
-                self._connected(sock)
+            if self._transport is not None:
+                self._hear(self._transport)
+            elif self._secure is not None:
+                self._shake_hands(self._secure)
+            elif self._sock is not None and is_connected(self._sock):
+                self._connected(self._sock)
         except BlockingIOError:
             pass  # nothing has come yet
         except OSError as error:
             self._dialler.failed(cause_of(error))
         except NotProven as error:
-            with contextlib.suppress(OSError):  # it hears why, if it is there to hear it
-                sock.send(farewell(_ID, error))
+            if self._transport is not None:
+                with contextlib.suppress(OSError):  # it hears why, if it is there to hear it
+                    self._transport.send(farewell(_ID, error))
             self._dialler.failed(f"{NOT_PROVEN}: {error}")
         except ValueError as error:
             self._dialler.failed(str(error))
@@ -123,31 +158,33 @@ class Attempt:
         self._by.loop.change(sock.fileno(), READ)
         credentials = self._by.credentials
         if credentials is None:
-            self._introduce(sock, ())
+            self._introduce(PlainSocket(sock))
             return
+        self._becomes(CONNECTED)
         name = server_name(self._member.address.host)
-        self._socket = secure = SecureSocket(sock, Records(credentials.client(), server_hostname=name))
-        secure.hello()
+        self._secure = SecureSocket(sock, Records(credentials.client(), server_hostname=name))
+        self._secure.hello()
 
-    def _shake_hands(self, sock: SecureSocket) -> None:
+    def _shake_hands(self, secure: SecureSocket) -> None:
         try:
-            is_done = sock.shake_hands()
+            is_done = secure.shake_hands()
         except ConnectionError as error:
             raise ValueError(CLOSED) from error
         if is_done:
-            self._introduce(sock, sock.names())
+            self._introduce(secure)
 
-    def _introduce(self, sock: Transport, names: tuple[str, ...]) -> None:
-        by = self._by
-        self._heard = b""
+    def _introduce(self, transport: Transport) -> None:
+        self._becomes(SECURED)
+        self._transport = transport
+        by, wanted = self._by, self._place.node
         self._introduction = Introduction(
-            by.trust, by.node.id, by.node.address, self._member.address, names, self._place.node
+            by.trust, by.node.id, by.node.address, self._member.address, transport.names(), wanted
         )
-        sock.send(self._introduction.begin(_ID) or self._question())
+        transport.send(self._introduction.begin(_ID) or self._question())
 
     def _question(self) -> bytes:
         assert self._introduction is not None, "there is a connection"
-        self._awaits = wire.PEER
+        self._becomes(PROVED)
         self._asked_at = self._by.turn.now
         node, token = self._by.node, self._introduction.token
         question = {
@@ -163,38 +200,38 @@ class Attempt:
         }
         return wire.frame(wire.PEER, _ID, values.pack(question))
 
-    def _hear(self, sock: Transport) -> None:
-        assert self._heard is not None
-        data = sock.recv(MAX_ANSWER)
+    def _hear(self, transport: Transport) -> None:
+        data = transport.recv(MAX_ANSWER)
         if not data:
             raise ValueError("it closed the connection")
         heard = self._heard + data
         # One frame at a time: what comes after the last one is for the link.
-        while self._socket is sock and len(heard) >= 2 and len(heard) >= (end := 2 + int.from_bytes(heard[:2], "big")):
+        while self._state != OVER and len(heard) >= 2 and len(heard) >= (end := 2 + int.from_bytes(heard[:2], "big")):
             [frame], _ = split(heard[:end])
             heard = heard[end:]
             if len(frame) != 3 or isinstance(frame, BadFrame):
                 raise ValueError("it does not speak as a node does")
-            self._answered(sock, frame, heard)
+            self._answered(transport, frame, heard)
         self._heard = heard
 
-    def _answered(self, sock: Transport, frame: list[bytes], rest: bytes) -> None:
+    def _answered(self, transport: Transport, frame: list[bytes], rest: bytes) -> None:
         assert self._introduction is not None, "it was asked something"
         method, answer = frame[0], values.unpack(frame[2], text_keys=True)
-        if method == wire.PROOF and self._awaits == wire.PEER and answer is True:
+        if method == wire.PROOF and self._state == ASKING and answer is True:
             return  # it takes our proof, and still has to answer
-        if method != self._awaits and wire.refusal(answer) is not None:
+        awaited = wire.CHALLENGE if self._state == PROVING else wire.PEER
+        if method != awaited and wire.refusal(answer) is not None:
             raise ValueError(_refusal(answer))
-        if self._awaits == wire.CHALLENGE:
+        if self._state == PROVING:
             if method != wire.CHALLENGE:
                 raise NotProven("its answer to a challenge is none")
-            sock.send(self._introduction.heard(_ID, answer) + self._question())
+            transport.send(self._introduction.heard(_ID, answer) + self._question())
         elif method == wire.PEER:
-            self._met(sock, answer, rest)
+            self._met(transport, answer, rest)
         else:
             raise ValueError(_refusal(answer))
 
-    def _met(self, sock: Transport, answer: Any, rest: bytes) -> None:
+    def _met(self, transport: Transport, answer: Any, rest: bytes) -> None:
         match answer:
             case {"node": str(node), "worker": int(worker)}:
                 if node != self._place.node:
@@ -202,10 +239,10 @@ class Attempt:
                 if worker != self._place.worker:
                     self._dialler.strayed()
                     return
-                self._by.loop.remove(sock.fileno())
-                self._socket = None
+                self._becomes(ENDED)
+                self._by.loop.remove(transport.fileno())
                 round_trip_s = self._by.turn.now - self._asked_at
-                self._dialler.opened(sock, str(answer.get("life", "")), round_trip_s, rest)
+                self._dialler.opened(transport, str(answer.get("life", "")), round_trip_s, rest)
             case _:
                 raise ValueError(_refusal(answer))
 

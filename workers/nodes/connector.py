@@ -1,4 +1,4 @@
-"""What a worker makes connections to other nodes with, and as whom it does."""
+"""What a worker makes and takes the links to other nodes with, and as whom it does."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 from skywalker.access.trust import Trust
 from workers.calls.own_node import Node
+from workers.calls.rebalance import Rebalance
 from workers.calls.standing import Standing
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop
 from workers.engine.turn import Turn
+from workers.mesh.linking import Linking
+from workers.mesh.readiness import ReadinessBarrier
+from workers.stats.log import Log
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,10 @@ class Connector:
     node: Node
     loop: Loop
     turn: Turn
+    log: Log
     standing: Standing
+    linking: Linking
+    barrier: ReadinessBarrier
+    rebalance: Rebalance
     trust: Trust
     credentials: Credentials | None

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from skywalker.members import Place
-from workers.calls.own_node import Node
-from workers.engine.secure_socket import Transport
-from workers.engine.turn import Turn
+from workers.engine.transport import Transport
 from workers.mesh.link import Link
-from workers.mesh.linking import Linking
-from workers.mesh.readiness import ReadinessBarrier
+from workers.nodes.connector import Connector
 from workers.nodes.probe import Probe
-from workers.stats.log import Log
 
 
 class InboundPeer:
@@ -24,11 +20,7 @@ class InboundPeer:
         unwritten: bytes,
         name: str,
         place: Place,
-        node: Node,
-        turn: Turn,
-        linking: Linking,
-        barrier: ReadinessBarrier,
-        log: Log,
+        connector: Connector,
         gone: Callable[[InboundPeer], None],
         *,
         speaks_for_place: bool,
@@ -40,17 +32,15 @@ class InboundPeer:
         self.place = place
         self._speaks_for_place = speaks_for_place
         self._name = name
-        self._node = node
-        self._barrier = barrier
-        self._log = log
+        self._connector = connector
         self._gone = gone
-        self.link = linking.abroad(sock, None, self._ended, self._settled, unwritten=unwritten)
+        self.link = connector.linking.abroad(sock, None, self._ended, self._settled, unwritten=unwritten)
         self._has_successor = False
         self._is_over = False  # nothing more is said to it
         # Its listeners would take values that nobody gets.
-        self._probe = Probe(self.link, turn, lambda: self._has_successor or not self._is_on_the_ring())
+        self._probe = Probe(self.link, connector.turn, lambda: self._has_successor or not self._is_on_the_ring())
         if self._is_on_the_ring():
-            barrier.linked(self.link)
+            connector.barrier.linked(self.link)
         self.link.open()
         self._probe.look()
 
@@ -62,11 +52,11 @@ class InboundPeer:
     def ring_changed(self) -> None:
         """See whether its node is still on the ring."""
         if not self._is_on_the_ring():
-            self._barrier.gone(self.link)
+            self._connector.barrier.gone(self.link)
         self._probe.look()
 
     def _is_on_the_ring(self) -> bool:
-        return self.place.node in self._node.snapshot.by_id
+        return self.place.node in self._connector.node.snapshot.by_id
 
     def hand_over(self) -> None:
         """Have it ask our successor, once all that it was given has an outcome, and all that was said is written."""
@@ -88,11 +78,11 @@ class InboundPeer:
         self.link.close(reason)
 
     def _settled(self, link: Link) -> None:
-        self._barrier.settled(link, self.place if self._speaks_for_place else None)
+        self._connector.barrier.settled(link, self.place if self._speaks_for_place else None)
 
     def _ended(self, link: Link, reason: str) -> None:
         self._probe.end()
         del self._probe  # the two refer to each other
-        self._barrier.gone(link)
-        self._log.info("guest-left", peer=self._name, reason=reason)
+        self._connector.barrier.gone(link)
+        self._connector.log.info("guest-left", peer=self._name, reason=reason)
         self._gone(self)

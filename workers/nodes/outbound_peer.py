@@ -13,17 +13,13 @@ from skywalker.members import Member, Place
 from skywalker.tls.words import SILENT
 from workers.calls.call import GRACE_S
 from workers.calls.owner import Owner
-from workers.calls.rebalance import Rebalance
 from workers.engine.alarm import Alarm
 from workers.engine.loop import READ
-from workers.engine.secure_socket import Transport
-from workers.engine.turn import Turn
+from workers.engine.transport import Transport
 from workers.mesh.link import Link
-from workers.mesh.linking import Linking
 from workers.nodes.attempt import Attempt
 from workers.nodes.connector import Connector
 from workers.nodes.probe import Probe
-from workers.stats.log import Log
 
 ATTEMPT_S: Final = 1.0
 """Seconds for a node to accept a connection and say who it is."""
@@ -51,28 +47,16 @@ class OutboundPeer(Owner):
     """A worker of another node as an owner of topics."""
 
     __slots__ = (
-        "_alarm", "_attempt", "_connector", "_failures", "_left", "_life", "_link", "_linking", "_log", "_member",
-        "_opened_at", "_probe", "_rebalance", "_sought", "_strays", "_turn", "_was_idle", "owns",
+        "_alarm", "_attempt", "_connector", "_failures", "_left", "_life", "_link", "_member",
+        "_opened_at", "_probe", "_sought", "_strays", "_turn", "_was_idle", "owns",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        place: Place,
-        member: Member,
-        turn: Turn,
-        linking: Linking,
-        rebalance: Rebalance,
-        connector: Connector,
-        log: Log,
-    ) -> None:
+    def __init__(self, place: Place, member: Member, connector: Connector) -> None:
         Owner.__init__(self, place)
         self.absent.grace_s = DIAL_GRACE_S
         self._member = member
-        self._turn = turn
-        self._linking = linking
-        self._rebalance = rebalance
         self._connector = connector
-        self._log = log
+        self._turn = connector.turn
         self._link: Link | None = None
         self._probe: Probe | None = None  # about that link, once it owns nothing any more
         self._was_idle = False
@@ -154,14 +138,16 @@ class OutboundPeer(Owner):
         probe.look()
         self._link = self._probe = None
         self.lost(link.outbound)
-        self._rebalance.succeed(link.outbound)
-        self._rebalance.hold_back()  # the predecessor gives back nothing that was published before its link ends
+        rebalance = self._connector.rebalance
+        rebalance.succeed(link.outbound)
+        rebalance.hold_back()  # the predecessor gives back nothing that was published before its link ends
         self.visit(self._sought or "")
-        self._rebalance.begin()
+        rebalance.begin()
 
     # Making the connection.
 
     def _dial(self) -> None:
+        assert self._attempt is None, "there is one at a time, and one alarm for it"
         turn = self._turn
         self._attempt = Attempt(self.place, self._member, self._connector, self)
         self._alarm.set(turn, turn.now + ATTEMPT_S, self._ring)
@@ -170,7 +156,8 @@ class OutboundPeer(Owner):
     def failed(self, reason: str) -> None:
         self._drop()
         if self._failures == 0:
-            self._log.warning("peer-unreachable", peer=str(self._member), its_worker=self.place.worker, reason=reason)
+            where = {"peer": str(self._member), "its_worker": self.place.worker}
+            self._connector.log.warning("peer-unreachable", **where, reason=reason)
         self._failures += 1
         self._alarm.set(self._turn, self._turn.now + _pause_s(self._failures), self._ring)
 
@@ -189,7 +176,7 @@ class OutboundPeer(Owner):
         self._strays = 0
         self._life = life
         self._opened_at = self._turn.now
-        self._link = link = self._linking.abroad(sock, self.place, self._ended, heard=heard)
+        self._link = link = self._connector.linking.abroad(sock, self.place, self._ended, heard=heard)
         link.outbound.grace_s = min(MAX_GRACE_S, GRACE_S + round_trip_s)
         self._probe = Probe(link, self._turn, self._is_needed)
         link.open()
@@ -229,7 +216,8 @@ class OutboundPeer(Owner):
             return
         self._alarm.off(self._turn)
         parts = link.outbound.parts
-        event, write = ("peer-left", self._log.info) if parts else ("peer-lost", self._log.warning)
+        log = self._connector.log
+        event, write = ("peer-left", log.info) if parts else ("peer-lost", log.warning)
         write(event, peer=str(self._member), its_worker=self.place.worker, reason=reason)
         if self._sought is not None:
             self.visit()

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 from skywalker.members import Place, Snapshot
-from workers.calls.own_node import Node
 from workers.calls.owner import Owner
-from workers.calls.rebalance import Rebalance
-from workers.engine.secure_socket import Transport
-from workers.engine.turn import Turn
-from workers.mesh.linking import Linking
-from workers.mesh.readiness import ReadinessBarrier
+from workers.engine.transport import Transport
 from workers.nodes.connector import Connector
 from workers.nodes.inbound_peer import InboundPeer
 from workers.nodes.outbound_peer import OutboundPeer
-from workers.stats.log import Log
 
 MAX_VISITED: Final = 256
 """Workers of other nodes that a new one goes to before it hears clients."""
@@ -24,23 +19,8 @@ MAX_VISITED: Final = 256
 class Peers:
     """All links of one worker to other nodes. Each is asked over links of its own, and asks over its own."""
 
-    def __init__(
-        self,
-        node: Node,
-        turn: Turn,
-        linking: Linking,
-        barrier: ReadinessBarrier,
-        rebalance: Rebalance,
-        connector: Connector,
-        log: Log,
-    ) -> None:
-        self._node = node
-        self._turn = turn
-        self._linking = linking
-        self._barrier = barrier
-        self._rebalance = rebalance
+    def __init__(self, connector: Connector) -> None:
         self._connector = connector
-        self._log = log
         self._peers: dict[Place, OutboundPeer] = {}
         self._retired: list[OutboundPeer] = []  # own nothing any more, but may hold calls of ours
         # Workers that have made links to ask us. In one place there may be several: those that are being replaced.
@@ -53,15 +33,13 @@ class Peers:
         before = {peer.place: peer for peer in known}
         self._peers = {}
         for member in snapshot:
-            if member.id == self._node.id:
+            if member.id == self._connector.node.id:
                 continue
             for worker in range(member.workers):
                 place = Place(member.id, worker)
                 peer = before.get(place)
                 if peer is None or not peer.is_at(member):
-                    peer = OutboundPeer(
-                        place, member, self._turn, self._linking, self._rebalance, self._connector, self._log
-                    )
+                    peer = OutboundPeer(place, member, self._connector)
                 peer.owns = True
                 self._peers[place] = peer
         gone = [peer for peer in known if peer is not self._peers.get(peer.place)]
@@ -74,7 +52,7 @@ class Peers:
         for inbound in self.inbound.values():
             inbound.ring_changed()
         for place in before.keys() - self._peers.keys():
-            self._barrier.gone(place)
+            self._connector.barrier.gone(place)
         return dict(self._peers)
 
     def visit_all(self) -> list[Place]:
@@ -103,18 +81,9 @@ class Peers:
         for inbound in [*self.inbound.values()]:
             if inbound.place == place:
                 inbound.succeeded()
+        gone = functools.partial(self._gone, life)
         self.inbound[place, life] = InboundPeer(
-            sock,
-            unwritten,
-            name,
-            place,
-            self._node,
-            self._turn,
-            self._linking,
-            self._barrier,
-            self._log,
-            lambda inbound: self._gone(inbound, life),
-            speaks_for_place=not replaced,
+            sock, unwritten, name, place, self._connector, gone, speaks_for_place=not replaced
         )
         peer = self._peers.get(place)
         if waits and not replaced and peer is not None:
@@ -131,7 +100,7 @@ class Peers:
         asked = (peer.unsent for peer in (*self._peers.values(), *self._retired))
         return sum(asked) + sum(inbound.link.unsent for inbound in self.inbound.values())
 
-    def _gone(self, inbound: InboundPeer, life: str) -> None:
+    def _gone(self, life: str, inbound: InboundPeer) -> None:
         if self.inbound.get((inbound.place, life)) is inbound:
             del self.inbound[inbound.place, life]
 

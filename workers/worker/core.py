@@ -62,9 +62,20 @@ class Core:
         linking = Linking(
             loop, turn, self.junction, self.ledger, self.standing, self.interests, self.barrier, log, limits.mesh_bytes
         )
-        connector = Connector(node, loop, turn, self.standing, self.admission.trust, credentials)
+        connector = Connector(
+            node=node,
+            loop=loop,
+            turn=turn,
+            log=log,
+            standing=self.standing,
+            linking=linking,
+            barrier=self.barrier,
+            rebalance=self.rebalance,
+            trust=self.admission.trust,
+            credentials=credentials,
+        )
         self.siblings = Siblings(node, turn, linking, self.barrier, self.rebalance)
-        self.peers = Peers(node, turn, linking, self.barrier, self.rebalance, connector, log)
+        self.peers = Peers(connector)
         self.commons = Commons(
             node=node,
             limits=limits,

@@ -21,6 +21,7 @@ from tests.workers.several_nodes import SeveralNodes, several
 from tests.workers.wire_client import TIMED_OUT
 from workers.calls.standing import Event
 from workers.doors.pubsub import PubSub
+from workers.engine.transport import PlainSocket
 
 ANSWERED_S = 5.0
 NUMBER = 4
@@ -44,7 +45,7 @@ class Clients:
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
         core = self._nodes.nodes[name].core
-        core.connections.opened(PubSub(theirs, "test", core.commons))
+        core.connections.opened(PubSub(PlainSocket(theirs), "test", core.commons))
         self._open.append(PubSubClient(ours))
         return self._open[-1]
 

@@ -17,6 +17,7 @@ from tests.workers.pubsub_client import publish
 from tests.workers.several_nodes import SeveralNodes, several
 from tests.workers.wire_client import TIMED_OUT, WireClient, refusal
 from workers.doors.pubsub import PubSub
+from workers.engine.transport import PlainSocket
 
 LONG_MS = 60_000
 
@@ -149,7 +150,7 @@ def publishes(nodes: SeveralNodes, name: str, topic: str, value: str) -> Callabl
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     core = nodes.nodes[name].core
-    core.connections.opened(PubSub(theirs, "test", core.commons))
+    core.connections.opened(PubSub(PlainSocket(theirs), "test", core.commons))
     ours.sendall(publish(topic.encode(), value.encode()))
     return ours.close
 

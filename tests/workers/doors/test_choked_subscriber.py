@@ -12,6 +12,7 @@ from skywalker.limits import MIB, Limits
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import call
 from workers.doors.pubsub import PubSub
+from workers.engine.transport import PlainSocket
 
 SMALL = b"\x01\x00\x01\x00x"
 """The publish of one byte to the topic without a name: five bytes."""
@@ -44,7 +45,7 @@ class Slow:
         return ours, theirs
 
     def connected(self, sock: socket.socket) -> PubSub:
-        connection = PubSub(sock, "test", self.worker.core.commons)
+        connection = PubSub(PlainSocket(sock), "test", self.worker.core.commons)
         self.worker.core.connections.opened(connection)
         return connection
 
@@ -55,7 +56,7 @@ class Slow:
             some = min(at_once, count - done)
             self.publisher.received(SMALL * some)
             # Nothing more is read of it before all of that is done.
-            while acks < done + some and not self.publisher.closed:
+            while acks < done + some and not self.publisher.gone:
                 self.worker.turn()
                 acks += len(read_all(self.publishers))
         assert acks == count
@@ -105,7 +106,7 @@ def test_eight_mebibytes_of_small_messages_take_little_more_and_all_arrive(slow:
     taken = process.memory_info().rss - before
     print(f"{taken / MIB:.1f} MiB for 8 MiB of messages")
     assert taken < 24 * MIB
-    assert not slow.subscriber.closed
+    assert not slow.subscriber.gone
     # It reads in small pieces: each of them makes room for some more.
     got = 0
     while got < count * len(SMALL):
@@ -128,9 +129,9 @@ def test_past_its_buffer_it_is_cut_off_and_what_it_has_read_has_no_gap(slow: Slo
         slow.worker.turn()
         while read_all(slow.publishers):  # there is room for more acks, if there are more
             slow.worker.turn()
-        if slow.subscriber.closed:
+        if slow.subscriber.gone:
             break
-    assert slow.subscriber.closed, "more than 8 MiB were published"
+    assert slow.subscriber.gone, "more than 8 MiB were published"
     assert slow.worker.core.connections.subscribers_cut_off == 1
     got = read_all(slow.ours)
     assert b"".join(chunks).startswith(got)
@@ -146,7 +147,7 @@ def test_it_is_cut_off_within_the_turn_in_which_too_much_came(slow: Slow) -> Non
     for _ in range(400):
         slow.publisher.received(b"\x01\x00\xff\xff" + bytes(65_535))
         slow.worker.core.turn.attend()
-    assert slow.subscriber.closed
+    assert slow.subscriber.gone
     assert psutil.Process().memory_info().rss - before < 40 * MIB
     slow.worker.turn()
 

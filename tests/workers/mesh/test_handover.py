@@ -14,6 +14,7 @@ from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, subscribe
 from tests.workers.wire_client import TIMED_OUT, WireClient, packed, raw_call
 from workers.doors.pubsub import PubSub
+from workers.engine.transport import PlainSocket
 from workers.mesh.handover import PATIENCE_S
 from workers.mesh.messages import (
     CENSUS,
@@ -104,7 +105,7 @@ class World:
         ours, theirs = socket.socketpair()
         self._open.append(ours)
         theirs.setblocking(False)
-        self.worker.core.connections.opened(PubSub(theirs, "test", self.worker.core.commons))
+        self.worker.core.connections.opened(PubSub(PlainSocket(theirs), "test", self.worker.core.commons))
         return PubSubClient(ours)
 
     def subscriber(self) -> PubSubClient:

@@ -20,6 +20,7 @@ from tests.workers.pubsub_client import ACK, PubSubClient, publish, subscribe, u
 from tests.workers.wire_client import call, packed
 from workers.calls.own_node import VERSION
 from workers.doors.pubsub import PubSub
+from workers.engine.transport import PlainSocket
 from workers.mesh.messages import (
     BUSY,
     CENSUS,
@@ -100,7 +101,7 @@ class Bench:
     def pubsub(self) -> PubSubClient:
         """Return a client of the pub/sub dialect."""
         ours, theirs = self.pair()
-        self.worker.core.connections.opened(PubSub(theirs, "test", self.worker.core.commons))
+        self.worker.core.connections.opened(PubSub(PlainSocket(theirs), "test", self.worker.core.commons))
         return PubSubClient(ours)
 
     def guest(self, name: str = "guest", **options: Any) -> Far:

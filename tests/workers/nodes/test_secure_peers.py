@@ -38,6 +38,7 @@ from workers.doors.junction.dialogue import Dialogue
 from workers.doors.junction.session import Session
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop
+from workers.engine.transport import PlainSocket
 from workers.engine.turn import Turn
 from workers.mesh.messages import CENSUS, COUNTED, GIVE, LISTEN, MET, SEND, SETTLED, TOOK
 from workers.stats.log import Log
@@ -71,7 +72,7 @@ class Dialler:
         self.core.follow(Snapshot([dialled]))
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
-        self.core.connections.opened(Dialogue(theirs, "test", self.core.commons))
+        self.core.connections.opened(Dialogue(PlainSocket(theirs), "test", self.core.commons))
         self.client = WireClient(ours)
 
     def turn(self) -> None:

@@ -19,6 +19,7 @@ from tests.workers.worker.test_gauges import choke
 from workers.calls.own_node import VERSION
 from workers.calls.standing import Event
 from workers.doors.pubsub import PubSub
+from workers.engine.transport import PlainSocket
 from workers.stats import metrics
 from workers.stats.closes import Close
 
@@ -36,7 +37,7 @@ def pubsub(worker: OneWorker) -> PubSubClient:
     """Return a client of that dialect."""
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
-    worker.core.connections.opened(PubSub(theirs, "test", worker.core.commons))
+    worker.core.connections.opened(PubSub(PlainSocket(theirs), "test", worker.core.commons))
     return PubSubClient(ours)
 
 

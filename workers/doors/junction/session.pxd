@@ -4,13 +4,32 @@ from workers.calls.call cimport ClientCall, NodeCall
 from skywalker.wire.junction cimport reply
 from workers.doors.connection cimport Connection
 from workers.doors.subscription cimport Delivery, Subscription
-from workers.doors.junction.unacked cimport Unacked
-from workers.doors.junction.waiting cimport Waiting
 
 
 cdef bytes RECV
 cdef bytes SEND
 cdef bytes MESSAGE
+
+
+cdef class Waiting:
+    cdef readonly Py_ssize_t count
+    cdef dict _by_id
+    cdef dict _twins
+
+    cpdef add(self, ClientCall call)
+    cpdef remove(self, ClientCall call)
+    cpdef ClientCall find(self, bytes id)
+
+
+cdef class Unacked:
+    cdef readonly Py_ssize_t count
+    cdef readonly Py_ssize_t size
+    cdef dict _by_id
+
+    cpdef add(self, ClientCall listener)
+    cpdef bint has(self, ClientCall listener) except -1
+    cpdef ClientCall pop(self, bytes id)
+    cpdef list clear(self)
 
 
 cdef class Session(Connection):

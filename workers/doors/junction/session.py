@@ -5,26 +5,141 @@ What it says, and what is done about that, dialogue.py and methods.py have.
 
 from __future__ import annotations
 
+from typing import Final
+
 from skywalker import errors
 from skywalker.access.proof import Response
+from skywalker.address import Address
 from skywalker.journal import record
 from skywalker.limits import MAX_FRAME
 from skywalker.wire import junction as wire
-from skywalker.wire.junction import MESSAGE, TIMED_OUT, WILL, reply
-from workers.access.admission import speaks_tls
+from skywalker.wire.junction import MESSAGE, RECV, SEND, TIMED_OUT, TOKENS, WILL, reply
+from workers.access.admission import Impostor, speaks_tls
 from workers.calls.call import ClientCall, NodeCall
 from workers.calls.will import Will
 from workers.doors.commons import Commons
 from workers.doors.connection import GOODBYE, Connection
-from workers.doors.junction.hearing import may_hear, note
-from workers.doors.junction.silence import Silence
-from workers.doors.junction.unacked import Unacked
-from workers.doors.junction.waiting import Waiting
 from workers.doors.subscription import Delivery, Subscription, Subscriptions, Unsubscribing
-from workers.engine.secure_socket import Transport
+from workers.engine.alarm import Alarm
 from workers.engine.sockets import end_unacknowledged
+from workers.engine.transport import Transport
 from workers.stats.closes import Close
 from workers.stats.log import MAX_NAME
+
+PUBLISHED: Final = (SEND, RECV, TOKENS)
+"""The methods of the published dialects, whose clients take an error for a value."""
+
+KNOWN: Final = (errors.BadArity, errors.BadTimeout, errors.Cancelled)
+"""Errors that such a client may hear: of calls that the server of these dialects, too, answered with a mistake, and of
+one that its client has cancelled, as none of them can."""
+
+
+class Waiting:
+    """The calls of one connection that wait, by the id that its client gave each; the same may be given twice."""
+
+    __slots__ = ("_by_id", "_twins", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._by_id: dict[bytes, ClientCall] = {}
+        self._twins: dict[bytes, dict[ClientCall, None]] = {}  # those whose id another one had
+
+    def add(self, call: ClientCall) -> None:
+        """Keep a call."""
+        if self._by_id.setdefault(call.id, call) is not call:
+            self._twins.setdefault(call.id, {})[call] = None
+        self.count += 1
+
+    def remove(self, call: ClientCall) -> None:
+        """Forget one that is here."""
+        if self._by_id.get(call.id) is call:
+            del self._by_id[call.id]
+        else:
+            twins = self._twins[call.id]
+            del twins[call]
+            if not twins:
+                del self._twins[call.id]
+        self.count -= 1
+
+    def find(self, id: bytes) -> ClientCall | None:
+        """Return a call of this id, the latest of several."""
+        if id in self._twins:
+            return next(reversed(self._twins[id]))
+        return self._by_id.get(id)
+
+    def all(self) -> list[ClientCall]:
+        """Return them all."""
+        return [*self._by_id.values(), *(call for twins in self._twins.values() for call in twins)]
+
+
+class Unacked:
+    """The values that one client was given and has not acknowledged, by the id of the call that each answered."""
+
+    __slots__ = ("_by_id", "count", "size")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.size = 0
+        self._by_id: dict[bytes, ClientCall] = {}
+
+    def add(self, listener: ClientCall) -> None:
+        """Keep what a listener was given. None of its id may be here."""
+        self._by_id[listener.id] = listener
+        self.count += 1
+        self.size += len(listener.chunk)
+
+    def has(self, listener: ClientCall) -> bool:
+        """Return whether this listener's value is one of them."""
+        return self._by_id.get(listener.id) is listener
+
+    def pop(self, id: bytes) -> ClientCall | None:
+        """Forget the one of this id, and return it."""
+        listener = self._by_id.pop(id, None)
+        if listener is not None:
+            self.count -= 1
+            self.size -= len(listener.chunk)
+        return listener
+
+    def clear(self) -> list[ClientCall]:
+        """Forget them all, and return them."""
+        listeners = [*self._by_id.values()]
+        self._by_id.clear()
+        self.count = self.size = 0
+        return listeners
+
+
+class Silence:
+    """Whether a client that knows :ping and says nothing still lives: it is asked, and closed without an answer."""
+
+    __slots__ = ("_alarm", "_connection", "_period")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._period = connection.commons.limits.idle_probe_s
+        self._alarm = Alarm()
+        self._alarm.set(connection.turn, connection.turn.now + self._period, self._probe)
+
+    def end(self) -> None:
+        """Look no more."""
+        self._alarm.off(self._connection.turn)
+
+    def _probe(self) -> None:
+        connection, period = self._connection, self._period
+        now, heard_at = connection.turn.now, connection.heard_at
+        silence = now - heard_at
+        if silence < period:
+            next_at = heard_at + period
+        elif all(isinstance(call, Will) for call in connection.waiting()):  # it waits for nothing by these
+            next_at = now + period
+        elif silence < 2 * period:
+            connection.push(wire.frame(wire.PING, wire.NIL))
+            next_at = heard_at + 2 * period
+        else:
+            connection.commons.log.info("connection-closed", peer=connection.peer, reason="it does not answer a ping")
+            connection.counters.limited("idle_probe_s")
+            connection.close(Close.SILENT, "it does not answer a ping")
+            return
+        self._alarm.set(connection.turn, next_at, self._probe)
 
 
 class Session(Connection):
@@ -149,8 +264,7 @@ class Session(Connection):
     def fail_all(self, error: errors.RequestError) -> None:
         """Answer every waiting call with `error`, once those that wait for their turn have had it."""
         while self._todo and not self.gone:
-            todo, self._todo = self._todo, []
-            self.obey(todo)
+            self.obey(self.take_up())
         for call in self.waiting():
             call.withdraw()
             if call.cancelled_by:
@@ -303,6 +417,11 @@ class Session(Connection):
         if self.follows_ring and not self.gone:
             self.push(wire.frame(wire.RING, wire.NIL, self.commons.node.packed_ring(self.standing.node_drains)))
 
+    def reached(self) -> Address | None:
+        """Return to which address of this machine it was made, None by a Unix socket."""
+        name = self._socket.getsockname()
+        return Address(*name[:2]) if isinstance(name, tuple) else None
+
     def is_idle(self) -> bool:
         """Whether no call is under way, and nothing is half read or half written."""
         return not (
@@ -329,3 +448,23 @@ class Session(Connection):
             self.ring_changed()
         if self._silence is None:
             self._silence = Silence(self)
+
+
+def may_hear(method: bytes, error: errors.RequestError) -> bool:
+    """Whether even a client that knows no errors is told of this one: of calls that only others make it is."""
+    return method not in PUBLISHED or isinstance(error, KNOWN)
+
+
+def is_beyond_time(method: bytes, error: errors.RequestError) -> bool:
+    """Whether it would be no answer that the time is over: there is none, or nobody can tell whose."""
+    return method == TOKENS or isinstance(error, errors.BadFrame | errors.BadId)
+
+
+def note(connection: Connection, method: bytes, error: errors.RequestError, is_heard: bool) -> None:
+    """Tell of a refusal in the log: that of a right, and any that its client does not hear.
+
+    That of a greeting which says nothing is none: some only see whether we live.
+    """
+    is_about_rights = isinstance(error, errors.Unauthorized | errors.Forbidden)
+    if not is_heard or (is_about_rights and (isinstance(error, Impostor | errors.Forbidden) or method != wire.HELLO)):
+        connection.commons.admission.refusals.note(connection.peer, error)

@@ -1,0 +1,160 @@
+"""A connection is in one state of each of its tables, whatever happens, and what can be seen of it agrees with them."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.workers.one_worker import OneWorker
+from tests.workers.wire_client import packed, raw_call
+from workers.doors.connection import Connection
+from workers.doors.junction.dialogue import Dialogue
+from workers.doors.lives import CHOKED, CLOSED, HEARD, LEAVING, LEAVING_CHOKED, LINGERING, LINK, OPEN, UNHEARD
+from workers.doors.pubsub import PubSub
+from workers.engine.life import Unlisted
+from workers.engine.transport import PlainSocket
+from workers.stats.closes import Close
+
+WHY = (Close.DRAINING, "the test wants it so")
+
+MUCH = b"v" * 300_000
+"""Bytes that no small buffer holds."""
+
+
+class Client:
+    """A worker, and a connection to it with small buffers, of which the test has the other end."""
+
+    def __init__(self, dialect: type[Connection]) -> None:
+        self.worker = OneWorker()
+        self.ours, theirs = socket.socketpair()
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        for end in (self.ours, theirs):
+            end.setblocking(False)
+        self.connection = dialect(PlainSocket(theirs), "test", self.worker.core.commons)
+        self.worker.core.connections.opened(self.connection)
+
+    def say(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):  # it is closed, or full
+            self.ours.send(data)
+
+    def read(self) -> None:
+        with contextlib.suppress(OSError):
+            while self.ours.recv(1 << 20):
+                pass
+
+    def end(self) -> None:
+        with contextlib.suppress(OSError):
+            self.ours.shutdown(socket.SHUT_WR)
+
+    def check(self) -> None:
+        connection, core = self.connection, self.worker.core
+        assert connection.gone == (connection.life >= LEAVING)
+        assert (connection in core.connections.choked) == (connection.life in (CHOKED, LEAVING_CHOKED))
+        assert (connection in [*core.connections]) == (connection.life < CLOSED)
+        assert connection.life < CLOSED or connection.hearing == UNHEARD
+
+    def close(self) -> None:
+        self.ours.close()
+        self.worker.close()
+        assert self.worker.holds()["calls"] == 0
+        assert not self.worker.core.connections.choked
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    client = Client(Dialogue)
+    yield client
+    client.close()
+
+
+CALL = raw_call(*map(packed, (":recv!", 1, 60_000, "topic")))
+
+DOES = {
+    "calls": lambda client: client.say(CALL),
+    "says nonsense": lambda client: client.say(b"\x00\x01\xff" * 100),
+    "publishes": lambda client: client.say(b"\x01\x00\x01\x00x" * 200),
+    "subscribes": lambda client: client.say(b"\x02\x00"),
+    "reads": Client.read,
+    "ends its half": Client.end,
+    "is told much": lambda client: client.connection.gone or client.connection.push(MUCH),
+    "is left": lambda client: client.connection.goodbye(),
+    "rests": lambda client: (
+        client.connection.gone or client.connection.hearing != HEARD or client.connection.rest([], 0.5)
+    ),
+    "is closed": lambda client: client.connection.close(*WHY),
+    "waits": lambda client: client.worker.turn(later=3.0),
+}
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from([Dialogue, PubSub]), st.lists(st.sampled_from([*DOES]), max_size=12))
+def test_whatever_happens_what_is_seen_of_it_agrees_with_its_state(dialect: type[Connection], does: list[str]) -> None:
+    client = Client(dialect)
+    try:
+        for each in does:
+            DOES[each](client)
+            client.check()
+            client.worker.turn()
+            client.check()
+    finally:
+        client.close()
+    assert client.connection.life == CLOSED
+
+
+def test_one_that_is_told_more_than_it_reads_leaves_when_it_has_read_that(client: Client) -> None:
+    connection, lives = client.connection, []
+    connection.push(MUCH)
+    for step in (client.worker.turn, connection.goodbye, client.worker.turn):
+        lives.append(connection.life)
+        step()
+    lives.append(connection.life)
+    assert lives == [OPEN, CHOKED, LEAVING_CHOKED, LEAVING_CHOKED]
+    for _ in range(10_000):
+        client.read()
+        client.worker.turn()
+        if connection.life == LINGERING:
+            break
+    client.end()
+    client.worker.turn()
+    assert connection.life == CLOSED
+
+
+def test_one_that_leaves_cannot_be_told_to_again_and_nothing_changes(client: Client) -> None:
+    client.say(CALL)
+    client.worker.turn()
+    client.connection.goodbye()
+    with pytest.raises(Unlisted, match="a connection that is leaving cannot be finished"):
+        client.connection.finish(b"again", *WHY)
+    assert client.connection.life == LEAVING
+    client.worker.turn()
+    assert client.connection.life == LINGERING
+    client.check()
+
+
+def test_one_that_is_choked_cannot_become_a_link(client: Client) -> None:
+    client.connection.push(MUCH)
+    client.worker.turn()
+    with pytest.raises(Unlisted, match="choked cannot be given away"):
+        client.connection.detach()
+    client.check()
+    assert client.connection.life == CHOKED
+
+
+def test_one_that_became_a_link_is_heard_no_more_and_cannot_be_closed(client: Client) -> None:
+    transport, unwritten = client.connection.detach()
+    client.connection.close(*WHY)
+    assert (client.connection.life, client.connection.hearing, unwritten) == (LINK, UNHEARD, b"")
+    assert transport.send(b"it is open") == 10
+    transport.close()
+
+
+def test_a_rest_that_is_over_when_it_is_closed_has_nothing_go_on(client: Client) -> None:
+    client.connection.rest([])
+    client.connection.close(*WHY)
+    client.worker.turn()
+    assert client.connection.hearing == UNHEARD
