@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from skywalker import extras
 from skywalker.arcs import arcs
-from skywalker.cli.ring.columns import LOWEST
-from skywalker.cli.ring.screen import counted, shown
+from skywalker.cli.ring.screen import LOWEST, counted, shown
 from skywalker.errors import SkywalkerError
 from skywalker.members import Member, Snapshot
 from skywalker.ring import TOKENS

@@ -24,7 +24,7 @@ def top(addresses: tuple[AdminAddress, ...], cluster: bool, credentials: Credent
     if not (os.isatty(0) and os.isatty(terminal.STDOUT)):
         raise click.UsageError("top needs a terminal; `skywalker report` prints the same once, as text or as JSON")
     try:
-        from skywalker.cli.top.app import Top
+        from skywalker.cli.top.console import Top
     except ImportError as error:
         raise click.UsageError(f"top needs textual: {extras.command_for('top')}") from error
     Top(asked_nodes(addresses, cluster, credentials), many=cluster or len(addresses) > 1).run()

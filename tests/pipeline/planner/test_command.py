@@ -15,8 +15,7 @@ import pytest
 from skywalker import extras
 from skywalker.cli import exits, terminal
 from skywalker.cli.outcome import run
-from skywalker.cli.pipeline.counting import Counting
-from skywalker.cli.pipeline.plan import plan
+from skywalker.cli.pipeline.plan import Counting, plan
 from skywalker.cli.status import Status
 from tests.cli.running import environment
 from tests.helpers import time_factor
