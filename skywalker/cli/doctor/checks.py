@@ -25,7 +25,7 @@ from skywalker.cli.admin_api import AdminAddress, AdminApi, NoAnswer, reading
 from skywalker.cli.credentials import TOKEN, Credentials
 from skywalker.cli.doctor.finding import Finding, Level, weighed
 from skywalker.cli.doctor.machine import ADDRESS_SPACE, DATA, ENTER, FILES, WRITE, Machine, becomes, may, workers
-from skywalker.cli.node.words import size
+from skywalker.cli.node import size
 from skywalker.cli.token import SHORTEST
 from skywalker.config import Config
 from skywalker.discovery.consul_access import ConsulAccess

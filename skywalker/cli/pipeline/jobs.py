@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from skywalker.cli import exits, terminal
-from skywalker.cli.aligned import aligned
 from skywalker.cli.pipeline.options import (
     FORMATS,
     input_option,
@@ -22,6 +21,7 @@ from skywalker.cli.pipeline.options import (
     spark_options,
 )
 from skywalker.cli.pipeline.steps import Steps
+from skywalker.cli.terminal import aligned
 from skywalker.pipeline.jobs.defaults import GROUPS, HOP_COST, MINUTE_S, NODES, OVERLAP_US
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import click
 from skywalker import extras, units
 from skywalker.cli import exits, terminal
 from skywalker.cli.options import Told, result
-from skywalker.cli.status import Status
+from skywalker.cli.terminal import Status
 from skywalker.errors import ConfigError
 from skywalker.members import MAX_TOKENS, MAX_WORKERS
 

@@ -8,9 +8,8 @@ import click
 
 from skywalker import extras
 from skywalker.cli import exits, terminal
-from skywalker.cli.admin_api import AdminAddress
+from skywalker.cli.admin_api import AdminAddress, asked_nodes, node_arguments
 from skywalker.cli.credentials import Credentials
-from skywalker.cli.node.options import asked_nodes, node_arguments
 
 
 @click.command(short_help="Watch nodes, on a terminal")

@@ -18,10 +18,26 @@ from textual.widgets import DataTable, Footer, Input, Static
 
 from skywalker.cli import terminal
 from skywalker.cli.admin_api import FAILURES, AdminApi, reading
-from skywalker.cli.node import facts
-from skywalker.cli.node.table import Column, Row, Table
-from skywalker.cli.node.views import HISTORY, STATE, VIEWS, Document, View
-from skywalker.cli.node.words import number, part, size, span, spark, text
+from skywalker.cli.node import (
+    HISTORY,
+    STATE,
+    VIEWS,
+    Column,
+    Document,
+    Row,
+    Table,
+    View,
+    condition,
+    number,
+    part,
+    size,
+    span,
+    spark,
+    text,
+    uptime,
+    waiting,
+    workers,
+)
 
 AT_ONCE: Final = 32
 """Nodes that are asked at a time."""
@@ -348,12 +364,12 @@ class NodeScreen(Watch):
 
     def _headlines(self, state: Document, history: Document) -> Text:
         node, rates = state["node"], state["rates"]
-        condition = facts.condition(state)
+        how = condition(state)
         head = Text()
         head.append(text(node["name"]), "bold")
-        head.append(f"  {text(node['address'])}  {text(node['version'])}  up {facts.uptime(state)}  ")
-        head.append(f"● {condition}", STYLES[condition])
-        head.append(f"  {facts.workers(state)} workers  ring of {number(state['ring']['nodes'])}\n")
+        head.append(f"  {text(node['address'])}  {text(node['version'])}  up {uptime(state)}  ")
+        head.append(f"● {how}", STYLES[how])
+        head.append(f"  {workers(state)} workers  ring of {number(state['ring']['nodes'])}\n")
         width = max(20, (self.size.width or 80) - 2)
         half = (width - 3) // 2
         for at in range(0, len(CHARTS), 2):
@@ -362,7 +378,7 @@ class NodeScreen(Watch):
         waits = state["latency"]["hand_off"]
         head.append("in ", "dim").append(f"{size(rates['bytes_received'])}/s")
         head.append("  out ", "dim").append(f"{size(rates['bytes_sent'])}/s")
-        head.append("  waiting ", "dim").append(facts.waiting(state))
+        head.append("  waiting ", "dim").append(waiting(state))
         head.append("  cpu ", "dim").append(part(_last(history, "cpu")))
         head.append("  hand-off p50 ", "dim").append(span(waits["p50"]))
         return head
@@ -478,8 +494,8 @@ def _row(api: AdminApi) -> tuple[Row, str]:
             row = (
                 address,
                 state["node"]["name"],
-                facts.condition(state),
-                facts.workers(state),
+                condition(state),
+                workers(state),
                 state["rates"]["calls"],
                 sum(state["waiting"].values()),
                 state["connections"],

@@ -16,7 +16,7 @@ from skywalker import extras
 from skywalker.cli import exits, terminal
 from skywalker.cli.outcome import run
 from skywalker.cli.pipeline.plan import Counting, plan
-from skywalker.cli.status import Status
+from skywalker.cli.terminal import Status
 from tests.cli.running import environment
 from tests.helpers import time_factor
 
