@@ -214,7 +214,7 @@ class Clock:
 def test_counting_is_drawn_over_itself_on_a_terminal_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = pty.openpty()
     monkeypatch.setattr(terminal, "STDERR", theirs)
-    monkeypatch.setattr("skywalker.cli.pipeline.counting.time", Clock())
+    monkeypatch.setattr("skywalker.cli.pipeline.plan.time", Clock())
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "60")
     try:
