@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from bench.errors import Stalled, WrongReply
-from bench.load.dial import Line, Transport, dial
+from bench.load.dial import Line, dial
 from bench.load.loop import LOOK_S, Loop
 from bench.load.plan import Counts, Load
 from bench.servers.pubsub import DIALECTS, Dialect

@@ -13,8 +13,7 @@ import click
 
 from skywalker import extras, own_directory
 from skywalker.cli import exits, terminal
-from skywalker.cli.new_file import PUBLIC, SECRET, write_new
-from skywalker.cli.token import table
+from skywalker.cli.token import PUBLIC, SECRET, table, write_new
 from skywalker.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -15,12 +15,11 @@ import click
 
 from skywalker.address import Address
 from skywalker.cli import exits, terminal
-from skywalker.cli.admin_api import FAILURES, AdminAddress, AdminApi, reading
+from skywalker.cli.admin_api import FAILURES, AdminAddress, AdminApi, admin_address, reading
 from skywalker.cli.credentials import Credentials, credential_options
 from skywalker.cli.local_nodes import draining, nodes, serves
-from skywalker.cli.node import facts
-from skywalker.cli.node.options import admin_address
-from skywalker.cli.status import Status
+from skywalker.cli.node import waiting
+from skywalker.cli.terminal import Status
 from skywalker.errors import ConfigError, SkywalkerError, Unreachable
 from skywalker.limits import DEFAULT_ADMIN_PORT, DEFAULT_HOST, DEFAULT_PORT
 from skywalker.listeners import listeners, taken_by
@@ -166,5 +165,5 @@ def _told(api: AdminApi, pid: int) -> tuple[bool, str]:
         state = api.get("/api/state")
         with reading(api.address):
             if state["node"]["pid"] == pid:
-                return bool(state["node"]["draining"]), facts.waiting(state)
+                return bool(state["node"]["draining"]), waiting(state)
     return False, ""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from skywalker.cli import moment, terminal
-from skywalker.cli.aligned import aligned
+from skywalker.cli.terminal import aligned
 from skywalker.journal.header import Header
 from skywalker.journal.reading import KINDS, Int64s, Run, kinds, waits_us
 from skywalker.journal.statistics import PERCENTS, Summary

@@ -11,9 +11,9 @@ import click
 
 from skywalker.address import Address
 from skywalker.cli import exits, terminal
-from skywalker.cli.aligned import aligned
 from skywalker.cli.forms import Form
 from skywalker.cli.options import Asked, argument, form_options, node_options, result
+from skywalker.cli.terminal import aligned
 from skywalker.json_form import to_json
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
 

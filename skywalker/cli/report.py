@@ -9,14 +9,11 @@ from typing import Any, Final
 import click
 
 from skywalker.cli import exits, terminal
-from skywalker.cli.admin_api import FAILURES, AdminAddress, AdminApi, reading
-from skywalker.cli.aligned import aligned
+from skywalker.cli.admin_api import FAILURES, AdminAddress, AdminApi, asked_nodes, node_arguments, reading
 from skywalker.cli.credentials import Credentials
-from skywalker.cli.node.facts import facts
-from skywalker.cli.node.options import asked_nodes, node_arguments
-from skywalker.cli.node.table import Table
-from skywalker.cli.node.views import VIEWS
+from skywalker.cli.node import VIEWS, Table, facts
 from skywalker.cli.options import failed, result
+from skywalker.cli.terminal import aligned
 
 ROWS: Final = 20
 """Rows of each table: what stands first is what there is most to say of."""

@@ -14,6 +14,7 @@ import select
 import shutil
 import signal
 import sys
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from skywalker.errors import SkywalkerError
@@ -112,3 +113,39 @@ def speaks(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+class Status:
+    """The line; nothing is drawn where it is not `live`."""
+
+    def __init__(self) -> None:
+        self.live = os.isatty(STDERR) and os.environ.get("TERM") != "dumb"
+        self._drawn = False
+
+    def draw(self, text: str) -> None:
+        """Show `text`, as far as the terminal is wide, in place of what was there."""
+        if self.live:
+            self._drawn = True
+            _write(f"\r{text[: width() - 1]}\x1b[K")
+
+    def clear(self) -> None:
+        """Leave nothing behind."""
+        if self._drawn:
+            self._drawn = False
+            _write("\r\x1b[K")
+
+
+def _write(text: str) -> None:
+    with contextlib.suppress(OSError):  # the terminal is gone, the work is not
+        os.write(STDERR, text.encode())
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> Iterator[str]:
+    """Yield a line for each row, at least one; columns for which `right` is true are aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            cell.rjust(width) if is_right else cell.ljust(width)
+            for cell, width, is_right in zip(row, widths, right, strict=True)
+        )
+        yield "  ".join(cells).rstrip()

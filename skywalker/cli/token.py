@@ -1,4 +1,4 @@
-"""`skywalker token`: the secrets by which programs show a node who they are."""
+"""`skywalker token`: the secrets by which programs show a node who they are, and the files that hold such."""
 
 from __future__ import annotations
 
@@ -15,9 +15,28 @@ from skywalker.access.access import ANYONE, MAX_NAME, is_name
 from skywalker.access.token import MAX_BYTES, hash_of
 from skywalker.access.token import new as new_token
 from skywalker.cli import exits, terminal
-from skywalker.cli.new_file import SECRET, write_new
 from skywalker.cli.options import standard_input
 from skywalker.errors import ConfigError
+
+SECRET: Final = 0o600
+"""Only its owner may read it."""
+
+PUBLIC: Final = 0o644
+
+
+def write_new(path: Path, data: bytes, mode: int) -> None:
+    """Write a file whole or not at all. Raises ConfigError, also if it is there."""
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
+    try:
+        with open(file, "wb") as out:
+            out.write(data)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
+
 
 SHORTEST: Final = 32
 """Characters below which whoever reads the hash of a token could find it by trying."""

@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from skywalker.cli.demo.command import ADDRESS_TAKEN
-from skywalker.cli.demo.receipts import Receipts, digest
 from skywalker.cli.demo.run import Comparison, Progress
+from skywalker.cli.demo.taker import Receipts, digest
 from skywalker.limits import DEFAULT_PORT, DEFAULT_PUBSUB_PORT
 from tests.cli.running import end, run, started
 from tests.cli.terminal import on_terminal

@@ -16,11 +16,10 @@ import psutil
 import pytest
 
 from skywalker import aio, extras
-from skywalker.cli.demo.receipts import Receipts, digest
 from skywalker.cli.demo.run import Progress
-from skywalker.cli.demo_cluster.outcome import Outcome
+from skywalker.cli.demo.taker import Receipts, digest
 from skywalker.cli.demo_cluster.ports import HOST, free_ports
-from skywalker.cli.demo_cluster.traffic import Traffic
+from skywalker.cli.demo_cluster.traffic import Outcome, Traffic
 from tests.cli.running import end, run, started
 from tests.cli.terminal import on_terminal
 from tests.discovery import consul_agent

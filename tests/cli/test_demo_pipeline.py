@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from skywalker.cli.demo.page import Page
-from skywalker.cli.demo_pipeline.view import View
+from skywalker.cli.demo.screen import Page
+from skywalker.cli.demo_pipeline.word_count import View
 
 
 def test_as_long_as_no_word_is_counted_it_says_why(capfd: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from skywalker import build, config, extras, reuseport
-from skywalker.cli.doctor import command, ports, room, software, surroundings, user
+from skywalker.cli.doctor import checks, command
+from skywalker.cli.doctor import machine as machines
 from skywalker.cli.doctor.finding import Finding
 from skywalker.cli.doctor.machine import Machine
 from skywalker.config import Config
@@ -93,43 +94,43 @@ def one(found: Iterator[Finding]) -> Finding:
 
 
 def test_a_machine_where_all_is_well_has_nothing_to_change(machine: Machine) -> None:
-    for check in (room.open_files, room.accept_queue, room.syn_queue, room.memory, ports.ports, software.kernel):
+    for check in (checks.open_files, checks.accept_queue, checks.syn_queue, checks.memory, checks.ports, checks.kernel):
         for finding in check(Config(), machine):
             assert (finding.level, finding.advice) == ("ok", "")
 
 
 def test_too_few_open_files_are_told_with_the_number_that_is_needed(machine: Machine) -> None:
     write(machine.proc, "self/limits", limits(1024, 4096))
-    finding = one(room.open_files(Config(), machine))
+    finding = one(checks.open_files(Config(), machine))
     assert (finding.level, finding.advice.split()[0]) == ("fail", "LimitNOFILE=10068")
     assert "of this shell" in finding.found
     write(machine.proc, "self/limits", limits(1024, 8192))
-    assert one(room.open_files(Config(), machine)).level == "warn"
-    assert one(room.open_files(settings(max_connections=8000, workers=1), machine)).level == "ok"
+    assert one(checks.open_files(Config(), machine)).level == "warn"
+    assert one(checks.open_files(settings(max_connections=8000, workers=1), machine)).level == "ok"
     write(machine.proc, "self/limits", limits("unlimited", "unlimited"))
-    assert one(room.open_files(Config(), machine)).level == "ok"
+    assert one(checks.open_files(Config(), machine)).level == "ok"
 
 
 def test_the_limit_of_a_node_that_runs_counts_and_not_that_of_the_shell(machine: Machine) -> None:
     listen(machine, "0100007F:0D73", 70)
     process(machine, 500, "skywalker:3443", 70)
     write(machine.proc, "500/limits", limits(100, 200))
-    finding = one(room.open_files(Config(), machine))
+    finding = one(checks.open_files(Config(), machine))
     assert finding.level == "fail"
     assert "of the node that runs, process 500" in finding.found
 
 
 def test_all_workers_together_must_get_their_files(machine: Machine) -> None:
     write(machine.proc, "sys/fs/file-max", "40000\n")
-    finding = list(room.open_files(Config(), machine))[1]
+    finding = list(checks.open_files(Config(), machine))[1]
     assert (finding.name, finding.level, finding.advice) == ("files in all", "warn", "sysctl -w fs.file-max=80544")
 
 
 @pytest.mark.parametrize(
     ("check", "file", "key"),
     [
-        (room.accept_queue, "sys/net/core/somaxconn", "net.core.somaxconn"),
-        (room.syn_queue, "sys/net/ipv4/tcp_max_syn_backlog", "net.ipv4.tcp_max_syn_backlog"),
+        (checks.accept_queue, "sys/net/core/somaxconn", "net.core.somaxconn"),
+        (checks.syn_queue, "sys/net/ipv4/tcp_max_syn_backlog", "net.ipv4.tcp_max_syn_backlog"),
     ],
 )
 def test_a_queue_of_connections_that_the_kernel_cuts_off_is_told(
@@ -143,11 +144,11 @@ def test_a_queue_of_connections_that_the_kernel_cuts_off_is_told(
 
 def test_memory_that_waiting_calls_could_fill_is_told(machine: Machine) -> None:
     write(machine.proc, "meminfo", f"MemTotal: {4 * 128 * 1024} kB\n")
-    finding = one(room.memory(Config(), machine))
+    finding = one(checks.memory(Config(), machine))
     assert finding.level == "warn"
     assert "512 MiB in 4 workers, of 512 MiB" in finding.found
     assert "102 MiB" in finding.advice
-    assert one(room.memory(settings(workers=3), machine)).level == "ok"
+    assert one(checks.memory(settings(workers=3), machine)).level == "ok"
 
 
 def test_a_control_group_may_have_less_than_the_machine(machine: Machine, tmp_path: Path) -> None:
@@ -159,24 +160,24 @@ def test_a_control_group_may_have_less_than_the_machine(machine: Machine, tmp_pa
         "memory/a/memory.limit_in_bytes": "9223372036854771712\n",
     }.items():
         write(inside.cgroups, name, text)
-    finding = one(room.memory(Config(), inside))
+    finding = one(checks.memory(Config(), inside))
     assert (finding.level, "of 512 MiB that the control group may have" in finding.found) == ("warn", True)
     write(inside.cgroups, "memory/a/b/memory.limit_in_bytes", f"{256 * MIB}\n")
-    assert "of 256 MiB" in one(room.memory(Config(), inside)).found
+    assert "of 256 MiB" in one(checks.memory(Config(), inside)).found
 
 
 def test_a_process_that_may_not_have_what_a_worker_may_hold_is_told(machine: Machine) -> None:
-    assert not [*room.address_space(Config(), machine)]
+    assert not [*checks.address_space(Config(), machine)]
     write(machine.proc, "self/limits", limits(1024, 524_288, 200 * MIB))
-    finding = one(room.address_space(settings(workers=1), machine))
+    finding = one(checks.address_space(settings(workers=1), machine))
     assert (finding.level, finding.advice.split(",")[0]) == ("fail", "waiting_bytes of at most 85MiB")
-    assert one(room.address_space(settings(workers=1, waiting_bytes="85MiB"), machine)).level == "ok"
-    assert "more, by ulimit -v" in one(room.address_space(settings(workers=10), machine)).advice
+    assert one(checks.address_space(settings(workers=1, waiting_bytes="85MiB"), machine)).level == "ok"
+    assert "more, by ulimit -v" in one(checks.address_space(settings(workers=10), machine)).advice
 
 
 def test_a_machine_that_tells_nothing_is_no_crash(tmp_path: Path) -> None:
     bare = Machine(tmp_path, cores=1, kernel="unknown")
-    for check in (room.open_files, room.accept_queue, room.syn_queue, room.memory, ports.ports, software.kernel):
+    for check in (checks.open_files, checks.accept_queue, checks.syn_queue, checks.memory, checks.ports, checks.kernel):
         assert {finding.level for finding in check(Config(), bare)} == {"warn"}
 
 
@@ -184,7 +185,7 @@ def test_a_machine_that_tells_nothing_is_no_crash(tmp_path: Path) -> None:
 
 
 def by_name(config: Config, machine: Machine) -> dict[str, Finding]:
-    return {finding.name: finding for finding in ports.ports(config, machine)}
+    return {finding.name: finding for finding in checks.ports(config, machine)}
 
 
 TAKEN = "127.0.0.1 port 3443 is taken by nginx, process 812 of user root"
@@ -281,7 +282,7 @@ def test_a_real_listener_is_found_and_its_process_named() -> None:
     ("release", "level"), [("4.5.9", "warn"), ("4.6.0", "ok"), ("6.18.44-x", "ok"), ("10.1", "ok"), ("?", "warn")]
 )
 def test_a_kernel_that_cannot_steer_is_told(machine: Machine, release: str, level: str) -> None:
-    assert one(software.kernel(Config(), Machine(machine.proc, kernel=release))).level == level
+    assert one(checks.kernel(Config(), Machine(machine.proc, kernel=release))).level == level
 
 
 @pytest.mark.parametrize(
@@ -297,21 +298,21 @@ def test_how_the_hot_modules_were_built_is_told(
 ) -> None:
     monkeypatch.setattr(build, "COMPILED", compiled)
     monkeypatch.setattr(build, "ASSERTIONS", assertions)
-    finding = one(software.compiled(Config(), machine))
+    finding = one(checks.compiled(Config(), machine))
     assert (finding.level, finding.found) == told
 
 
 def test_versions_are_named(machine: Machine) -> None:
-    finding = one(software.versions(Config(), machine))
+    finding = one(checks.versions(Config(), machine))
     for name in ("skywalker ", "Python ", "msgpack ", "mmh3 "):
         assert name in finding.found
 
 
 def test_an_admin_server_whose_packages_are_missing_is_told(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, "ADMIN", ("json", "no_such_package"))
-    finding = one(software.admin(Config(), machine))
+    finding = one(checks.admin(Config(), machine))
     assert (finding.level, finding.found) == ("warn", "lacks no_such_package")
-    assert not list(software.admin(settings(admin="false"), machine))
+    assert not list(checks.admin(settings(admin="false"), machine))
 
 
 # What is around.
@@ -322,7 +323,7 @@ def test_the_clock_is_as_the_kernel_says(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, told: bool | None, level: str
 ) -> None:
     monkeypatch.setattr(Machine, "clock_is_synchronised", lambda self: told)
-    assert one(surroundings.clock(Config(), machine)).level == level
+    assert one(checks.clock(Config(), machine)).level == level
 
 
 def test_the_real_kernel_says_something_of_its_clock_without_changing_it() -> None:
@@ -336,26 +337,26 @@ def test_a_certificate_is_judged_by_the_days_that_it_has_left(
     pair = Authority.new(90).for_node(["a.example"], days)
     file = tmp_path / "node.pem"
     file.write_bytes(pair.certificate + pair.key)
-    found = one(surroundings.certificate(settings(tls_cert=file), machine))
+    found = one(checks.certificate(settings(tls_cert=file), machine))
     assert found.level == level
     assert ("expired on" if days == 0 else f"of a.example; good for {days - 1} more days") in found.found
     file.write_text("nothing")
-    assert one(surroundings.certificate(settings(tls_cert=file), machine)).level == "fail"
-    assert not list(surroundings.certificate(Config(), machine))
+    assert one(checks.certificate(settings(tls_cert=file), machine)).level == "fail"
+    assert not list(checks.certificate(Config(), machine))
 
 
 def test_the_kernel_here_steers() -> None:
-    assert one(surroundings.steering(Config(), Machine())).level == "ok"
+    assert one(checks.steering(Config(), Machine())).level == "ok"
 
 
 def test_a_kernel_that_takes_no_program_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reuseport, "SO_ATTACH_REUSEPORT_CBPF", 9999)
-    assert one(surroundings.steering(Config(), Machine())).level == "warn"
+    assert one(checks.steering(Config(), Machine())).level == "warn"
 
 
 def test_a_state_directory_is_judged_by_what_is_there_of_it(machine: Machine, tmp_path: Path) -> None:
     def look(path: Path) -> Finding:
-        return one(surroundings.state_directory(settings(state_dir=path), machine))
+        return one(checks.state_directory(settings(state_dir=path), machine))
 
     assert look(tmp_path).level == "ok"
     new = look(tmp_path / "a" / "b")
@@ -366,12 +367,12 @@ def test_a_state_directory_is_judged_by_what_is_there_of_it(machine: Machine, tm
     assert look(tmp_path / "file" / "c").level == "fail"
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     assert look(tmp_path / "dangling" / "c").level == "fail"
-    assert one(surroundings.state_directory(settings(port=0), machine)).level == "ok"
+    assert one(checks.state_directory(settings(port=0), machine)).level == "ok"
 
 
 def test_where_silk_is_to_listen_may_be_no_address(machine: Machine) -> None:
     wrong = settings(silk="nowhere:port")
-    port, state = one(ports.ports(wrong, machine)), one(surroundings.state_directory(wrong, machine))
+    port, state = one(checks.ports(wrong, machine)), one(checks.state_directory(wrong, machine))
     assert (port.level, state.level) == ("fail", "warn")
     for finding in (port, state):
         assert "'nowhere:port' is not an address" in finding.found
@@ -382,7 +383,7 @@ def test_a_state_directory_that_may_not_be_written_fails(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *asked, effective_ids: False)  # who runs this may be root
-    finding = one(surroundings.state_directory(settings(state_dir=tmp_path / "a"), machine))
+    finding = one(checks.state_directory(settings(state_dir=tmp_path / "a"), machine))
     assert (finding.level, f"{tmp_path} cannot be written by this user" in finding.found) == ("fail", True)
 
 
@@ -397,10 +398,11 @@ def test_to_root_the_state_directory_is_shown_that_serve_would_use(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def look(**flags: object) -> str:
-        return one(surroundings.state_directory(settings(**flags), machine)).found
+        return one(checks.state_directory(settings(**flags), machine)).found
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(user, "may", lambda heir, path, mode: heir is None or path != tmp_path)
+    for module in (checks, machines):
+        monkeypatch.setattr(module, "may", lambda heir, path, mode: heir is None or path != tmp_path)
     nobody = pwd.struct_passwd(("nobody", "x", 65534, 65534, "", "/nonexistent", ""))
     homely = pwd.struct_passwd(("carol", "x", 4321, 4321, "", "/srv/carol", ""))
     monkeypatch.setattr(pwd, "getpwnam", {"nobody": nobody, "carol": homely}.__getitem__)
@@ -412,7 +414,8 @@ def test_to_root_the_state_directory_is_shown_that_serve_would_use(
     assert look(state_dir=tmp_path, user="carol").endswith("cannot be written by carol, whom serve becomes")
     assert look(user="dave") == "not looked at: there is no user 'dave' on this machine"
     assert look(bind="10.0.0.5").startswith("not looked at: root must say by user")
-    monkeypatch.setattr(user, "may", lambda heir, path, mode: heir is None)
+    for module in (checks, machines):
+        monkeypatch.setattr(module, "may", lambda heir, path, mode: heir is None)
     assert look().startswith(str(tmp_path)), "serve stays root where nobody could not read what it is made of"
 
 
@@ -424,15 +427,17 @@ def test_what_another_user_may_is_what_the_modes_say(tmp_path: Path, mode: int, 
     other = pwd.struct_passwd(("nobody", "x", os.geteuid() + 1, os.getegid() + 1, "", "/", ""))
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, mode)
-        assert user.may(other, Path(directory), user.WRITE | user.ENTER) is may
+        assert machines.may(other, Path(directory), machines.WRITE | machines.ENTER) is may
         (inner := Path(directory, "inner")).mkdir()
         inner.chmod(0o777)
-        assert user.may(other, inner, user.WRITE) is bool(mode & user.ENTER), "it must be entered on the way"
+        assert machines.may(other, inner, machines.WRITE) is bool(mode & machines.ENTER), (
+            "it must be entered on the way"
+        )
         os.chmod(directory, 0o700)
 
 
 def consul(machine: Machine, url: str) -> Finding:
-    return one(surroundings.consul(settings(consul="true", consul_url=url), machine))
+    return one(checks.consul(settings(consul="true", consul_url=url), machine))
 
 
 def test_a_consul_that_answers_is_well(machine: Machine) -> None:
@@ -452,7 +457,7 @@ def test_a_consul_that_cannot_be_asked_fails(machine: Machine, url: str) -> None
 
 
 def test_no_consul_is_asked_unless_one_is_configured(machine: Machine) -> None:
-    assert not list(surroundings.consul(settings(consul_url="http://127.0.0.1:1"), machine))
+    assert not list(checks.consul(settings(consul_url="http://127.0.0.1:1"), machine))
 
 
 # All together.

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from skywalker.cli import node as words
 from skywalker.cli import outcome
-from skywalker.cli.node import words
-from skywalker.cli.node.table import Column, Table
+from skywalker.cli.node import Column, Table
 from skywalker.cli.report import report
 from skywalker.embedding import embedded
 from tests.cli.running import run

@@ -25,7 +25,7 @@ from skywalker import extras
 from skywalker.address import Address
 from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.cli.options import CONNECT_S
-from skywalker.cli.ring.columns import LOWEST, columns
+from skywalker.cli.ring.screen import LOWEST, columns
 from skywalker.embedding import Node, embedded
 from skywalker.members import MAX_WORKERS, Member, Snapshot, arcs
 from skywalker.ring import TOKENS, Ring, token_of

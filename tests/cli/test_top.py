@@ -16,9 +16,7 @@ from textual.widgets import DataTable, Input, Static
 from skywalker import extras
 from skywalker.address import Address
 from skywalker.cli.admin_api import AdminAddress, AdminApi
-from skywalker.cli.top.app import Top
-from skywalker.cli.top.node_screen import NodeScreen
-from skywalker.cli.top.nodes_screen import NodesScreen
+from skywalker.cli.top.console import NodeScreen, NodesScreen, Top
 from skywalker.embedding import embedded
 from tests.cli.running import environment, run
 from tests.cli.terminal import on_terminal

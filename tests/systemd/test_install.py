@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from skywalker.cli.systemd import units
 from skywalker.cli.systemd.command import CannotWrite, _write
-from skywalker.cli.systemd.files import FILES
+from skywalker.cli.systemd.files import FILES, warnings
 from skywalker.cli.systemd.plan import Plan, manager_version
 from tests.cli.running import SKYWALKER, run
 
@@ -219,7 +218,7 @@ def test_show_prints_a_file_for_this_machine(tmp_path: Path) -> None:
 
 
 def test_what_would_keep_the_service_from_starting_is_said() -> None:
-    temporary, closed = units.warnings(Plan(executable="/tmp/x/bin/skywalker"), [Path("/root")])
+    temporary, closed = warnings(Plan(executable="/tmp/x/bin/skywalker"), [Path("/root")])
     assert "temporary files" in temporary
     assert "/root lets in its owner only" in closed
-    assert not [*units.warnings(Plan(), [])]
+    assert not [*warnings(Plan(), [])]

@@ -22,12 +22,10 @@ from pwd import struct_passwd
 from typing import Final
 
 import skywalker
-from skywalker import memory, own_directory
+from skywalker import build, memory, own_directory
 from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.errors import ConfigError, SkywalkerError
-from skywalker.wire import frames
-from workers.calls.own_node import Node
 from workers.engine import sockets
 from workers.engine.credentials import Credentials, server
 from workers.engine.life import Life
@@ -292,7 +290,7 @@ class Supervisor:
             **self._addresses(),
             workers=len(self._crew.slots),
             steering=self._ground.member.steering,
-            compiled=not str(frames.__file__).endswith(".py"),
+            compiled=build.COMPILED,
         )
         if self._config.cluster.secret_in_clear:
             self._log.warning(

@@ -77,7 +77,7 @@ def _fleet(wanted: str, screen: Screen, file: Path, rate: float) -> Iterator[Fle
 def _discovery(wanted: str, addresses: Addresses, stack: contextlib.ExitStack) -> Discovery:
     """Return how the nodes are to find each other. Raises SkywalkerError if what that takes is not to be had."""
     from skywalker.cli.demo_cluster import discovery
-    from skywalker.cli.demo_cluster.consul import consul
+    from skywalker.cli.demo_cluster.discovery import consul
     from skywalker.discovery import silk
 
     match wanted:

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Final
 
 import skywalker
-from skywalker.cli.demo.pool import Pool
-from skywalker.cli.demo.receipts import Receipts
+from skywalker.cli.demo.run import Pool
+from skywalker.cli.demo.taker import Receipts
 from skywalker.cli.demo_cluster.fleet import Fleet
-from skywalker.cli.demo_cluster.outcome import Outcome
 from skywalker.cli.demo_cluster.screen import Screen
-from skywalker.cli.demo_cluster.sight import Sight
-from skywalker.cli.demo_cluster.story import FIRST, Story
-from skywalker.cli.demo_cluster.traffic import TOPICS, Traffic
+from skywalker.cli.demo_cluster.story import FIRST, Sight, Story
+from skywalker.cli.demo_cluster.traffic import TOPICS, Outcome, Traffic
 
 TAKERS: Final = 2
 

@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Final
 
 from skywalker.cli import terminal
-from skywalker.cli.demo.page import BAR, DIM, INDENT, LABEL, NUMBER, Page
+from skywalker.cli.demo.screen import BAR, DIM, INDENT, LABEL, NUMBER, Page
 from skywalker.cli.demo_cluster.fleet import Fleet, Ship, State
-from skywalker.cli.demo_cluster.outcome import Outcome
-from skywalker.cli.demo_cluster.sight import Sight
-from skywalker.cli.demo_cluster.story import Chapter
-from skywalker.cli.demo_cluster.traffic import Traffic
-from skywalker.cli.ring.columns import columns
+from skywalker.cli.demo_cluster.story import Chapter, Sight
+from skywalker.cli.demo_cluster.traffic import Outcome, Traffic
+from skywalker.cli.ring.screen import columns
 from skywalker.members import arcs
 
 WIDEST: Final = 100

@@ -1,4 +1,4 @@
-"""The lines that one client sends at a steady pace, and how long each was on its way.
+"""The lines that one client sends at a steady pace, how long each was on its way, and what became of them.
 
 They leave when it is their time, whatever became of those before, so that a wait shows as it is.
 """
@@ -11,12 +11,12 @@ import time
 from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from skywalker.cli.demo.receipts import digest
-from skywalker.cli.demo.run import Progress, lines
-from skywalker.cli.demo.taker import topic
+from skywalker.cli.demo.run import Comparison, Progress, lines
+from skywalker.cli.demo.taker import Receipts, digest, topic
 from skywalker.clients.aio.junction import Junction
 from skywalker.errors import SkywalkerError
 
@@ -110,3 +110,33 @@ class Traffic:
     def _forget(self, now: float) -> None:
         while self._lately and self._lately[0][0] < now - NOW_S:
             self._lately.popleft()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Counts of lines."""
+
+    sent: int
+    received: int  # with those that came again
+    lost: int  # delivered, says the cluster, and no taker has it
+    doubled: int  # how many too many have come
+    changed: int  # arrived as something else
+    failed: int  # not delivered, says the cluster
+
+    @classmethod
+    def of(cls, progress: Progress, receipts: Receipts) -> Outcome:
+        """Compare."""
+        comparison = Comparison.of(progress, receipts)
+        return cls(
+            sent=len(progress.digests),
+            received=len(receipts.numbers),
+            lost=comparison.lost,
+            doubled=len(receipts.numbers) - len(set(receipts.numbers)),
+            changed=comparison.changed,
+            failed=len(progress.timed_out),
+        )
+
+    @property
+    def good(self) -> bool:
+        """Whether each line arrived as it was sent, at least once."""
+        return not (self.lost or self.changed or self.failed)

@@ -14,7 +14,7 @@ import click
 
 from skywalker.cli import exits, terminal
 from skywalker.cli.demo.command import ctrl_c_waits, text
-from skywalker.cli.demo.page import BOLD, INDENT, Page, counted
+from skywalker.cli.demo.screen import BOLD, INDENT, Page, counted
 from skywalker.cli.pipeline.steps import Steps
 
 if TYPE_CHECKING:

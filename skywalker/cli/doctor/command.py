@@ -45,10 +45,11 @@ def doctor(config_file: Path | None, as_json: bool) -> int:
     The settings are those that `skywalker serve` would find, in the file and in SKYWALKER_* variables. Nothing is
     changed. The exit status is 0 unless a check fails, then 1.
     """
-    from skywalker.cli.doctor.machine import Machine  # only now, as all that checks: help should be quick
+    from skywalker.cli.doctor.checks import CHECKS  # only now, as all that checks: help should be quick
+    from skywalker.cli.doctor.machine import Machine
 
     settings = config.load({}, os.environ, config_file)
-    found = list(examined(_checks(), settings, Machine(), PATIENCE_S))
+    found = list(examined(CHECKS, settings, Machine(), PATIENCE_S))
     failed = any(each.level == "fail" for each in found)
     if as_json:
         checks = [
@@ -58,32 +59,6 @@ def doctor(config_file: Path | None, as_json: bool) -> int:
     else:
         terminal.write("".join(f"{line}\n" for line in _lines(found)).encode(errors="replace"))
     return exits.FAILED if failed else exits.OK
-
-
-def _checks() -> Sequence[Check]:
-    from skywalker.cli.doctor import cluster, ports, room, software, surroundings
-
-    return (
-        software.versions,
-        software.kernel,
-        software.compiled,
-        software.msgpack,
-        software.admin,
-        room.open_files,
-        room.accept_queue,
-        room.syn_queue,
-        room.memory,
-        room.address_space,
-        ports.ports,
-        surroundings.steering,
-        surroundings.state_directory,
-        surroundings.certificate,
-        surroundings.clock,
-        surroundings.consul,
-        cluster.secret,
-        cluster.proof,
-        cluster.cluster,
-    )
 
 
 def examined(checks: Iterable[Check], settings: Config, machine: Machine, patience: float) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What checks ask of the system they run on; tests put files of their own in the place of its."""
+"""What checks ask of the system they run on, and of its users; tests put files of their own in the place of its."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ctypes
 import dataclasses
 import errno
 import os
+import pwd
 import re
 import socket
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import Final
 from skywalker import memory, processes
 from skywalker.address import Address
 from skywalker.cli import local_nodes
-from skywalker.config import Config
+from skywalker.config import Config, is_loopback
+from skywalker.errors import ConfigError
 from skywalker.listeners import in_the_way
 
 STA_UNSYNC: Final = 0x40
@@ -101,3 +103,54 @@ class Machine:
 def workers(config: Config, machine: Machine) -> int:
     """Return how many workers a node has."""
     return config.workers or machine.cores
+
+
+READ: Final = 4
+WRITE: Final = 2
+ENTER: Final = 1
+
+NOBODY: Final = "nobody"
+
+
+def becomes(config: Config, hosts: set[str]) -> pwd.struct_passwd | None:
+    """Return whom `serve` would become if this user ran it; None if it would stay who it is.
+
+    The `hosts` are where it listens. Raises ConfigError if it could not start as that user.
+    """
+    if os.geteuid() or config.user == "root":
+        return None
+    if config.user:
+        return _named(config.user)
+    if not all(map(is_loopback, hosts)):
+        raise ConfigError("root must say by user whom serve is to become")
+    try:
+        nobody = _named(NOBODY)
+    except ConfigError:
+        return None
+    # It stays root where nobody could not run it.
+    needed = (Path(__file__), Path(os.__file__))
+    return nobody if all(may(nobody, each, READ) for each in needed) else None
+
+
+def may(user: pwd.struct_passwd | None, path: Path, mode: int) -> bool:
+    """Whether a user, or this one, may READ, WRITE or ENTER what is at a path, as far as its mode bits say."""
+    if user is None:
+        return os.access(path, mode, effective_ids=True)
+    path = path.resolve()
+    return _has(user, path, mode) and all(_has(user, each, ENTER) for each in path.parents)
+
+
+def _has(user: pwd.struct_passwd, path: Path, mode: int) -> bool:
+    found = path.stat()
+    if found.st_uid == user.pw_uid:
+        return found.st_mode >> 6 & mode == mode
+    if found.st_gid in os.getgrouplist(user.pw_name, user.pw_gid):
+        return found.st_mode >> 3 & mode == mode
+    return found.st_mode & mode == mode
+
+
+def _named(name: str) -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        raise ConfigError(f"there is no user {name!r} on this machine") from None

@@ -10,8 +10,8 @@ from skywalker.cli.lazy import Lazy
 
 _JOBS: Final = "skywalker.cli.pipeline.jobs"
 _HOMES: Final = {
-    "ingest": "skywalker.cli.pipeline.ingest",
-    "report": "skywalker.cli.pipeline.report",
+    "ingest": "skywalker.cli.pipeline.jobs",
+    "report": "skywalker.cli.pipeline.jobs",
     "latency": _JOBS,
     "topics": _JOBS,
     "balance": _JOBS,

@@ -1,8 +1,9 @@
-"""`skywalker pipeline latency`, `topics` and the other jobs that make one table of calls: the commands."""
+"""`skywalker pipeline ingest`, `report`, `latency`, `topics` and the other jobs on recorded calls: the commands."""
 
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from skywalker.cli import exits, terminal
-from skywalker.cli.aligned import aligned
 from skywalker.cli.pipeline.options import (
     FORMATS,
     input_option,
@@ -21,12 +21,88 @@ from skywalker.cli.pipeline.options import (
     spark_options,
 )
 from skywalker.cli.pipeline.steps import Steps
+from skywalker.cli.terminal import aligned
 from skywalker.pipeline.jobs.defaults import GROUPS, HOP_COST, MINUTE_S, NODES, OVERLAP_US
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from skywalker.pipeline.jobs.inputs import Input
+
+
+@click.command(short_help="Make Parquet of a journal, each segment once")
+@click.option(
+    "--input",
+    "inputs",
+    required=True,
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="a journal, or files of it; may be repeated",
+)
+@click.option(
+    "--output", required=True, type=click.Path(path_type=Path), metavar="DIR", help="where calls/ and names/ go"
+)
+@spark_options
+def ingest(inputs: tuple[Path, ...], output: Path, cores: int | None, memory: str) -> int:
+    """Make Parquet of a journal. What is there already is not taken again, so it may run as often as one likes.
+
+    A segment that is still written is taken as far as it is, and replaced by more of itself the next time. A file that
+    cannot be read is named, and left out; the exit status is 1 then.
+    """
+    with session("ingest", cores, memory, inputs) as spark:
+        from skywalker.pipeline.jobs.ingest import ingest as run
+
+        started = time.monotonic()
+        with Steps(spark).step("segments are made into Parquet"):
+            done = run(spark, inputs, output)
+        seconds = time.monotonic() - started
+    for problem in done.problems:
+        terminal.complain(str(problem))
+    words = f"{done.segments:,} segments, {done.records:,} records in {seconds:.1f} s; {done.known:,} were there\n"
+    terminal.write(words.encode())
+    return exits.FAILED if done.problems else exits.OK
+
+
+@click.command(short_help="All figures, on one page with plots")
+@input_option
+@click.option(
+    "--output", required=True, type=click.Path(path_type=Path), metavar="DIR", help="where the page and all tables go"
+)
+@ring_option
+@per_core_option
+@click.option("--title", default="skywalker: calls", show_default=True, help="of the page")
+@spark_options
+def report(
+    input: Path, output: Path, ring: Path | None, per_core: float, title: str, cores: int | None, memory: str
+) -> int:
+    """Make all tables of all jobs, pictures of them, and index.html, which has everything in it.
+
+    A journal is first made into Parquet, in parquet/ of the output, where the next report finds it.
+    """
+    started = time.monotonic()
+    with session("report", cores, memory, [input]) as spark:
+        from skywalker.pipeline.jobs.ingest import ingest
+        from skywalker.pipeline.jobs.inputs import is_journal, read
+        from skywalker.pipeline.report.page import make
+
+        steps = Steps(spark)
+        status = exits.OK
+        if is_journal(input):
+            parquet = output / "parquet"
+            with steps.step("segments are made into Parquet"):
+                done = ingest(spark, [input], parquet)
+            for problem in done.problems:
+                terminal.complain(str(problem))
+                status = exits.FAILED
+            input = parquet
+        found = read(spark, input)
+        if ring is not None:
+            found = found._replace(owners=found.owners.with_ring(ring))
+        page = make(found, output, title, steps.step, per_core)
+    terminal.write(f"{page}, after {time.monotonic() - started:.0f} s\n".encode())
+    return status
+
 
 Job = Callable[..., "DataFrame"]
 C = TypeVar("C", bound=Callable[..., Any])

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from skywalker.cli.status import Status
+from skywalker.cli.terminal import Status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

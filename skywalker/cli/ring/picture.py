@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from skywalker import extras
-from skywalker.cli.ring.columns import LOWEST
-from skywalker.cli.ring.screen import counted, shown
+from skywalker.cli.ring.screen import LOWEST, counted, shown
 from skywalker.errors import SkywalkerError
 from skywalker.members import Member, Snapshot, arcs
 from skywalker.ring import TOKENS

@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 import string
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from skywalker.cli import terminal
-from skywalker.cli.ring.columns import columns
 from skywalker.cli.ring.views import View
-from skywalker.members import Member, Snapshot, arcs
+from skywalker.members import Arc, Member, Snapshot, arcs
+from skywalker.ring import TOKENS
+
+LOWEST: Final = -TOKENS // 2
+"""The lowest of all tokens, where a drawing begins."""
+
+
+def columns(ring: Sequence[Arc], count: int) -> list[str]:
+    """Cut a ring into `count` equal parts, from the lowest token up; return who owns the most of each."""
+    owned: list[Counter[str]] = [Counter() for _ in range(count)]
+    for arc in ring:
+        # In units of which a column has TOKENS, so that no part is rounded away.
+        at = (arc.start - LOWEST) * count
+        end = at + arc.length * count
+        while at < end:
+            column, into = divmod(at, TOKENS)
+            part = min(end - at, TOKENS - into)
+            owned[column % count][arc.owner.node] += part
+            at += part
+    return [owners.most_common(1)[0][0] for owners in owned]
+
 
 INDENT: Final = "  "
 MARKS: Final = string.ascii_uppercase + string.ascii_lowercase + string.digits

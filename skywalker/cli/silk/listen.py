@@ -2,20 +2,74 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextlib
 import functools
 import itertools
+import queue
+import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from skywalker.cli import exits, terminal
-from skywalker.cli.silk import words
-from skywalker.cli.silk.options import MOMENT_S, Asked, endpoint, node_options
+from skywalker.cli.silk.options import MOMENT_S, Asked, argument, endpoint, node_options, printed, result
+from skywalker.errors import SkywalkerError
+
+
+class Inbox:
+    """Has the main thread print what the handlers get in theirs: it can be interrupted while it does."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._lines: queue.SimpleQueue[tuple[bytes, concurrent.futures.Future[None]]] = queue.SimpleQueue()
+        self._waiting_since = time.monotonic()
+        self._lock = threading.Lock()
+        self._is_open = False
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[None]:
+        """Take messages until the end of the block; who waits then is told that nobody prints any more."""
+        self._is_open = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._is_open = False
+            while not self._lines.empty():
+                self._lines.get()[1].set_exception(_ended())
+
+    def handle(self, type: str, reply: Any, data: Any) -> Any:
+        """Return the reply to a message, once that is printed."""
+        line = result("delivered", self._waiting_since, type=type, value=data) if self._as_json else printed(data)
+        shown: concurrent.futures.Future[None] = concurrent.futures.Future()
+        with self._lock:
+            if not self._is_open:
+                raise _ended()
+            self._lines.put((line, shown))
+        shown.result()
+        return reply
+
+    def print_next(self) -> None:
+        """Wait for a message, and print it."""
+        line, printed = self._lines.get()
+        try:
+            terminal.write(line)
+        except BaseException:
+            printed.set_exception(_ended())
+            raise
+        printed.set_result(None)
+        self._waiting_since = time.monotonic()
+
+
+def _ended() -> SkywalkerError:
+    return SkywalkerError("the listener has ended, and has not printed this")
 
 
 def _reply(ctx: click.Context, param: click.Parameter, text: str | None) -> Any:
-    return None if text is None else words.argument("--reply", text)
+    return None if text is None else argument("--reply", text)
 
 
 @click.command(short_help="Handle messages by printing them")
@@ -31,9 +85,6 @@ def listen(asked: Asked, types: tuple[str, ...], join: str | None, reply: Any, c
     others can join it is said on standard error. It goes on until interrupted. --timeout is how long somebody may take
     to answer where it joins, 5s unless it is given.
     """
-    # Only now: help and mistakes should be quick.
-    from skywalker.cli.silk.inbox import Inbox
-
     inbox = Inbox(asked.as_json)
     with asked.node(join) as node, inbox.open():
         for type in types:
@@ -41,7 +92,7 @@ def listen(asked: Asked, types: tuple[str, ...], join: str | None, reply: Any, c
         if join is not None:
             node.join(join, asked.join_timeout)
         if asked.as_json:
-            terminal.write(words.printed({"status": "listening", "node": node.info.as_map()}))
+            terminal.write(printed({"status": "listening", "node": node.info.as_map()}))
         else:
             click.echo(f"listening at {node.info.router}, where others can join", err=True)
         for _ in itertools.count() if count is None else range(count):

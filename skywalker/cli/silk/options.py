@@ -1,13 +1,15 @@
-"""What the commands that are nodes of a cluster have in common: where they are, whom they join, how they leave."""
+"""What the commands of Silk have in common: how data is written, who the node is, whom it joins, how it leaves."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import functools
+import json
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +19,66 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from skywalker import extras
+from skywalker.cli import exits, terminal
 from skywalker.cli.options import Command, Told, told_options
-from skywalker.cli.silk import words
-from skywalker.errors import ConfigError, LocalProtocolError, SkywalkerError
+from skywalker.errors import ConfigError, HandlerFailed, LocalProtocolError, NobodyHandles, NoSuchNode, SkywalkerError
+from skywalker.json_form import FormError, Unprintable
 from skywalker.limits import DEFAULT_HOST, DEFAULT_SILK_PORT
+from skywalker.wire.silk import FAILED, UNKNOWN_TYPE
 
 if TYPE_CHECKING:
     from skywalker.silk.blocking import Node
+
+_CODES: Final = {NobodyHandles: UNKNOWN_TYPE, HandlerFailed: FAILED, NoSuchNode: "no-such-node"}
+"""What scripts can tell refusals by."""
+
+
+def read(data: bytes) -> Any:
+    """Return what some text stands for. Raises FormError."""
+    try:
+        text = data.decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise FormError("it is not UTF-8, as JSON is") from None
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except RecursionError:
+        raise FormError("it is nested too deeply") from None
+    except ValueError as error:
+        if text.lstrip()[:1] in ("{", "[", '"'):
+            raise FormError(f"it looks like JSON but is none ({error})") from None
+        return text
+
+
+def argument(name: str, text: str) -> Any:
+    """Return what an argument of the command line stands for. Raises UsageError."""
+    try:
+        return read(os.fsencode(text))
+    except FormError as error:
+        raise click.UsageError(f"{name} {text!r}: {error}") from error
+
+
+def printed(data: Any) -> bytes:
+    """Return data as a line. Raises Unprintable."""
+    try:
+        return terminal.json_line(data)
+    except RecursionError:
+        raise Unprintable("the data is nested too deeply to be printed") from None
+
+
+def result(status: str, started: float, **fields: Any) -> bytes:
+    """Return the line for scripts; `started` is when it began, on the monotonic clock."""
+    return printed({"status": status, **fields, "ms": round((time.monotonic() - started) * 1000, 3)})
+
+
+def failed(error: SkywalkerError, started: float, **fields: Any) -> bytes:
+    """Return the line for scripts about something that failed."""
+    code = next((code for cls, code in _CODES.items() if isinstance(error, cls)), None)
+    return result(exits.word(error), started, **fields, **({"code": code} if code else {}), message=str(error))
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
 
 JOIN_S: Final = 5.0
 """Seconds in which somebody must answer at the endpoint that is joined, unless told otherwise."""
@@ -62,7 +117,7 @@ class SilkTold(Told):
 
     def failed(self, error: SkywalkerError, started: float) -> bytes:
         """Return the line for scripts about an error."""
-        return words.failed(error, started)
+        return failed(error, started)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ import click
 
 from skywalker import config
 from skywalker.cli import exits, terminal
-from skywalker.cli.systemd import units
-from skywalker.cli.systemd.files import CONFIG, FILES, File
+from skywalker.cli.systemd.files import CONFIG, FILES, File, warnings
 from skywalker.cli.systemd.plan import DEFAULT_USER, Plan, closed_directories
 from skywalker.errors import SkywalkerError
 
@@ -65,7 +64,7 @@ def install(root: Path, user: str, dry_run: bool, force: bool) -> int:
         if done in ("write", "overwrite"):
             _write(path, text)
         click.echo(f"{done:<15}  {path}")
-    for warning in units.warnings(plan, closed_directories()):
+    for warning in warnings(plan, closed_directories()):
         terminal.complain(f"warning: {warning}")
     for path in left:
         terminal.complain(

@@ -8,9 +8,8 @@ import click
 
 from skywalker import extras
 from skywalker.cli import exits, terminal
-from skywalker.cli.admin_api import AdminAddress
+from skywalker.cli.admin_api import AdminAddress, asked_nodes, node_arguments
 from skywalker.cli.credentials import Credentials
-from skywalker.cli.node.options import asked_nodes, node_arguments
 
 
 @click.command(short_help="Watch nodes, on a terminal")
@@ -24,7 +23,7 @@ def top(addresses: tuple[AdminAddress, ...], cluster: bool, credentials: Credent
     if not (os.isatty(0) and os.isatty(terminal.STDOUT)):
         raise click.UsageError("top needs a terminal; `skywalker report` prints the same once, as text or as JSON")
     try:
-        from skywalker.cli.top.app import Top
+        from skywalker.cli.top.console import Top
     except ImportError as error:
         raise click.UsageError(f"top needs textual: {extras.command_for('top')}") from error
     Top(asked_nodes(addresses, cluster, credentials), many=cluster or len(addresses) > 1).run()

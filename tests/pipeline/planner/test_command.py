@@ -15,9 +15,8 @@ import pytest
 from skywalker import extras
 from skywalker.cli import exits, terminal
 from skywalker.cli.outcome import run
-from skywalker.cli.pipeline.counting import Counting
-from skywalker.cli.pipeline.plan import plan
-from skywalker.cli.status import Status
+from skywalker.cli.pipeline.plan import Counting, plan
+from skywalker.cli.terminal import Status
 from tests.cli.running import environment
 from tests.helpers import time_factor
 
@@ -215,7 +214,7 @@ class Clock:
 def test_counting_is_drawn_over_itself_on_a_terminal_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = pty.openpty()
     monkeypatch.setattr(terminal, "STDERR", theirs)
-    monkeypatch.setattr("skywalker.cli.pipeline.counting.time", Clock())
+    monkeypatch.setattr("skywalker.cli.pipeline.plan.time", Clock())
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "60")
     try:
