@@ -6,8 +6,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from skywalker.deadlines import Deadlines
-from skywalker.junction import Junction
-from skywalker.line import Call
+from skywalker.junction import Call, Junction
 
 TOPIC = b"\xacorders/eu/17"
 VALUE = b"\xc4\x10" + bytes(16)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skywalker.line import Call
+from skywalker.junction import Call
 
 
 class Send(Call):

@@ -15,8 +15,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from skywalker.deadlines import Deadlines
+from skywalker.junction import Call as JunctionCall
 from skywalker.junction import Junction
-from skywalker.line import Call as JunctionCall
 from tests.calls import Listener, Send
 from tests.helpers import eventually
 from tests.history import (

@@ -19,8 +19,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from skywalker.junction import MAX_GROUPS, MAX_NAMES, Junction
-from skywalker.line import Call, Subscriber
+from skywalker.junction import MAX_GROUPS, MAX_NAMES, Call, Junction, Subscriber
 from skywalker.wire.junction import NIL
 from tests.calls import Listener, Send
 

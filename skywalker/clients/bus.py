@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from skywalker import junction, line
+from skywalker import junction
 from skywalker.address import Address
 from skywalker.clients.call import Call
 from skywalker.clients.requests import Kind, Requests, elements_of
@@ -22,7 +22,7 @@ from skywalker.wire.junction import topic_info
 NAME: Final = "local"
 
 
-class LocalCall(line.Call):
+class LocalCall(junction.Call):
     """A send!, recv! or :take! of this process at the junction."""
 
     __slots__ = ("bus", "call", "given")
@@ -33,9 +33,9 @@ class LocalCall(line.Call):
         super().__init__(topic, since, value, group)
         self.bus = bus
         self.call = call
-        self.given: line.Call | None = None  # whose value a listener got
+        self.given: junction.Call | None = None  # whose value a listener got
 
-    def give(self, send: line.Call) -> bool:
+    def give(self, send: junction.Call) -> bool:
         assert send.value is not None
         self.given = send
         try:

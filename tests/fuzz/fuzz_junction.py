@@ -17,8 +17,7 @@ from skywalker import deadlines
 from tests.fuzz.draw import Draw
 from tests.fuzz.twins import agreed, twins
 
-LINES = twins("skywalker.line")
-JUNCTIONS = twins("skywalker.junction", "skywalker.line")
+JUNCTIONS = twins("skywalker.junction")
 DEADLINES = twins("skywalker.deadlines")
 TOPICS = (b"\xa1a", b"\xa1b", b"\x07")
 GROUPS = (None, b"\xa1x", b"\xa1y")
@@ -79,7 +78,7 @@ def people(form: ModuleType) -> tuple[Any, Any]:
     return Party, Standing
 
 
-KINDS = [people(form) for form in LINES]
+KINDS = [people(form) for form in JUNCTIONS]
 
 
 class Play:

@@ -18,12 +18,11 @@ from skywalker.address import Address
 from skywalker.limits import Limits
 from skywalker.members import Member
 from workers.access.admission import Admission
-from workers.calls.own_node import Node
+from workers.calls.own_node import OwnNode
 from workers.calls.standing import Event
 from workers.doors.commons import Commons
 from workers.doors.connection import Connection
-from workers.engine.loop import READ, WRITE
-from workers.engine.turn import Turn
+from workers.engine.loop import READ, WRITE, Turn
 from workers.stats.closes import Close
 from workers.worker.core import Core
 
@@ -194,7 +193,7 @@ class Worker:
         notes: Any = Notes()
         loop: Any = self.loop
         admission = Admission(access, limits, self.turn, notes, trust)
-        node = Node(member, "0", slot)
+        node = OwnNode(member, "0", slot)
         node.life = "life"  # no other one each time
         self.core = Core(node, limits, loop, self.turn, notes, admission=admission)
         if opens:

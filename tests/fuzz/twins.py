@@ -14,11 +14,8 @@ from typing import Any
 
 
 @cache
-def twins(name: str, *known: str) -> tuple[ModuleType, ...]:
-    """Return the module as everybody imports it, and its other form if there is one: where it is compiled, the plain.
-
-    Those of which it knows the C types are to be `known`: its other form meets theirs.
-    """
+def twins(name: str) -> tuple[ModuleType, ...]:
+    """Return the module as everybody imports it, and its other form if there is one: where it is compiled, the plain."""
     ours = importlib.import_module(name)
     stem = Path(__file__).parents[2].joinpath(*name.split("."))
     names = [stem.with_name(stem.name + suffix) for suffix in EXTENSION_SUFFIXES]
@@ -31,13 +28,8 @@ def twins(name: str, *known: str) -> tuple[ModuleType, ...]:
     loader = ExtensionFileLoader(name, path) if is_plain else SourceFileLoader(name, path)
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     assert spec is not None
-    usual = {each: twins(each)[0] for each in known}
-    sys.modules.update({each: twins(each)[-1] for each in known})
-    try:
-        other = importlib.util.module_from_spec(spec)
-        loader.exec_module(other)
-    finally:
-        sys.modules.update(usual)
+    other = importlib.util.module_from_spec(spec)
+    loader.exec_module(other)
     assert sys.modules[name] is ours, "nobody else meets the other form"
     return ours, other
 

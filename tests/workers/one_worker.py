@@ -13,14 +13,13 @@ from skywalker.members import Member
 from skywalker.ring import random_tokens
 from tests.workers.wire_client import WireClient
 from workers.access.admission import Admission
-from workers.calls.own_node import Node
+from workers.calls.own_node import OwnNode
 from workers.calls.standing import Event
 from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue
 from workers.engine.credentials import Credentials
-from workers.engine.loop import Loop
+from workers.engine.loop import Loop, Turn
 from workers.engine.transport import PlainSocket
-from workers.engine.turn import Turn
 from workers.stats.closes import Close
 from workers.stats.log import Log
 from workers.stats.metrics import BUCKETS, Metric
@@ -56,7 +55,7 @@ class OneWorker:
         turn = Turn(time.monotonic())
         limits = limits or Limits()
         admission = Admission(access, limits, turn, log)
-        node = Node(self.member, "0", slot)
+        node = OwnNode(self.member, "0", slot)
         self.core = Core(node, limits, self.loop, turn, log, None, admission, credentials)
         if opens:
             self.core.standing.happened(Event.OPENED)

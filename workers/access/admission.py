@@ -14,8 +14,7 @@ from skywalker.limits import Limits
 from workers.access.account import Account
 from workers.access.handshakes import Handshakes
 from workers.access.refusals import Refusals
-from workers.engine.alarm import Alarm
-from workers.engine.turn import Turn
+from workers.engine.loop import Alarm, Turn
 from workers.stats.closes import Close
 from workers.stats.log import Log
 

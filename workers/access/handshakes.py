@@ -9,7 +9,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import Final, Protocol
 
-from workers.engine.turn import Turn
+from workers.engine.loop import Turn
 
 MOST_S: Final = 0.001
 """Seconds of a turn that they take at most, however long others took."""

@@ -1,13 +1,12 @@
 cimport cython
 
-from skywalker.junction cimport Junction
-from skywalker.line cimport Call
+from skywalker.junction cimport Call, Junction
 from skywalker.wire.junction cimport reply
 from workers.calls.journal cimport Journal
 from workers.calls.standing cimport Standing
 from workers.stats.counters cimport Counters
 from workers.engine.life cimport Life
-from workers.engine.turn cimport Turn
+from workers.engine.loop cimport Turn
 
 
 cdef Py_ssize_t WAITING_CALL_BYTES

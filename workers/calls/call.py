@@ -16,16 +16,15 @@ from skywalker.errors import Busy, Cancelled, Draining, RequestError, TooLarge
 from skywalker.journal.record import BUSY, CANCELLED, DRAINING, ERROR, MET, PROMPT, TIMED_OUT
 from skywalker.journal.record import HERE as ROUTED_HERE
 from skywalker.journal.record import SEND as RECORDED_SEND
-from skywalker.junction import Junction
+from skywalker.junction import Call, Junction, Subscriber
 from skywalker.limits import MAX_FRAME, WAITING_CALL_BYTES
-from skywalker.line import Call, Subscriber
 from skywalker.members import Place
 from skywalker.wire import junction as wire
 from skywalker.wire.junction import RECV, SEND, TAKE, TRUE, reply
 from workers.calls.journal import Journal
 from workers.calls.life import ARRIVED, CLOSED, ENDING, GAVE, GIVEN_UP, HERE, KEPT, LIFE, PUT_OFF, RETURNED, SENT_ON
 from workers.calls.standing import Standing
-from workers.engine.turn import Turn
+from workers.engine.loop import Turn
 
 REPLY_BYTES: Final = 1 + len(RECV)
 """Of the reply with a value, besides that and the id: :take! is as long as :recv!."""

@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from skywalker.junction import Junction
-from skywalker.line import Subscriber
+from skywalker.junction import Junction, Subscriber
 from workers.calls.call import Carrier
 from workers.calls.owner import Owner
 

@@ -1,7 +1,7 @@
 cimport cython
 
 from skywalker.journal.recorder cimport Recorder
-from workers.engine.turn cimport Turn
+from workers.engine.loop cimport Turn
 
 
 cdef unsigned long long DICE

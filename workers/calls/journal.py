@@ -10,8 +10,7 @@ from skywalker.journal.page import Page
 from skywalker.journal.recorder import PAGE_RECORDS, Recorder
 from skywalker.journal.writer import Writer
 from skywalker.ring import token_of
-from workers.engine.alarm import Alarm
-from workers.engine.turn import Turn
+from workers.engine.loop import Alarm, Turn
 
 MAX_TOKENS: Final = 16_384
 """Topics whose token is remembered."""

@@ -24,7 +24,7 @@ _ENVELOPE: Final = MAX_ID + 256
 """Bytes of a reply that :nodes needs besides the nodes."""
 
 
-class Node:
+class OwnNode:
     """The node that the worker in `slot` belongs to. It sees itself alone until it is told to follow a snapshot."""
 
     def __init__(self, member: Member, version: str, slot: int, heard: Callable[[Address], bool] | None = None) -> None:

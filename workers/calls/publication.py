@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from skywalker.errors import RequestError
 from skywalker.journal.record import PROMPT, PUBLISH
-from skywalker.junction import Junction
-from skywalker.line import Call
+from skywalker.junction import Call, Junction
 from skywalker.wire.junction import NIL
 from workers.calls.call import ClientCall
 

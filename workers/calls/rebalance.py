@@ -11,8 +11,7 @@ from typing import Final, Protocol
 from workers.calls.call import Carrier, ClientCall
 from workers.calls.interests import Interests, TopicInterest
 from workers.calls.orphans import Orphans
-from workers.engine.alarm import Alarm
-from workers.engine.turn import Turn
+from workers.engine.loop import Alarm, Turn
 
 CALLS_PER_TURN: Final = 5_000
 """What is looked at in a turn: it takes some milliseconds."""

@@ -4,7 +4,7 @@ from skywalker.junction cimport Junction
 from workers.calls.call cimport Carrier, ClientCall, Routing
 from workers.calls.owner cimport Owner
 from workers.calls.publication cimport Publication
-from workers.engine.turn cimport Turn
+from workers.engine.loop cimport Turn
 
 
 cdef class Router(Routing):

@@ -15,7 +15,7 @@ from workers.calls.call import Caller, Carrier, ClientCall, Routing
 from workers.calls.census import CensusCall
 from workers.calls.owner import Owner
 from workers.calls.publication import Publication
-from workers.engine.turn import Turn
+from workers.engine.loop import Turn
 
 MAX_OWNERS: Final = 4096
 """Topics whose owner is remembered: to hash one again takes longer than all else that is done for a call."""

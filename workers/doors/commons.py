@@ -13,15 +13,14 @@ from workers.calls.interests import Interests
 from workers.calls.journal import Journal
 from workers.calls.ledger import Ledger
 from workers.calls.orphans import Orphans
-from workers.calls.own_node import Node
+from workers.calls.own_node import OwnNode
 from workers.calls.router import Router
 from workers.calls.standing import Standing
 from workers.doors.connections import Connections
 from workers.doors.wording import Wording
 from workers.engine.credentials import Credentials
-from workers.engine.loop import Loop
+from workers.engine.loop import Loop, Turn
 from workers.engine.transport import Transport
-from workers.engine.turn import Turn
 from workers.stats.log import Log
 
 
@@ -42,7 +41,7 @@ class NodeLinks(Protocol):
 class Commons:
     """Of one worker. With `credentials`, its doors speak TLS."""
 
-    node: Node
+    node: OwnNode
     limits: Limits
     loop: Loop
     turn: Turn

@@ -26,10 +26,8 @@ from workers.doors.commons import Commons
 from workers.doors.lives import CLOSED, HEARD, LEAVING, OPEN, PUT_OFF, RESTING
 from workers.doors.subscription import Delivery, Subscribing
 from workers.doors.write_buffer import WriteBuffer
-from workers.engine.alarm import Alarm
-from workers.engine.loop import BROKEN, READ, WRITE
+from workers.engine.loop import BROKEN, READ, SHARE_S, WRITE, Alarm
 from workers.engine.transport import Transport
-from workers.engine.turn import SHARE_S
 from workers.stats import metrics
 from workers.stats.closes import Close
 

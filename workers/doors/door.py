@@ -13,8 +13,7 @@ from workers.access.handshakes import CROWD
 from workers.doors.commons import Commons
 from workers.doors.connection import Connection
 from workers.doors.handshake import Handshake
-from workers.engine.alarm import Alarm
-from workers.engine.loop import READ
+from workers.engine.loop import READ, Alarm
 from workers.engine.transport import PlainSocket, Transport
 from workers.stats.closes import Close
 

@@ -1,6 +1,6 @@
 cimport cython
 
-from skywalker.line cimport Call, Subscriber
+from skywalker.junction cimport Call, Subscriber
 from workers.access.account cimport Account
 from workers.calls.call cimport Caller, ClientCall, NodeCall
 

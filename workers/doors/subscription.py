@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from skywalker.errors import Busy
+from skywalker.junction import Call, Subscriber
 from skywalker.limits import WAITING_CALL_BYTES
-from skywalker.line import Call, Subscriber
 from workers.access.account import Account
 from workers.calls.call import Caller, ClientCall, NodeCall
 from workers.calls.life import GAVE

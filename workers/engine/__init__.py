@@ -1,8 +1,7 @@
 """What a process of the node runs on.
 
-    loop            waits for descriptors, and calls their handlers
-    turn            one turn of that loop: its time, what is due in it, what is to be written when it ends
-    alarm           a time at which something is called
+    loop            waits for descriptors and times, and calls their handlers; one turn of it, in which what comes of
+                    that is written when it ends; and alarms, which call somebody at a time
     life            a table of states, and of what leads from which to which: whatever has a life has one
     signals         signals as events of a loop
     sockets         listeners and connections: how they are made and tuned, and who has an address already

@@ -1,9 +1,32 @@
 cimport cython
 
-from workers.engine.turn cimport Turn
+from skywalker.deadlines cimport Deadlines
+from workers.stats.counters cimport Counters
 
 
 cdef Py_ssize_t TURN
+cdef double LONG_S
+
+
+cdef class Turn:
+    cdef public double now
+    cdef double _began
+    cdef readonly Deadlines deadlines
+    cdef readonly Counters counters
+    cdef public list values
+    cdef public list replies
+    cdef public list batches
+    cdef public list acks
+    cdef public list later
+    cdef public list resting
+    cdef public list heavy
+
+    cpdef begin(self, double now)
+    cpdef bint has_more(self) except -1
+    cpdef bint is_long(self) except -1
+    cpdef go_on(self)
+    cpdef attend(self)
+    cpdef end(self)
 
 
 cdef class Loop:

@@ -11,8 +11,7 @@ from typing import Final
 
 from skywalker.wire.junction import NIL
 from workers.calls.call import Carrier
-from workers.engine.alarm import Alarm
-from workers.engine.turn import Turn
+from workers.engine.loop import Alarm, Turn
 from workers.mesh.link import Link
 
 PATIENCE_S: Final = 0.7

@@ -7,7 +7,7 @@ from workers.calls.publication cimport Publication
 from workers.calls.ledger cimport Ledger
 from workers.calls.standing cimport Standing
 from workers.engine.life cimport Life
-from workers.engine.turn cimport Turn
+from workers.engine.loop cimport Turn
 
 
 cdef int ASKED_BACK

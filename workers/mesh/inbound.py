@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from skywalker.errors import Busy
-from skywalker.junction import Junction
+from skywalker.junction import Call, Junction
 from skywalker.limits import MAX_FRAME, MAX_TIMEOUT_MS
-from skywalker.line import Call
 from skywalker.wire import values
 from skywalker.wire.junction import NIL, TRUE
 from skywalker.wire.pubsub import MAX_PAYLOAD, bus_value
@@ -17,7 +16,7 @@ from workers.calls.interests import Interests
 from workers.calls.ledger import Ledger
 from workers.calls.publication import Publication
 from workers.calls.standing import Standing
-from workers.engine.turn import Turn
+from workers.engine.loop import Turn
 from workers.mesh.lives import (
     ASKED_BACK,
     GAVE,

@@ -4,7 +4,7 @@ from workers.mesh.outbound cimport Outbound
 from workers.mesh.inbound cimport Inbound
 from workers.mesh.messages cimport Messages
 from workers.engine.life cimport Life
-from workers.engine.turn cimport Turn
+from workers.engine.loop cimport Turn
 
 
 cdef int CLOSE

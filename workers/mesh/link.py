@@ -12,8 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from skywalker.wire.junction import NIL
-from workers.engine.loop import BROKEN, READ, WRITE, Loop
-from workers.engine.turn import Turn
+from workers.engine.loop import BROKEN, READ, WRITE, Loop, Turn
 from workers.mesh.inbound import Inbound
 from workers.mesh.lives import CLOSE, CLOSED, FINISH, GO_ON, LINK, OPEN, PAUSE, PAUSED
 from workers.mesh.messages import CENSUS, LONG, PARTING, SETTLED, SUBSCRIBE, Messages

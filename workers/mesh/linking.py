@@ -10,9 +10,8 @@ from skywalker.members import Place
 from workers.calls.interests import Interests
 from workers.calls.ledger import Ledger
 from workers.calls.standing import Standing
-from workers.engine.loop import Loop
+from workers.engine.loop import Loop, Turn
 from workers.engine.transport import Transport
-from workers.engine.turn import Turn
 from workers.mesh.inbound import Inbound
 from workers.mesh.link import Link
 from workers.mesh.messages import Messages, Packets

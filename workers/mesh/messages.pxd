@@ -1,7 +1,7 @@
 cimport cython
 
 from skywalker.wire.frames cimport split
-from workers.engine.turn cimport Turn
+from workers.engine.loop cimport Turn
 
 
 cdef list _HEADS

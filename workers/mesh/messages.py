@@ -37,7 +37,7 @@ from skywalker.limits import MAX_FRAME
 from skywalker.wire import pubsub, values
 from skywalker.wire.frames import split
 from skywalker.wire.junction import NIL
-from workers.engine.turn import Turn
+from workers.engine.loop import Turn
 
 BATCH_BYTES: Final = 32 * 1024
 """Bytes of messages after which a batch is full. One more message of any size still goes into it."""

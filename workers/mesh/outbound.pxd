@@ -3,7 +3,7 @@ cimport cython
 from workers.calls.call cimport Carrier, ClientCall, NodeCall
 from workers.mesh.messages cimport Messages, unwrapped, wrapped
 from workers.calls.publication cimport Publication
-from workers.engine.turn cimport Turn
+from workers.engine.loop cimport Turn
 from skywalker.junction cimport Junction
 
 

@@ -12,7 +12,7 @@ from skywalker.wire import frames, values
 from skywalker.wire.junction import FALSE, NIL, TRUE
 from workers.calls.call import GRACE_S, Carrier, ClientCall, Interest, NodeCall, Question
 from workers.calls.publication import Publication
-from workers.engine.turn import Turn
+from workers.engine.loop import Turn
 from workers.mesh.messages import (
     ALSO,
     BUSY,

@@ -13,8 +13,7 @@ from typing import Final, Protocol
 
 from skywalker.members import Place
 from workers.calls.standing import Event, Standing
-from workers.engine.alarm import Alarm
-from workers.engine.turn import Turn
+from workers.engine.loop import Alarm, Turn
 from workers.stats.log import Log
 
 PATIENCE_S: Final = 1.0

@@ -1,6 +1,6 @@
 cimport cython
 
-from skywalker.line cimport Call, Subscriber
+from skywalker.junction cimport Call, Subscriber
 from workers.calls.call cimport NodeCall
 from workers.mesh.messages cimport Messages, wrapped
 from workers.calls.publication cimport Publication

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from skywalker.junction import Junction
-from skywalker.line import Call, Subscriber
+from skywalker.junction import Call, Junction, Subscriber
 from skywalker.wire import values
 from skywalker.wire.junction import NIL
 from workers.calls.call import NodeCall
 from workers.calls.interests import Interests
 from workers.calls.publication import Publication
 from workers.calls.standing import Standing
-from workers.engine.alarm import Alarm
-from workers.engine.turn import Turn
+from workers.engine.loop import Alarm, Turn
 from workers.mesh.messages import LAGGED, OFFER, SUBSCRIBED, Messages, wrapped
 from workers.stats.log import Log
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import socket
 
 from skywalker.members import Place
-from workers.calls.own_node import Node
+from workers.calls.own_node import OwnNode
 from workers.calls.owner import Owner
 from workers.calls.rebalance import Rebalance
-from workers.engine.alarm import Alarm
-from workers.engine.turn import Turn
+from workers.engine.loop import Alarm, Turn
 from workers.mesh.handover import PATIENCE_S, Handover
 from workers.mesh.link import Link
 from workers.mesh.linking import Linking
@@ -24,7 +23,7 @@ class Siblings:
     """All links of one worker within its node."""
 
     def __init__(
-        self, node: Node, turn: Turn, linking: Linking, barrier: ReadinessBarrier, rebalance: Rebalance
+        self, node: OwnNode, turn: Turn, linking: Linking, barrier: ReadinessBarrier, rebalance: Rebalance
     ) -> None:
         self._slot = node.slot
         self._turn = turn

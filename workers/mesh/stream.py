@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from skywalker.dialling import cause_of
 from skywalker.limits import KIB, MAX_FRAME, MAX_TOPIC
+from workers.engine.loop import Turn
 from workers.engine.transport import Transport
-from workers.engine.turn import Turn
 from workers.mesh.messages import Messages
 
 READ_BYTES: Final = 64 * KIB

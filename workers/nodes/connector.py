@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from skywalker.access.trust import Trust
-from workers.calls.own_node import Node
+from workers.calls.own_node import OwnNode
 from workers.calls.rebalance import Rebalance
 from workers.calls.standing import Standing
 from workers.engine.credentials import Credentials
-from workers.engine.loop import Loop
-from workers.engine.turn import Turn
+from workers.engine.loop import Loop, Turn
 from workers.mesh.linking import Linking
 from workers.mesh.readiness import ReadinessBarrier
 from workers.stats.log import Log
@@ -20,7 +19,7 @@ from workers.stats.log import Log
 class Connector:
     """Of one worker. With `credentials`, it speaks TLS to them."""
 
-    node: Node
+    node: OwnNode
     loop: Loop
     turn: Turn
     log: Log

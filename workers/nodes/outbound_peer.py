@@ -13,8 +13,7 @@ from skywalker.members import Member, Place
 from skywalker.tls.words import SILENT
 from workers.calls.call import GRACE_S
 from workers.calls.owner import Owner
-from workers.engine.alarm import Alarm
-from workers.engine.loop import READ
+from workers.engine.loop import READ, Alarm
 from workers.engine.transport import Transport
 from workers.mesh.link import Link
 from workers.nodes.attempt import Attempt

@@ -26,6 +26,7 @@ from skywalker import build, memory, own_directory
 from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.errors import ConfigError, SkywalkerError
+from workers.calls.own_node import OwnNode
 from workers.engine import sockets
 from workers.engine.credentials import Credentials, server
 from workers.engine.life import Life
@@ -330,7 +331,7 @@ class Supervisor:
         log = self._log.bind(process="worker", worker=slot.number, pid=os.getpid())
         hears = cluster.hears_of_nodes(self._config.cluster)
         heard = (lambda address: channel.send(control.Heard(str(address)))) if hears else None
-        node = Node(self._ground.member, skywalker.__version__, slot.number, heard)
+        node = OwnNode(self._ground.member, skywalker.__version__, slot.number, heard)
         cells = self._shared.part(part)
         succeeds = slot.worker is not None
         credentials = self._credentials and self._credentials.told_by(log)

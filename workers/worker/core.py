@@ -13,7 +13,7 @@ from workers.calls.interests import Interests
 from workers.calls.journal import Journal
 from workers.calls.ledger import Ledger
 from workers.calls.orphans import Orphans
-from workers.calls.own_node import Node
+from workers.calls.own_node import OwnNode
 from workers.calls.rebalance import Rebalance
 from workers.calls.router import Router
 from workers.calls.standing import Event, Standing
@@ -21,8 +21,7 @@ from workers.doors.commons import Commons
 from workers.doors.connections import Connections
 from workers.doors.wording import Wording
 from workers.engine.credentials import Credentials
-from workers.engine.loop import Loop
-from workers.engine.turn import Turn
+from workers.engine.loop import Loop, Turn
 from workers.mesh.linking import Linking
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.siblings import Siblings
@@ -36,7 +35,7 @@ class Core:
 
     def __init__(
         self,
-        node: Node,
+        node: OwnNode,
         limits: Limits,
         loop: Loop,
         turn: Turn,

@@ -16,8 +16,7 @@ from typing import Final
 
 from workers.calls.ledger import Ledger
 from workers.doors.connections import Connections
-from workers.engine.alarm import Alarm
-from workers.engine.turn import Turn
+from workers.engine.loop import Alarm, Turn
 
 LOOK_S: Final = 5.0
 """Seconds between looks at whether there is anything to give back."""

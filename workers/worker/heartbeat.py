@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import Final
 
-from workers.engine.alarm import Alarm
+from workers.engine.loop import Alarm
 from workers.stats import metrics
 from workers.worker.core import Core
 

@@ -26,8 +26,7 @@ from typing import Any, Final
 from skywalker.journal import record
 from workers.doors.commons import Commons
 from workers.doors.junction.session import Session
-from workers.engine.alarm import Alarm
-from workers.engine.loop import BROKEN, READ
+from workers.engine.loop import BROKEN, READ, Alarm
 from workers.stats.log import MAX_NAME
 
 MAX_LOOKED_AT: Final = 20_000

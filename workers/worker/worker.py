@@ -17,17 +17,15 @@ from skywalker.journal.writer import Writer
 from skywalker.members import Place
 from workers.access.admission import Admission
 from workers.calls.journal import Journal
-from workers.calls.own_node import Node
+from workers.calls.own_node import OwnNode
 from workers.calls.standing import Event, State
 from workers.doors.connection import Connection
 from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue
 from workers.doors.pubsub import PubSub
-from workers.engine.alarm import Alarm
 from workers.engine.credentials import Credentials
-from workers.engine.loop import Loop
+from workers.engine.loop import Alarm, Loop, Turn
 from workers.engine.signals import Signals
-from workers.engine.turn import Turn
 from workers.ipc import exits, snapshots
 from workers.ipc.control import (
     ASKS_ONLY,
@@ -76,7 +74,7 @@ class Worker:
 
     def __init__(
         self,
-        node: Node,
+        node: OwnNode,
         config: Config,
         listeners: Mapping[str, socket.socket],
         channel: Channel,

@@ -20,8 +20,8 @@ from tests.abuse.tls_attacks import LONG_RECORD, first_words
 from tests.workers.outside import HOST, Outside, outside
 from tests.workers.wire_client import RST_ON_CLOSE
 from workers.access.handshakes import CROWD, MOST_S, Handshakes
+from workers.engine.loop import Turn
 from workers.engine.secure_socket import SecureSocket
-from workers.engine.turn import Turn
 from workers.stats.metrics import HANDSHAKES, LIMITED
 
 MANY = 60

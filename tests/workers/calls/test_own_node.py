@@ -13,7 +13,7 @@ from skywalker.limits import MAX_FRAME
 from skywalker.members import Member, Snapshot
 from skywalker.ring import TOKENS_PER_NODE, random_tokens
 from skywalker.wire import values
-from workers.calls.own_node import Node
+from workers.calls.own_node import OwnNode
 
 
 def member(number: int) -> Member:
@@ -22,7 +22,7 @@ def member(number: int) -> Member:
     return Member(name, name, Address("127.0.0.1", 1), 1, False, tuple(sorted(random_tokens())))
 
 
-def pages(node: Node) -> list[dict[str, Any]]:
+def pages(node: OwnNode) -> list[dict[str, Any]]:
     """Return all that a client hears which asks on as long as there is more."""
     found: list[dict[str, Any]] = []
     after = ""
@@ -37,7 +37,7 @@ def pages(node: Node) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("count", [1, 3, 500])
 def test_every_node_is_told_once_in_the_order_of_their_ids(count: int) -> None:
     members = [member(number) for number in range(count)]
-    node = Node(members[0], "0", 0)
+    node = OwnNode(members[0], "0", 0)
     snapshot = Snapshot(random.sample(members, count))
     node.follow(snapshot)
     found = pages(node)
@@ -49,7 +49,7 @@ def test_every_node_is_told_once_in_the_order_of_their_ids(count: int) -> None:
 
 def test_what_is_told_is_of_the_snapshot_that_is_followed() -> None:
     first, second = member(1), member(2)
-    node = Node(first, "0", 0)
+    node = OwnNode(first, "0", 0)
     assert [one["id"] for one in pages(node)[0]["nodes"]] == ["node-0001"]
     node.follow(Snapshot([first, second]))
     assert [one["id"] for one in pages(node)[0]["nodes"]] == ["node-0001", "node-0002"]
@@ -59,7 +59,7 @@ def test_what_is_told_is_of_the_snapshot_that_is_followed() -> None:
 def test_nodes_are_packed_once_however_often_they_are_asked_for() -> None:
     members = [member(number) for number in range(100)]
     assert len(members[0].tokens) == TOKENS_PER_NODE
-    node = Node(members[0], "0", 0)
+    node = OwnNode(members[0], "0", 0)
     node.follow(Snapshot(members))
 
     def taken_s(after: str) -> float:

@@ -7,8 +7,7 @@ import weakref
 
 import pytest
 
-from workers.engine.alarm import Alarm
-from workers.engine.turn import Turn
+from workers.engine.loop import Alarm, Turn
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.engine.turn import Turn
+from workers.engine.loop import Turn
 
 LONG_S = 0.0005
 """Seconds after which a turn is long."""

@@ -28,18 +28,17 @@ from skywalker.wire import junction as wire
 from tests.authority import Authority
 from tests.helpers import eventually, time_factor, written_to
 from tests.workers.dialled import HOST, Behave, Dialled, closes, says_nothing, speaks_plainly
-from tests.workers.running_nodes import Node as RunningNode
+from tests.workers.running_nodes import OwnNode as RunningNode
 from tests.workers.running_nodes import running_in_tls
 from tests.workers.wire_client import SECURE, WireClient, decoded, framed, packed
 from workers.access.admission import Admission
-from workers.calls.own_node import VERSION, Node
+from workers.calls.own_node import VERSION, OwnNode
 from workers.calls.standing import Event
 from workers.doors.junction.dialogue import Dialogue
 from workers.doors.junction.session import Session
 from workers.engine.credentials import Credentials
-from workers.engine.loop import Loop
+from workers.engine.loop import Loop, Turn
 from workers.engine.transport import PlainSocket
-from workers.engine.turn import Turn
 from workers.mesh.messages import CENSUS, COUNTED, GIVE, LISTEN, MET, SEND, SETTLED, TOOK
 from workers.stats.log import Log
 from workers.worker.core import Core
@@ -66,7 +65,7 @@ class Dialler:
         member = Member("us", "us", Address(HOST, 1), 1, False, (1,))
         admission = Admission(None, Limits(), turn, log, trust)
         self.core = Core(
-            Node(member, "0", 0), Limits(), self.loop, turn, log, admission=admission, credentials=credentials
+            OwnNode(member, "0", 0), Limits(), self.loop, turn, log, admission=admission, credentials=credentials
         )
         self.core.standing.happened(Event.OPENED)
         self.core.follow(Snapshot([dialled]))

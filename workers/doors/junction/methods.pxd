@@ -2,8 +2,7 @@ cimport cython
 
 from skywalker.wire.junction cimport is_reserved
 from skywalker.wire.values cimport timeout_seconds, topic_bytes
-from workers.calls.call cimport client_call
-from workers.calls.call cimport ClientCall
+from workers.calls.call cimport ClientCall, client_call
 from workers.doors.junction.session cimport Session
 from workers.calls.standing cimport Standing
 

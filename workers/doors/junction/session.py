@@ -20,7 +20,7 @@ from workers.calls.will import Will
 from workers.doors.commons import Commons
 from workers.doors.connection import GOODBYE, Connection
 from workers.doors.subscription import Delivery, Subscription, Subscriptions, Unsubscribing
-from workers.engine.alarm import Alarm
+from workers.engine.loop import Alarm
 from workers.engine.sockets import end_unacknowledged
 from workers.engine.transport import Transport
 from workers.stats.closes import Close
