@@ -15,7 +15,7 @@ from typing import Any
 
 @cache
 def twins(name: str) -> tuple[ModuleType, ...]:
-    """Return the module as everybody imports it, and its other form if there is one: where it is compiled, the plain."""
+    """Return the module as everybody imports it, and, where it is compiled, its plain form beside it."""
     ours = importlib.import_module(name)
     stem = Path(__file__).parents[2].joinpath(*name.split("."))
     names = [stem.with_name(stem.name + suffix) for suffix in EXTENSION_SUFFIXES]
