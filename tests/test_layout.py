@@ -237,6 +237,8 @@ def test_the_library_never_imports_the_server_and_neither_imports_its_tests() ->
 
 
 def test_the_core_reaches_no_io_and_no_clock() -> None:
+    gone = [part for part in PURE if not is_module(f"skywalker.{part}")]
+    assert not gone, f"nothing is held of what is not there: {gone}"
     offenders = []
     for path in sources("skywalker"):
         name = module_name(path)

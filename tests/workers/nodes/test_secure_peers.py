@@ -28,7 +28,7 @@ from skywalker.wire import junction as wire
 from tests.authority import Authority
 from tests.helpers import eventually, time_factor, written_to
 from tests.workers.dialled import HOST, Behave, Dialled, closes, says_nothing, speaks_plainly
-from tests.workers.running_nodes import OwnNode as RunningNode
+from tests.workers.running_nodes import Node as RunningNode
 from tests.workers.running_nodes import running_in_tls
 from tests.workers.wire_client import SECURE, WireClient, decoded, framed, packed
 from workers.access.admission import Admission
