@@ -245,8 +245,8 @@ class Connection(Subscribing):
             self.turn.resting.append(self)
 
     def rested(self) -> None:
-        """Go on now, unless it has gone on before its time, or is closed."""
-        if self.hearing == RESTING:
+        """Go on now, unless it has gone on before its time, or is closed, or its worker opens: then hear_all() does."""
+        if self.hearing == RESTING and not (self._todo and self.standing.opening):
             self._hears(lives.DUE)
             self.defer()
 
@@ -538,6 +538,8 @@ class Connection(Subscribing):
         self._parked = {}
         self._lost(self.forget())
         assert not self.in_flight, "nobody waits for what is never answered"
+        if self.hearing in (PUT_OFF, RESTING):
+            self._hears(lives.TAKEN_UP)  # what still comes is read, or the close would destroy the last words
         self.push(chunk)
 
     def _say_no_more(self) -> None:

@@ -17,8 +17,8 @@ NOWHERE: Final = 255
 """In the table, what no pair leads to."""
 
 
-class Unlisted(AssertionError):
-    """Something happened in a state in which it cannot."""
+class Unlisted(RuntimeError):
+    """Something happened in a state in which it cannot: a mistake in the program, which a release finds, too."""
 
 
 class Life:

@@ -208,6 +208,8 @@ class Worker:
                     self._core.follow(snapshot)
             case Drain(outlived=outlived):
                 self._core.drain_node()
+                if self._core.standing.leaving:
+                    self._channel.send(Idle())  # it was drained alone before, and has nobody left
                 for (_, name), door in self._doors.items():
                     if name in outlived:
                         door.leave()

@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Iterator
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from skywalker.limits import Limits
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import packed, raw_call
+from workers.calls.standing import Event
 from workers.doors.connection import Connection
 from workers.doors.junction.dialogue import Dialogue
-from workers.doors.lives import CHOKED, CLOSED, HEARD, LEAVING, LEAVING_CHOKED, LINGERING, LINK, OPEN, UNHEARD
+from workers.doors.lives import CHOKED, CLOSED, HEARD, LEAVING, LEAVING_CHOKED, LINGERING, LINK, OPEN, RESTING, UNHEARD
 from workers.doors.pubsub import PubSub
 from workers.engine.life import Unlisted
 from workers.engine.transport import PlainSocket
@@ -29,8 +32,8 @@ MUCH = b"v" * 300_000
 class Client:
     """A worker, and a connection to it with small buffers, of which the test has the other end."""
 
-    def __init__(self, dialect: type[Connection]) -> None:
-        self.worker = OneWorker()
+    def __init__(self, dialect: type[Connection], worker: OneWorker | None = None) -> None:
+        self.worker = OneWorker() if worker is None else worker
         self.ours, theirs = socket.socketpair()
         theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         for end in (self.ours, theirs):
@@ -158,3 +161,69 @@ def test_a_rest_that_is_over_when_it_is_closed_has_nothing_go_on(client: Client)
     client.connection.close(*WHY)
     client.worker.turn()
     assert client.connection.hearing == UNHEARD
+
+
+def frames(*calls: tuple[Any, ...]) -> bytes:
+    return b"".join(raw_call(*map(packed, call)) for call in calls)
+
+
+LISTENING: Final = frames((":hello", 9, {"ack": True}), *((":recv!", 1, 60_000, topic) for topic in "tu"))
+"""What has its client given values for two calls of one id, which are to be acknowledged."""
+
+
+def test_one_that_leaves_in_the_turn_in_which_it_gets_two_values_of_one_id_has_its_last_words_once(
+    client: Client,
+) -> None:
+    sends = frames(*((":send!", 2, 60_000, topic, "value") for topic in "tu"))
+    client.say(LISTENING + sends + frames((":proof", 4, "no")))
+    client.worker.turn()
+    client.check()
+    assert client.connection.life == LINGERING
+
+
+def test_one_that_reads_two_values_of_one_id_after_it_has_left_has_all_of_its_last_words(client: Client) -> None:
+    client.say(LISTENING)
+    client.worker.turn()
+    sender = client.worker.connect()
+    for topic in "tu":
+        sender.call(":send!", 1, 60_000, topic, "v" * 25_000)
+    client.worker.turn()
+    assert client.connection.life == CHOKED
+    client.connection.goodbye()
+    heard = 0
+    for _ in range(1000):
+        with contextlib.suppress(BlockingIOError):
+            data = client.ours.recv(1 << 20)
+            if not data:
+                break
+            heard += len(data)
+        client.worker.turn()
+    sender.close()
+    assert heard > 50_000
+    assert client.connection.life == LINGERING
+
+
+def test_one_that_rests_is_read_when_it_leaves_so_that_its_close_destroys_nothing(client: Client) -> None:
+    client.connection.rest([], 60.0)
+    client.connection.goodbye()
+    client.worker.turn()
+    client.say(CALL)
+    client.worker.turn()
+    assert client.connection.hearing == HEARD
+    client.end()
+    client.worker.turn()
+    assert client.connection.life == CLOSED
+
+
+def test_one_whose_rest_is_over_is_not_heard_before_its_worker_has_opened() -> None:
+    client = Client(Dialogue, OneWorker(Limits(max_rate=1), opens=False))
+    core = client.worker.core
+    client.say(frames(*((":hello", number, {}) for number in range(40)), (":recv!", 1, 60_000, "topic")))
+    client.worker.turn()
+    client.worker.turn(later=1.0)
+    assert client.connection.hearing == RESTING
+    core.standing.happened(Event.OPENED)
+    core.connections.hear_all()
+    client.worker.turn()
+    assert client.connection.hearing == HEARD
+    client.close()

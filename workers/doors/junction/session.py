@@ -404,7 +404,8 @@ class Session(Connection):
         listener = self._unacked.pop(call_id)
         if listener is not None:
             Connection.delivered(self, listener)
-            self._roomy()
+            if not self.gone:  # or it has its last words written, and whoever writes them looks on
+                self._roomy()
 
     def given_back(self, call_id: bytes) -> None:
         """The client does not want the value it was given for this call, if it has not acknowledged it."""
