@@ -15,7 +15,7 @@ cdef int ENDING
 cdef int KEPT
 cdef int SENT_ON
 cdef int RETURNED
-cdef int PUT_OFF
+cdef int NO_ROOM
 cdef int GIVEN_UP
 cdef int GAVE
 cdef int CLOSED

@@ -22,7 +22,7 @@ from skywalker.members import Place
 from skywalker.wire import junction as wire
 from skywalker.wire.junction import RECV, SEND, TAKE, TRUE, reply
 from workers.calls.journal import Journal
-from workers.calls.life import ARRIVED, CLOSED, ENDING, GAVE, GIVEN_UP, HERE, KEPT, LIFE, PUT_OFF, RETURNED, SENT_ON
+from workers.calls.life import ARRIVED, CLOSED, ENDING, GAVE, GIVEN_UP, HERE, KEPT, LIFE, NO_ROOM, RETURNED, SENT_ON
 from workers.calls.standing import Standing
 from workers.engine.loop import Turn
 
@@ -458,7 +458,7 @@ class ClientCall(NodeCall):
         except Busy as error:
             self.fail(error)
         else:
-            self.become(PUT_OFF)
+            self.become(NO_ROOM)
             self.caller.park(self)
 
     def delivered(self) -> None:

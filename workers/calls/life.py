@@ -17,7 +17,7 @@ ANSWERED: Final = 6
 KEPT: Final = 0
 SENT_ON: Final = 1
 RETURNED: Final = 2
-PUT_OFF: Final = 3
+NO_ROOM: Final = 3
 GIVEN_UP: Final = 4
 GAVE: Final = 5
 CLOSED: Final = 6
@@ -37,19 +37,19 @@ LIFE: Final = Life(
         ("kept", "It has to wait, or listens again."),
         ("sent on", "Another worker owns its topic."),
         ("returned", "It met nobody where it waited, and waits there no more."),
-        ("put off", "A value came for it, and there is no room."),
+        ("parked", "A value came for it, and there is no room."),
         ("given up", "Its time is over, or its client cancels it, and somebody else must say whether it met anybody."),
         ("given a value", "It listened, and somebody came."),
         ("closed", "What becomes of it is known."),
     ],
     ways={
-        ARRIVED: {KEPT: HERE, PUT_OFF: PARKED, GAVE: GIVEN, CLOSED: ANSWERED},
-        HERE: {SENT_ON: FORWARDED, PUT_OFF: PARKED, GIVEN_UP: ENDING, GAVE: GIVEN, CLOSED: ANSWERED},
+        ARRIVED: {KEPT: HERE, GAVE: GIVEN, CLOSED: ANSWERED},
+        HERE: {SENT_ON: FORWARDED, NO_ROOM: PARKED, GIVEN_UP: ENDING, GAVE: GIVEN, CLOSED: ANSWERED},
         FORWARDED: {
-            SENT_ON: FORWARDED, RETURNED: HERE, PUT_OFF: PARKED, GIVEN_UP: ENDING, GAVE: GIVEN, CLOSED: ANSWERED,
+            SENT_ON: FORWARDED, RETURNED: HERE, NO_ROOM: PARKED, GIVEN_UP: ENDING, GAVE: GIVEN, CLOSED: ANSWERED,
         },
         PARKED: {KEPT: HERE, CLOSED: ANSWERED},
-        ENDING: {SENT_ON: ENDING, RETURNED: ENDING, PUT_OFF: PARKED, GAVE: GIVEN, CLOSED: ANSWERED},
+        ENDING: {SENT_ON: ENDING, RETURNED: ENDING, NO_ROOM: PARKED, GAVE: GIVEN, CLOSED: ANSWERED},
         GIVEN: {KEPT: HERE, CLOSED: ANSWERED},
     },
 )  # fmt: skip

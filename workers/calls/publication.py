@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skywalker.errors import RequestError
 from skywalker.journal.record import PROMPT, PUBLISH
-from skywalker.junction import Call, Junction
+from skywalker.junction import Junction
 from skywalker.wire.junction import NIL
 from workers.calls.call import ClientCall
 
@@ -56,11 +56,6 @@ class Publication(ClientCall):
         self.note(PROMPT)
         self.done = True
         self.caller.published(self)
-
-    def give(self, send: Call) -> bool:
-        # It listens to nobody: a node that says so is mistaken.
-        self.returned()
-        return False
 
     def fail(self, error: RequestError) -> None:
         # Nor does it need room.

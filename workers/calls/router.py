@@ -76,7 +76,7 @@ class Router(Routing):
     def withdraw(self, call: ClientCall) -> bool:
         if call.carrier is not None:
             call.carrier.withdraw(call)
-            return call.value is None
+            return True
         return self._junction.withdraw(call) or call.caller.unpark(call)
 
     def reroute(self, call: ClientCall) -> None:

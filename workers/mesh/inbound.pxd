@@ -15,7 +15,7 @@ cdef int GAVE
 cdef int GIVEN
 cdef int LET_GO
 cdef int PARKED
-cdef int PUT_OFF
+cdef int NO_ROOM
 cdef int RESUMED
 cdef int WAITING
 cdef int WITHDRAWING

@@ -23,8 +23,8 @@ from workers.mesh.lives import (
     GIVEN,
     INBOUND_CALL,
     LET_GO,
+    NO_ROOM,
     PARKED,
-    PUT_OFF,
     RESUMED,
     WAITING,
     WITHDRAWING,
@@ -298,7 +298,7 @@ class Inbound:
         if messages.closed:
             return False
         if messages.congested():
-            listener.become(PUT_OFF)
+            listener.become(NO_ROOM)
             self._parked[listener] = None
             return False
         if isinstance(send, Publication):

@@ -9,7 +9,6 @@ from workers.engine.loop cimport Turn
 
 cdef int CLOSE
 cdef int CLOSED
-cdef int FINISH
 cdef int GO_ON
 cdef int OPEN
 cdef int PAUSE

@@ -14,7 +14,7 @@ from typing import Any, Final
 from skywalker.wire.junction import NIL
 from workers.engine.loop import BROKEN, READ, WRITE, Loop, Turn
 from workers.mesh.inbound import Inbound
-from workers.mesh.lives import CLOSE, CLOSED, FINISH, GO_ON, LINK, OPEN, PAUSE, PAUSED
+from workers.mesh.lives import CLOSE, CLOSED, GO_ON, LINK, OPEN, PAUSE, PAUSED
 from workers.mesh.messages import CENSUS, LONG, PARTING, SETTLED, SUBSCRIBE, Messages
 from workers.mesh.outbound import Outbound
 from workers.mesh.readiness import ReadinessBarrier
@@ -180,6 +180,8 @@ class Link:
                 outbound.hear(kind, message)
             if turn.later:
                 turn.attend()
+                if self._state == CLOSED:
+                    return  # its calls are issued again, and what they said is not heard twice
 
     def _hear_early(self, messages: list[list[bytes]]) -> list[list[bytes]]:
         """Hear what the other end subscribes to, and no calls of it; return the rest once the worker has opened."""
@@ -203,11 +205,12 @@ class Link:
                 return []
             if turn.later:
                 turn.attend()
+                if self._state == CLOSED:
+                    return []
         return []
 
     def finish(self) -> None:
         """Say nothing more, but that this is planned; the other end closes once it has heard all."""
-        self._state = LINK.after(self._state, FINISH)
         self._messages.tell(PARTING, NIL)
         self._messages.flush()
         self._messages.finish()

@@ -12,7 +12,7 @@ GIVEN: Final = 2
 WITHDRAWING: Final = 3
 GONE: Final = 4
 
-PUT_OFF: Final = 0
+NO_ROOM: Final = 0
 RESUMED: Final = 1
 GAVE: Final = 2
 ASKED_BACK: Final = 3
@@ -28,14 +28,14 @@ INBOUND_CALL: Final = Life(
         ("gone", "What became of it was said to its worker, or is nobody's business any more."),
     ],
     events=[
-        ("put off", "A value came for it, and there is no room."),
+        ("parked", "A value came for it, and there is no room."),
         ("resumed", "There is room again."),
         ("given a value", "It listened, and somebody came."),
         ("asked back", "Its worker wants it back if it has met nobody."),
         ("let go", "It has met somebody, or never will here."),
     ],
     ways={
-        WAITING: {PUT_OFF: PARKED, GAVE: GIVEN, ASKED_BACK: WITHDRAWING, LET_GO: GONE},
+        WAITING: {NO_ROOM: PARKED, GAVE: GIVEN, ASKED_BACK: WITHDRAWING, LET_GO: GONE},
         PARKED: {RESUMED: WAITING, LET_GO: GONE},
         GIVEN: {LET_GO: GONE},
         WITHDRAWING: {ASKED_BACK: WITHDRAWING, LET_GO: GONE},
@@ -44,32 +44,27 @@ INBOUND_CALL: Final = Life(
 
 OPEN: Final = 0
 PAUSED: Final = 1
-FINISHING: Final = 2
-CLOSED: Final = 3
+CLOSED: Final = 2
 
 PAUSE: Final = 0
 GO_ON: Final = 1
-FINISH: Final = 2
-CLOSE: Final = 3
+CLOSE: Final = 2
 
 LINK: Final = Life(
     "link",
     states=[
         ("open", "It is read, and written to."),
         ("paused", "Nothing is read for now: this worker opens, or the predecessor of the other one is heard first."),
-        ("finishing", "This end goes, as is planned, and has said so: what the other says is still read."),
         ("closed", "Either end is gone. What it held is given up, and what waited at the other is issued again."),
     ],
     events=[
         ("paused", "Something is to be heard first."),
         ("resumed", "That was heard, or the other end is dead, and the rest of what it said is all that will come."),
-        ("finished", "This node leaves, or has its calls go another way."),
         ("closed", "The other end closed it, or said what makes no sense, or this end is done with it."),
     ],
     ways={
-        OPEN: {PAUSE: PAUSED, GO_ON: OPEN, FINISH: FINISHING, CLOSE: CLOSED},
-        PAUSED: {PAUSE: PAUSED, GO_ON: OPEN, FINISH: PAUSED, CLOSE: CLOSED},
-        FINISHING: {PAUSE: PAUSED, GO_ON: FINISHING, FINISH: FINISHING, CLOSE: CLOSED},
+        OPEN: {PAUSE: PAUSED, GO_ON: OPEN, CLOSE: CLOSED},
+        PAUSED: {PAUSE: PAUSED, GO_ON: OPEN, CLOSE: CLOSED},
         CLOSED: {GO_ON: CLOSED},
     },
 )

@@ -155,7 +155,6 @@ class Outbound(Carrier):
             self._since, self._since_bytes = since, values.pack(since)
         number = self._number()
         assert number not in self._calls, "each call has a number of its own"
-        assert not self._messages.closed, "an owner whose link has ended is asked nothing"
         call.sent_on(self, number)
         call.route = self.route
         self._calls[number] = call
@@ -248,7 +247,9 @@ class Outbound(Carrier):
                 call.fail(Busy("no room for more calls at the worker that owns the topic", {"limit": "waiting_bytes"}))
         elif kind == REFUSED:
             call = self._no_longer_waiting(message[1], False)
-            if call is not None and call.value is not None:
+            if call is not None:
+                if call.value is None:
+                    raise ValueError("that a listener's value is too long")
                 call.refuse(limit_of(message[2]))
         elif kind == COUNTED:
             info = values.unpack(message[2])

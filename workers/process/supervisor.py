@@ -55,7 +55,7 @@ MARGIN_S: Final = 7.0
 """Seconds that it may take to end a worker, besides those that its clients get."""
 
 
-State = enum.IntEnum("State", "STARTING SERVING RELOADING LEAVING DRAINING STOPPING", start=0)
+State = enum.IntEnum("State", "STARTING SERVING RELOADING HIDING DRAINING STOPPING", start=0)
 """Where a node is in its life."""
 
 Event = enum.IntEnum("Event", "ANNOUNCED RELOADED RENEWED DRAINED HIDDEN STOPPED", start=0)
@@ -67,7 +67,7 @@ LIFE: Final = Life(
         ("starting", "Not every worker has been ready yet."),
         ("serving", "It lets clients in, and is found."),
         ("reloading", "It serves, and its workers are replaced one by one."),
-        ("leaving", "It serves, and its agent has it found no more."),
+        ("hiding", "It serves, and its agent has it found no more."),
         ("draining", "Its doors are closed, and calls that wait have their time."),
         ("stopping", "Its processes are to end, and it ends with the last."),
     ],
@@ -80,10 +80,10 @@ LIFE: Final = Life(
         ("stopped", "No call waits any more, its time is over, or it is told to end once more."),
     ],
     ways={
-        State.STARTING: {Event.ANNOUNCED: State.SERVING, Event.DRAINED: State.LEAVING},
-        State.SERVING: {Event.RELOADED: State.RELOADING, Event.DRAINED: State.LEAVING},
-        State.RELOADING: {Event.RENEWED: State.SERVING, Event.DRAINED: State.LEAVING},
-        State.LEAVING: {Event.HIDDEN: State.DRAINING, Event.STOPPED: State.STOPPING},
+        State.STARTING: {Event.ANNOUNCED: State.SERVING, Event.DRAINED: State.HIDING},
+        State.SERVING: {Event.RELOADED: State.RELOADING, Event.DRAINED: State.HIDING},
+        State.RELOADING: {Event.RENEWED: State.SERVING, Event.DRAINED: State.HIDING},
+        State.HIDING: {Event.HIDDEN: State.DRAINING, Event.STOPPED: State.STOPPING},
         State.DRAINING: {Event.STOPPED: State.STOPPING},
     },
 )
@@ -220,8 +220,8 @@ class Supervisor:
 
     def _turn(self) -> None:
         assert (self._rollout is not None) == (self._state is State.RELOADING)
-        assert (self._doors_close_at is not None) == (self._state is State.LEAVING)
-        assert (self._stop_at is not None) == (self._state in (State.LEAVING, State.DRAINING))
+        assert (self._doors_close_at is not None) == (self._state is State.HIDING)
+        assert (self._stop_at is not None) == (self._state in (State.HIDING, State.DRAINING))
         for key, _ in self._selector.select(self._wait()):
             key.data()
         now = time.monotonic()
@@ -247,7 +247,7 @@ class Supervisor:
 
     @property
     def _doing(self) -> str:
-        if self._state >= State.LEAVING:
+        if self._state >= State.HIDING:
             return "draining"
         return "reloading" if self._state is State.RELOADING else "serving"
 
@@ -259,7 +259,7 @@ class Supervisor:
                 self._crew.reap()
             elif number == signal.SIGHUP:
                 self._reload()
-            elif self._state >= State.LEAVING:
+            elif self._state >= State.HIDING:
                 self._stop()
             else:
                 self._drain(signal.Signals(number).name)
@@ -268,7 +268,7 @@ class Supervisor:
         # The other end never writes: this is its end, with the program that we are part of.
         assert self._parent is not None
         self._selector.unregister(self._parent)
-        if self._state < State.LEAVING:
+        if self._state < State.HIDING:
             self._drain("the program that started this node is gone")
         self._stop()
 
@@ -369,7 +369,7 @@ class Supervisor:
 
     def _reload(self) -> None:
         """Go on with the settings as they are now, if they are right."""
-        if self._state >= State.LEAVING or self._read_again is None:
+        if self._state >= State.HIDING or self._read_again is None:
             return
         if self._state is not State.SERVING:
             self._reload_again = True

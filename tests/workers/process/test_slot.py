@@ -42,7 +42,7 @@ def test_a_worker_that_drains_never_serves_again() -> None:
 
 
 def test_a_node_that_is_told_to_end_never_serves_again_and_can_be_told_so_in_every_state_before() -> None:
-    before, after = set(supervisor.State), reached_from(supervisor.LIFE, supervisor.State.LEAVING)
+    before, after = set(supervisor.State), reached_from(supervisor.LIFE, supervisor.State.HIDING)
     before -= after
     assert supervisor.State.SERVING in before
     told = {state for state, event, _ in supervisor.LIFE.ways() if event == supervisor.Event.DRAINED}
