@@ -70,7 +70,11 @@ def setting(default: T, help: str, *, secret: bool = False) -> T:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:
-    """What one worker allows. Names end in their unit where they are not a count; buffers are of bytes."""
+    """What one worker allows. Names end in their unit where they are not a count; buffers are of bytes.
+
+    It is held where it is counted: max_calls in doors/junction/session.py, doors/subscription.py and doors/pubsub.py,
+    max_connections in doors/door.py, waiting_bytes in calls/ledger.py, what one principal may in access/account.py.
+    """
 
     max_connections: int = setting(10_000, "connections open at a time, in each worker")
     max_calls: int = setting(10_000, "calls in flight on one connection, and its subscriptions")

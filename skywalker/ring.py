@@ -1,7 +1,7 @@
 """Who owns a topic: tokens on a ring of signed 64-bit integers.
 
 The owner of a topic is who holds the biggest token *less than* the topic's own; with none
-less, the biggest token of all. Equality counts as not less.
+less, the biggest token of all. Equality counts as not less. That of a cluster is made in members.py.
 """
 
 from __future__ import annotations

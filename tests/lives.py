@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from workers.calls import life as call
-from workers.calls import standing
-from workers.doors import lives as doors
+from workers.calls import states as call
+from workers.calls import worker_states
+from workers.doors import states as doors
 from workers.engine.life import Life
-from workers.mesh import lives as mesh
+from workers.mesh import states as mesh
 from workers.nodes import attempt
 from workers.process import slot, supervisor
 
@@ -19,7 +19,7 @@ LIVES: Final[tuple[Life, ...]] = (
     doors.INPUT,
     mesh.LINK,
     attempt.ATTEMPT,
-    standing.LIFE,
+    worker_states.LIFE,
     slot.LIFE,
     supervisor.LIFE,
 )

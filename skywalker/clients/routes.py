@@ -3,7 +3,8 @@
 Every client has a *main* line, to whichever worker it met, which takes any call. Once a client
 has made enough calls to profit it adds direct lines: at a node by itself to all workers, in a
 cluster to those that own topics called lately. Where one cannot be had the main line goes on
-taking its calls. This module decides; it knows no socket and no clock.
+taking its calls. This module decides; it knows no socket and no clock. To which
+node the main line goes, homes.py decides.
 """
 
 from __future__ import annotations

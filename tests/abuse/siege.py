@@ -17,7 +17,7 @@ from tests.authority import Authority
 from tests.helpers import eventually, time_factor
 from tests.workers.running_nodes import Node
 from tests.workers.wire_client import SECURE
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 
 LIMITS: Final[dict[str, Any]] = {
     "max_connections": 200,

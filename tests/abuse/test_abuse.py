@@ -14,7 +14,7 @@ from tests.abuse import access_attacks, junction_attacks, pubsub_attacks, tls_at
 from tests.abuse.foe import Attack
 from tests.abuse.siege import Series, Siege, besieged, closed
 from tests.authority import Authority
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 
 ALONE: dict[str, Attack] = {
     "silent": junction_attacks.silent,

@@ -19,11 +19,11 @@ from skywalker.limits import Limits
 from skywalker.members import Member
 from workers.access.admission import Admission
 from workers.calls.own_node import OwnNode
-from workers.calls.standing import Event
+from workers.calls.worker_states import Event
 from workers.doors.commons import Commons
 from workers.doors.connection import Connection
 from workers.engine.loop import READ, WRITE, Turn
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 from workers.worker.core import Core
 
 NEVER_S: Final = 1e9

@@ -14,13 +14,13 @@ from skywalker.ring import random_tokens
 from tests.workers.wire_client import WireClient
 from workers.access.admission import Admission
 from workers.calls.own_node import OwnNode
-from workers.calls.standing import Event
+from workers.calls.worker_states import Event
 from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop, Turn
 from workers.engine.transport import PlainSocket
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 from workers.stats.log import Log
 from workers.stats.metrics import BUCKETS, Metric
 from workers.worker.core import Core

@@ -12,10 +12,10 @@ from skywalker.access.trust import ADVICE, Trust
 from skywalker.errors import Busy, Forbidden, RequestError, Unauthorized
 from skywalker.limits import Limits
 from workers.access.account import Account
-from workers.access.handshakes import Handshakes
+from workers.access.handshake_turns import Handshakes
 from workers.access.refusals import Refusals
 from workers.engine.loop import Alarm, Turn
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 from workers.stats.log import Log
 
 _CREDENTIALS: Final = struct.Struct("@iII")

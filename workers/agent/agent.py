@@ -33,7 +33,7 @@ from workers.ipc.control import Channel, Drain, Heard, Inspect, Left, Message, R
 from workers.stats.log import Log
 
 if TYPE_CHECKING:
-    from workers.agent.admin.admin import Admin
+    from workers.agent.admin.server import Admin
 
 NOT_OURS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 """Signals go to the whole process group, but are for the supervisor, whose end is the agent's too."""

@@ -24,7 +24,7 @@ from workers.stats.shared import SharedCounters
 if TYPE_CHECKING:
     from skywalker.discovery.registration import Registration
     from skywalker.discovery.source import Source
-    from workers.agent.admin.admin import Admin
+    from workers.agent.admin.server import Admin
 
 
 def be_agent(
@@ -73,7 +73,7 @@ def _admin(
     missing = extras.missing(extras.ADMIN)
     if not missing:
         try:
-            from workers.agent.admin.admin import Admin
+            from workers.agent.admin.server import Admin
         except ImportError as error:  # what is there lacks something, or is broken
             missing = [error.name or str(error)]
     if missing:

@@ -2,7 +2,7 @@
 
     call            a call as every worker sees it, and one of our own clients from arrival to answer: its clock, and
                     so its timeout, is here. With it what it needs of others: Caller, Carrier, Routing
-    life            what can become of it, as a table
+    states          what can become of it, as a table
     publication     what is published, until it is in effect
     will            what is published if a connection is lost
     orphans         what was published by connections that are gone, until it is in effect
@@ -12,7 +12,7 @@
     interests       the topics that somebody here subscribes to, and where their values come from
     census          who waits on a topic
     ledger          what is held for clients: how many calls, how much memory
-    standing        the life of this worker: where it is between its first moments and its end
+    worker_states   the life of this worker, as a table: where it is between its first moments and its end
     own_node        what is said of this node and of the cluster
     journal         what is recorded of calls that are answered
 

@@ -3,7 +3,7 @@ cimport cython
 from skywalker.junction cimport Call, Junction
 from skywalker.wire.junction cimport reply
 from workers.calls.journal cimport Journal
-from workers.calls.standing cimport Standing
+from workers.calls.worker_states cimport Standing
 from workers.stats.counters cimport Counters
 from workers.engine.life cimport Life
 from workers.engine.loop cimport Turn

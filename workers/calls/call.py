@@ -22,8 +22,8 @@ from skywalker.members import Place
 from skywalker.wire import junction as wire
 from skywalker.wire.junction import RECV, SEND, TAKE, TRUE, reply
 from workers.calls.journal import Journal
-from workers.calls.life import ARRIVED, CLOSED, ENDING, GAVE, GIVEN_UP, HERE, KEPT, LIFE, NO_ROOM, RETURNED, SENT_ON
-from workers.calls.standing import Standing
+from workers.calls.states import ARRIVED, CLOSED, ENDING, GAVE, GIVEN_UP, HERE, KEPT, LIFE, NO_ROOM, RETURNED, SENT_ON
+from workers.calls.worker_states import Standing
 from workers.engine.loop import Turn
 
 REPLY_BYTES: Final = 1 + len(RECV)

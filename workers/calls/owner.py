@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skywalker.members import Place
 from workers.calls.call import GRACE_S, Carrier, ClientCall, Interest, Question
-from workers.calls.life import ENDING
+from workers.calls.states import ENDING
 
 
 class Owner:

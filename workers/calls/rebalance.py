@@ -1,6 +1,7 @@
 """After the ring has changed: all that waits is looked at once, and what is another worker's now goes there.
 
-That may be much, so it takes several turns, and what is asked by then goes by the new ring already.
+That may be much, so it takes several turns, and what is asked by then goes by the new ring already:
+Core.follow() has router.py look up in that first.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from workers.calls.ledger import Ledger
 from workers.calls.orphans import Orphans
 from workers.calls.own_node import OwnNode
 from workers.calls.router import Router
-from workers.calls.standing import Standing
+from workers.calls.worker_states import Standing
 from workers.doors.connections import Connections
-from workers.doors.wording import Wording
+from workers.doors.pubsub_wording import Wording
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop, Turn
 from workers.engine.transport import Transport

@@ -21,15 +21,15 @@ from workers.access.account import Bucket
 from workers.access.admission import Stranger
 from workers.calls.call import ClientCall
 from workers.calls.ledger import Ledger
-from workers.doors import lives
+from workers.doors import states
 from workers.doors.commons import Commons
-from workers.doors.lives import CLOSED, HEARD, LEAVING, OPEN, PUT_OFF, RESTING
+from workers.doors.states import CLOSED, HEARD, LEAVING, OPEN, PUT_OFF, RESTING
 from workers.doors.subscription import Delivery, Subscribing
 from workers.doors.write_buffer import WriteBuffer
 from workers.engine.loop import BROKEN, READ, SHARE_S, WRITE, Alarm
 from workers.engine.transport import Transport
 from workers.stats import metrics
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 
 READ_BYTES: Final = 64 * 1024
 DEAR_BYTES: Final = 8 * 1024
@@ -103,11 +103,11 @@ class Connection(Subscribing):
         self.commons.loop.add(self._socket.fileno(), self)
 
     def _becomes(self, event: int) -> None:
-        self.life = lives.CONNECTION.after(self.life, event)
+        self.life = states.CONNECTION.after(self.life, event)
         self.gone = self.life >= LEAVING
 
     def _hears(self, event: int) -> None:
-        self.hearing = lives.INPUT.after(self.hearing, event)
+        self.hearing = states.INPUT.after(self.hearing, event)
         self._wait()
 
     # What a dialect says.
@@ -212,7 +212,7 @@ class Connection(Subscribing):
         while todo and not self.gone and self.may_be_early(todo[-1]):
             self.obey([todo.pop()])
         if todo and not self.gone:
-            self._hold(todo, lives.PACED)
+            self._hold(todo, states.PACED)
             self.commons.connections.came_early(self)
 
     def may_be_early(self, item: Any) -> bool:
@@ -221,7 +221,7 @@ class Connection(Subscribing):
 
     def put_off(self, todo: list[Any]) -> None:
         """Read nothing until this is done, which has to wait."""
-        self._hold(todo, lives.DELAYED)
+        self._hold(todo, states.DELAYED)
 
     def _hold(self, todo: list[Any], event: int) -> None:
         self._todo = todo
@@ -238,7 +238,7 @@ class Connection(Subscribing):
 
     def rest(self, todo: list[Any], seconds: float = 0.0) -> None:
         """Go on with this in the next turn, or in so many seconds."""
-        self._hold(todo, lives.PACED)
+        self._hold(todo, states.PACED)
         if seconds:
             Alarm().set(self.turn, self.turn.now + seconds, self.rested)
         else:
@@ -247,7 +247,7 @@ class Connection(Subscribing):
     def rested(self) -> None:
         """Go on now, unless it has gone on before its time, or is closed, or its worker opens: then hear_all() does."""
         if self.hearing == RESTING and not (self._todo and self.standing.opening):
-            self._hears(lives.DUE)
+            self._hears(states.DUE)
             self.defer()
 
     def may_go_on(self) -> bool:
@@ -257,7 +257,7 @@ class Connection(Subscribing):
     def take_up(self) -> list[Any]:
         """Return what was put off, and is to be done now; what comes is read again."""
         todo, self._todo = self._todo, []
-        self._hears(lives.TAKEN_UP)
+        self._hears(states.TAKEN_UP)
         return todo
 
     def delay(self) -> tuple[float, str]:
@@ -431,7 +431,7 @@ class Connection(Subscribing):
         return sent
 
     def _choke(self, out: list[bytes], values: list[ClientCall], sent: int) -> None:
-        self._becomes(lives.CHOKES)
+        self._becomes(states.CHOKES)
         assert self._unwritten is None, "what is written before that is"
         unwritten = self._unwritten = WriteBuffer()
         listeners = iter(values)
@@ -469,7 +469,7 @@ class Connection(Subscribing):
             self.delivered(listener)
         unwritten.begin(self._socket.begun)
         if not unwritten.size and self.life < CLOSED:
-            self._becomes(lives.WRITTEN_OUT)
+            self._becomes(states.WRITTEN_OUT)
             self._not_choked()
             self._wait()
             if self._alarm:
@@ -532,14 +532,14 @@ class Connection(Subscribing):
 
     def finish(self, chunk: bytes, reason: Close, text: str) -> None:
         """Do the same without a word in the log."""
-        self._becomes(lives.FINISHED)
+        self._becomes(states.FINISHED)
         self.commons.admission.known(self)  # nobody waits any more to hear who it is
         self._ending = reason, text
         self._parked = {}
         self._lost(self.forget())
         assert not self.in_flight, "nobody waits for what is never answered"
         if self.hearing in (PUT_OFF, RESTING):
-            self._hears(lives.TAKEN_UP)  # what still comes is read, or the close would destroy the last words
+            self._hears(states.TAKEN_UP)  # what still comes is read, or the close would destroy the last words
         self.push(chunk)
 
     def _say_no_more(self) -> None:
@@ -549,7 +549,7 @@ class Connection(Subscribing):
         except OSError as error:
             self.close(Close.BROKEN, f"cannot shut down: {error.strerror}")
             return
-        self._becomes(lives.SHUT)
+        self._becomes(states.SHUT)
         self._alarm = Alarm()
         until = self.turn.now + LINGER_S
         self._alarm.set(self.turn, until, lambda: self.close(Close.BROKEN, "it has had its last words"))
@@ -562,8 +562,8 @@ class Connection(Subscribing):
     def detach(self) -> tuple[Transport, bytes]:
         """Give the socket away, with what is still to be written to it. Only for one that has no calls."""
         assert not self._values, "it asks nothing, and is given nothing"
-        self._becomes(lives.GIVEN_AWAY)
-        self._hears(lives.ENDED)
+        self._becomes(states.GIVEN_AWAY)
+        self._hears(states.ENDED)
         self.commons.loop.remove(self._socket.fileno())
         self.forget()
         unwritten = b"".join(self._out)
@@ -575,8 +575,8 @@ class Connection(Subscribing):
         """Close at once. Calls that wait are cancelled, and values that were not written go to others."""
         if self.life >= CLOSED:
             return
-        self._becomes(lives.CLOSES)
-        self._hears(lives.ENDED)
+        self._becomes(states.CLOSES)
+        self._hears(states.ENDED)
         self.commons.loop.remove(self._socket.fileno())
         self._socket.close()
         if self._alarm:

@@ -8,7 +8,7 @@ from typing import Protocol
 from skywalker.errors import RequestError
 from workers.calls.call import ClientCall
 from workers.stats import metrics
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 from workers.stats.counters import Counters
 
 

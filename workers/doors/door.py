@@ -9,13 +9,13 @@ from typing import Final
 
 from skywalker.errors import Busy, Unauthorized
 from workers.access.admission import Stranger, user_of
-from workers.access.handshakes import CROWD
+from workers.access.handshake_turns import CROWD
 from workers.doors.commons import Commons
 from workers.doors.connection import Connection
 from workers.doors.handshake import Handshake
 from workers.engine.loop import READ, Alarm
 from workers.engine.transport import PlainSocket, Transport
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 
 ACCEPTS_PER_TURN: Final = 64
 """Connections accepted in a turn, so that a flood of them does not hold up those that are there."""

@@ -16,7 +16,7 @@ from workers.doors.commons import Commons
 from workers.engine.loop import READ
 from workers.engine.secure_socket import READ_BYTES, SecureSocket
 from workers.engine.transport import Transport
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 
 HANDSHAKE: Final = b"\x16"
 """The first byte of TLS."""

@@ -5,7 +5,7 @@ from workers.calls.call cimport ClientCall, NodeCall
 from workers.doors.connection cimport Connection
 from workers.calls.publication cimport Publication
 from workers.doors.subscription cimport Delivery, Subscription
-from workers.doors.wording cimport Wording
+from workers.doors.pubsub_wording cimport Wording
 
 
 cdef int COMPRESSED

@@ -32,13 +32,13 @@ from skywalker.wire.pubsub import (
 )
 from workers.calls.call import ClientCall, NodeCall
 from workers.calls.publication import Publication
-from workers.doors import lives
+from workers.doors import states
 from workers.doors.commons import Commons
 from workers.doors.connection import GOODBYE, Connection
+from workers.doors.pubsub_wording import Wording
 from workers.doors.subscription import Delivery, Subscription, Subscriptions, Unsubscribing
-from workers.doors.wording import Wording
 from workers.engine.transport import Transport
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 
 MAX_IN_FLIGHT: Final = 256 * 1024
 """Bytes that one connection may have on their way to other workers before it is read on."""
@@ -250,7 +250,7 @@ class PubSub(Connection):
     def hung_up(self) -> None:
         # It may only have ended its own half, and wait for acks.
         if self.is_owed():
-            self._hears(lives.ENDED)
+            self._hears(states.ENDED)
             self._over = HUNG_UP
         elif self._out and not self.gone:
             self.finish(b"", *HUNG_UP)

@@ -9,7 +9,7 @@ from skywalker.junction import Call, Subscriber
 from skywalker.limits import WAITING_CALL_BYTES
 from workers.access.account import Account
 from workers.calls.call import Caller, ClientCall, NodeCall
-from workers.calls.life import GAVE
+from workers.calls.states import GAVE
 from workers.doors.commons import Commons
 from workers.stats import metrics
 

@@ -1,4 +1,5 @@
-"""A transport whose other end speaks TLS: that of clients and of other nodes ends here.
+"""A transport whose other end speaks TLS: that of clients and of other nodes ends here, that of the console in
+agent/admin/tls.py.
 
 Plaintext counts as written once the kernel has its whole record, so that what is said of written
 values is as true as without TLS. What is encrypted cannot be taken back: as long as it is not

@@ -5,7 +5,7 @@ from workers.calls.call cimport NodeCall
 from workers.mesh.messages cimport Messages, unwrapped
 from workers.calls.publication cimport Publication
 from workers.calls.ledger cimport Ledger
-from workers.calls.standing cimport Standing
+from workers.calls.worker_states cimport Standing
 from workers.engine.life cimport Life
 from workers.engine.loop cimport Turn
 

@@ -15,20 +15,8 @@ from workers.calls.call import NodeCall
 from workers.calls.interests import Interests
 from workers.calls.ledger import Ledger
 from workers.calls.publication import Publication
-from workers.calls.standing import Standing
+from workers.calls.worker_states import Standing
 from workers.engine.loop import Turn
-from workers.mesh.lives import (
-    ASKED_BACK,
-    GAVE,
-    GIVEN,
-    INBOUND_CALL,
-    LET_GO,
-    NO_ROOM,
-    PARKED,
-    RESUMED,
-    WAITING,
-    WITHDRAWING,
-)
 from workers.mesh.messages import (
     ALSO,
     BUSY,
@@ -53,6 +41,18 @@ from workers.mesh.messages import (
     unwrapped,
 )
 from workers.mesh.remote_interests import RemoteInterests, count_of
+from workers.mesh.states import (
+    ASKED_BACK,
+    GAVE,
+    GIVEN,
+    INBOUND_CALL,
+    LET_GO,
+    NO_ROOM,
+    PARKED,
+    RESUMED,
+    WAITING,
+    WITHDRAWING,
+)
 from workers.stats.log import Log
 
 OURS: Final = b"\xd3"

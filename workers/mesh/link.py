@@ -14,10 +14,10 @@ from typing import Any, Final
 from skywalker.wire.junction import NIL
 from workers.engine.loop import BROKEN, READ, WRITE, Loop, Turn
 from workers.mesh.inbound import Inbound
-from workers.mesh.lives import CLOSE, CLOSED, GO_ON, LINK, OPEN, PAUSE, PAUSED
 from workers.mesh.messages import CENSUS, LONG, PARTING, SETTLED, SUBSCRIBE, Messages
 from workers.mesh.outbound import Outbound
 from workers.mesh.readiness import ReadinessBarrier
+from workers.mesh.states import CLOSE, CLOSED, GO_ON, LINK, OPEN, PAUSE, PAUSED
 
 READS_PER_TURN: Final = 16
 

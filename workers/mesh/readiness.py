@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from skywalker.members import Place
-from workers.calls.standing import Event, Standing
+from workers.calls.worker_states import Event, Standing
 from workers.engine.loop import Alarm, Turn
 from workers.stats.log import Log
 

@@ -11,7 +11,7 @@ from skywalker.wire.junction import NIL
 from workers.calls.call import NodeCall
 from workers.calls.interests import Interests
 from workers.calls.publication import Publication
-from workers.calls.standing import Standing
+from workers.calls.worker_states import Standing
 from workers.engine.loop import Alarm, Turn
 from workers.mesh.messages import LAGGED, OFFER, SUBSCRIBED, Messages, wrapped
 from workers.stats.log import Log

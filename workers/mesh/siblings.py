@@ -13,17 +13,17 @@ from workers.calls.own_node import OwnNode
 from workers.calls.owner import Owner
 from workers.calls.rebalance import Rebalance
 from workers.engine.loop import Alarm, Turn
-from workers.mesh.handover import PATIENCE_S, Handover
 from workers.mesh.link import Link
-from workers.mesh.linking import Linking
+from workers.mesh.link_maker import LinkMaker
 from workers.mesh.readiness import ReadinessBarrier
+from workers.mesh.succession import PATIENCE_S, Succession
 
 
 class Siblings:
     """All links of one worker within its node."""
 
     def __init__(
-        self, node: OwnNode, turn: Turn, linking: Linking, barrier: ReadinessBarrier, rebalance: Rebalance
+        self, node: OwnNode, turn: Turn, linking: LinkMaker, barrier: ReadinessBarrier, rebalance: Rebalance
     ) -> None:
         self._slot = node.slot
         self._turn = turn
@@ -57,7 +57,7 @@ class Siblings:
         old.outbound.comes_before(link)
         Alarm().set(self._turn, self._turn.now + PATIENCE_S, old.outbound.retired)
         self._rebalance.succeed(old.outbound)
-        self._rebalance.begin(Handover(old, self._turn, lambda: self._handed_over(slot, link)).ask)
+        self._rebalance.begin(Succession(old, self._turn, lambda: self._handed_over(slot, link)).ask)
 
     def _handed_over(self, slot: int, link: Link) -> None:
         if self._links.get(slot) is link:

@@ -35,7 +35,7 @@ from workers.engine.life import Life
 from workers.engine.loop import READ, WRITE
 from workers.engine.secure_socket import SecureSocket
 from workers.engine.transport import PlainSocket, Transport
-from workers.nodes.connector import Connector
+from workers.nodes.context import PeerContext
 
 MAX_ANSWER: Final = 4096
 
@@ -90,7 +90,7 @@ class Attempt:
         "_transport",
     )  # fmt: skip
 
-    def __init__(self, place: Place, member: Member, by: Connector, dialler: Dialler) -> None:
+    def __init__(self, place: Place, member: Member, by: PeerContext, dialler: Dialler) -> None:
         self._place = place
         self._member = member
         self._by = by

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from skywalker.members import Place
 from workers.engine.transport import Transport
 from workers.mesh.link import Link
-from workers.nodes.connector import Connector
+from workers.nodes.context import PeerContext
 from workers.nodes.probe import Probe
 
 
@@ -20,7 +20,7 @@ class InboundPeer:
         unwritten: bytes,
         name: str,
         place: Place,
-        connector: Connector,
+        context: PeerContext,
         gone: Callable[[InboundPeer], None],
         *,
         speaks_for_place: bool,
@@ -32,15 +32,15 @@ class InboundPeer:
         self.place = place
         self._speaks_for_place = speaks_for_place
         self._name = name
-        self._connector = connector
+        self._context = context
         self._gone = gone
-        self.link = connector.linking.abroad(sock, None, self._ended, self._settled, unwritten=unwritten)
+        self.link = context.linking.abroad(sock, None, self._ended, self._settled, unwritten=unwritten)
         self._has_successor = False
         self._is_over = False  # nothing more is said to it
         # Its listeners would take values that nobody gets.
-        self._probe = Probe(self.link, connector.turn, lambda: self._has_successor or not self._is_on_the_ring())
+        self._probe = Probe(self.link, context.turn, lambda: self._has_successor or not self._is_on_the_ring())
         if self._is_on_the_ring():
-            connector.barrier.linked(self.link)
+            context.barrier.linked(self.link)
         self.link.open()
         self._probe.look()
 
@@ -52,11 +52,11 @@ class InboundPeer:
     def ring_changed(self) -> None:
         """See whether its node is still on the ring."""
         if not self._is_on_the_ring():
-            self._connector.barrier.gone(self.link)
+            self._context.barrier.gone(self.link)
         self._probe.look()
 
     def _is_on_the_ring(self) -> bool:
-        return self.place.node in self._connector.node.snapshot.by_id
+        return self.place.node in self._context.node.snapshot.by_id
 
     def hand_over(self) -> None:
         """Have it ask our successor, once all that it was given has an outcome, and all that was said is written."""
@@ -78,11 +78,11 @@ class InboundPeer:
         self.link.close(reason)
 
     def _settled(self, link: Link) -> None:
-        self._connector.barrier.settled(link, self.place if self._speaks_for_place else None)
+        self._context.barrier.settled(link, self.place if self._speaks_for_place else None)
 
     def _ended(self, link: Link, reason: str) -> None:
         self._probe.end()
         del self._probe  # the two refer to each other
-        self._connector.barrier.gone(link)
-        self._connector.log.info("guest-left", peer=self._name, reason=reason)
+        self._context.barrier.gone(link)
+        self._context.log.info("guest-left", peer=self._name, reason=reason)
         self._gone(self)

@@ -17,7 +17,7 @@ from workers.engine.loop import READ, Alarm
 from workers.engine.transport import Transport
 from workers.mesh.link import Link
 from workers.nodes.attempt import Attempt
-from workers.nodes.connector import Connector
+from workers.nodes.context import PeerContext
 from workers.nodes.probe import Probe
 
 ATTEMPT_S: Final = 1.0
@@ -46,16 +46,16 @@ class OutboundPeer(Owner):
     """A worker of another node as an owner of topics."""
 
     __slots__ = (
-        "_alarm", "_attempt", "_connector", "_failures", "_left", "_life", "_link", "_member",
+        "_alarm", "_attempt", "_context", "_failures", "_left", "_life", "_link", "_member",
         "_opened_at", "_probe", "_sought", "_strays", "_turn", "_was_idle", "owns",
     )  # fmt: skip
 
-    def __init__(self, place: Place, member: Member, connector: Connector) -> None:
+    def __init__(self, place: Place, member: Member, context: PeerContext) -> None:
         Owner.__init__(self, place)
         self.absent.grace_s = DIAL_GRACE_S
         self._member = member
-        self._connector = connector
-        self._turn = connector.turn
+        self._context = context
+        self._turn = context.turn
         self._link: Link | None = None
         self._probe: Probe | None = None  # about that link, once it owns nothing any more
         self._was_idle = False
@@ -137,7 +137,7 @@ class OutboundPeer(Owner):
         probe.look()
         self._link = self._probe = None
         self.lost(link.outbound)
-        rebalance = self._connector.rebalance
+        rebalance = self._context.rebalance
         rebalance.succeed(link.outbound)
         rebalance.hold_back()  # the predecessor gives back nothing that was published before its link ends
         self.visit(self._sought or "")
@@ -148,7 +148,7 @@ class OutboundPeer(Owner):
     def _dial(self) -> None:
         assert self._attempt is None, "there is one at a time, and one alarm for it"
         turn = self._turn
-        self._attempt = Attempt(self.place, self._member, self._connector, self)
+        self._attempt = Attempt(self.place, self._member, self._context, self)
         self._alarm.set(turn, turn.now + ATTEMPT_S, self._ring)
         self._attempt.begin()
 
@@ -156,7 +156,7 @@ class OutboundPeer(Owner):
         self._drop()
         if self._failures == 0:
             where = {"peer": str(self._member), "its_worker": self.place.worker}
-            self._connector.log.warning("peer-unreachable", **where, reason=reason)
+            self._context.log.warning("peer-unreachable", **where, reason=reason)
         self._failures += 1
         self._alarm.set(self._turn, self._turn.now + _pause_s(self._failures), self._ring)
 
@@ -175,7 +175,7 @@ class OutboundPeer(Owner):
         self._strays = 0
         self._life = life
         self._opened_at = self._turn.now
-        self._link = link = self._connector.linking.abroad(sock, self.place, self._ended, heard=heard)
+        self._link = link = self._context.linking.abroad(sock, self.place, self._ended, heard=heard)
         link.outbound.grace_s = min(MAX_GRACE_S, GRACE_S + round_trip_s)
         self._probe = Probe(link, self._turn, self._is_needed)
         link.open()
@@ -215,7 +215,7 @@ class OutboundPeer(Owner):
             return
         self._alarm.off(self._turn)
         parts = link.outbound.parts
-        log = self._connector.log
+        log = self._context.log
         event, write = ("peer-left", log.info) if parts else ("peer-lost", log.warning)
         write(event, peer=str(self._member), its_worker=self.place.worker, reason=reason)
         if self._sought is not None:

@@ -8,7 +8,7 @@ from typing import Final
 from skywalker.members import Place, Snapshot
 from workers.calls.owner import Owner
 from workers.engine.transport import Transport
-from workers.nodes.connector import Connector
+from workers.nodes.context import PeerContext
 from workers.nodes.inbound_peer import InboundPeer
 from workers.nodes.outbound_peer import OutboundPeer
 
@@ -19,8 +19,8 @@ MAX_VISITED: Final = 256
 class Peers:
     """All links of one worker to other nodes. Each is asked over links of its own, and asks over its own."""
 
-    def __init__(self, connector: Connector) -> None:
-        self._connector = connector
+    def __init__(self, context: PeerContext) -> None:
+        self._context = context
         self._peers: dict[Place, OutboundPeer] = {}
         self._retired: list[OutboundPeer] = []  # own nothing any more, but may hold calls of ours
         # Workers that have made links to ask us. In one place there may be several: those that are being replaced.
@@ -33,13 +33,13 @@ class Peers:
         before = {peer.place: peer for peer in known}
         self._peers = {}
         for member in snapshot:
-            if member.id == self._connector.node.id:
+            if member.id == self._context.node.id:
                 continue
             for worker in range(member.workers):
                 place = Place(member.id, worker)
                 peer = before.get(place)
                 if peer is None or not peer.is_at(member):
-                    peer = OutboundPeer(place, member, self._connector)
+                    peer = OutboundPeer(place, member, self._context)
                 peer.owns = True
                 self._peers[place] = peer
         gone = [peer for peer in known if peer is not self._peers.get(peer.place)]
@@ -52,7 +52,7 @@ class Peers:
         for inbound in self.inbound.values():
             inbound.ring_changed()
         for place in before.keys() - self._peers.keys():
-            self._connector.barrier.gone(place)
+            self._context.barrier.gone(place)
         return dict(self._peers)
 
     def visit_all(self) -> list[Place]:
@@ -83,7 +83,7 @@ class Peers:
                 inbound.succeeded()
         gone = functools.partial(self._gone, life)
         self.inbound[place, life] = InboundPeer(
-            sock, unwritten, name, place, self._connector, gone, speaks_for_place=not replaced
+            sock, unwritten, name, place, self._context, gone, speaks_for_place=not replaced
         )
         peer = self._peers.get(place)
         if waits and not replaced and peer is not None:

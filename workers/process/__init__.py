@@ -5,7 +5,7 @@
     child       forks a process, hears it, kills and reaps it
     slot        a worker's place, its processes, and the table of their lives
     crew        all workers: linked to each other, and what happens when one dies
-    keeper      the agent: started again when it dies
+    agent_keeper  the agent: started again when it dies
     reload      what a running node takes from new settings, and how its workers are replaced one by one
     liveness    whether the loops of all processes turn, and what is done about one that does not
     notify      tells systemd

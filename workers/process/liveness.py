@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from workers.process.agent_keeper import AgentKeeper
 from workers.process.crew import Crew
-from workers.process.keeper import Keeper
 from workers.process.notify import Notifier
 from workers.process.slot import State
 from workers.stats import metrics
@@ -48,7 +48,7 @@ class Liveness:
     """Has workers, and an agent, replaced that hang. The manager hears that the node is alive only while none does."""
 
     def __init__(
-        self, crew: Crew, agent: Keeper, shared: SharedCounters, notifier: Notifier, patience_s: float, now: float
+        self, crew: Crew, agent: AgentKeeper, shared: SharedCounters, notifier: Notifier, patience_s: float, now: float
     ) -> None:
         """The loop of each worker must turn within `patience_s`."""
         self._crew = crew

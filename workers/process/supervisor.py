@@ -1,7 +1,8 @@
 """The first process of a node: has its workers and its agent live, and its signals and its manager heard.
 
-It carries no traffic and does nothing that can block. Sockets that processes share are described in sockets.py, what
-is said over the channels in control.py, what may happen to a worker in slot.py, what is done then in crew.py.
+It carries no traffic and does nothing that can block. It has child.py fork. Sockets that
+processes share are described in engine/sockets.py, what is said over the channels in ipc/control.py, what may happen to
+a worker in slot.py, what is done then in crew.py.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from workers.engine.life import Life
 from workers.engine.signals import Signals
 from workers.ipc import control, exits, snapshots
 from workers.process import child, reload
+from workers.process.agent_keeper import AgentKeeper
 from workers.process.crew import BootError, Crew
-from workers.process.keeper import Keeper
 from workers.process.liveness import Liveness
 from workers.process.notify import Notifier
 from workers.process.reload import Rollout
@@ -143,7 +144,7 @@ class Supervisor:
             self._crew = Crew(
                 ground.listeners, self._shared, self._be_worker, self._heard, self._signals, self._selector, self._log
             )
-            self._agent = Keeper(self._be_agent, self._signals, self._selector, self._crew, self._log)
+            self._agent = AgentKeeper(self._be_agent, self._signals, self._selector, self._crew, self._log)
             return self._live()
 
     def _heir(self, *, is_local: bool) -> struct_passwd | None:

@@ -4,7 +4,7 @@
     counters    how a worker adds to its cells; _cells gives compiled code their address
     shared      the memory that all processes of a node share, where the cells are
     recent      what a worker remembers of the last seconds: rates of topics, closed connections
-    closes      why a connection was closed
+    close_reasons  why a connection was closed
     log         lines for people and machines
 
 Uses nothing of the server.

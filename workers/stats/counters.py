@@ -11,7 +11,7 @@ from skywalker.errors import Busy, RequestError
 from skywalker.journal import record
 from skywalker.journal.record import MET, PROMPT, PUBLISH
 from workers.stats import _cells, metrics
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 from workers.stats.recent import Recent
 
 CALLS: Final = metrics.CALLS.at

@@ -16,7 +16,7 @@ from typing import Any, Final
 from skywalker import errors
 from skywalker.journal.record import DOORS, METHODS, OUTCOMES, ROUTES
 from skywalker.limits import Limits
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 
 BUCKETS: Final = 38
 """Cells of a histogram before its sum: bucket k counts times below 2**k µs, and not below half of that. The last one,

@@ -7,7 +7,7 @@ import struct
 from collections import Counter, deque
 from typing import Final
 
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 
 KEPT_CLOSES: Final = 100
 """Connections that were closed last."""

@@ -16,16 +16,16 @@ from workers.calls.orphans import Orphans
 from workers.calls.own_node import OwnNode
 from workers.calls.rebalance import Rebalance
 from workers.calls.router import Router
-from workers.calls.standing import Event, Standing
+from workers.calls.worker_states import Event, Standing
 from workers.doors.commons import Commons
 from workers.doors.connections import Connections
-from workers.doors.wording import Wording
+from workers.doors.pubsub_wording import Wording
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop, Turn
-from workers.mesh.linking import Linking
+from workers.mesh.link_maker import LinkMaker
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.siblings import Siblings
-from workers.nodes.connector import Connector
+from workers.nodes.context import PeerContext
 from workers.nodes.peers import Peers
 from workers.stats.log import Log
 
@@ -58,10 +58,10 @@ class Core:
         self.orphans = Orphans(self.ledger)
         self.rebalance = Rebalance(turn, self.interests, self.connections, self.orphans, self.router.reroute)
         self.barrier = ReadinessBarrier(turn, log, self.standing)
-        linking = Linking(
+        linking = LinkMaker(
             loop, turn, self.junction, self.ledger, self.standing, self.interests, self.barrier, log, limits.mesh_bytes
         )
-        connector = Connector(
+        context = PeerContext(
             node=node,
             loop=loop,
             turn=turn,
@@ -74,7 +74,7 @@ class Core:
             credentials=credentials,
         )
         self.siblings = Siblings(node, turn, linking, self.barrier, self.rebalance)
-        self.peers = Peers(connector)
+        self.peers = Peers(context)
         self.commons = Commons(
             node=node,
             limits=limits,

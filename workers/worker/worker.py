@@ -18,7 +18,7 @@ from skywalker.members import Place
 from workers.access.admission import Admission
 from workers.calls.journal import Journal
 from workers.calls.own_node import OwnNode
-from workers.calls.standing import Event, State
+from workers.calls.worker_states import Event, State
 from workers.doors.connection import Connection
 from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue

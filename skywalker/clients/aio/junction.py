@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any, Self, TypeVar
 
-from skywalker.clients import process, rpc
+from skywalker.clients import fork_check, rpc
 from skywalker.clients.aio.driver import Driver, Pending
 from skywalker.clients.aio.host import Handler
 from skywalker.clients.aio.serving import Serving
@@ -191,7 +191,7 @@ class Junction:
         await self._driver.close()
 
     async def _finish_serving(self, until: float) -> None:
-        servings = [serving for serving in [*self._servings] if serving.pid == process.pid()]
+        servings = [serving for serving in [*self._servings] if serving.pid == fork_check.pid()]
         for serving in servings:
             await serving.finish(max(0.0, until - self._driver.now()))
         for serving in servings:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from skywalker import backoff
 from skywalker.address import Address
-from skywalker.clients import process
+from skywalker.clients import fork_check
 from skywalker.clients.aio.driver import Driver, Pending
 from skywalker.clients.call import PubSubKind
 from skywalker.clients.core import Dial, LineCore
@@ -169,7 +169,7 @@ class LineDriver(Driver, Generic[C]):
         super().__init__(make_core())
         self._settings = settings
         self._herald = herald
-        self._pid = process.pid()
+        self._pid = fork_check.pid()
         self._links: dict[Link, Stream] = {}
         self._link: Link | None = None  # the main one
         self._redialling: asyncio.Task[None] | None = None
@@ -202,7 +202,7 @@ class LineDriver(Driver, Generic[C]):
             raise self.core.unreachable(self.cause) from None
 
     async def close(self) -> None:
-        if self._pid != process.pid():
+        if self._pid != fork_check.pid():
             return  # the connection is the parent's, and so is the event loop
         dialling = [*self._adding, *([self._redialling] if self._redialling is not None else [])]
         for task in dialling:
@@ -220,7 +220,7 @@ class LineDriver(Driver, Generic[C]):
 
     def check_open(self) -> None:
         super().check_open()
-        if self._pid != process.pid():
+        if self._pid != fork_check.pid():
             raise Closed(f"the client belongs to process {self._pid}: connect anew in this one")
 
     def issue(self, kind: Kind | PubSubKind, arguments: tuple[Any, ...], timeout: float) -> Pending:

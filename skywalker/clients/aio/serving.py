@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import Any, Final
 
-from skywalker.clients import process, rpc
+from skywalker.clients import fork_check, rpc
 from skywalker.clients.aio.driver import Driver, Pending
 from skywalker.clients.aio.host import Handler, Host
 from skywalker.clients.news import log
@@ -30,7 +30,7 @@ class Serving:
         timeout: float | None,
         stop: asyncio.Event | None,
     ) -> None:
-        self.pid = process.pid()  # where it goes on: not in the copy that a fork makes
+        self.pid = fork_check.pid()  # where it goes on: not in the copy that a fork makes
         self._driver = driver
         self._topic = topic
         self._handler = handler

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, Self, TypeVar
 
-from skywalker.clients import process, rpc
+from skywalker.clients import fork_check, rpc
 from skywalker.clients.blocking.driver import Driver, Pending
 from skywalker.clients.blocking.host import Handler
 from skywalker.clients.blocking.serving import Serving
@@ -190,7 +190,7 @@ class Junction:
         self._driver.close()
 
     def _finish_serving(self, until: float) -> None:
-        servings = [serving for serving in [*self._servings] if serving.pid == process.pid()]
+        servings = [serving for serving in [*self._servings] if serving.pid == fork_check.pid()]
         for serving in servings:
             serving.finish(max(0.0, until - self._driver.now()))
         for serving in servings:

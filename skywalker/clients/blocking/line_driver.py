@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from skywalker import backoff
 from skywalker.address import Address
-from skywalker.clients import process
+from skywalker.clients import fork_check
 from skywalker.clients.blocking.connection import LineConnection, line_connection, wait_for
 from skywalker.clients.blocking.dialer import DIAL_STEP_S, Dialer
 from skywalker.clients.blocking.directs import Directs
@@ -55,7 +55,7 @@ class LineDriver(Driver, Generic[C]):
         self._leader: int | None = None  # the thread that reads and dials; only it closes sockets
         self._clogged: list[LineConnection] = []  # those with something unsent
         self._news = self.core.news  # that no thread has told yet
-        self._pid = process.pid()
+        self._pid = fork_check.pid()
         self._dialer = Dialer(self._settings, self.core.homes)
         self._main: LineConnection | None = None
         self._directs = Directs(self._settings.tls)
@@ -251,7 +251,7 @@ class LineDriver(Driver, Generic[C]):
 
     def _check_process(self) -> None:
         """In the child of a fork, let go of all that is the parent's: its calls, its connection, its locks."""
-        if process.pid() != self._pid:
+        if fork_check.pid() != self._pid:
             is_closed = self.is_closed
             self._close_sockets()  # copies, which says nothing to the node
             self._become_new()

@@ -8,7 +8,7 @@ import contextlib
 import threading
 from typing import Any, Final
 
-from skywalker.clients import process, rpc
+from skywalker.clients import fork_check, rpc
 from skywalker.clients.blocking.driver import Driver, Pending
 from skywalker.clients.blocking.host import Handler, Host
 from skywalker.clients.news import log
@@ -32,7 +32,7 @@ class Serving:
         timeout: float | None,
         stop: threading.Event | None,
     ) -> None:
-        self.pid = process.pid()  # where it goes on: not in the copy that a fork makes
+        self.pid = fork_check.pid()  # where it goes on: not in the copy that a fork makes
         self._driver = driver
         self._topic = topic
         self._handler = handler

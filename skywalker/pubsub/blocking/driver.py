@@ -6,7 +6,7 @@ import select
 import time
 from collections.abc import Callable
 
-from skywalker.clients import process
+from skywalker.clients import fork_check
 from skywalker.clients.blocking.connection import LineConnection, wait_for
 from skywalker.clients.blocking.driver import Pending
 from skywalker.clients.blocking.line_driver import LineDriver
@@ -32,14 +32,14 @@ class ExchangeDriver(LineDriver[Exchange]):
 
     def take(self) -> Message | None:
         """Return the oldest message that waits, None if there is none. Raises what Exchange.take() does, or Closed."""
-        if self.is_closed or self._pid != process.pid():
+        if self.is_closed or self._pid != fork_check.pid():
             self.check_open()
         with self._lock:
             return self.core.take(time.monotonic())
 
     def pass_on(self) -> None:
         """Wake another of those who wait for a message, in the place of one that was and does not take it."""
-        if self._pid == process.pid():
+        if self._pid == fork_check.pid():
             with self._lock:
                 self.core.wake(everybody=True)
                 self._act()
@@ -56,17 +56,17 @@ class ExchangeDriver(LineDriver[Exchange]):
         super().check_open()
 
     def abandon(self, call: Pending) -> None:
-        if self._pid == process.pid():
+        if self._pid == fork_check.pid():
             super().abandon(call)
 
     def close(self) -> None:
-        if self._pid == process.pid():
+        if self._pid == fork_check.pid():
             super().close()
         else:
             self._close_sockets()  # copies, which says nothing to the node
 
     def _check_process(self) -> None:
-        if self._pid != process.pid():
+        if self._pid != fork_check.pid():
             raise Closed(f"the connection belongs to process {self._pid}: connect anew in this one")
 
     # What the leader does.

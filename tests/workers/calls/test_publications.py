@@ -19,7 +19,7 @@ from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, publish_typed, subscribe, unsubscribe
 from tests.workers.several_nodes import SeveralNodes, several
 from tests.workers.wire_client import TIMED_OUT
-from workers.calls.standing import Event
+from workers.calls.worker_states import Event
 from workers.doors.pubsub import PubSub
 from workers.engine.transport import PlainSocket
 

@@ -33,7 +33,7 @@ from tests.workers.running_nodes import running_in_tls
 from tests.workers.wire_client import SECURE, WireClient, decoded, framed, packed
 from workers.access.admission import Admission
 from workers.calls.own_node import VERSION, OwnNode
-from workers.calls.standing import Event
+from workers.calls.worker_states import Event
 from workers.doors.junction.dialogue import Dialogue
 from workers.doors.junction.session import Session
 from workers.engine.credentials import Credentials

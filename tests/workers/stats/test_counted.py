@@ -17,11 +17,11 @@ from tests.workers.pubsub_client import PubSubClient, publish, subscribe, unsubs
 from tests.workers.wire_client import WireClient, call, framed
 from tests.workers.worker.test_gauges import choke
 from workers.calls.own_node import VERSION
-from workers.calls.standing import Event
+from workers.calls.worker_states import Event
 from workers.doors.pubsub import PubSub
 from workers.engine.transport import PlainSocket
 from workers.stats import metrics
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 
 LIMITS = Limits(max_connections=3, max_calls=50, half_frame_s=10.0, unread_output_s=30.0, subscriber_buffer=64 * KIB)
 

@@ -11,7 +11,7 @@ import pytest
 from skywalker import build, errors
 from skywalker.journal.record import HERE, METHODS, NODE, OUTCOMES, PROMPT, PUBLISH, ROUTES, SEND, TIMED_OUT
 from workers.stats import metrics
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 from workers.stats.counters import Counters
 from workers.stats.metrics import BUCKETS, HISTOGRAM_CELLS
 from workers.stats.shared import SharedCounters

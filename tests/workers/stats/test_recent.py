@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 from workers.stats.recent import KEPT_CLOSES, SAMPLES, WINDOW_BYTES, WINDOW_S, Recent
 
 HEAD_BYTES = 6

@@ -31,7 +31,7 @@ from workers.doors.junction.methods import (
     unusual,
 )
 from workers.doors.junction.session import Session, is_beyond_time, may_hear, note
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 
 FRAMES_PER_TURN: Final = 64
 """Of one connection: others wait for a fraction of a millisecond then, and not for all that it has said."""

@@ -4,7 +4,7 @@ from skywalker.wire.junction cimport is_reserved
 from skywalker.wire.values cimport timeout_seconds, topic_bytes
 from workers.calls.call cimport ClientCall, client_call
 from workers.doors.junction.session cimport Session
-from workers.calls.standing cimport Standing
+from workers.calls.worker_states cimport Standing
 
 
 cdef Py_ssize_t MAX_ID

@@ -1,6 +1,7 @@
 """The methods of the MessagePack dialect: each takes a frame apart, checks it and does what it asks.
 
-A method raises the RequestError that its caller is to be answered with.
+A method raises the RequestError that its caller is to be answered with. A new one has its name in wire/junction.py,
+and in EXTENSIONS of calls/own_node.py if :hello is to list it.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from skywalker.wire.junction import TIMED_OUT, is_reserved
 from skywalker.wire.values import nearest_timeout, timeout_seconds, topic_bytes
 from workers.access.admission import Impostor
 from workers.calls.call import client_call
-from workers.calls.life import ENDING
 from workers.calls.own_node import VERSION
+from workers.calls.states import ENDING
 from workers.calls.will import Will
 from workers.doors.junction.session import Session
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 
 Arguments = list[bytes]
 """The whole frame: element zero is the method's own name."""

@@ -23,7 +23,7 @@ from workers.doors.subscription import Delivery, Subscription, Subscriptions, Un
 from workers.engine.loop import Alarm
 from workers.engine.sockets import end_unacknowledged
 from workers.engine.transport import Transport
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 from workers.stats.log import MAX_NAME
 
 PUBLISHED: Final = (SEND, RECV, TOKENS)

@@ -9,7 +9,7 @@ from skywalker.junction import Junction
 from skywalker.members import Place
 from workers.calls.interests import Interests
 from workers.calls.ledger import Ledger
-from workers.calls.standing import Standing
+from workers.calls.worker_states import Standing
 from workers.engine.loop import Loop, Turn
 from workers.engine.transport import Transport
 from workers.mesh.inbound import Inbound
@@ -21,7 +21,7 @@ from workers.mesh.stream import Stream
 from workers.stats.log import Log
 
 
-class Linking:
+class LinkMaker:
     """Makes the links of one worker."""
 
     def __init__(

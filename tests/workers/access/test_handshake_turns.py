@@ -19,7 +19,7 @@ from skywalker.tls.records import Records
 from tests.abuse.tls_attacks import LONG_RECORD, first_words
 from tests.workers.outside import HOST, Outside, outside
 from tests.workers.wire_client import RST_ON_CLOSE
-from workers.access.handshakes import CROWD, MOST_S, Handshakes
+from workers.access.handshake_turns import CROWD, MOST_S, Handshakes
 from workers.engine.loop import Turn
 from workers.engine.secure_socket import SecureSocket
 from workers.stats.metrics import HANDSHAKES, LIMITED
@@ -208,7 +208,7 @@ def test_who_is_gone_while_it_waits_for_its_turn_has_none(
 
 
 def test_who_shakes_hands_byte_by_byte_keeps_nobody_out(around: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.access.handshakes.MOST_S", 0.0)  # as if everybody else took next to no time
+    monkeypatch.setattr("workers.access.handshake_turns.MOST_S", 0.0)  # as if everybody else took next to no time
     foes = [around.raw(around.for_nodes) for _ in range(3 * CROWD)]
     for foe in foes:
         foe.sendall(LONG_RECORD)

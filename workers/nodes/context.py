@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from skywalker.access.trust import Trust
 from workers.calls.own_node import OwnNode
 from workers.calls.rebalance import Rebalance
-from workers.calls.standing import Standing
+from workers.calls.worker_states import Standing
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop, Turn
-from workers.mesh.linking import Linking
+from workers.mesh.link_maker import LinkMaker
 from workers.mesh.readiness import ReadinessBarrier
 from workers.stats.log import Log
 
 
 @dataclass(frozen=True)
-class Connector:
+class PeerContext:
     """Of one worker. With `credentials`, it speaks TLS to them."""
 
     node: OwnNode
@@ -24,7 +24,7 @@ class Connector:
     turn: Turn
     log: Log
     standing: Standing
-    linking: Linking
+    linking: LinkMaker
     barrier: ReadinessBarrier
     rebalance: Rebalance
     trust: Trust

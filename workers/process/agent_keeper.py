@@ -17,7 +17,7 @@ from workers.process.slot import State
 from workers.stats.log import Log
 
 
-class Keeper:
+class AgentKeeper:
     """The agent's place in its node. The crew is handed on each file that holds a snapshot."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A place of this node that changes hands: what is asked of it waits until what was asked before has been decided.
+"""While a sibling is replaced: what is asked of its place waits until what was asked before has been decided.
 
 A worker that is replaced hands out what has come to it, or gives it back for its successor. Whatever
 went to that one at once would overtake what is given back.
@@ -19,7 +19,7 @@ PATIENCE_S: Final = 0.7
 its successor is asked and heard. That waits longer for us."""
 
 
-class Handover:
+class Succession:
     """Of one of them; `over` is called once, when its successor can be asked."""
 
     def __init__(self, old: Link, turn: Turn, over: Callable[[], None]) -> None:

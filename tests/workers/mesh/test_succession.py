@@ -15,7 +15,6 @@ from tests.workers.pubsub_client import ACK, PubSubClient, publish, subscribe
 from tests.workers.wire_client import TIMED_OUT, WireClient, packed, raw_call
 from workers.doors.pubsub import PubSub
 from workers.engine.transport import PlainSocket
-from workers.mesh.handover import PATIENCE_S
 from workers.mesh.messages import (
     CENSUS,
     COUNTED,
@@ -31,6 +30,7 @@ from workers.mesh.messages import (
     WITHDRAW,
     WITHDRAWN,
 )
+from workers.mesh.succession import PATIENCE_S
 
 LONG_MS = 60_000
 NUMBER, VALUE = 1, 4

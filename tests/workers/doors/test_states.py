@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from skywalker.limits import Limits
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import packed, raw_call
-from workers.calls.standing import Event
+from workers.calls.worker_states import Event
 from workers.doors.connection import Connection
 from workers.doors.junction.dialogue import Dialogue
-from workers.doors.lives import CHOKED, CLOSED, HEARD, LEAVING, LEAVING_CHOKED, LINGERING, LINK, OPEN, RESTING, UNHEARD
 from workers.doors.pubsub import PubSub
+from workers.doors.states import CHOKED, CLOSED, HEARD, LEAVING, LEAVING_CHOKED, LINGERING, LINK, OPEN, RESTING, UNHEARD
 from workers.engine.life import Unlisted
 from workers.engine.transport import PlainSocket
-from workers.stats.closes import Close
+from workers.stats.close_reasons import Close
 
 WHY = (Close.DRAINING, "the test wants it so")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.workers.one_worker import OneWorker
-from workers.calls.standing import LIFE, Event, Standing, State
+from workers.calls.worker_states import LIFE, Event, Standing, State
 from workers.engine.life import Unlisted
 
 FACTS = ("opening", "draining", "node_drains", "replaced", "leaving")
