@@ -8,5 +8,5 @@ below calls             dialogue: frames and outcomes; line; requests; routes: d
                         survey: who is there
 what is said            news; wrong_door, unsendable: why something cannot be; rpc: requests and answers
 what connect() is told  settings, tls_choice
-forks                   process
+forks                   fork_check: whether this is the copy of a process
 """
