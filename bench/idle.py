@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import ipaddress
+import os
 import resource
 import socket
 import time
@@ -139,12 +140,12 @@ def _connect(load: Load, number: int) -> socket.socket:
         link, heard = dial(load, Opening(_HELLO, lambda heard: split(heard)[0]), source)
     except Unreachable as error:
         raise Unreachable(f"connection {number + 1:,} failed: {error}") from error
-    if _refusal(heard) is not None:
-        link.close()
-        raise BenchError(_refused(heard))
-    assert isinstance(link, socket.socket)  # without TLS
-    link.settimeout(PATIENCE_S)
-    return link
+    with contextlib.closing(link):
+        if _refusal(heard) is not None:
+            raise BenchError(_refused(heard))
+        sock = socket.socket(fileno=os.dup(link.fileno()))  # both are one connection, without TLS
+    sock.settimeout(PATIENCE_S)
+    return sock
 
 
 def _calls(number: int, calls: int) -> bytes:

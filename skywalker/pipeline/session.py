@@ -19,7 +19,10 @@ _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
 # A local session is a short one: with one compiler tier and the simplest collector the JVM is there a fifth sooner.
 # Spark puts these before spark.driver.extraJavaOptions, so what a caller says there wins (-XX:TieredStopAtLevel=4).
-_JAVA_OPTIONS: Final = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.configurationFile={_LOG4J.as_uri()}"
+_JAVA_OPTIONS: Final = (
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+    f" -Dlog4j2.configurationFile={_LOG4J.as_uri()}"
+)
 
 
 def local(app: str = "skywalker", cores: int | None = None, **conf: str) -> SparkSession:
