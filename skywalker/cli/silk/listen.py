@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import functools
 import itertools
@@ -10,7 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,13 +17,16 @@ from skywalker.cli import exits, terminal
 from skywalker.cli.silk.options import MOMENT_S, Asked, argument, endpoint, node_options, printed, result
 from skywalker.errors import SkywalkerError
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
 
 class Inbox:
     """Has the main thread print what the handlers get in theirs: it can be interrupted while it does."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
-        self._lines: queue.SimpleQueue[tuple[bytes, concurrent.futures.Future[None]]] = queue.SimpleQueue()
+        self._lines: queue.SimpleQueue[tuple[bytes, Future[None]]] = queue.SimpleQueue()
         self._waiting_since = time.monotonic()
         self._lock = threading.Lock()
         self._is_open = False
@@ -44,7 +46,9 @@ class Inbox:
     def handle(self, type: str, reply: Any, data: Any) -> Any:
         """Return the reply to a message, once that is printed."""
         line = result("delivered", self._waiting_since, type=type, value=data) if self._as_json else printed(data)
-        shown: concurrent.futures.Future[None] = concurrent.futures.Future()
+        from concurrent.futures import Future  # only now: help should be quick
+
+        shown: Future[None] = Future()
         with self._lock:
             if not self._is_open:
                 raise _ended()

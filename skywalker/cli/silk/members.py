@@ -8,7 +8,6 @@ import functools
 import os
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -140,6 +139,8 @@ def survey(endpoint: str, keys: Path | None, timeout: float) -> list[Found]:
     first = ask(endpoint, keys=keys, timeout=timeout)
     everyone = {node.id: node for node in first}
     look = functools.partial(_look, everyone=everyone, keys=keys, timeout=timeout)
+    from concurrent.futures import ThreadPoolExecutor  # only now: help should be quick
+
     with ThreadPoolExecutor(AT_ONCE) as threads:
         return [Found(first[0], answers=True), *threads.map(look, first[1:])]
 
