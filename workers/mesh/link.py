@@ -101,12 +101,13 @@ class Link:
         self._state = LINK.after(self._state, GO_ON)
         if self._state != CLOSED:
             self._wait()
-            if self._unheard:
-                self._turn.later.append(self)
+            self._turn.later.append(self)
 
     def attend(self) -> None:
-        """Hear what was read already."""
-        self.ready(READ)
+        """Hear what came while nothing was heard: all of it, or a value would be handed out that is asked back."""
+        for _ in range(READS_TO_CATCH_UP):
+            if not self._read():
+                return
 
     def ready(self, events: int) -> None:
         """Read what the other end says, and write on."""

@@ -11,9 +11,12 @@ from typing import Any, cast
 import pytest
 
 from skywalker.members import Place
+from skywalker.wire import values
+from skywalker.wire.junction import TRUE
 from tests.workers.one_worker import OneWorker
 from tests.workers.wire_client import call
 from workers.mesh.link import Link
+from workers.mesh.messages import SEND, WITHDRAW
 from workers.mesh.readiness import PATIENCE_S
 
 TOPIC = b"\xa5topic"
@@ -132,6 +135,26 @@ def test_what_a_sibling_says_next_is_read_when_all_others_have_said_theirs(begin
     assert beginner.openings() == 1
     beginner.turn()
     assert beginner.subscribers() == 2
+
+
+def test_what_was_asked_back_before_it_opened_is_handed_to_nobody(beginner: Beginner) -> None:
+    first, second = beginner.sibling(), beginner.sibling()
+    beginner.say_settled(first)
+    messages = first.inbound.messages
+    for number in range(100):  # each in a packet of its own, and so more than are read in a turn
+        messages.tell(SEND, values.pack(number), values.pack(0.0), TOPIC, values.pack("value"))
+        first.flush()
+    for number in range(100):
+        messages.tell(WITHDRAW, values.pack(number), TRUE)
+        first.flush()
+    client = beginner.worker.connect()
+    client.call(":recv!", 1, 60_000, "topic")
+    beginner.turn()
+    beginner.barrier.has_all()
+    beginner.say_settled(second)
+    assert beginner.openings() == 1
+    assert not client.has_input()
+    client.close()
 
 
 def a_sibling_hangs(beginner: Beginner, link: Link) -> None:
