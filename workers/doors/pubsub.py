@@ -350,7 +350,10 @@ class PubSub(Connection):
         """Have a message written behind the ack of that place, and all that come after it behind itself."""
         if delivery is not None:
             delivery.is_late = True
-            delivery.sender().hold()
+            send = delivery.sender()
+            send.hold()
+            # Or, cancelled just when this is about to be written, it is told that nobody has it.
+            send.remember(delivery)
         self._behind.append((place, chunk, delivery))
         self._behind_bytes += len(chunk)
         if self._behind_bytes > self._max_unread:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from skywalker.limits import Limits
 from tests.workers.one_worker import OneWorker
+from tests.workers.pubsub_client import ACK, publish, subscribe
 from tests.workers.wire_client import packed, raw_call
 from workers.calls.worker_states import Event
 from workers.doors.connection import Connection
@@ -20,6 +21,7 @@ from workers.doors.junction.dialogue import Dialogue
 from workers.doors.pubsub import PubSub
 from workers.doors.states import CHOKED, CLOSED, HEARD, LEAVING, LEAVING_CHOKED, LINGERING, LINK, OPEN, RESTING, UNHEARD
 from workers.engine.life import Unlisted
+from workers.engine.loop import READ
 from workers.engine.transport import PlainSocket
 from workers.stats.close_reasons import Close
 
@@ -227,3 +229,24 @@ def test_one_whose_rest_is_over_is_not_heard_before_its_worker_has_opened() -> N
     client.worker.turn()
     assert client.connection.hearing == HEARD
     client.close()
+
+
+def test_a_send_that_is_cancelled_as_a_subscriber_is_about_to_have_it_is_told_that_it_has() -> None:
+    publisher = Client(PubSub)
+    sender = Client(Dialogue, publisher.worker)
+    publisher.say(subscribe(b"topic"))
+    publisher.worker.turn()
+    publisher.read()
+    # The value waits behind the ack of what the subscriber itself has published, which is said at the end of the turn,
+    # and before the cancelled send is looked at.
+    publisher.say(publish(b"topic", b"own"))
+    sender.say(raw_call(*map(packed, (":send!", 1, 5000, "topic", "value"))))
+    sender.say(raw_call(*map(packed, (":cancel", 2, 1))))
+    publisher.connection.ready(READ)
+    sender.connection.ready(READ)
+    publisher.worker.turn()
+    assert publisher.ours.recv(1000) == ACK + publish(b"topic", b"own") + publish(b"topic", b"value")
+    answers = sender.ours.recv(1000)
+    assert answers == raw_call(*map(packed, (":send!", 1, True))) + raw_call(*map(packed, (":cancel", 2, False)))
+    sender.ours.close()
+    publisher.close()
