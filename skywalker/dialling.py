@@ -11,6 +11,7 @@ import errno
 import os
 import random
 import socket
+from collections.abc import Callable
 from typing import Any, Final
 
 from skywalker.cause import Cause
@@ -32,14 +33,14 @@ def source_port(worker: int, workers: int, luck: float) -> int:
     return (first + int(luck * count) * workers) << 1 | 1
 
 
-def bind_to_steer(sock: socket.socket, worker: int, workers: int) -> None:
+def bind_to_steer(sock: socket.socket, worker: int, workers: int, luck: Callable[[], float] = random.random) -> None:
     """Give a socket a source port from which it meets `worker` of `workers`, at a node that steers.
 
     Raises OSError if there is none.
     """
     for attempt in range(PORTS_TRIED):
         try:
-            sock.bind(("", source_port(worker, workers, random.random())))
+            sock.bind(("", source_port(worker, workers, luck())))
         except OSError as error:
             if error.errno != errno.EADDRINUSE or attempt == PORTS_TRIED - 1:
                 raise

@@ -11,8 +11,6 @@ the other end, which cannot, hears nothing of any call.
 
 from __future__ import annotations
 
-import socket
-from types import SimpleNamespace
 from typing import Any
 
 from skywalker.access.trust import Trust
@@ -30,7 +28,6 @@ from tests.wire.streams import framed
 from workers.calls.own_node import VERSION
 from workers.doors.junction.dialogue import Dialogue
 from workers.doors.junction.methods import METHODS
-from workers.nodes import attempt, outbound_peer
 
 OURS = Member("id", "name", Address("127.0.0.1", 3443), 1, False, (2**62,))
 OTHER = Member("other", "other", Address("127.0.0.1", 3444), 1, False, (-(2**62), 0, 2**61))
@@ -83,9 +80,8 @@ class Mesh(Talk):
 
     def make(self, limits: Limits) -> list[Worker]:
         trust = TRUST if self.mode & PROVES else None
-        worker = Worker(limits, OURS, trust=trust, opens=not self.mode & NEW)
+        worker = Worker(limits, OURS, trust=trust, opens=not self.mode & NEW, dialled=self.dialled)
         if self.mode & (ASKED | NEW):
-            net.socket = Net(self)
             worker.core.follow(RING)
         return [worker]
 
@@ -112,23 +108,6 @@ class Mesh(Talk):
         if self.mode & ASKED and not self.mode & SILENT:
             made.say([wire.frame(wire.PEER, b"\0", values.pack({"node": "other", "worker": 0}))])
         return made
-
-
-class Net:
-    """What stands for the module socket where a worker goes to another node."""
-
-    AF_INET, AF_INET6, SOL_SOCKET, SO_ERROR = socket.AF_INET, socket.AF_INET6, socket.SOL_SOCKET, socket.SO_ERROR
-    SOCK_STREAM, SOCK_NONBLOCK = socket.SOCK_STREAM, socket.SOCK_NONBLOCK
-
-    def __init__(self, talk: Mesh) -> None:
-        self.socket = lambda *_: talk.dialled()
-
-
-net: Any = attempt
-net.sockets = SimpleNamespace(tune=lambda _: None)
-net.begin = lambda *_: None
-luck: Any = outbound_peer
-luck.random = SimpleNamespace(random=lambda: 0.5)
 
 
 def check_that_two_meet(talk: Mesh) -> None:

@@ -5,11 +5,11 @@ What it does is the same each time, and as quick as its own code is.
 
 from __future__ import annotations
 
+import socket
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-import workers.doors.connection
 import workers.doors.junction.methods
 from skywalker.access import trust
 from skywalker.access.access import Access
@@ -23,6 +23,7 @@ from workers.calls.worker_states import Event
 from workers.doors.commons import Commons
 from workers.doors.connection import Connection
 from workers.engine.loop import READ, WRITE, Turn
+from workers.engine.machine import Machine
 from workers.stats.close_reasons import Close
 from workers.worker.core import Core
 
@@ -48,8 +49,6 @@ class Clock:
 
 
 CLOCK: Final = Clock()
-# What else asks for the time only writes it down.
-workers.doors.connection.monotonic = CLOCK  # type: ignore[attr-defined]
 
 
 class Bug(AssertionError):
@@ -131,6 +130,9 @@ class Socket:
         self.shut = True
         self.has_ended = True  # whoever reads the end of it ends as well
 
+    def connect_ex(self, _: object) -> int:
+        return 0
+
     def getsockopt(self, *_: int) -> int:
         return 0
 
@@ -163,6 +165,21 @@ class Loop:
         del self.handlers[fd], self.wanted[fd]
 
 
+class Still(Machine):
+    """A machine on which nothing happens by itself, and luck is always the same."""
+
+    def __init__(self, dialled: Callable[[], Any] | None = None) -> None:
+        """`dialled` returns our end of a connection to another node."""
+        self.monotonic = CLOCK
+        self.random = lambda: 0.5
+        self.token = lambda _: "life"
+        self._dialled = dialled
+
+    def tcp(self, family: socket.AddressFamily) -> Any:
+        assert self._dialled is not None, "there is somebody to dial"
+        return self._dialled()
+
+
 class Nonces:
     """What stands for the module secrets: the same run has the same."""
 
@@ -186,16 +203,17 @@ class Worker:
         trust: Trust | None = None,
         *,
         opens: bool = True,
+        dialled: Callable[[], Any] | None = None,
     ) -> None:
+        machine = Still(dialled)
         self.loop = Loop()
         self.sockets: dict[int, Socket] = {}
-        self.turn = Turn(CLOCK.now)
+        self.turn = Turn(CLOCK.now, clock=CLOCK)
         notes: Any = Notes()
         loop: Any = self.loop
         admission = Admission(access, limits, self.turn, notes, trust)
-        node = OwnNode(member, "0", slot)
-        node.life = "life"  # no other one each time
-        self.core = Core(node, limits, loop, self.turn, notes, admission=admission)
+        node = OwnNode(member, "0", slot, machine=machine)
+        self.core = Core(node, limits, loop, self.turn, notes, admission=admission, machine=machine)
         if opens:
             self.core.standing.happened(Event.OPENED)
         self._next = 10

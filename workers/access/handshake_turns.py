@@ -6,7 +6,6 @@ before had taken without them, one of them at least.
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import Final, Protocol
 
 from workers.engine.loop import Turn
@@ -58,7 +57,7 @@ class Handshakes:
 
     def rested(self) -> None:
         """Have as many go on as there is time for."""
-        began = monotonic()
+        began = self._turn.clock()
         until = began + min(began - self._left_off, MOST_S)
         while self._waiting:
             handshake = next(iter(self._waiting))
@@ -72,4 +71,4 @@ class Handshakes:
 
     def _go_on(self, handshake: Waiting) -> None:
         handshake.go_on()
-        self._turn.now = monotonic()  # so that the turn knows how long it is by now
+        self._turn.now = self._turn.clock()  # so that the turn knows how long it is by now

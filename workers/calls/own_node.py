@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from bisect import bisect_right
 from collections.abc import Callable
 from typing import Final
@@ -13,6 +12,7 @@ from skywalker.limits import MAX_FRAME, MAX_ID
 from skywalker.members import Member, Snapshot
 from skywalker.ring import slices
 from skywalker.wire import values
+from workers.engine.machine import MACHINE, Machine
 
 VERSION: Final = 2
 """Of what nodes say to each other. A node refuses one that it does not know."""
@@ -27,7 +27,14 @@ _ENVELOPE: Final = MAX_ID + 256
 class OwnNode:
     """The node that the worker in `slot` belongs to. It sees itself alone until it is told to follow a snapshot."""
 
-    def __init__(self, member: Member, version: str, slot: int, heard: Callable[[Address], bool] | None = None) -> None:
+    def __init__(
+        self,
+        member: Member,
+        version: str,
+        slot: int,
+        heard: Callable[[Address], bool] | None = None,
+        machine: Machine = MACHINE,
+    ) -> None:
         """`heard` passes the address of a node that wants to join on, and returns whether there was room for it.
 
         It is None if nobody here wants to know.
@@ -36,7 +43,7 @@ class OwnNode:
         self.name = member.name
         self.address = member.address  # where others reach it
         self.slot = slot
-        self.life = secrets.token_hex(8)  # of this worker, as others tell it from those before and after it
+        self.life = machine.token(8)  # of this worker, as others tell it from those before and after it
         self.workers = member.workers
         self.heard = heard
         self.packed_tokens = values.pack(list(member.tokens))

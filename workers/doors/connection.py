@@ -12,7 +12,6 @@ A subscriber gets its values nevertheless, up to a limit. Past that it is cut of
 from __future__ import annotations
 
 import socket
-from time import monotonic
 from typing import Any, Final
 
 from skywalker.errors import RequestError
@@ -188,7 +187,7 @@ class Connection(Subscribing):
             self.hung_up()
         elif not self.gone:
             # A turn may take long, and what arrives in its middle has all its time before it.
-            self.turn.now = monotonic()
+            self.turn.now = self.turn.clock()
             self.received(data)
             self._see_end()
 
@@ -229,7 +228,7 @@ class Connection(Subscribing):
 
     def has_had_its_share(self) -> bool:
         """Whether what was done for it since it was read, or went on, is as much as one may have done in a turn."""
-        now = monotonic()
+        now = self.turn.clock()
         if now - self.turn.now < SHARE_S:
             return False
         self.turn.now = now
@@ -362,7 +361,7 @@ class Connection(Subscribing):
         if self._was_flooded or (self._unwritten is not None and self._unwritten.size > self._max_unread):
             self.cut_off("subscriber_buffer", f"it has not read {self._max_unread} bytes of what it subscribes to")
         if not self.gone and self.may_go_on():
-            self.turn.now = monotonic()
+            self.turn.now = self.turn.clock()
             self.obey(self.take_up())
             self._see_end()
 
@@ -410,7 +409,8 @@ class Connection(Subscribing):
         complete = sent == self._out_bytes
         self._out, self._values, self._out_bytes = [], [], 0
         if values:
-            self.turn.now = monotonic()  # what these values bring about is answered now, and not when the turn began
+            # What these values bring about is answered now, and not when the turn began.
+            self.turn.now = self.turn.clock()
         if complete:
             for listener in values:
                 self.delivered(listener)

@@ -11,6 +11,7 @@ cdef double LONG_S
 cdef class Turn:
     cdef public double now
     cdef double _began
+    cdef readonly object clock
     cdef readonly Deadlines deadlines
     cdef readonly Counters counters
     cdef public list values
@@ -30,7 +31,7 @@ cdef class Turn:
 
 
 cdef class Loop:
-    cdef object _epoll
+    cdef object _poller
     cdef readonly dict _handlers
 
     @cython.locals(has_more=bint, events=list, began=double)

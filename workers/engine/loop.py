@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable
-from time import monotonic
 from typing import Final, Protocol
 
 from skywalker.deadlines import Deadlines
+from workers.engine.machine import MACHINE, Machine
 from workers.stats import metrics
 from workers.stats.counters import Counters
 
@@ -65,6 +65,7 @@ class Turn:
         "_began",
         "acks",
         "batches",
+        "clock",
         "counters",
         "deadlines",
         "heavy",
@@ -75,7 +76,10 @@ class Turn:
         "values",
     )  # fmt: skip
 
-    def __init__(self, now: float, counters: Counters | None = None) -> None:
+    def __init__(
+        self, now: float, counters: Counters | None = None, clock: Callable[[], float] = MACHINE.monotonic
+    ) -> None:
+        self.clock = clock
         # When it began, or later: when the calls that it now deals with were read, or the values in them written.
         self.now = self._began = now
         self.counters = Counters() if counters is None else counters
@@ -190,24 +194,24 @@ class Handler(Protocol):
 
 
 class Loop:
-    """An epoll and its handlers. Made after the fork: an inherited epoll would be the parent's too."""
+    """A poller and its handlers."""
 
-    def __init__(self) -> None:
-        self._epoll = select.epoll()
+    def __init__(self, machine: Machine = MACHINE) -> None:
+        self._poller = machine.poller()
         self._handlers: dict[int, Handler] = {}
 
     def add(self, fd: int, handler: Handler, events: int = READ) -> None:
         """Call handler.ready() whenever one of `events` holds."""
-        self._epoll.register(fd, events)
+        self._poller.register(fd, events)
         self._handlers[fd] = handler
 
     def change(self, fd: int, events: int) -> None:
         """Wait for other events on a descriptor that was added."""
-        self._epoll.modify(fd, events)
+        self._poller.modify(fd, events)
 
     def remove(self, fd: int) -> None:
         """Forget a descriptor, before it is closed."""
-        self._epoll.unregister(fd)
+        self._poller.unregister(fd)
         del self._handlers[fd]
 
     def turn(self, turn: Turn, patient: bool = True) -> int:
@@ -216,8 +220,8 @@ class Loop:
         Without patience there is no waiting, nor while somebody has more to do.
         """
         has_more = turn.has_more()
-        events = self._epoll.poll(turn.deadlines.wait(monotonic()) if patient and not has_more else 0.0)
-        began = monotonic()
+        events = self._poller.poll(turn.deadlines.wait(turn.clock()) if patient and not has_more else 0.0)
+        began = turn.clock()
         turn.begin(began)
         if has_more:
             turn.go_on()
@@ -229,5 +233,5 @@ class Loop:
                 if turn.later:
                     turn.attend()
         turn.end()
-        turn.counters.took(TURN, monotonic() - began)
+        turn.counters.took(TURN, turn.clock() - began)
         return len(events)

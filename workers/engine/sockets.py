@@ -27,6 +27,7 @@ from typing import Final
 from skywalker.address import Address
 from skywalker.errors import LocalProtocolError
 from skywalker.listeners import listeners_at, reason, taken_by, unix_reason
+from workers.engine.machine import MACHINE, Machine
 from workers.engine.steering import steer
 from workers.engine.transport import Transport
 
@@ -247,12 +248,11 @@ def end_unacknowledged(sock: Transport | socket.socket, seconds: float) -> None:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1, milliseconds))  # 0 would be the kernel's own
 
 
-def link() -> tuple[socket.socket, socket.socket]:
-    """Return the two ends of a link between workers. It keeps packets whole, so a death cuts none in half."""
-    ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+def link(machine: Machine = MACHINE) -> tuple[socket.socket, socket.socket]:
+    """Return the two ends of a link between workers."""
+    ends = machine.pair()
     for end in ends:
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LINK_BUFFER)
-        end.setblocking(False)
     return ends
 
 

@@ -16,6 +16,8 @@ import socket
 from dataclasses import asdict, dataclass, field
 from typing import Final, Protocol, get_args
 
+from workers.engine.machine import MACHINE, Machine
+
 ASKS_ONLY: Final = -1
 """In place of the slot of one that is being replaced: it owns nothing any more."""
 
@@ -120,9 +122,9 @@ class Channel:
         self._socket = sock
 
     @staticmethod
-    def pair() -> tuple[Channel, Channel]:
+    def pair(machine: Machine = MACHINE) -> tuple[Channel, Channel]:
         """Return two connected ends."""
-        a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        a, b = machine.pair()
         return Channel(a), Channel(b)
 
     def fileno(self) -> int:

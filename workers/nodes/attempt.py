@@ -111,11 +111,11 @@ class Attempt:
         address = self._member.address
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         try:
-            self._sock = sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+            self._sock = sock = self._by.machine.tcp(family)
             self._by.loop.add(sock.fileno(), self, WRITE)
             sockets.tune(sock)
             if self._member.steering:
-                bind_to_steer(sock, self._place.worker, self._member.workers)
+                bind_to_steer(sock, self._place.worker, self._member.workers, self._by.machine.random)
             begin(sock, (address.host, address.port))
         except OSError as error:
             self._dialler.failed(cause_of(error))

@@ -10,6 +10,7 @@ from workers.calls.rebalance import Rebalance
 from workers.calls.worker_states import Standing
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop, Turn
+from workers.engine.machine import Machine
 from workers.mesh.link_maker import LinkMaker
 from workers.mesh.readiness import ReadinessBarrier
 from workers.stats.log import Log
@@ -20,6 +21,7 @@ class PeerContext:
     """Of one worker. With `credentials`, it speaks TLS to them."""
 
     node: OwnNode
+    machine: Machine
     loop: Loop
     turn: Turn
     log: Log

@@ -5,7 +5,6 @@ How that is made, attempt.py has; from then on both go on with messages.py.
 
 from __future__ import annotations
 
-import random
 from typing import Final
 
 from skywalker.backoff import delay
@@ -158,7 +157,7 @@ class OutboundPeer(Owner):
             where = {"peer": str(self._member), "its_worker": self.place.worker}
             self._context.log.warning("peer-unreachable", **where, reason=reason)
         self._failures += 1
-        self._alarm.set(self._turn, self._turn.now + _pause_s(self._failures), self._ring)
+        self._alarm.set(self._turn, self._turn.now + self._pause_s(self._failures), self._ring)
 
     def strayed(self) -> None:
         self._strays += 1
@@ -223,11 +222,10 @@ class OutboundPeer(Owner):
         elif self._turn.now - self._opened_at >= LASTING_S:
             self._failures = 0
         elif parts:
-            self._alarm.set(self._turn, self._turn.now + _pause_s(1), self._ring)
+            self._alarm.set(self._turn, self._turn.now + self._pause_s(1), self._ring)
         else:
             self.failed(reason)
 
-
-def _pause_s(failures: int) -> float:
-    """Return the seconds to wait before it is tried again, after so many failures in a row."""
-    return delay(failures, random.random(), cap_s=MAX_PAUSE_S)
+    def _pause_s(self, failures: int) -> float:
+        """Return the seconds to wait before it is tried again, after so many failures in a row."""
+        return delay(failures, self._context.machine.random(), cap_s=MAX_PAUSE_S)

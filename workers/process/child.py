@@ -7,12 +7,12 @@ import os
 import selectors
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from typing import Final, NoReturn
 
 from skywalker.processes import node_name
+from workers.engine.machine import MACHINE, Machine
 from workers.engine.signals import Signals
 from workers.ipc import exits
 from workers.ipc.control import Channel, Message
@@ -24,16 +24,20 @@ PR_SET_NAME: Final = 15
 class Child:
     """One process, from its fork until it is reaped."""
 
-    def __init__(self, name: str, live: Callable[[Channel], int], signals: Signals) -> None:
+    def __init__(self, name: str, live: Callable[[Channel], int], signals: Signals, machine: Machine = MACHINE) -> None:
         """Fork one that ends with the status that `live` returns. Raises OSError if there is no room for it.
 
         `name`, of at most 15 letters, is what `ps -o comm` and `top` show. It is killed when this process dies.
         """
         assert len(name) <= 15, "the kernel would cut it"
-        self.started_at = time.monotonic()
+        self.started_at = machine.monotonic()
         self.is_killed = False  # by us
         self._selector: selectors.BaseSelector | None = None
-        self.pid, self.channel = _fork(signals, name, live)
+        self.pid, self.channel = self._fork(name, live, signals)
+
+    def _fork(self, name: str, live: Callable[[Channel], int], signals: Signals) -> tuple[int, Channel]:
+        """Have it begin; return its pid, and our end of the channel to it."""
+        return _fork(signals, name, live)
 
     def listen(self, selector: selectors.BaseSelector, hear: Callable[[], None]) -> None:
         """Have `hear` called when it has said something, or is gone."""
@@ -61,15 +65,23 @@ class Child:
         self.is_killed = True
         os.kill(self.pid, signal.SIGKILL)
 
+    def abort(self) -> None:
+        """End it; it says on standard error where it hangs, if it can."""
+        os.kill(self.pid, signal.SIGABRT)
+
     def is_dead(self) -> bool:
         """Whether it has ended. Its pid is not free before it is reaped."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def reap(self) -> int:
         """Wait for its end; return its status, or the signal that ended it as a negative number."""
-        _, status = os.waitpid(self.pid, 0)
+        status = self._wait()
         self._listen_no_more()
         self.channel.close()
+        return status
+
+    def _wait(self) -> int:
+        _, status = os.waitpid(self.pid, 0)
         return os.waitstatus_to_exitcode(status)
 
 

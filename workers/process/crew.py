@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import selectors
-import signal
-import time
 from collections.abc import Callable, Iterator, Sequence
 from socket import AF_UNIX, socket
 from typing import BinaryIO, Final
 
 from workers.engine import sockets
+from workers.engine.machine import MACHINE, Machine
 from workers.engine.signals import Signals
 from workers.ipc import control, exits
 from workers.process.slot import Event, Process, Slot, State
@@ -48,6 +46,8 @@ class Crew:
         signals: Signals,
         selector: selectors.BaseSelector,
         log: Log,
+        machine: Machine = MACHINE,
+        process: type[Process] = Process,
     ) -> None:
         """`live` is what a worker does in its process; `heard` is told what a worker says, once that has had effect."""
         self.slots = [Slot(number, each) for number, each in enumerate(listeners)]
@@ -59,6 +59,8 @@ class Crew:
         self._signals = signals
         self._selector = selector
         self._log = log
+        self._machine = machine
+        self._process = process
         self._snapshot: BinaryIO | None = None  # of the ring
 
     def processes(self) -> Iterator[Process]:
@@ -131,7 +133,7 @@ class Crew:
             if not self.served:
                 raise BootError(f"cannot start worker {slot.number}: {error.strerror}") from error
             self._log.error("cannot-fork", worker=slot.number, reason=error.strerror)
-            slot.restart_at = time.monotonic() + FORK_RETRY_S
+            slot.restart_at = self._machine.monotonic() + FORK_RETRY_S
             return
         slot.worker = process
         self._connect(process)
@@ -156,7 +158,9 @@ class Crew:
     def _fork(self, slot: Slot) -> Process:
         part = self._shared.take(slot.number)
         try:
-            process = Process(slot, part, lambda channel: self._live(slot, channel, part), self._signals)
+            process = self._process(
+                slot, part, lambda channel: self._live(slot, channel, part), self._signals, self._machine
+            )
         except OSError:
             self._shared.give_back(part)
             raise
@@ -173,7 +177,7 @@ class Crew:
             if other is process or other is other.slot.successor:
                 continue
             try:
-                ours, theirs = sockets.link()
+                ours, theirs = sockets.link(self._machine)
             except OSError as error:
                 # It lacks links, and will be replaced as any that dies.
                 self._log.error("cannot-link", worker=process.slot.number, reason=error.strerror)
@@ -241,7 +245,7 @@ class Crew:
         assert before is None or slot.outgoing is None, "the one before that has ended"
         if before is not None:
             slot.outgoing = before
-            before.stop_at = time.monotonic() + slot.worker.drain_s
+            before.stop_at = self._machine.monotonic() + slot.worker.drain_s
             self._shared.node[metrics.RESTARTED.cell("reload")] += 1
             self.tell(before, control.Replaced(), Event.DRAINED)
         self._connect(slot.worker)
@@ -273,7 +277,7 @@ class Crew:
         if is_replaced:
             cause = "hung" if process.is_hung else "signal" if status < 0 else "status" if status else "ended"
             self._shared.node[metrics.RESTARTED.cell(cause)] += 1
-        now = time.monotonic()
+        now = self._machine.monotonic()
         delay: float | None = None
         has_heir = slot.successor is not None and slot.successor.state is not State.STOPPING
         if slot.worker is None and not has_heir and slot.restart_at is None:
@@ -291,8 +295,8 @@ class Crew:
         if not process.is_hung:
             process.is_hung = True
             self._log.error("worker-hung", worker=process.slot.number, pid=process.pid)
-            process.kill_at = time.monotonic() + ABORTED_S
-            os.kill(process.pid, signal.SIGABRT)
+            process.kill_at = self._machine.monotonic() + ABORTED_S
+            process.abort()
 
     # The end.
 
@@ -328,7 +332,7 @@ class Crew:
     def _stop_one(self, process: Process) -> None:
         process.stop_at = None
         if process.state is not State.STOPPING:
-            kill_at = time.monotonic() + KILL_AFTER_S
+            kill_at = self._machine.monotonic() + KILL_AFTER_S
             process.kill_at = min(kill_at, process.kill_at or kill_at)
             self.tell(process, control.Stop(), Event.STOPPED)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from workers.engine.life import Life
+from workers.engine.machine import MACHINE, Machine
 from workers.engine.signals import Signals
 from workers.ipc.control import Channel
 from workers.process.child import Child
@@ -96,9 +97,16 @@ class Slot:
 class Process(Child):
     """One worker of a slot."""
 
-    def __init__(self, slot: Slot, part: int, live: Callable[[Channel], int], signals: Signals) -> None:
+    def __init__(
+        self,
+        slot: Slot,
+        part: int,
+        live: Callable[[Channel], int],
+        signals: Signals,
+        machine: Machine = MACHINE,
+    ) -> None:
         """Fork it. `part` of the shared counters is its own. Raises OSError if there is no room for it."""
-        super().__init__(f"skywalker-{slot.number}", live, signals)
+        super().__init__(f"skywalker-{slot.number}", live, signals, machine)
         self.slot = slot
         self.part = part
         self.state = State.STARTING

@@ -21,6 +21,7 @@ cdef class Counters:
     cdef readonly object memory
     cdef long long* cells
     cdef readonly object recent
+    cdef object _clock
     cdef unsigned long long _gap
 
     @cython.locals(us="long long", rest="long long", bucket=Py_ssize_t)

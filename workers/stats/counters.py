@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import time
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from skywalker.errors import Busy, RequestError
@@ -36,13 +37,19 @@ class Counters:
     the same cells are `memory`.
     """
 
-    __slots__ = ("_gap", "cells", "memory", "recent")
+    __slots__ = ("_clock", "_gap", "cells", "memory", "recent")
 
-    def __init__(self, memory: memoryview[int] | None = None) -> None:
+    def __init__(
+        self,
+        memory: memoryview[int] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        luck: Callable[[], float] = random.random,
+    ) -> None:
         """Count in these WORKER_CELLS of metrics.py, or more; without any, in some of its own."""
         self.memory = memoryview(array("q", bytes(8 * metrics.WORKER_CELLS))) if memory is None else memory
         self.cells = _cells.cells_in(self.memory)
-        self.recent = Recent(time.monotonic())
+        self._clock = clock
+        self.recent = Recent(clock(), luck)
         self._gap = 0  # calls of which it is not told
 
     def took(self, at: int, seconds: float) -> None:
@@ -72,7 +79,7 @@ class Counters:
         if self._gap:
             self._gap -= 1
         else:
-            self._gap = self.recent.call(topic, time.monotonic())
+            self._gap = self.recent.call(topic, self._clock())
 
     def refused(self, error: RequestError) -> None:
         """A call, or a frame that is none, was answered with an error."""
@@ -96,5 +103,5 @@ class Counters:
 
     def look(self) -> None:
         """See, about once a second, how many of the calls `recent` should be told of."""
-        if self.recent.look(time.monotonic()):
+        if self.recent.look(self._clock()):
             self._gap = self.recent.gap()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 from collections import Counter, deque
+from collections.abc import Callable
 from typing import Final
 
 from workers.stats.close_reasons import Close
@@ -26,7 +27,8 @@ _HEAD: Final = struct.Struct("<IH")
 class Recent:
     """Bounded, and cheap: of what is often it hears but a part. `now` is in seconds of any one clock."""
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, luck: Callable[[], float] = random.random) -> None:
+        self._luck = luck
         self.closed: deque[tuple[float, str, str, str]] = deque(maxlen=KEPT_CLOSES)  # Unix time, peer, reason, text
         # In one piece, since each small object that stays amid those of calls keeps much of their memory.
         self._calls = bytearray()  # of this window
@@ -51,7 +53,7 @@ class Recent:
 
     def gap(self) -> int:
         """Return how many calls go by until one is told, at random: who takes turns must not always meet the same."""
-        return int(random.random() * (2 * self._every - 1))
+        return int(self._luck() * (2 * self._every - 1))
 
     def _choose(self, now: float) -> None:
         wanted = SAMPLES * max(now - self._since, 0.001)

@@ -22,6 +22,7 @@ from workers.doors.connections import Connections
 from workers.doors.pubsub_wording import Wording
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop, Turn
+from workers.engine.machine import MACHINE, Machine
 from workers.mesh.link_maker import LinkMaker
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.siblings import Siblings
@@ -43,6 +44,7 @@ class Core:
         journal: Journal | None = None,
         admission: Admission | None = None,
         credentials: Credentials | None = None,
+        machine: Machine = MACHINE,
     ) -> None:
         """With `credentials`, it is spoken to other nodes in TLS."""
         self.node = node
@@ -63,6 +65,7 @@ class Core:
         )
         context = PeerContext(
             node=node,
+            machine=machine,
             loop=loop,
             turn=turn,
             log=log,

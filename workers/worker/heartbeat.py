@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import Final
 
 from workers.engine.loop import Alarm
@@ -36,6 +35,6 @@ class Heartbeat:
         for at, unsent in enumerate((core.unsent, core.peers.unsent), metrics.UNSENT.at):
             cells[at] = unsent
         core.turn.counters.look()
-        now = monotonic()
+        now = core.turn.clock()
         cells[metrics.BEAT] = int(now * 1e6)
         self._alarm.set(core.turn, now + self._period_s, self.beat)

@@ -7,7 +7,6 @@ import gc
 import os
 import signal
 import socket
-import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -25,6 +24,7 @@ from workers.doors.junction.dialogue import Dialogue
 from workers.doors.pubsub import PubSub
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Alarm, Loop, Turn
+from workers.engine.machine import MACHINE, Machine
 from workers.engine.signals import Signals
 from workers.ipc import exits, snapshots
 from workers.ipc.control import (
@@ -83,6 +83,7 @@ class Worker:
         credentials: Credentials | None,
         *,
         succeeds: bool,
+        machine: Machine = MACHINE,
     ) -> None:
         """One that `succeeds` another is ready to; any other once it hears clients."""
         self._node = node
@@ -93,6 +94,7 @@ class Worker:
         self._cells = cells
         self._credentials = credentials
         self._succeeds = succeeds
+        self._machine = machine
         self._alarm = Alarm()  # by which its draining, leaving or closing is over
 
     def run(self) -> int:
@@ -100,10 +102,20 @@ class Worker:
         gc.freeze()  # what came with the fork stays: no use in looking through it, or copying its pages, ever again
         gc.set_threshold(*GARBAGE)
         faulthandler.enable()  # where it hangs or dies, it says on standard error
-        self._signals = Signals([signal.SIGTERM], ignored=NOT_OURS)
-        self._signals.open()
-        self._loop = loop = Loop()
-        turn = Turn(time.monotonic(), Counters(self._cells))
+        signals = Signals([signal.SIGTERM], ignored=NOT_OURS)
+        signals.open()
+        self.begin()
+        self._loop.add(signals.fileno(), _Ready(lambda: self._signalled(signals)))
+        while self.turn():
+            pass
+        return exits.OK
+
+    def begin(self) -> None:
+        """Take up its work, which it does in turns."""
+        machine = self._machine
+        self._loop = loop = Loop(machine)
+        clock = machine.monotonic
+        turn = Turn(clock(), Counters(self._cells, clock, machine.random), clock)
         config = self._config
         self._core = core = Core(
             self._node,
@@ -114,34 +126,44 @@ class Worker:
             self._begin_journal(turn),
             Admission(config.access, config.limits, turn, self._log, trust(config)),
             self._credentials,
+            machine,
         )
-        standing = core.standing
         slot = self._node.slot
         self._doors = {(slot, door): self._door(door, listener) for door, listener in self._listeners.items()}
         core.open(self._open)
         loop.add(self._channel.fileno(), _Ready(self._hear))
-        loop.add(self._signals.fileno(), _Ready(self._terminated))
         Heap(turn, core.ledger, core.connections).look()
         Heartbeat(core, self._config.watchdog_s).beat()
         if self._succeeds:
             self._channel.send(Ready())
-        was_idle = False
-        while standing.state is not State.ENDED:
-            loop.turn(turn, patient=not was_idle)
-            idle = self._is_idle()
-            if idle and was_idle:
-                # One more turn has read, and refused, what the connections held that it accepted last.
-                self._released()
-            was_idle = idle and not was_idle
-            if standing.leaving or (standing.replaced and not standing.node_drains):
-                core.peers.hand_over()
-            if standing.state is State.LEAVING and core.has_left():
-                self._close()
-            if standing.state is State.CLOSING and not core.connections:
-                self._end()
+        self._was_idle = False
+
+    def turn(self) -> bool:
+        """Do one turn; return whether there are to be more."""
+        core = self._core
+        standing = core.standing
+        self._loop.turn(core.turn, patient=not self._was_idle)
+        idle = self._is_idle()
+        if idle and self._was_idle:
+            # One more turn has read, and refused, what the connections held that it accepted last.
+            self._released()
+        self._was_idle = idle and not self._was_idle
+        if standing.leaving or (standing.replaced and not standing.node_drains):
+            core.peers.hand_over()
+        if standing.state is State.LEAVING and core.has_left():
+            self._close()
+        if standing.state is State.CLOSING and not core.connections:
+            self._end()
+        if standing.state is not State.ENDED:
+            return True
         if core.journal is not None:
             core.journal.close()
-        return exits.OK
+        return False
+
+    def wait(self) -> float | None:
+        """Return the seconds until there is a turn to do, whatever comes; None if that depends on others."""
+        turn = self._core.turn
+        return 0.0 if turn.has_more() or self._was_idle else turn.deadlines.wait(turn.clock())
 
     def _door(self, door: str, listener: socket.socket) -> Door:
         return Door(listener, self._config.backlog, DIALECTS[door], self._core.commons)
@@ -182,7 +204,7 @@ class Worker:
     def _obey(self, message: Message, passed: int | None) -> None:
         match message:
             case Connect(slot=slot) if passed is not None:
-                sock = socket.socket(fileno=passed)
+                sock = self._machine.adopt(passed)
                 if slot == ASKS_ONLY:
                     self._core.siblings.serve(sock)
                 else:
@@ -191,9 +213,9 @@ class Worker:
                 if self._core.standing.opening:
                     self._core.barrier.has_all(self._visit_all())
             case Inspect() if passed is not None:
-                Inspection(socket.socket(fileno=passed), self._core.commons).open()
+                Inspection(self._machine.adopt(passed), self._core.commons).open()
             case Lend(slot=slot, door=name) if passed is not None:
-                self._doors[slot, name] = door = self._door(name, socket.socket(fileno=passed))
+                self._doors[slot, name] = door = self._door(name, self._machine.adopt(passed))
                 door.open()
             case Return(slot=slot):
                 for at in [at for at in self._doors if at[0] == slot]:
@@ -225,16 +247,19 @@ class Worker:
             case _:
                 raise ValueError(f"the supervisor cannot say {message!r}")
 
-    def _terminated(self) -> None:
-        """Somebody drains this one worker. It goes on accepting: a client that is told so comes to another."""
-        self._signals.read()
+    def _signalled(self, signals: Signals) -> None:
+        signals.read()
+        self.terminate()
+
+    def terminate(self) -> None:
+        """Drain this one worker. It goes on accepting: a client that is told so comes to another."""
         if self._core.standing.draining:
             return
         timeout_s = self._config.drain_timeout_s
         self._log.info("worker-draining", timeout_s=timeout_s)
         self._core.drain()
         if self._core.standing.state is State.DRAINING_ALONE:  # else it leaves already, and has less time
-            self._alarm.set(self._core.turn, time.monotonic() + timeout_s, self._leave)
+            self._alarm.set(self._core.turn, self._machine.monotonic() + timeout_s, self._leave)
 
     def _be_replaced(self) -> None:
         """Let nobody in any more, and have calls meet at the successor; clients go there when they are told to."""
@@ -272,13 +297,13 @@ class Worker:
         """Have others' calls meet nobody here any more, and end once those that were meeting somebody know it."""
         if not self._core.standing.leaving:
             self._core.leave()
-            self._alarm.set(self._core.turn, time.monotonic() + DECIDED_WITHIN_S, self._close)
+            self._alarm.set(self._core.turn, self._machine.monotonic() + DECIDED_WITHIN_S, self._close)
 
     def _close(self) -> None:
         """Have the last words said, and end once they are read."""
         self._core.standing.happened(Event.DECIDED)
         self._core.stop()
-        self._alarm.set(self._core.turn, time.monotonic() + READ_WITHIN_S, self._end)
+        self._alarm.set(self._core.turn, self._machine.monotonic() + READ_WITHIN_S, self._end)
 
     def _end(self) -> None:
         self._core.standing.happened(Event.READ)
