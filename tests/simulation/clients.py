@@ -1,0 +1,297 @@
+"""Programs that use the nodes: they know the wire and nothing else, and say what luck has them say.
+
+Each has one connection at a time, and makes another when that is lost. None repeats a call.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from typing import Any, Final
+
+import msgpack
+
+from tests.simulation.history import LOST, Call, Connection, Given, Published, answer_of, pieces
+from tests.simulation.kernel import NEVER, Task
+from tests.simulation.machine import READ, WRITE, Address, Net, Poller, Simulated, Socket
+
+TIMEOUTS_MS: Final = (0, 1, 5, 20, 50, 200, 1000, 5000)
+REST_S: Final = 0.02
+"""Seconds until a lost connection is made anew, at most."""
+
+ACK: Final = 4
+PUBLISH: Final = 1
+SUBSCRIBE: Final = 2
+
+
+class Client:
+    """What they have in common: a connection, which is read as fast as something comes."""
+
+    def __init__(self, net: Net, name: str, doors: list[Address], topics: list[str]) -> None:
+        self.net = net
+        self.luck = net.kernel.luck
+        self.name = name
+        self.topics = topics
+        self.task = Task(net.kernel, name, self)
+        self.connections: list[Connection] = []
+        self.is_done = False
+        """It says nothing more."""
+        self.pause_s = self.luck.choice([0.0, 0.001, 0.01, 0.05])
+        self.depth = self.luck.choice([1, 1, 4, 16, 64])
+        self._machine = Simulated(net, self.task)
+        self._poller: Poller = self._machine.poller()
+        self._doors = doors
+        self._socket: Socket | None = None
+        self._is_connected = False
+        self._output = b""
+        self._next_at = net.kernel.now + 0.2 * self.luck.random()
+        self.task.wake(self._next_at)
+
+    # What a kind of client does.
+
+    def greet(self) -> None:
+        """Say the first words."""
+
+    def speak(self) -> None:
+        """Say something, if it should."""
+
+    def received(self, data: bytes) -> None:
+        """Deal with what has come."""
+
+    def forget(self) -> None:
+        """The connection is lost."""
+
+    def is_full(self) -> bool:
+        """Whether it waits for answers before it says more."""
+        return False
+
+    def look_back(self) -> None:
+        """Find out what the kernel took for it, whether or not it came to read that."""
+
+    # Its life.
+
+    def step(self) -> float:
+        """Read, and speak."""
+        now = self.task.clock()
+        for _, mask in self._poller.poll():
+            self._ready(mask)
+        if self._socket is None:
+            if now < self._next_at:
+                return self._next_at
+            self._connect()
+            return NEVER
+        if self._is_connected and now >= self._next_at and not self.is_done and not self.is_full():
+            self.speak()
+            self._next_at = now + 1e-5 + 2 * self.pause_s * self.luck.random()
+        return NEVER if self.is_done or self.is_full() else self._next_at
+
+    @property
+    def connection(self) -> Connection:
+        """The one there is, or was last."""
+        return self.connections[-1]
+
+    def write(self, data: bytes) -> None:
+        """Have this written."""
+        self._output += data
+        self._flush()
+
+    def _connect(self) -> None:
+        made: Socket = self._machine.tcp()
+        self._socket, self._is_connected, self._output = made, False, b""
+        self.connections.append(Connection(self.name, self.task.clock()))
+        made.end.taken = self.connection.taken
+        self._poller.register(made.fileno(), READ | WRITE)
+        made.connect_ex(self.luck.choice(self._doors))
+
+    def _ready(self, mask: int) -> None:
+        made = self._socket
+        assert made is not None, "it waits for one"
+        try:
+            if not self._is_connected:
+                if made.getsockopt():
+                    raise ConnectionRefusedError
+                self._is_connected = True
+                self.greet()
+            self._flush()
+            while data := made.recv(65536):
+                self.received(data)
+            raise EOFError
+        except BlockingIOError:
+            pass
+        except (OSError, EOFError):
+            self._lose(made)
+
+    def cut(self) -> None:
+        """Lose the connection, as when the program is killed: what has come and was not read is lost."""
+        if self._socket is not None:
+            self.net.kernel.note(self.name, "is cut off")
+            self._lose(self._socket)
+
+    def _flush(self) -> None:
+        if self._socket is None:
+            return
+        if self._output:
+            try:
+                self._output = self._output[self._socket.send(self._output) :]
+            except BlockingIOError:
+                pass
+            except OSError:
+                self._output = b""  # what came is still to be read, and then the end
+        self._poller.modify(self._socket.fileno(), READ | (WRITE if self._output else 0))
+
+    def _lose(self, made: Socket) -> None:
+        now = self.task.clock()
+        self.connection.closed_at = now
+        self._poller.unregister(made.fileno())
+        made.close()
+        self._socket = None
+        self.forget()
+        self._next_at = now + 0.001 + REST_S * self.luck.random()
+        self.task.wake(self._next_at)
+
+
+class Caller(Client):
+    """It makes calls in MessagePack; some subscribe, too."""
+
+    def __init__(self, net: Net, name: str, doors: list[Address], topics: list[str]) -> None:
+        Client.__init__(self, net, name, doors, topics)
+        self._ids = itertools.count(1)
+        self._in_flight: dict[int, Call] = {}
+        self._sends = self.luck.choice([0.1, 0.5, 0.5, 0.9])
+        self._subscribes = self.luck.random() < 0.1
+        self._input = b""
+
+    def greet(self) -> None:
+        self._input = b""
+        self.write(_packed([":hello", 0, {}]))
+        if self._subscribes:
+            for topic in self.topics:
+                id = next(self._ids)
+                self.connection.topics[id] = topic
+                self.write(_packed([":subscribe", id, topic]))
+
+    def is_full(self) -> bool:
+        return len(self._in_flight) >= self.depth
+
+    def speak(self) -> None:
+        luck, batch = self.luck, []
+        for _ in range(luck.randint(1, self.depth - len(self._in_flight))):
+            id, topic, timeout_ms = next(self._ids), luck.choice(self.topics), luck.choice(TIMEOUTS_MS)
+            value = ""
+            frame: list[Any]
+            if luck.random() < self._sends:
+                value = f"{self.name}.{id}"
+                frame = [":send!", id, timeout_ms, topic, value]
+            elif luck.random() < 0.7:
+                frame = [":recv!", id, timeout_ms, topic]
+            else:
+                frame = [":take!", id, timeout_ms, topic, "group"]
+            call = Call(self.connection, id, frame[0], topic, value, self.task.clock(), timeout_ms / 1000)
+            self._in_flight[id] = self.connection.calls[id] = call
+            batch.append(_packed(frame))
+            if luck.random() < 0.02:
+                batch.append(_packed([":cancel", -id, luck.choice([*self._in_flight])]))
+        self.write(b"".join(batch))
+
+    def received(self, data: bytes) -> None:
+        self._input += data
+        while len(self._input) >= 2 and len(self._input) >= (end := 2 + int.from_bytes(self._input[:2], "big")):
+            self._hear(*msgpack.unpackb(self._input[2:end], strict_map_key=False))
+            self._input = self._input[end:]
+
+    def _hear(self, method: str, id: int, result: Any) -> None:
+        if method == ":subscribe" and result is True:
+            self.connection.subscriptions[self.connection.topics[id]] = self.task.clock()
+        call = self.connection.calls.get(id)
+        if call is not None and method == call.method:
+            call.answers += 1
+            call.answer, call.answered_at = answer_of(result), self.task.clock()
+            self._in_flight.pop(id, None)
+            self.net.kernel.note(self.name, f"hears {call.answer} of {call}")
+
+    def forget(self) -> None:
+        for call in self._in_flight.values():
+            call.answer, call.answered_at = LOST, self.connection.closed_at
+        self._in_flight.clear()
+
+    def look_back(self) -> None:
+        for connection in self.connections:
+            for at, frame in pieces(connection.taken):
+                method, id, result = msgpack.unpackb(frame, strict_map_key=False)
+                if method in (":recv!", ":take!") and answer_of(result) == "a value":
+                    connection.given.append(Given(at, connection, method, id, connection.calls[id].topic, result))
+                elif method == ":message":
+                    value = result.decode() if isinstance(result, bytes) else str(result)
+                    connection.given.append(Given(at, connection, method, id, connection.topics[id], value))
+
+
+class PubSub(Client):
+    """It publishes and subscribes at the pub/sub door."""
+
+    def __init__(self, net: Net, name: str, doors: list[Address], topics: list[str]) -> None:
+        Client.__init__(self, net, name, doors, topics)
+        self._numbers = itertools.count(1)
+        self._subscribes = self.luck.random() < 0.6
+        self._unacked: list[Published | str] = []  # or the topic of a subscription
+        self._input = b""
+
+    def greet(self) -> None:
+        self._input, self._unacked = b"", []
+        if self._subscribes:
+            for topic in self.topics:
+                self._unacked.append(topic)
+                self.write(bytes((SUBSCRIBE, len(topic))) + topic.encode())
+
+    def is_full(self) -> bool:
+        return len(self._unacked) >= self.depth
+
+    def speak(self) -> None:
+        batch = []
+        for _ in range(self.luck.randint(1, self.depth - len(self._unacked))):
+            topic, value = self.luck.choice(self.topics), f"{self.name}.{next(self._numbers)}"
+            published = Published(self.connection, topic, value, self.task.clock())
+            self._unacked.append(published)
+            self.connection.published.append(published)
+            batch.append(bytes((PUBLISH, len(topic))) + topic.encode() + struct.pack("<H", len(value)) + value.encode())
+        self.write(b"".join(batch))
+
+    def received(self, data: bytes) -> None:
+        self._input += data
+        while (size := _size(self._input)) is not None:
+            if self._input[0] == ACK:
+                what, now = self._unacked.pop(0), self.task.clock()
+                if isinstance(what, Published):
+                    what.acked_at = now
+                else:
+                    self.connection.subscriptions[what] = now
+            self._input = self._input[size:]
+
+    def look_back(self) -> None:
+        for connection in self.connections:
+            data = b""
+            for at, piece in connection.taken:
+                data += piece
+                while (size := _size(data)) is not None:
+                    if data[0] != ACK:
+                        topic = data[2 : 2 + data[1]].decode()
+                        value = data[4 + data[1] : size].decode()
+                        connection.given.append(Given(at, connection, "message", 0, topic, value))
+                    data = data[size:]
+
+
+def _packed(frame: list[Any]) -> bytes:
+    data: bytes = msgpack.packb(frame)
+    return len(data).to_bytes(2, "big") + data
+
+
+def _size(data: bytes) -> int | None:
+    """Return the bytes of the message that `data` begins with: None if it is not all there."""
+    if not data:
+        return None
+    if data[0] == ACK:
+        return 1
+    at = 2 + data[1] if len(data) > 1 else 0
+    if not at or len(data) < at + 2:
+        return None
+    size = at + 2 + int.from_bytes(data[at : at + 2], "little")
+    return size if len(data) >= size else None

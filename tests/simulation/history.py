@@ -1,0 +1,98 @@
+"""What clients said, what they heard, and what the kernel took for them: the raw material of the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgpack
+
+from skywalker.wire import junction as wire
+
+NEVER_S: Final = float("inf")
+
+TRUE: Final = "true"
+VALUE: Final = "a value"
+TIMED_OUT: Final = "timed out"
+LOST: Final = "connection lost"
+UNANSWERED: Final = "nothing"
+
+
+@dataclass
+class Call:
+    """One call of a client: a send!, recv! or take!."""
+
+    connection: Connection
+    id: int
+    method: str
+    topic: str
+    value: str  # of a send!
+    at: float
+    timeout_s: float
+    answer: str = UNANSWERED
+    answered_at: float = NEVER_S
+    answers: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.id} of {self.connection.client} on {self.topic}"
+
+
+@dataclass
+class Published:
+    """What a client published."""
+
+    connection: Connection
+    topic: str
+    value: str
+    at: float
+    acked_at: float = NEVER_S
+
+    def __str__(self) -> str:
+        return f"{self.value!r}, published on {self.topic}"
+
+
+@dataclass
+class Given:
+    """A value that the kernel took for a client's connection."""
+
+    at: float
+    connection: Connection
+    method: str
+    id: int
+    topic: str
+    value: str
+
+
+@dataclass
+class Connection:
+    """One connection of a client."""
+
+    client: str
+    opened_at: float
+    closed_at: float = NEVER_S
+    calls: dict[int, Call] = field(default_factory=dict)
+    published: list[Published] = field(default_factory=list)
+    subscriptions: dict[str, float] = field(default_factory=dict)  # when each topic's was acked
+    topics: dict[int, str] = field(default_factory=dict)  # by the id of the subscription
+    taken: list[tuple[float, bytes]] = field(default_factory=list)
+    given: list[Given] = field(default_factory=list)
+
+
+def answer_of(result: Any) -> str:
+    """Return what an answer says, in words: an error is its code."""
+    if result is True:
+        return TRUE
+    if isinstance(result, msgpack.ExtType):
+        return TIMED_OUT if result.code == wire.TIMEOUT_TYPE else str(msgpack.unpackb(result.data)[0])
+    return VALUE
+
+
+def pieces(taken: list[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
+    """Yield the frames that the kernel took, without their lengths, each with the time at which it had all of it."""
+    data = b""
+    for at, piece in taken:
+        data += piece
+        while len(data) >= 2 and len(data) >= (end := 2 + int.from_bytes(data[:2], "big")):
+            yield at, data[2:end]
+            data = data[end:]

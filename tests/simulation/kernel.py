@@ -1,0 +1,137 @@
+"""A clock that goes on only while nobody has anything to do, and the processes that live by it.
+
+A process runs when something that it waits for is there, or when its time has come. What it does then takes some time,
+in which it is alone on its processor: all others go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+import zlib
+from collections.abc import Callable
+from typing import Final, Protocol
+
+NEVER: Final = float("inf")
+
+BEGIN: Final = 1000.0
+"""What the clock says at first, as that of a machine which has been on for a while."""
+
+STEP_S: Final = 5e-6
+"""Seconds that a step takes at least."""
+
+LOOK_S: Final = 2e-6
+DELAY_S: Final = 2e-3
+"""Seconds between two looks at the clock, at most; and once in a thousand, when others want the processor."""
+
+
+class Process(Protocol):
+    """What runs."""
+
+    def step(self) -> float:
+        """Do what there is to do now; return when there is more in any case, NEVER if that depends on others."""
+
+
+class Readiness(Protocol):
+    """What a process waits with."""
+
+    def has_ready(self) -> bool:
+        """Whether something that is waited for is there."""
+
+
+class Kernel:
+    """All processes of one run, and what is to happen. The same seed gives the same run."""
+
+    def __init__(self, seed: int, tell: Callable[[str], None] | None = None) -> None:
+        """`tell` is given a line for all that happens."""
+        self.luck = random.Random(seed)
+        self.now = BEGIN
+        self.running: Task | None = None
+        self.trace = 0
+        """A hash of all that happened so far."""
+        self._tell = tell
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = 0
+
+    def time(self) -> float:
+        """Return what it is for whoever runs."""
+        return self.now if self.running is None else self.now + self.running.spent
+
+    def note(self, who: str, what: str) -> None:
+        """Something happened."""
+        line = f"{self.time() - BEGIN:.6f} {who} {what}"
+        self.trace = zlib.crc32(line.encode(), self.trace)
+        if self._tell is not None:
+            self._tell(line)
+
+    def at(self, when: float, call: Callable[[], None]) -> None:
+        """Have something called at that time; of what is due at once, first what was asked for first."""
+        self._count += 1
+        heapq.heappush(self._events, (when, self._count, call))
+
+    def go_on(self, seconds: float) -> None:
+        """Have so much time go by."""
+        until = self.now + seconds
+        events = self._events
+        while events and events[0][0] <= until:
+            when, _, call = heapq.heappop(events)
+            self.now = max(self.now, when)
+            call()
+        self.now = until
+
+
+class Task:
+    """A process as the kernel knows it."""
+
+    def __init__(self, kernel: Kernel, name: str, process: Process) -> None:
+        self.kernel = kernel
+        self.name = name
+        self.lives = True
+        self.spent = 0.0
+        """Seconds of the step that is on."""
+        self.waits_with: list[Readiness] = []
+        self._process = process
+        self._busy_until = 0.0
+        self._wakes: set[float] = set()
+
+    def clock(self) -> float:
+        """Return the time. To look at it takes some, so that no two looks are alike."""
+        kernel = self.kernel
+        if kernel.running is self:
+            luck = kernel.luck.random()
+            self.spent += luck * (LOOK_S if luck < 0.999 else DELAY_S)
+        return kernel.time()
+
+    def wake(self, at: float) -> None:
+        """Have it run at that time, or as soon as it can."""
+        at = max(at, self._busy_until)
+        if self.lives and at not in self._wakes:
+            self._wakes.add(at)
+            self.kernel.at(at, lambda: self._run(at))
+
+    def _run(self, at: float) -> None:
+        self._wakes.discard(at)
+        kernel = self.kernel
+        if not self.lives:
+            return
+        if self._busy_until > kernel.now:
+            self.wake(self._busy_until)
+            return
+        kernel.running, self.spent = self, 0.0
+        try:
+            next_at = self._process.step()
+        finally:
+            kernel.running = None
+        kernel.trace = zlib.crc32(b"%d" % (kernel.now * 1e9), kernel.trace)
+        self._busy_until = kernel.now + self.spent + STEP_S
+        self.spent = 0.0
+        if next_at < NEVER:
+            self.wake(next_at)
+        if any(each.has_ready() for each in self.waits_with):
+            self.wake(kernel.now)
+
+    def end(self) -> None:
+        """It runs no more, and waits for nothing."""
+        self.kernel.note(self.name, "has ended")
+        self.lives = False
+        self.waits_with.clear()

@@ -1,0 +1,222 @@
+"""A node: the crew that its supervisor has, and its workers, which are the real ones.
+
+What the rest of the supervisor does, Node does here: it has the crew take its turns, and begins reloads.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
+
+from skywalker.address import Address
+from skywalker.config import Config
+from skywalker.members import Member, Snapshot
+from tests.simulation.kernel import NEVER, Kernel, Task
+from tests.simulation.machine import Net, Poller, Simulated
+from workers.calls.own_node import OwnNode
+from workers.ipc import exits, snapshots
+from workers.ipc.control import Channel, Message
+from workers.process.crew import Crew
+from workers.process.reload import Rollout
+from workers.process.slot import Process, Slot
+from workers.setup.ground import JUNCTION, PUBSUB
+from workers.stats.shared import SharedCounters
+from workers.worker.worker import Worker
+
+PORTS: Final = {JUNCTION: 3443, PUBSUB: 27022}
+TOKENS: Final = 16
+
+FORK_S: Final = 1e-3
+SIGNAL_S: Final = 1e-4
+"""Seconds until a process that was forked begins, and until its parent hears of its end."""
+
+
+class Log:
+    """Takes what is logged for something that happened; a bug ends the run."""
+
+    def __init__(self, kernel: Kernel, who: str) -> None:
+        self._kernel = kernel
+        self._who = who
+
+    def info(self, event: str, **fields: object) -> None:
+        """Note it."""
+        self._kernel.note(self._who, f"says {event}: {fields.get('reason', '')}")
+
+    warning = info
+
+    def error(self, event: str, **fields: object) -> None:
+        """Note it, too, unless it is a mistake of the program."""
+        assert event != "bug", fields
+        self.info(event, **fields)
+
+
+class Selector:
+    """What the supervisor waits with."""
+
+    def __init__(self, poller: Poller) -> None:
+        self._poller = poller
+        self._told: dict[int, Callable[[], None]] = {}
+
+    def register(self, file: Any, events: int, data: Callable[[], None]) -> None:
+        """Have `data` called when the file is ready."""
+        self._poller.register(file.fileno(), events)
+        self._told[file.fileno()] = data
+
+    def unregister(self, file: Any) -> None:
+        """Have nothing called any more."""
+        self._poller.unregister(file.fileno())
+        del self._told[file.fileno()]
+
+    def ready(self) -> list[Callable[[], None]]:
+        """Return what is to be called now."""
+        return [self._told[fd] for fd, _ in self._poller.poll()]
+
+
+class WorkerProcess(Process):
+    """A worker as the supervisor and the kernel see it. A subclass for each node says whose it is."""
+
+    node: ClassVar[Node]
+
+    def _fork(self, name: str, live: Callable[[Channel], Any], signals: Any) -> tuple[int, Channel]:
+        node = self.node
+        node.forks += 1
+        self.task = Task(node.kernel, f"{node.name}/{name}.{node.forks}", self)
+        self.status: int | None = None
+        self.worker: Worker | None = None  # once it runs
+        ours, theirs = Channel.pair(node.machine)
+        node.net.files[theirs.fileno()].owner = self.task
+        self._live: Callable[[], Worker] = lambda: live(theirs)
+        self.task.wake(node.kernel.time() + FORK_S)
+        return node.forks, ours
+
+    def step(self) -> float:
+        """Do a turn of the worker."""
+        if self.worker is None:
+            self.worker = self._live()
+            self.worker.begin()
+        elif not self.worker.turn():
+            self.end(exits.OK)
+            return NEVER
+        now, wait = self.task.clock(), self.worker.wait()
+        return NEVER if wait is None else now + wait
+
+    def end(self, status: int) -> None:
+        """It has ended, with that status, or by a signal as a negative number."""
+        if self.status is None:
+            self.status = status
+            self.task.end()
+            self.node.net.end(self.task)
+            self.node.child_ended()
+
+    def kill(self) -> None:
+        self.is_killed = True
+        self.end(-signal.SIGKILL)
+
+    def abort(self) -> None:
+        self.end(-signal.SIGABRT)
+
+    def is_dead(self) -> bool:
+        return self.status is not None
+
+    def _wait(self) -> int:
+        assert self.status is not None, "it is dead"
+        return self.status
+
+
+class Node:
+    """One of a cluster."""
+
+    def __init__(self, net: Net, name: str, host: str, workers: int, config: Config) -> None:
+        kernel = net.kernel
+        self.net = net
+        self.kernel = kernel
+        self.name = name
+        self.host = host
+        self.forks = 0
+        self._config = config
+        self._task = Task(kernel, name, self)
+        self.machine = Simulated(net, self._task)
+        self._selector = Selector(self.machine.poller())
+        self._rollout: Rollout | None = None
+        self._has_dead = False
+        doors = {door: net.listen((host, port), workers, self._task) for door, port in PORTS.items()}
+        listeners: list[Any] = [{door: each[slot] for door, each in doors.items()} for slot in range(workers)]
+        tokens = tuple(sorted(kernel.luck.getrandbits(64) - 2**63 for _ in range(TOKENS)))
+        self.member = Member(name, name, Address(host, PORTS[JUNCTION]), workers, True, tokens)
+        self._shared = SharedCounters(workers)
+        selector: Any = self._selector
+        log: Any = Log(kernel, name)
+        forked = type("WorkerProcess", (WorkerProcess,), {"node": self})
+        nobody: Any = None
+        live: Any = self._be_worker
+        self._crew = Crew(
+            listeners, self._shared, live, self._heard, nobody, selector, log, machine=self.machine, process=forked
+        )
+        self._to_start = [*self._crew.slots]
+        self._task.wake(kernel.now)
+
+    def _be_worker(self, slot: Slot, channel: Channel, part: int) -> Worker:
+        process = next(each for each in slot.processes() if each.part == part)
+        assert isinstance(process, WorkerProcess)
+        net, task = self.net, process.task
+        machine = Simulated(net, task)
+        listeners: Any = {
+            door: net.file(net.files[listener.fileno()].end, task) for door, listener in slot.listeners.items()
+        }
+        log: Any = Log(self.kernel, task.name)
+        return Worker(
+            OwnNode(self.member, "0", slot.number, None, machine),
+            self._config,
+            listeners,
+            channel,
+            log,
+            self._shared.part(part),
+            None,
+            succeeds=slot.worker is not process,
+            machine=machine,
+        )
+
+    def _heard(self, process: Process, message: Message) -> None:
+        self.kernel.note(self.name, f"hears {type(message).__name__} of {process.pid}")
+
+    def child_ended(self) -> None:
+        """A worker is dead."""
+        self._has_dead = True
+        self._task.wake(self.kernel.time() + SIGNAL_S)
+
+    def address(self, door: str) -> tuple[str, int]:
+        """Return where a door of it is."""
+        return self.host, PORTS[door]
+
+    def workers(self) -> list[WorkerProcess]:
+        """Return those that live."""
+        return [each for each in self._crew.processes() if isinstance(each, WorkerProcess) and not each.is_dead()]
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """Have all workers follow a ring."""
+        self._crew.follow(snapshots.write(snapshot))
+
+    def reload(self) -> None:
+        """Have all workers replaced, unless they are already."""
+        if self._rollout is None and self._crew.is_serving:
+            self.kernel.note(self.name, "reloads")
+            self._rollout = Rollout(self._crew, self._config.drain_timeout_s)
+            self._task.wake(self.kernel.now)
+
+    def step(self) -> float:
+        """Do a turn of the supervisor."""
+        crew = self._crew
+        while self._to_start:
+            crew.start(self._to_start.pop(0))
+        for call in self._selector.ready():
+            call()
+        if self._has_dead:
+            self._has_dead = False
+            crew.reap()
+        now = self._task.clock()
+        crew.turn(now)
+        if self._rollout is not None and not self._rollout.go_on():
+            self._rollout = None
+        next_at = crew.next_at()
+        return NEVER if next_at is None else max(now, next_at)
