@@ -55,18 +55,24 @@ def main() -> int:
         print(*result.broken or ["all holds"], sep="\n")
         return int(bool(result.broken))
     count = options.seeds if options.seeds is not None or options.minutes is not None else 100
-    began, seeds, failed, simulated = time.monotonic(), 0, 0, 0.0
+    began, seeds, failed, results = time.monotonic(), 0, 0, []
     with multiprocessing.Pool(os.cpu_count()) as pool:
         for seed, found in (each for some in rounds(count, options.minutes) for each in pool.imap(tried, some)):
             seeds += 1
-            wrong = [found] if isinstance(found, str) else found.broken
-            simulated += 0.0 if isinstance(found, str) else found.seconds
+            if isinstance(found, str):
+                wrong = [found]
+            else:
+                wrong = found.broken
+                results.append(found)
             if wrong:
                 failed += 1
                 print(f"seed {seed}: {len(wrong)} did not hold", *wrong[:SHOWN], sep="\n    ")
                 print(f"    to see it: {sys.executable} -m tests.simulation --seed {seed}", flush=True)
     took = time.monotonic() - began
-    print(f"{seeds} seeds, {failed} failed; {simulated:.0f} s simulated in {took:.0f} s")
+    simulated, met = (sum(getattr(each, what) for each in results) for what in ("seconds", "met"))
+    kills, in_doubt = (sum(getattr(each, what) for each in results) for what in ("kills", "in_doubt"))
+    print(f"{seeds} seeds, {failed} failed; {simulated:.0f} s simulated in {took:.0f} s, {met} rendezvous;")
+    print(f"{kills} kills, {in_doubt} senders that were told nobody came though somebody had their value")
     return int(failed > 0)
 
 

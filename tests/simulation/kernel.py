@@ -32,6 +32,10 @@ class Process(Protocol):
         """Do what there is to do now; return when there is more in any case, NEVER if that depends on others."""
 
 
+class Killed(BaseException):
+    """The process is killed in the middle of a step. No program catches this, as none does a SIGKILL."""
+
+
 class Readiness(Protocol):
     """What a process waits with."""
 
@@ -90,6 +94,8 @@ class Task:
         self.spent = 0.0
         """Seconds of the step that is on."""
         self.waits_with: list[Readiness] = []
+        self.writes_left: int | None = None
+        """How often it still writes before it is killed, if it is to be."""
         self._process = process
         self._busy_until = 0.0
         self._wakes: set[float] = set()
@@ -129,6 +135,13 @@ class Task:
             self.wake(next_at)
         if any(each.has_ready() for each in self.waits_with):
             self.wake(kernel.now)
+
+    def wrote(self) -> None:
+        """It has written something, which is the kernel's now. Raises Killed if that was the last."""
+        if self.writes_left is not None:
+            self.writes_left -= 1
+            if self.writes_left <= 0:
+                raise Killed
 
     def end(self) -> None:
         """It runs no more, and waits for nothing."""

@@ -275,6 +275,8 @@ class Socket:
             if end.peer.size and len(data) > 1 and luck.random() < 0.01:  # an empty buffer takes all
                 data = data[: luck.randrange(1, len(data))]
         end.peer.put(bytes(data), passed)
+        if self._net.kernel.running is not None:
+            self._net.kernel.running.wrote()
         return len(data)
 
     def sendmsg(self, buffers: list[bytes], ancillary: list[Any]) -> int:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.members import Member, Snapshot
-from tests.simulation.kernel import NEVER, Kernel, Task
+from tests.simulation.kernel import NEVER, Kernel, Killed, Task
 from tests.simulation.machine import Net, Poller, Simulated
 from workers.calls.own_node import OwnNode
 from workers.ipc import exits, snapshots
@@ -92,11 +92,15 @@ class WorkerProcess(Process):
 
     def step(self) -> float:
         """Do a turn of the worker."""
-        if self.worker is None:
-            self.worker = self._live()
-            self.worker.begin()
-        elif not self.worker.turn():
-            self.end(exits.OK)
+        try:
+            if self.worker is None:
+                self.worker = self._live()
+                self.worker.begin()
+            elif not self.worker.turn():
+                self.end(exits.OK)
+                return NEVER
+        except Killed:
+            self.end(-signal.SIGKILL)
             return NEVER
         now, wait = self.task.clock(), self.worker.wait()
         return NEVER if wait is None else now + wait
@@ -105,6 +109,8 @@ class WorkerProcess(Process):
         """It has ended, with that status, or by a signal as a negative number."""
         if self.status is None:
             self.status = status
+            if status < 0:
+                self.node.kills.append(self.node.kernel.time())
             self.task.end()
             self.node.net.end(self.task)
             self.node.child_ended()
@@ -134,6 +140,8 @@ class Node:
         self.name = name
         self.host = host
         self.forks = 0
+        self.kills: list[float] = []
+        """When workers of it were killed."""
         self._config = config
         self._task = Task(kernel, name, self)
         self.machine = Simulated(net, self._task)

@@ -75,19 +75,29 @@ def answers_come_in_time(history: History) -> Iterator[str]:
 
 def answers_are_true(history: History) -> Iterator[str]:
     """A sender that is told true has met somebody; one that is told otherwise has not."""
-    by_value = _by_value(history)
-    for call in _calls(history):
-        if call.method != ":send!" or call.answer == UNANSWERED:
-            continue
-        takers = by_value.get(call.value, [])
+    for call, takers in _sends(history):
         if call.answer == TRUE and not takers:
             yield f"{call} was told true, and nobody had the value"
-        if (
-            call.answer not in (TRUE, LOST)
-            and takers
-            and not _within(history.kills, call.at - LATE_S, call.answered_at)
-        ):
+        if _is_untrue(call, takers) and not _is_in_doubt(history, call):
             yield f"{call} was told {call.answer!r}, and {takers[0].connection.client} had the value"
+
+
+def in_doubt(history: History) -> int:
+    """Return how many senders were told otherwise than what became of their value, as may happen in a kill."""
+    return sum(_is_untrue(call, takers) and _is_in_doubt(history, call) for call, takers in _sends(history))
+
+
+def _sends(history: History) -> Iterator[tuple[Call, list[Given]]]:
+    by_value = _by_value(history)
+    return ((call, by_value.get(call.value, [])) for call in _calls(history) if call.method == ":send!")
+
+
+def _is_untrue(call: Call, takers: list[Given]) -> bool:
+    return bool(takers) and call.answer not in (TRUE, LOST, UNANSWERED)
+
+
+def _is_in_doubt(history: History, call: Call) -> bool:
+    return _within(history.kills, call.at - LATE_S, call.answered_at)
 
 
 def nothing_comes_twice(history: History) -> Iterator[str]:

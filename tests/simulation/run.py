@@ -14,7 +14,7 @@ from tests.simulation.history import TRUE
 from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
 from tests.simulation.node import Node
-from tests.simulation.rules import History, broken
+from tests.simulation.rules import History, broken, in_doubt
 from workers.setup.ground import JUNCTION, PUBSUB
 
 WORKERS: Final = 2
@@ -47,6 +47,9 @@ class Result:
     """A hash of all that happened."""
     seconds: float
     """That went by."""
+    kills: int
+    in_doubt: int
+    """Senders that were told otherwise than what became of their value, in a kill."""
     broken: list[str]
 
 
@@ -66,7 +69,6 @@ def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
     topics = [f"topic{n}" for n in range(luck.choice([1, 4, 20]))]
     callers = [Caller(net, f"caller{n}", [node.address(JUNCTION) for node in nodes], topics) for n in range(CALLERS)]
     pubsubs = [PubSub(net, f"pubsub{n}", [node.address(PUBSUB) for node in nodes], topics) for n in range(PUBSUBS)]
-    kills: list[float] = []
     reloads: list[float] = []
 
     def trouble() -> None:
@@ -74,8 +76,11 @@ def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
             reloads.append(kernel.now)
             luck.choice(nodes).reload()
         elif workers := luck.choice(nodes).workers():
-            kills.append(kernel.now)
-            luck.choice(workers).end(-signal.SIGKILL)
+            victim = luck.choice(workers)
+            if luck.random() < 0.5:
+                victim.end(-signal.SIGKILL)
+            else:
+                victim.task.writes_left = luck.randint(1, 4)  # in the middle of a step
 
     def watch() -> None:
         if sum(len(each.calls) for client in callers for each in client.connections) >= CALLS:
@@ -98,6 +103,8 @@ def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
     for client in [*callers, *pubsubs]:
         client.look_back()
     connections = [each for client in [*callers, *pubsubs] for each in client.connections]
+    kills = sorted(at for node in nodes for at in node.kills)
+    history = History(connections, len(nodes), kills, reloads)
     calls = [call for each in connections for call in each.calls.values()]
     return Result(
         len(calls),
@@ -105,5 +112,7 @@ def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
         sum(len(each.published) for each in connections),
         kernel.trace,
         kernel.now - began,
-        broken(History(connections, len(nodes), kills, reloads)),
+        len(kills),
+        in_doubt(history),
+        broken(history),
     )
