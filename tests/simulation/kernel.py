@@ -98,6 +98,7 @@ class Task:
         """How often it still writes before it is killed, if it is to be."""
         self._process = process
         self._busy_until = 0.0
+        self._stopped_until = 0.0
         self._wakes: set[float] = set()
 
     def clock(self) -> float:
@@ -110,7 +111,7 @@ class Task:
 
     def wake(self, at: float) -> None:
         """Have it run at that time, or as soon as it can."""
-        at = max(at, self._busy_until)
+        at = max(at, self._busy_until, self._stopped_until)
         if self.lives and at not in self._wakes:
             self._wakes.add(at)
             self.kernel.at(at, lambda: self._run(at))
@@ -120,8 +121,8 @@ class Task:
         kernel = self.kernel
         if not self.lives:
             return
-        if self._busy_until > kernel.now:
-            self.wake(self._busy_until)
+        if max(self._busy_until, self._stopped_until) > kernel.now:
+            self.wake(kernel.now)
             return
         kernel.running, self.spent = self, 0.0
         try:
@@ -135,6 +136,11 @@ class Task:
             self.wake(next_at)
         if any(each.has_ready() for each in self.waits_with):
             self.wake(kernel.now)
+
+    def stop(self, seconds: float) -> None:
+        """Stand still for so long, as at SIGSTOP and SIGCONT; its clock goes on."""
+        self.kernel.note(self.name, f"is stopped for {seconds:.3f} s")
+        self._stopped_until = self.kernel.now + seconds
 
     def wrote(self) -> None:
         """It has written something, which is the kernel's now. Raises Killed if that was the last."""

@@ -6,7 +6,6 @@ client was told otherwise, since nothing tells "it is not known" yet; and answer
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,17 +17,21 @@ LATE_IN_CLUSTER_S = 0.35
 """Seconds more than its timeout that an answer may take; the latter where another node may have the last word."""
 
 TROUBLE_S = 2.0
-"""Seconds for which a kill or a reload is felt."""
+"""Seconds for which trouble is felt."""
+
+
+Span = tuple[float, float]
 
 
 @dataclass
 class History:
-    """What there is to judge. Kills and reloads are the times of theirs, in order."""
+    """What there is to judge, and what troubled the cluster: each from when to when."""
 
     connections: list[Connection]
     nodes: int
-    kills: list[float]
-    reloads: list[float]
+    kills: list[Span]
+    reloads: list[Span]
+    stops: list[Span]
 
 
 def broken(history: History) -> list[str]:
@@ -36,8 +39,8 @@ def broken(history: History) -> list[str]:
     return [line for rule in RULES for line in rule(history)]
 
 
-def _within(times: list[float], begin: float, end: float) -> bool:
-    return bisect_left(times, begin) < bisect_right(times, end)
+def _within(spans: list[Span], begin: float, end: float) -> bool:
+    return any(since <= end and until >= begin for since, until in spans)
 
 
 def _calls(history: History) -> Iterator[Call]:
@@ -65,11 +68,12 @@ def each_call_has_one_answer(history: History) -> Iterator[str]:
 def answers_come_in_time(history: History) -> Iterator[str]:
     """None is late, unless the cluster had trouble."""
     allowed = LATE_S if history.nodes == 1 else LATE_IN_CLUSTER_S
+    troubles = history.kills + history.reloads + history.stops
     for call in _calls(history):
         late = call.answered_at - call.at - call.timeout_s
         if late <= allowed or call.answer in (LOST, UNANSWERED):
             continue
-        if not _within(sorted(history.kills + history.reloads), call.at - TROUBLE_S, call.answered_at):
+        if not _within(troubles, call.at - TROUBLE_S, call.answered_at):
             yield f"{call} was answered {late:.3f} s late: {call.answer}"
 
 
@@ -83,7 +87,7 @@ def answers_are_true(history: History) -> Iterator[str]:
 
 
 def in_doubt(history: History) -> int:
-    """Return how many senders were told otherwise than what became of their value, as may happen in a kill."""
+    """Return how many senders were told that nobody came though somebody had their value, as happens in trouble."""
     return sum(_is_untrue(call, takers) and _is_in_doubt(history, call) for call, takers in _sends(history))
 
 
@@ -97,7 +101,7 @@ def _is_untrue(call: Call, takers: list[Given]) -> bool:
 
 
 def _is_in_doubt(history: History, call: Call) -> bool:
-    return _within(history.kills, call.at - LATE_S, call.answered_at)
+    return _within(history.kills + history.stops, call.at - LATE_S, call.answered_at)
 
 
 def nothing_comes_twice(history: History) -> Iterator[str]:
@@ -114,14 +118,15 @@ def nothing_comes_twice(history: History) -> Iterator[str]:
 def subscribers_miss_nothing(history: History) -> Iterator[str]:
     """What was published and acked came to all who had subscribed before and stayed.
 
-    In a cluster, a successor of a worker that was killed does not know those of a worker that is being replaced.
+    In a cluster, a successor of a worker that was killed does not know those of a worker that is being replaced; nor is
+    one waited for that stands still.
     """
     by_value = _by_value(history)
     for connection in history.connections:
         for published in connection.published:
             begin, end = published.at - TROUBLE_S, published.acked_at
             both = _within(history.kills, begin, end) and _within(history.reloads, begin, end)
-            if end > published.at + TROUBLE_S or (history.nodes > 1 and both):
+            if end > published.at + TROUBLE_S or (history.nodes > 1 and both) or _within(history.stops, begin, end):
                 continue
             had = {id(each.connection) for each in by_value.get(published.value, [])}
             for other in history.connections:

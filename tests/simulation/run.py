@@ -14,7 +14,7 @@ from tests.simulation.history import TRUE
 from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
 from tests.simulation.node import Node
-from tests.simulation.rules import History, broken, in_doubt
+from tests.simulation.rules import History, Span, broken, in_doubt
 from workers.setup.ground import JUNCTION, PUBSUB
 
 WORKERS: Final = 2
@@ -22,7 +22,10 @@ CALLERS: Final = 34
 PUBSUBS: Final = 6
 FAULTS: Final = 10
 CUTS: Final = 20
-"""Kills and reloads, and clients that lose their connection."""
+"""Workers that are killed or stopped and nodes that are reloaded, and clients that lose their connection."""
+
+STOPS_S: Final = (0.02, 0.2, 2.0)
+"""Seconds for which a worker is stopped, at most."""
 
 BOOT_S: Final = 0.1
 MEET_S: Final = 1.5
@@ -49,7 +52,7 @@ class Result:
     """That went by."""
     kills: int
     in_doubt: int
-    """Senders that were told otherwise than what became of their value, in a kill."""
+    """Senders that were told that nobody came though somebody had their value, in a kill or a stop."""
     broken: list[str]
 
 
@@ -69,15 +72,21 @@ def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
     topics = [f"topic{n}" for n in range(luck.choice([1, 4, 20]))]
     callers = [Caller(net, f"caller{n}", [node.address(JUNCTION) for node in nodes], topics) for n in range(CALLERS)]
     pubsubs = [PubSub(net, f"pubsub{n}", [node.address(PUBSUB) for node in nodes], topics) for n in range(PUBSUBS)]
-    reloads: list[float] = []
+    reloads: list[Span] = []
+    stops: list[Span] = []
 
     def trouble() -> None:
-        if luck.random() < 0.4:
-            reloads.append(kernel.now)
+        kind = luck.random()
+        if kind < 0.35:
+            reloads.append((kernel.now, kernel.now))
             luck.choice(nodes).reload()
         elif workers := luck.choice(nodes).workers():
             victim = luck.choice(workers)
-            if luck.random() < 0.5:
+            if kind < 0.5:
+                seconds = luck.random() * luck.choice(STOPS_S)
+                stops.append((kernel.now, kernel.now + seconds))
+                victim.task.stop(seconds)
+            elif kind < 0.75:
                 victim.end(-signal.SIGKILL)
             else:
                 victim.task.writes_left = luck.randint(1, 4)  # in the middle of a step
@@ -103,8 +112,8 @@ def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
     for client in [*callers, *pubsubs]:
         client.look_back()
     connections = [each for client in [*callers, *pubsubs] for each in client.connections]
-    kills = sorted(at for node in nodes for at in node.kills)
-    history = History(connections, len(nodes), kills, reloads)
+    kills = [(at, at) for node in nodes for at in node.kills]
+    history = History(connections, len(nodes), kills, reloads, stops)
     calls = [call for each in connections for call in each.calls.values()]
     return Result(
         len(calls),
