@@ -30,6 +30,7 @@ cdef class Link:
     cdef Messages _messages
     cdef bint _waits_to_write
     cdef int _state
+    cdef bint _is_hearing
     cdef double _caught_up_at
     cdef object _settled
     cdef list _unheard

@@ -29,7 +29,7 @@ class Link:
     """Our end of the link to one worker; `ended` is called, with the reason, once there is nothing more to read."""
 
     __slots__ = (
-        "_barrier", "_caught_up_at", "_ended", "_loop", "_messages", "_settled", "_state", "_turn", "_unheard",
+        "_barrier", "_caught_up_at", "_ended", "_is_hearing", "_loop", "_messages", "_settled", "_state", "_turn", "_unheard",
         "_waits_to_write", "inbound", "outbound",
     )  # fmt: skip
 
@@ -57,6 +57,7 @@ class Link:
         self.inbound = inbound
         self._waits_to_write = False
         self._state = OPEN
+        self._is_hearing = False
         self._caught_up_at = 0.0
 
     @property
@@ -105,6 +106,9 @@ class Link:
 
     def attend(self) -> None:
         """Hear what came while nothing was heard: all of it, or a value would be handed out that is asked back."""
+        if self._is_hearing:
+            self._turn.later.append(self)  # in the order in which it was said: first the rest of this batch
+            return
         for _ in range(READS_TO_CATCH_UP):
             if not self._read():
                 return
@@ -154,16 +158,19 @@ class Link:
         except ValueError as error:
             self.close(f"the other end sent {error}")
             return False
-        if not self._messages.abroad:
-            self._hear(messages)
-            return True
+        assert not self._is_hearing, "one batch after the other"
+        self._is_hearing = True
         try:
             self._hear(messages)
         except (IndexError, KeyError, TypeError, ValueError) as error:
+            if not self._messages.abroad:
+                raise
             # Where, because it might be a mistake of ours.
             where = traceback.extract_tb(error.__traceback__)[-1]
             self.close(f"the other end sent what makes no sense: {error!r} at {where.name}, line {where.lineno}")
             return False
+        finally:
+            self._is_hearing = False
         return True
 
     def _hear(self, messages: list[list[bytes]]) -> None:

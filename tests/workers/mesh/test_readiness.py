@@ -157,6 +157,26 @@ def test_what_was_asked_back_before_it_opened_is_handed_to_nobody(beginner: Begi
     client.close()
 
 
+def test_what_is_asked_back_right_behind_the_word_that_opens_it_is_handed_to_nobody(beginner: Beginner) -> None:
+    sibling = beginner.sibling()
+    beginner.barrier.has_all()
+    messages = sibling.inbound.messages
+    sibling.outbound.settle()  # in one packet with the sends, of which the next takes them back
+    for number in (7, 8):
+        messages.tell(SEND, values.pack(number), values.pack(0.0), TOPIC, values.pack("value"))
+    sibling.flush()
+    for number in (7, 8):
+        messages.tell(WITHDRAW, values.pack(number), TRUE)
+    sibling.flush()
+    client = beginner.worker.connect()
+    client.call(":recv!", 1, 60_000, "topic")
+    beginner.turn()
+    assert beginner.openings() == 1
+    assert beginner.worker.core.junction.census(TOPIC).senders == 0
+    assert not client.has_input()
+    client.close()
+
+
 def a_sibling_hangs(beginner: Beginner, link: Link) -> None:
     beginner.turn(PATIENCE_S * 0.5)
     assert not beginner.openings()
