@@ -72,7 +72,9 @@ def main() -> int:
     simulated, met = (sum(getattr(each, what) for each in results) for what in ("seconds", "met"))
     kills, in_doubt = (sum(getattr(each, what) for each in results) for what in ("kills", "in_doubt"))
     print(f"{seeds} seeds, {failed} failed; {simulated:.0f} s simulated in {took:.0f} s, {met} rendezvous;")
-    print(f"{kills} kills, {in_doubt} senders that were told nobody came though somebody had their value")
+    under_way = sum(each.under_way for each in results)
+    print(f"{kills} kills, {under_way} calls under way when something happened;")
+    print(f"{in_doubt} senders that were told nobody came though somebody had their value")
     return int(failed > 0)
 
 

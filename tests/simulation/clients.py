@@ -1,6 +1,7 @@
 """Programs that use the nodes: they know the wire and nothing else, and say what luck has them say.
 
-Each has one connection at a time, and makes another when that is lost. None repeats a call.
+Each has one connection at a time, and makes another when that is lost. None repeats a call. They speak in spurts, many
+of them when something happens to the nodes.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from typing import Any, Final
 
 import msgpack
 
-from tests.simulation.history import LOST, Call, Connection, Given, Published, answer_of, pieces
+from tests.simulation.history import LOST, Call, Cancel, Connection, Given, Published, Trouble, answer_of, pieces
 from tests.simulation.kernel import NEVER, Task
-from tests.simulation.machine import READ, WRITE, Address, Net, Poller, Simulated, Socket
+from tests.simulation.machine import READ, ROOM, WRITE, Address, Net, Poller, Simulated, Socket
+
+Spurt = tuple[float, int]
+"""When, and how many calls."""
 
 TIMEOUTS_MS: Final = (0, 1, 5, 20, 50, 200, 1000, 5000)
 REST_S: Final = 0.02
@@ -27,24 +31,31 @@ SUBSCRIBE: Final = 2
 class Client:
     """What they have in common: a connection, which is read as fast as something comes."""
 
-    def __init__(self, net: Net, name: str, doors: list[Address], topics: list[str]) -> None:
+    def __init__(
+        self, net: Net, name: str, host: str, doors: list[Address], topics: list[str], spurts: list[Spurt]
+    ) -> None:
         self.net = net
         self.luck = net.kernel.luck
         self.name = name
         self.topics = topics
-        self.task = Task(net.kernel, name, self)
+        self.task = Task(net.kernel, name, host, self)
         self.connections: list[Connection] = []
-        self.is_done = False
-        """It says nothing more."""
+        self.stops: list[Trouble] = []
         self.pause_s = self.luck.choice([0.0, 0.001, 0.01, 0.05])
         self.depth = self.luck.choice([1, 1, 4, 16, 64])
+        self._room = self.luck.choice([ROOM, ROOM, ROOM, 1000])
+        self._spurts = sorted(spurts)
+        self.is_done = False
+        """It says nothing more."""
+        self._left = 0
+        """What it has still to say in this spurt."""
         self._machine = Simulated(net, self.task)
         self._poller: Poller = self._machine.poller()
         self._doors = doors
         self._socket: Socket | None = None
         self._is_connected = False
         self._output = b""
-        self._next_at = net.kernel.now + 0.2 * self.luck.random()
+        self._next_at = net.kernel.now + 0.05 * self.luck.random()
         self.task.wake(self._next_at)
 
     # What a kind of client does.
@@ -52,8 +63,9 @@ class Client:
     def greet(self) -> None:
         """Say the first words."""
 
-    def speak(self) -> None:
-        """Say something, if it should."""
+    def speak(self, most: int) -> int:
+        """Say something, at most so much; return how much."""
+        raise NotImplementedError
 
     def received(self, data: bytes) -> None:
         """Deal with what has come."""
@@ -64,6 +76,10 @@ class Client:
     def is_full(self) -> bool:
         """Whether it waits for answers before it says more."""
         return False
+
+    def under_way(self) -> int:
+        """Return how many calls of it wait for their answer."""
+        return 0
 
     def look_back(self) -> None:
         """Find out what the kernel took for it, whether or not it came to read that."""
@@ -80,10 +96,16 @@ class Client:
                 return self._next_at
             self._connect()
             return NEVER
-        if self._is_connected and now >= self._next_at and not self.is_done and not self.is_full():
-            self.speak()
+        while self._spurts and self._spurts[0][0] <= now:
+            self._left += self._spurts.pop(0)[1]
+        if self._is_connected and now >= self._next_at and self._left and not (self.is_done or self.is_full()):
+            self._left -= self.speak(self._left)
             self._next_at = now + 1e-5 + 2 * self.pause_s * self.luck.random()
-        return NEVER if self.is_done or self.is_full() else self._next_at
+        if self.is_done:
+            return NEVER
+        if self._left:
+            return NEVER if self.is_full() or not self._is_connected else self._next_at
+        return self._spurts[0][0] if self._spurts else NEVER
 
     @property
     def connection(self) -> Connection:
@@ -98,8 +120,8 @@ class Client:
     def _connect(self) -> None:
         made: Socket = self._machine.tcp()
         self._socket, self._is_connected, self._output = made, False, b""
-        self.connections.append(Connection(self.name, self.task.clock()))
-        made.end.taken = self.connection.taken
+        self.connections.append(Connection(self.name, self.task.clock(), self.stops))
+        made.end.taken, made.end.room = self.connection.taken, self._room
         self._poller.register(made.fileno(), READ | WRITE)
         made.connect_ex(self.luck.choice(self._doors))
 
@@ -121,10 +143,17 @@ class Client:
         except (OSError, EOFError):
             self._lose(made)
 
+    def stop(self, seconds: float) -> None:
+        """Stand still for so long, and read nothing."""
+        now = self.net.kernel.now
+        self.stops.append(Trouble("slow client", self.name, now, now + seconds))
+        self.task.stop(seconds)
+
     def cut(self) -> None:
         """Lose the connection, as when the program is killed: what has come and was not read is lost."""
         if self._socket is not None:
             self.net.kernel.note(self.name, "is cut off")
+            self.connection.is_cut = True
             self._lose(self._socket)
 
     def _flush(self) -> None:
@@ -141,7 +170,7 @@ class Client:
 
     def _lose(self, made: Socket) -> None:
         now = self.task.clock()
-        self.connection.closed_at = now
+        self.connection.closed_at = min(now, made.end.ended_at, made.end.reset_at)  # whenever it came to know
         self._poller.unregister(made.fileno())
         made.close()
         self._socket = None
@@ -153,8 +182,8 @@ class Client:
 class Caller(Client):
     """It makes calls in MessagePack; some subscribe, too."""
 
-    def __init__(self, net: Net, name: str, doors: list[Address], topics: list[str]) -> None:
-        Client.__init__(self, net, name, doors, topics)
+    def __init__(self, *given: Any) -> None:
+        Client.__init__(self, *given)
         self._ids = itertools.count(1)
         self._in_flight: dict[int, Call] = {}
         self._sends = self.luck.choice([0.1, 0.5, 0.5, 0.9])
@@ -173,9 +202,13 @@ class Caller(Client):
     def is_full(self) -> bool:
         return len(self._in_flight) >= self.depth
 
-    def speak(self) -> None:
+    def under_way(self) -> int:
+        return len(self._in_flight)
+
+    def speak(self, most: int) -> int:
         luck, batch = self.luck, []
-        for _ in range(luck.randint(1, self.depth - len(self._in_flight))):
+        count = luck.randint(1, min(most, self.depth - len(self._in_flight)))
+        for _ in range(count):
             id, topic, timeout_ms = next(self._ids), luck.choice(self.topics), luck.choice(TIMEOUTS_MS)
             value = ""
             frame: list[Any]
@@ -189,9 +222,12 @@ class Caller(Client):
             call = Call(self.connection, id, frame[0], topic, value, self.task.clock(), timeout_ms / 1000)
             self._in_flight[id] = self.connection.calls[id] = call
             batch.append(_packed(frame))
-            if luck.random() < 0.02:
-                batch.append(_packed([":cancel", -id, luck.choice([*self._in_flight])]))
+            if luck.random() < 0.05:
+                unwanted = luck.choice([*self._in_flight.values()])
+                self.connection.cancels[-id] = Cancel(unwanted)
+                batch.append(_packed([":cancel", -id, unwanted.id]))
         self.write(b"".join(batch))
+        return count
 
     def received(self, data: bytes) -> None:
         self._input += data
@@ -200,14 +236,19 @@ class Caller(Client):
             self._input = self._input[end:]
 
     def _hear(self, method: str, id: int, result: Any) -> None:
-        if method == ":subscribe" and result is True:
-            self.connection.subscriptions[self.connection.topics[id]] = self.task.clock()
-        call = self.connection.calls.get(id)
-        if call is not None and method == call.method:
+        connection, now = self.connection, self.task.clock()
+        if method == ":subscribe" and id in connection.topics:
+            if result is True:
+                connection.subscriptions[connection.topics[id]] = now
+        elif method == ":cancel" and id in connection.cancels:
+            connection.cancels[id].answer = result
+        elif (call := connection.calls.get(id)) is not None and method == call.method:
             call.answers += 1
-            call.answer, call.answered_at = answer_of(result), self.task.clock()
+            call.answer, call.answered_at = answer_of(result), now
             self._in_flight.pop(id, None)
             self.net.kernel.note(self.name, f"hears {call.answer} of {call}")
+        elif method not in (":hello", ":message"):
+            connection.strange.append(f"{method} {id} {result}")
 
     def forget(self) -> None:
         for call in self._in_flight.values():
@@ -228,8 +269,8 @@ class Caller(Client):
 class PubSub(Client):
     """It publishes and subscribes at the pub/sub door."""
 
-    def __init__(self, net: Net, name: str, doors: list[Address], topics: list[str]) -> None:
-        Client.__init__(self, net, name, doors, topics)
+    def __init__(self, *given: Any) -> None:
+        Client.__init__(self, *given)
         self._numbers = itertools.count(1)
         self._subscribes = self.luck.random() < 0.6
         self._unacked: list[Published | str] = []  # or the topic of a subscription
@@ -245,15 +286,17 @@ class PubSub(Client):
     def is_full(self) -> bool:
         return len(self._unacked) >= self.depth
 
-    def speak(self) -> None:
+    def speak(self, most: int) -> int:
         batch = []
-        for _ in range(self.luck.randint(1, self.depth - len(self._unacked))):
+        count = self.luck.randint(1, min(most, self.depth - len(self._unacked)))
+        for _ in range(count):
             topic, value = self.luck.choice(self.topics), f"{self.name}.{next(self._numbers)}"
             published = Published(self.connection, topic, value, self.task.clock())
             self._unacked.append(published)
             self.connection.published.append(published)
             batch.append(bytes((PUBLISH, len(topic))) + topic.encode() + struct.pack("<H", len(value)) + value.encode())
         self.write(b"".join(batch))
+        return count
 
     def received(self, data: bytes) -> None:
         self._input += data

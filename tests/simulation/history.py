@@ -15,6 +15,7 @@ NEVER_S: Final = float("inf")
 TRUE: Final = "true"
 VALUE: Final = "a value"
 TIMED_OUT: Final = "timed out"
+CANCELLED: Final = "cancelled"
 LOST: Final = "connection lost"
 UNANSWERED: Final = "nothing"
 
@@ -65,12 +66,38 @@ class Given:
 
 
 @dataclass
+class Trouble:
+    """What happened to a node, or a client, of what kind, from when to when."""
+
+    kind: str
+    node: str
+    since: float
+    until: float
+
+    def touches(self, begin: float, end: float) -> bool:
+        """Return whether some of it was between two times."""
+        return self.since <= end and self.until >= begin
+
+
+@dataclass
+class Cancel:
+    """A :cancel of a call."""
+
+    call: Call
+    answer: Any = None
+
+
+@dataclass
 class Connection:
     """One connection of a client."""
 
     client: str
     opened_at: float
+    stops: list[Trouble]  # when its client stood still
     closed_at: float = NEVER_S
+    is_cut: bool = False  # by its client
+    cancels: dict[int, Cancel] = field(default_factory=dict)
+    strange: list[str] = field(default_factory=list)  # answers to what was never asked
     calls: dict[int, Call] = field(default_factory=dict)
     published: list[Published] = field(default_factory=list)
     subscriptions: dict[str, float] = field(default_factory=dict)  # when each topic's was acked

@@ -68,6 +68,10 @@ class Kernel:
         if self._tell is not None:
             self._tell(line)
 
+    def trace_bytes(self, data: bytes) -> None:
+        """These were written."""
+        self.trace = zlib.crc32(data, self.trace)
+
     def at(self, when: float, call: Callable[[], None]) -> None:
         """Have something called at that time; of what is due at once, first what was asked for first."""
         self._count += 1
@@ -87,9 +91,10 @@ class Kernel:
 class Task:
     """A process as the kernel knows it."""
 
-    def __init__(self, kernel: Kernel, name: str, process: Process) -> None:
+    def __init__(self, kernel: Kernel, name: str, host: str, process: Process) -> None:
         self.kernel = kernel
         self.name = name
+        self.host = host
         self.lives = True
         self.spent = 0.0
         """Seconds of the step that is on."""
@@ -97,9 +102,10 @@ class Task:
         self.writes_left: int | None = None
         """How often it still writes before it is killed, if it is to be."""
         self._process = process
+        self._due_at = NEVER  # when it runs in any case
         self._busy_until = 0.0
         self._stopped_until = 0.0
-        self._wakes: set[float] = set()
+        self._looks: set[float] = set()
 
     def clock(self) -> float:
         """Return the time. To look at it takes some, so that no two looks are alike."""
@@ -110,20 +116,33 @@ class Task:
         return kernel.time()
 
     def wake(self, at: float) -> None:
-        """Have it run at that time, or as soon as it can."""
-        at = max(at, self._busy_until, self._stopped_until)
-        if self.lives and at not in self._wakes:
-            self._wakes.add(at)
-            self.kernel.at(at, lambda: self._run(at))
+        """Have it run at that time in any case, or as soon as it can."""
+        self._due_at = min(self._due_at, at)
+        self.look(at)
 
-    def _run(self, at: float) -> None:
-        self._wakes.discard(at)
-        kernel = self.kernel
+    def look(self, at: float) -> None:
+        """Have it run at that time if something that it waits for is there then."""
+        at = max(at, self._busy_until, self._stopped_until)
+        if self.lives and at not in self._looks:
+            self._looks.add(at)
+            self.kernel.at(at, lambda: self._look(at))
+
+    def _look(self, at: float) -> None:
+        self._looks.discard(at)
+        now = self.kernel.now
         if not self.lives:
             return
-        if max(self._busy_until, self._stopped_until) > kernel.now:
-            self.wake(kernel.now)
-            return
+        if max(self._busy_until, self._stopped_until) > now:
+            self.look(now)
+        elif self._due_at <= now or self._has_ready():
+            self._run()
+
+    def _has_ready(self) -> bool:
+        return any(each.has_ready() for each in self.waits_with)
+
+    def _run(self) -> None:
+        kernel = self.kernel
+        self._due_at = NEVER
         kernel.running, self.spent = self, 0.0
         try:
             next_at = self._process.step()
@@ -134,8 +153,8 @@ class Task:
         self.spent = 0.0
         if next_at < NEVER:
             self.wake(next_at)
-        if any(each.has_ready() for each in self.waits_with):
-            self.wake(kernel.now)
+        if self._has_ready():
+            self.look(kernel.now)
 
     def stop(self, seconds: float) -> None:
         """Stand still for so long, as at SIGSTOP and SIGCONT; its clock goes on."""

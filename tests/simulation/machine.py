@@ -19,20 +19,23 @@ from workers.engine.machine import Machine
 
 READ: Final = select.EPOLLIN
 WRITE: Final = select.EPOLLOUT
-BROKEN: Final = select.EPOLLERR | select.EPOLLHUP
+HUNG_UP: Final = select.EPOLLHUP
+BROKEN: Final = select.EPOLLERR | HUNG_UP
 
 Address = tuple[str, int]
 
 FIRST_FD: Final = 1_000_000
 """Descriptors below are real ones: of files in memory."""
 
-LOCAL_S: Final = 1e-5
 NETWORK_S: Final = 2e-4
 SLOW_S: Final = 5e-3
-"""Seconds that something is on its way, at most: within a machine, between two, and between two once in a hundred."""
+"""Seconds that something is on its way between machines, at most; the latter once in a hundred."""
 
 ROOM: Final = 212_992
 """Bytes that wait to be read at most."""
+
+PACKET_BYTES: Final = 766
+"""What the smallest packet counts for: so 278 fit."""
 
 
 class File:
@@ -48,19 +51,27 @@ class File:
 
 
 class End:
-    """One end of a connection, with what the other has written to it, which can be read once it has arrived."""
+    """One end of a connection, with what the other has written to it, which can be read once it has arrived.
 
-    def __init__(self, net: Net, *, packets: bool = False) -> None:
+    What a dead peer leaves is as Linux has it. Of a pair one that was not read is told first, and then what it wrote;
+    of TCP what it wrote, and then that; and what is written to it before that is known is taken, and lost.
+    """
+
+    def __init__(self, net: Net, *, packets: bool = False, room: int = ROOM) -> None:
         self.net = net
         self.packets = packets  # it keeps them whole, and is within one machine
+        self.host = ""
+        self.room = room
         self.peer: End | None = None
+        self.is_closed = False
         self.copies = 0  # descriptors of it
         self.name: Address = ("", 0)
         self.pollers: dict[Poller, None] = {}
         self.inbox: deque[tuple[float, bytes, list[End | File]]] = deque()
-        self.size = 0  # bytes of that
+        self.size = 0  # what that counts for
         self.ended_at = NEVER  # when it is here that nothing more comes
-        self.is_reset = False  # what the other end was sent was not read
+        self.reset_at = NEVER  # when it is here that what the other end was sent was not read
+        self.is_told = False  # somebody knows that already
         self.connected_at = 0.0
         self.error = 0  # why it is not connected
         self.taken: list[tuple[float, bytes]] | None = None
@@ -70,7 +81,7 @@ class End:
     def look(self, at: float) -> None:
         """Have those look who wait for it, at that time."""
         for poller in self.pollers:
-            poller.task.wake(at)
+            poller.task.look(at)
 
     def events(self, now: float) -> int:
         """Return what holds of it."""
@@ -78,36 +89,55 @@ class End:
             return 0
         if self.error:
             return READ | WRITE | BROKEN
+        if self.reset_at <= now:
+            return READ | WRITE | (BROKEN if not self.is_told else HUNG_UP)
         mask = 0
-        has_ended = self.ended_at <= now
-        if has_ended or (self.inbox and self.inbox[0][0] <= now):
+        if self.ended_at <= now or (self.inbox and self.inbox[0][0] <= now):
             mask = READ
-        if self.peer is None:
-            mask |= WRITE
-            if has_ended and (self.packets or self.is_reset):
-                mask |= BROKEN
-        elif self.peer.size * 3 < ROOM * 2:
+        peer = self.peer
+        assert peer is not None, "it is connected"
+        if peer.is_closed:
+            mask |= READ | WRITE | HUNG_UP if self.packets else WRITE
+        elif peer.size * 4 <= peer.room if self.packets else peer.size * 3 < peer.room * 2:
             mask |= WRITE
         return mask
 
     def next_at(self) -> float:
         """Return when there is something to tell of it next."""
-        return max(self.connected_at, min(self.inbox[0][0] if self.inbox else NEVER, self.ended_at))
+        here_at = min(self.inbox[0][0] if self.inbox else NEVER, self.ended_at, self.reset_at)
+        return max(self.connected_at, here_at)
+
+    def weight(self, data: bytes) -> int:
+        """Return what it counts for while it waits to be read."""
+        return len(data) + (PACKET_BYTES - 1 if self.packets else 0)
 
     def put(self, data: bytes, passed: list[End | File]) -> None:
-        """The other end has written this."""
-        at = self._last_at = max(self._last_at, self.net.arrival(self.packets))
-        self.inbox.append((at, data, passed))
-        self.size += len(data)
+        """The other end has written this, and its kernel has taken it."""
+        net = self.net
+        net.kernel.trace_bytes(data)
         if self.taken is not None:
-            self.taken.append((self.net.kernel.time(), data))
+            self.taken.append((net.kernel.time(), data))
+        if self.is_closed:
+            _let_go(passed)
+            return
+        at = self._arrival()
+        self.inbox.append((at, data, passed))
+        self.size += self.weight(data)
         self.look(at)
 
-    def end(self) -> None:
-        """The other end writes nothing more."""
-        if self.ended_at == NEVER:
-            self.ended_at = self._last_at = max(self._last_at, self.net.arrival(self.packets))
-            self.look(self.ended_at)
+    def end(self, is_reset: bool) -> None:
+        """The other end writes nothing more, and perhaps has not read all."""
+        at = self._arrival()
+        self.ended_at = min(self.ended_at, at)
+        if is_reset:
+            self.reset_at = at
+        self.look(at)
+
+    def _arrival(self) -> float:
+        assert self.peer is not None, "it is connected"
+        at = self.net.arrival(self.peer.host, self.host, self.packets)
+        self._last_at = max(self._last_at, at)
+        return self._last_at
 
     def begin_at(self, at: float) -> None:
         """Nothing arrives before that."""
@@ -115,14 +145,25 @@ class End:
 
     def close(self) -> None:
         """Nobody has it any more."""
-        peer, self.peer = self.peer, None
-        if peer is not None:
-            peer.peer = None
-            peer.is_reset = bool(self.inbox)
-            peer.end()
+        self.is_closed = True
+        if self.peer is not None and not self.peer.is_closed:
+            self.peer.end(bool(self.inbox))
         for _, _, passed in self.inbox:
             _let_go(passed)
         self.inbox.clear()
+
+    def refuse(self) -> None:
+        """Raise what a write says whose other end is closed, if that is known here."""
+        now = self.net.kernel.time()
+        if self.reset_at <= now or self.packets:
+            if self.reset_at <= now and not self.is_told:
+                self.is_told = True
+                raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+        if self.reset_at == NEVER:
+            self.is_told = self.ended_at <= now  # a write after the end is told by EPIPE alone
+            self.reset_at = self._arrival()
+            self.look(self.reset_at)
 
 
 class Queue(End):
@@ -160,13 +201,18 @@ class Net:
         self.kernel = kernel
         self.files: dict[int, Socket] = {}  # by descriptor: no two processes have the same ones
         self.doors: dict[Address, list[Queue]] = {}  # in the order of the slots
+        self.parted: dict[frozenset[str], float] = {}  # until when nothing passes between two hosts
         self._last_fd = FIRST_FD
         self._last_port = 40_000
 
-    def arrival(self, local: bool) -> float:
-        """Return when what is written now is there."""
+    def arrival(self, here: str, there: str, local: bool = False) -> float:
+        """Return when what is written now is there: at once within one machine, else when no partition is between."""
+        now = self.kernel.time()
+        if local:
+            return now
         luck = self.kernel.luck.random()
-        return self.kernel.time() + luck * (LOCAL_S if local else NETWORK_S if luck < 0.99 else SLOW_S)
+        at = now + luck * (NETWORK_S if luck < 0.99 else SLOW_S)
+        return max(at, self.parted.get(frozenset((here, there)), 0.0) + luck * NETWORK_S)
 
     def file(self, end: End, owner: Task | None) -> Socket:
         """Return another descriptor of one end, which that process has."""
@@ -183,13 +229,13 @@ class Net:
     def connect(self, ours: End, address: Address, port: int) -> None:
         """Connect an end to a listener."""
         self._last_port += 1
-        ours.name = ("127.0.0.1", port or self._last_port)
-        there_at = self.arrival(local=False)
-        ours.connected_at = there_at + self.arrival(local=False) - self.kernel.time()
+        ours.name = (ours.host, port or self._last_port)
+        there_at = self.arrival(ours.host, address[0])
+        ours.connected_at = there_at + self.arrival(address[0], ours.host) - self.kernel.time()
         queues = self.doors.get(address)
         if queues:
             theirs = End(self)
-            theirs.name = address
+            theirs.name, theirs.host = address, address[0]
             ours.peer, theirs.peer = theirs, ours
             ours.begin_at(ours.connected_at)
             theirs.begin_at(there_at)
@@ -199,6 +245,10 @@ class Net:
         else:
             ours.error = errno.ECONNREFUSED
         ours.look(ours.connected_at)
+
+    def part(self, one: str, other: str, seconds: float) -> None:
+        """Have nothing pass between two hosts for so long; it comes then."""
+        self.parted[frozenset((one, other))] = self.kernel.now + seconds
 
     def end(self, task: Task) -> None:
         """Close what a process has open that has ended."""
@@ -236,15 +286,16 @@ class Socket:
     def recv(self, size: int) -> bytes:
         end, now = self.end, self._net.kernel.time()
         inbox = end.inbox
-        if not inbox or inbox[0][0] > now:
-            if end.ended_at > now:
+        has_come = bool(inbox) and inbox[0][0] <= now
+        if end.reset_at <= now and not end.is_told and (end.packets or not has_come):
+            end.is_told = True
+            raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+        if not has_come:
+            if min(end.ended_at, end.reset_at) > now:
                 raise BlockingIOError
-            if end.is_reset:
-                end.is_reset = False
-                raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
             return b""
         at, found, passed = inbox.popleft()
-        end.size -= len(found)
+        end.size -= end.weight(found)
         while not end.packets and inbox and inbox[0][0] <= now and len(found) < size:
             at, data, _ = inbox.popleft()
             end.size -= len(data)
@@ -262,19 +313,19 @@ class Socket:
         return self._send(data, [])
 
     def _send(self, data: bytes, passed: list[End | File]) -> int:
-        end, luck = self.end, self._net.kernel.luck
-        if end.peer is None:
-            if end.is_reset and not end.packets:
-                raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
-            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
-        room = ROOM - end.peer.size
-        if room <= 0 or (end.packets and end.peer.size and room < len(data)):
-            raise BlockingIOError
-        if not end.packets:
-            data = data[:room]
-            if end.peer.size and len(data) > 1 and luck.random() < 0.01:  # an empty buffer takes all
-                data = data[: luck.randrange(1, len(data))]
-        end.peer.put(bytes(data), passed)
+        peer, luck = self.end.peer, self._net.kernel.luck
+        assert peer is not None, "it is connected"
+        if peer.is_closed:
+            self.end.refuse()
+        else:
+            room = peer.room - peer.size
+            if room <= 0:
+                raise BlockingIOError
+            if not peer.packets:
+                data = data[:room]
+                if peer.size and len(data) > 1 and luck.random() < 0.01:  # an empty buffer takes all
+                    data = data[: luck.randrange(1, len(data))]
+        peer.put(bytes(data), passed)
         if self._net.kernel.running is not None:
             self._net.kernel.running.wrote()
         return len(data)
@@ -303,7 +354,7 @@ class Socket:
 
     def shutdown(self, _: int) -> None:
         if self.end.peer is not None:
-            self.end.peer.end()
+            self.end.peer.end(is_reset=False)
 
     def accept(self) -> tuple[Socket, Address]:
         queue, kernel = self.end, self._net.kernel
@@ -311,7 +362,8 @@ class Socket:
         if queue.next_at() > kernel.time():
             raise BlockingIOError
         _, end = queue.waiting.popleft()
-        return self._net.file(end, kernel.running), end.peer.name if end.peer is not None else ("127.0.0.1", 1)
+        assert end.peer is not None, "it came from somewhere"
+        return self._net.file(end, kernel.running), end.peer.name
 
     def bind(self, address: Address) -> None:
         self._port = address[1]
@@ -333,9 +385,10 @@ class Socket:
         return self.end.name
 
     def getpeername(self) -> Address:
-        if self.end.peer is None:
+        peer = self.end.peer
+        if peer is None or self.end.reset_at <= self._net.kernel.time():
             raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
-        return self.end.peer.name
+        return peer.name
 
 
 class Poller:
@@ -361,7 +414,7 @@ class Poller:
     def _look(self, end: End) -> None:
         now, next_at = self._net.kernel.time(), end.next_at()
         if next_at < NEVER:
-            self.task.wake(max(now, next_at))
+            self.task.look(max(now, next_at))
 
     def unregister(self, fd: int, /) -> None:
         del self._wanted[fd]
@@ -374,7 +427,8 @@ class Poller:
         return found
 
     def has_ready(self) -> bool:
-        return bool(self._ready())
+        files, now = self._net.files, self._net.kernel.time()
+        return any(files[fd].end.events(now) & (wanted | BROKEN) for fd, wanted in self._wanted.items())
 
     def _ready(self) -> list[tuple[int, int]]:
         files, now = self._net.files, self._net.kernel.time()
@@ -403,7 +457,9 @@ class Simulated(Machine):
         return self._net.files[fd]
 
     def tcp(self, family: socket.AddressFamily = socket.AF_INET) -> Any:
-        return self._net.file(End(self._net), self._task)
+        end = End(self._net)
+        end.host = self._task.host
+        return self._net.file(end, self._task)
 
     def pair(self) -> Any:
         ends = End(self._net, packets=True), End(self._net, packets=True)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.members import Member, Snapshot
+from tests.simulation.history import Trouble
 from tests.simulation.kernel import NEVER, Kernel, Killed, Task
 from tests.simulation.machine import Net, Poller, Simulated
 from workers.calls.own_node import OwnNode
@@ -81,7 +82,7 @@ class WorkerProcess(Process):
     def _fork(self, name: str, live: Callable[[Channel], Any], signals: Any) -> tuple[int, Channel]:
         node = self.node
         node.forks += 1
-        self.task = Task(node.kernel, f"{node.name}/{name}.{node.forks}", self)
+        self.task = Task(node.kernel, f"{node.name}/{name}.{node.forks}", node.host, self)
         self.status: int | None = None
         self.worker: Worker | None = None  # once it runs
         ours, theirs = Channel.pair(node.machine)
@@ -110,13 +111,12 @@ class WorkerProcess(Process):
         if self.status is None:
             self.status = status
             if status < 0:
-                self.node.kills.append(self.node.kernel.time())
+                self.node.suffer("kill", self.node.kernel.time())
             self.task.end()
             self.node.net.end(self.task)
             self.node.child_ended()
 
     def kill(self) -> None:
-        self.is_killed = True
         self.end(-signal.SIGKILL)
 
     def abort(self) -> None:
@@ -140,10 +140,10 @@ class Node:
         self.name = name
         self.host = host
         self.forks = 0
-        self.kills: list[float] = []
-        """When workers of it were killed."""
+        self.troubles: list[Trouble] = []
+        """Kills and reloads of it."""
         self._config = config
-        self._task = Task(kernel, name, self)
+        self._task = Task(kernel, name, host, self)
         self.machine = Simulated(net, self._task)
         self._selector = Selector(self.machine.poller())
         self._rollout: Rollout | None = None
@@ -193,6 +193,23 @@ class Node:
         self._has_dead = True
         self._task.wake(self.kernel.time() + SIGNAL_S)
 
+    def suffer(self, kind: str, until: float) -> Trouble:
+        """It has trouble of that kind from now on, until then."""
+        trouble = Trouble(kind, self.name, self.kernel.time(), until)
+        self.troubles.append(trouble)
+        return trouble
+
+    def stop(self, victim: WorkerProcess, seconds: float) -> None:
+        """Have a worker stand still for so long."""
+        self.suffer("stop", self.kernel.now + seconds)
+        victim.task.stop(seconds)
+
+    def part(self, other: Node, seconds: float) -> None:
+        """Have nothing pass between this node and another for so long."""
+        self.suffer("part", self.kernel.now + seconds)
+        self.kernel.note(self.name, f"is parted from {other.name} for {seconds:.3f} s")
+        self.net.part(self.host, other.host, seconds)
+
     def address(self, door: str) -> tuple[str, int]:
         """Return where a door of it is."""
         return self.host, PORTS[door]
@@ -210,6 +227,7 @@ class Node:
         if self._rollout is None and self._crew.is_serving:
             self.kernel.note(self.name, "reloads")
             self._rollout = Rollout(self._crew, self._config.drain_timeout_s)
+            self._reload = self.suffer("reload", NEVER)
             self._task.wake(self.kernel.now)
 
     def step(self) -> float:
@@ -226,5 +244,7 @@ class Node:
         crew.turn(now)
         if self._rollout is not None and not self._rollout.go_on():
             self._rollout = None
+            self._reload.until = now
+            self.kernel.note(self.name, "has reloaded")
         next_at = crew.next_at()
         return NEVER if next_at is None else max(now, next_at)

@@ -1,7 +1,7 @@
 """What must hold of every history: the promises, as far as clients can tell whether they are kept.
 
-A send whose worker, or whose listener's, was killed or replaced while it was under way may have been taken though its
-client was told otherwise, since nothing tells "it is not known" yet; and answers may be late for some time after.
+A send that was being handed out when a worker was killed, or stood still, may have been taken though its client was told
+otherwise, since nothing tells "it is not known" yet; and answers may be late for some time after trouble.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.simulation.history import LOST, TRUE, UNANSWERED, Call, Connection, Given
+from tests.simulation.history import CANCELLED, LOST, NEVER_S, TIMED_OUT, TRUE, UNANSWERED, Call, Connection, Given, Trouble
 
 LATE_S = 0.05
 LATE_IN_CLUSTER_S = 0.35
@@ -19,95 +19,157 @@ LATE_IN_CLUSTER_S = 0.35
 TROUBLE_S = 2.0
 """Seconds for which trouble is felt."""
 
+DOUBT_S = 0.5
+"""Seconds around a kill or a stop in which what is handed out may be taken by somebody of whom nobody hears."""
 
-Span = tuple[float, float]
+MEET_S = 0.5
+"""Seconds without trouble in which those who wait for each other meet."""
 
 
 @dataclass
 class History:
-    """What there is to judge, and what troubled the cluster: each from when to when."""
+    """What there is to judge, and what troubled the cluster."""
 
     connections: list[Connection]
     nodes: int
-    kills: list[Span]
-    reloads: list[Span]
-    stops: list[Span]
+    troubles: list[Trouble]
+
+    def __post_init__(self) -> None:
+        self.takers: dict[str, list[Given]] = defaultdict(list)  # of each value, in the order in which they had it
+        for connection in self.connections:
+            for given in connection.given:
+                self.takers[given.value].append(given)
+        for takers in self.takers.values():
+            takers.sort(key=lambda given: given.at)
+
+    def calls(self) -> Iterator[Call]:
+        """Yield all calls."""
+        for connection in self.connections:
+            yield from connection.calls.values()
+
+    def sends(self) -> Iterator[tuple[Call, list[Given]]]:
+        """Yield all sends, each with those who had its value."""
+        return ((call, self.takers.get(call.value, [])) for call in self.calls() if call.method == ":send!")
+
+    def has(self, kinds: str, begin: float, end: float) -> bool:
+        """Return whether there was trouble of one of these kinds between two times."""
+        return any(each.kind in kinds and each.touches(begin, end) for each in self.troubles)
+
+    def has_while_another_reloads(self, begin: float, end: float) -> bool:
+        """Return whether two nodes had workers replaced between two times, one of them by a reload."""
+        found = [each for each in self.troubles if each.kind in ("kill", "reload") and each.touches(begin, end)]
+        return any(each.kind == "reload" and len({one.node for one in found}) > 1 for each in found)
+
+    def quiet_s(self, begin: float, end: float) -> float:
+        """Return the seconds of the longest time in between that nothing troubled, nor had just before."""
+        longest, since = 0.0, begin
+        for each in sorted(self.troubles, key=lambda trouble: trouble.since):
+            longest = max(longest, min(each.since, end) - since)
+            since = max(since, each.until + TROUBLE_S)
+        return max(longest, end - since)
 
 
 def broken(history: History) -> list[str]:
-    """Return what does not hold, a line each."""
-    return [line for rule in RULES for line in rule(history)]
-
-
-def _within(spans: list[Span], begin: float, end: float) -> bool:
-    return any(since <= end and until >= begin for since, until in spans)
-
-
-def _calls(history: History) -> Iterator[Call]:
-    for connection in history.connections:
-        yield from connection.calls.values()
-
-
-def _by_value(history: History) -> dict[str, list[Given]]:
-    found: dict[str, list[Given]] = defaultdict(list)
-    for connection in history.connections:
-        for given in connection.given:
-            found[given.value].append(given)
-    return found
+    """Return what does not hold, a line each, which begins with the rule."""
+    return [f"{rule.__name__}: {line}" for rule in RULES for line in rule(history)]
 
 
 def each_call_has_one_answer(history: History) -> Iterator[str]:
-    """Every call is answered once, or its connection is lost."""
-    for call in _calls(history):
+    """Every call is answered once, or its connection is lost; and nothing else is."""
+    for call in history.calls():
         if call.answers > 1:
             yield f"{call} was answered {call.answers} times"
         if call.answer == UNANSWERED:
             yield f"{call} was never answered"
+    for connection in history.connections:
+        for line in connection.strange:
+            yield f"{connection.client} was told {line}"
+        for published in connection.published:
+            if published.acked_at == connection.closed_at == NEVER_S:
+                yield f"{published} was never acked"
+
+
+def connections_last(history: History) -> Iterator[str]:
+    """None is lost without a reason."""
+    for each in history.connections:
+        at = each.closed_at
+        if at < NEVER_S and not each.is_cut and not history.has("kill reload stop", at - TROUBLE_S, at):
+            yield f"a connection of {each.client} was lost at {at:.6f}"
 
 
 def answers_come_in_time(history: History) -> Iterator[str]:
-    """None is late, unless the cluster had trouble."""
+    """None is early; none is late, unless the cluster had trouble."""
     allowed = LATE_S if history.nodes == 1 else LATE_IN_CLUSTER_S
-    troubles = history.kills + history.reloads + history.stops
-    for call in _calls(history):
-        late = call.answered_at - call.at - call.timeout_s
+    for call in history.calls():
+        due_at = call.at + call.timeout_s
+        late = call.answered_at - due_at
+        if call.answer == TIMED_OUT and late < 0:
+            yield f"{call} timed out {-late:.3f} s early"
         if late <= allowed or call.answer in (LOST, UNANSWERED):
             continue
-        if not _within(troubles, call.at - TROUBLE_S, call.answered_at):
+        if any(each.touches(due_at, call.answered_at) for each in call.connection.stops):
+            continue  # it is the client that was late
+        spans = (call.at - TROUBLE_S, call.at + TROUBLE_S), (due_at - TROUBLE_S, call.answered_at)
+        if not any(history.has("kill reload stop part", *span) for span in spans):
             yield f"{call} was answered {late:.3f} s late: {call.answer}"
 
 
 def answers_are_true(history: History) -> Iterator[str]:
     """A sender that is told true has met somebody; one that is told otherwise has not."""
-    for call, takers in _sends(history):
+    for call, takers in history.sends():
         if call.answer == TRUE and not takers:
             yield f"{call} was told true, and nobody had the value"
-        if _is_untrue(call, takers) and not _is_in_doubt(history, call):
+        if _is_untrue(call, takers) and not _is_in_doubt(history, takers):
             yield f"{call} was told {call.answer!r}, and {takers[0].connection.client} had the value"
 
 
 def in_doubt(history: History) -> int:
     """Return how many senders were told that nobody came though somebody had their value, as happens in trouble."""
-    return sum(_is_untrue(call, takers) and _is_in_doubt(history, call) for call, takers in _sends(history))
-
-
-def _sends(history: History) -> Iterator[tuple[Call, list[Given]]]:
-    by_value = _by_value(history)
-    return ((call, by_value.get(call.value, [])) for call in _calls(history) if call.method == ":send!")
+    return sum(_is_untrue(call, takers) and _is_in_doubt(history, takers) for call, takers in history.sends())
 
 
 def _is_untrue(call: Call, takers: list[Given]) -> bool:
     return bool(takers) and call.answer not in (TRUE, LOST, UNANSWERED)
 
 
-def _is_in_doubt(history: History, call: Call) -> bool:
-    return _within(history.kills + history.stops, call.at - LATE_S, call.answered_at)
+def _is_in_doubt(history: History, takers: list[Given]) -> bool:
+    return all(history.has("kill stop part", each.at - DOUBT_S, each.at + DOUBT_S) for each in takers)
+
+
+def cancels_are_true(history: History) -> Iterator[str]:
+    """A call is cancelled only if its client wants that, and a :cancel is told what became of the call."""
+    for connection in history.connections:
+        unwanted = {each.call.id for each in connection.cancels.values()}
+        for call in connection.calls.values():
+            if call.answer == CANCELLED and call.id not in unwanted:
+                yield f"{call} was cancelled by nobody"
+        for cancel in connection.cancels.values():
+            if cancel.answer is None and connection.closed_at == NEVER_S:
+                yield f"a :cancel of {cancel.call} was never answered"
+            if cancel.answer is True and cancel.call.answer not in (CANCELLED, LOST, TIMED_OUT):
+                yield f"{cancel.call} was cancelled, and told {cancel.call.answer!r}"
+
+
+def who_waits_meets(history: History) -> Iterator[str]:
+    """A sender and a listener that wait on one topic for some quiet time do not both wait in vain."""
+    in_vain: dict[str, list[Call]] = defaultdict(list)
+    for call in history.calls():
+        if call.answer == TIMED_OUT and call.timeout_s > MEET_S:
+            in_vain[call.topic].append(call)
+    for calls in in_vain.values():
+        senders = [call for call in calls if call.method == ":send!"]
+        for listener in (call for call in calls if call.method != ":send!"):
+            for sender in senders:
+                begin = max(sender.at, listener.at)
+                end = min(sender.at + sender.timeout_s, listener.at + listener.timeout_s)
+                if end - begin > MEET_S and history.quiet_s(begin, end) > MEET_S:
+                    yield f"{sender} and {listener} did not meet"
 
 
 def nothing_comes_twice(history: History) -> Iterator[str]:
-    """One of a group takes a value, and no connection gets it twice, unless a worker was killed meanwhile."""
-    for value, takers in _by_value(history).items():
-        if _within(history.kills, takers[0].at - TROUBLE_S, takers[-1].at):
+    """One of a group takes a value, and no call or subscription gets it twice, unless it was in doubt."""
+    for value, takers in history.takers.items():
+        if _is_in_doubt(history, takers[:1]):
             continue
         if sum(each.method == ":take!" for each in takers) > 1:
             yield f"{value!r} was taken twice"
@@ -118,21 +180,22 @@ def nothing_comes_twice(history: History) -> Iterator[str]:
 def subscribers_miss_nothing(history: History) -> Iterator[str]:
     """What was published and acked came to all who had subscribed before and stayed.
 
-    In a cluster, a successor of a worker that was killed does not know those of a worker that is being replaced; nor is
-    one waited for that stands still.
+    In a cluster, the successor of a worker does not know those of a worker that is just being replaced on another node;
+    nor is one waited for that stands still, or is cut off.
     """
-    by_value = _by_value(history)
     for connection in history.connections:
         for published in connection.published:
             begin, end = published.at - TROUBLE_S, published.acked_at
-            both = _within(history.kills, begin, end) and _within(history.reloads, begin, end)
-            if end > published.at + TROUBLE_S or (history.nodes > 1 and both) or _within(history.stops, begin, end):
+            if history.has_while_another_reloads(begin, end) or history.has("stop part", begin, end) or end == NEVER_S:
                 continue
-            had = {id(each.connection) for each in by_value.get(published.value, [])}
+            had = {id(each.connection) for each in history.takers.get(published.value, [])}
             for other in history.connections:
-                since = other.subscriptions.get(published.topic)
-                had_to = since is not None and since < published.at and other.closed_at > published.acked_at + LATE_S
-                if had_to and id(other) not in had:
+                since = other.subscriptions.get(published.topic, NEVER_S)
+                stayed = other.closed_at == NEVER_S or (
+                    other.closed_at > published.acked_at + LATE_S
+                    and not any(each.touches(published.at, other.closed_at) for each in other.stops)
+                )  # one that reads nothing, and is lost then, loses what it did not read
+                if since < published.at and stayed and id(other) not in had:
                     yield f"{other.client} missed {published}"
 
 
@@ -149,15 +212,18 @@ def order_holds(history: History) -> Iterator[str]:
             if given.value in place and not given.method.endswith("!"):
                 publisher, topic, number = place[given.value]
                 before = last.get((publisher, topic), -1)
-                if number < before and not _within(history.kills, given.at - TROUBLE_S, given.at):
+                if number < before and not history.has("kill", given.at - TROUBLE_S, given.at):
                     yield f"{given.value!r} on {topic} came late to {connection.client}"
                 last[publisher, topic] = number
 
 
 RULES = (
     each_call_has_one_answer,
+    connections_last,
     answers_come_in_time,
     answers_are_true,
+    cancels_are_true,
+    who_waits_meets,
     nothing_comes_twice,
     subscribers_miss_nothing,
     order_holds,

@@ -5,38 +5,41 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 from typing import Final
 
 from skywalker.config import Config
 from skywalker.members import Snapshot
-from tests.simulation.clients import Caller, PubSub
+from tests.simulation.clients import Caller, PubSub, Spurt
 from tests.simulation.history import TRUE
 from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
 from tests.simulation.node import Node
-from tests.simulation.rules import History, Span, broken, in_doubt
+from tests.simulation.rules import History, broken, in_doubt
 from workers.setup.ground import JUNCTION, PUBSUB
 
 WORKERS: Final = 2
 CALLERS: Final = 34
 PUBSUBS: Final = 6
+CALLS: Final = 3000
+PUBLISHED: Final = 600
 FAULTS: Final = 10
 CUTS: Final = 20
-"""Workers that are killed or stopped and nodes that are reloaded, and clients that lose their connection."""
+"""Clients that lose their connection."""
+
+KINDS: Final = ("kill", "kill in a step", "reload", "stop", "slow client", "part")
+"""What a fault may be. A run has some of them: two kinds at once would excuse much of what one must not do."""
 
 STOPS_S: Final = (0.02, 0.2, 2.0)
-"""Seconds for which a worker is stopped, at most."""
+"""Seconds for which a process is stopped or two nodes are parted, at most."""
 
 BOOT_S: Final = 0.1
 MEET_S: Final = 1.5
 """Seconds for nodes to start, and then to find each other."""
 
-SPEAK_S: Final = 14.0
-LAST_ANSWERS_S: Final = 6.0
+SPEAK_S: Final = 10.0
+LAST_ANSWERS_S: Final = 8.0
 """Seconds in which clients speak, and in which the last of them are answered."""
-
-CALLS: Final = 3000
-"""After so many all fall silent."""
 
 
 @dataclass
@@ -51,9 +54,23 @@ class Result:
     seconds: float
     """That went by."""
     kills: int
+    under_way: int
+    """Calls that waited for their answer when something happened, of all that happened."""
     in_doubt: int
     """Senders that were told that nobody came though somebody had their value, in a kill or a stop."""
     broken: list[str]
+
+
+def _spurts(luck: Random, count: int, faults: list[float], now: float) -> list[Spurt]:
+    """Return when a client says how much: most of the times at a fault."""
+    parts = luck.randint(1, 8)
+    found = []
+    for _ in range(parts):
+        at = now + luck.random() * SPEAK_S
+        if luck.random() < 0.7:
+            at = max(now, luck.choice(faults) - luck.choice([0.0005, 0.005, 0.05]) * luck.random())
+        found.append((at, count // parts))
+    return found
 
 
 def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
@@ -70,58 +87,67 @@ def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
             node.follow(ring)
         kernel.go_on(MEET_S)
     topics = [f"topic{n}" for n in range(luck.choice([1, 4, 20]))]
-    callers = [Caller(net, f"caller{n}", [node.address(JUNCTION) for node in nodes], topics) for n in range(CALLERS)]
-    pubsubs = [PubSub(net, f"pubsub{n}", [node.address(PUBSUB) for node in nodes], topics) for n in range(PUBSUBS)]
-    reloads: list[Span] = []
-    stops: list[Span] = []
+    kinds = luck.sample(KINDS, luck.randint(1, min(3, len(KINDS))))
+    faults = [kernel.now + 0.1 + luck.random() * SPEAK_S for _ in range(FAULTS)]
+    junctions, pubsub_doors = ([node.address(door) for node in nodes] for door in (JUNCTION, PUBSUB))
+
+    def spurts(count: int) -> list[Spurt]:
+        return _spurts(luck, count, faults, kernel.now)
+
+    callers = [
+        Caller(net, f"caller{n}", f"10.1.0.{n}", junctions, topics, spurts(CALLS // CALLERS)) for n in range(CALLERS)
+    ]
+    pubsubs = [
+        PubSub(net, f"pubsub{n}", f"10.2.0.{n}", pubsub_doors, topics, spurts(PUBLISHED // PUBSUBS))
+        for n in range(PUBSUBS)
+    ]
+    clients = [*callers, *pubsubs]
+    under_way = 0
 
     def trouble() -> None:
-        kind = luck.random()
-        if kind < 0.35:
-            reloads.append((kernel.now, kernel.now))
-            luck.choice(nodes).reload()
-        elif workers := luck.choice(nodes).workers():
+        nonlocal under_way
+        under_way += sum(client.under_way() for client in callers)
+        kind, node = luck.choice(kinds), luck.choice(nodes)
+        seconds = luck.random() * luck.choice(STOPS_S)
+        workers = node.workers()
+        if kind == "reload":
+            node.reload()
+        elif kind == "slow client":
+            luck.choice(clients).stop(seconds)
+        elif kind == "part":
+            if len(nodes) > 1:
+                node.part(luck.choice([each for each in nodes if each is not node]), seconds)
+        elif workers:
             victim = luck.choice(workers)
-            if kind < 0.5:
-                seconds = luck.random() * luck.choice(STOPS_S)
-                stops.append((kernel.now, kernel.now + seconds))
-                victim.task.stop(seconds)
-            elif kind < 0.75:
+            if kind == "stop":
+                node.stop(victim, seconds)
+            elif kind == "kill":
                 victim.end(-signal.SIGKILL)
             else:
-                victim.task.writes_left = luck.randint(1, 4)  # in the middle of a step
+                victim.task.writes_left = luck.randint(1, 4)
 
-    def watch() -> None:
-        if sum(len(each.calls) for client in callers for each in client.connections) >= CALLS:
-            fall_silent()
-        else:
-            kernel.at(kernel.now + 0.01, watch)
-
-    def fall_silent() -> None:
-        for client in [*callers, *pubsubs]:
-            client.is_done = True
-
-    for _ in range(FAULTS):
-        kernel.at(kernel.now + luck.random() * 4.0, trouble)
+    for at in faults:
+        kernel.at(at, trouble)
     for _ in range(CUTS):
-        kernel.at(kernel.now + luck.random() * 4.0, lambda: luck.choice([*callers, *pubsubs]).cut())
-    kernel.at(kernel.now, watch)
+        kernel.at(kernel.now + luck.random() * SPEAK_S, lambda: luck.choice(clients).cut())
     kernel.go_on(SPEAK_S)
-    fall_silent()
+    for client in clients:
+        client.is_done = True
     kernel.go_on(LAST_ANSWERS_S)
-    for client in [*callers, *pubsubs]:
+    for client in clients:
         client.look_back()
-    connections = [each for client in [*callers, *pubsubs] for each in client.connections]
-    kills = [(at, at) for node in nodes for at in node.kills]
-    history = History(connections, len(nodes), kills, reloads, stops)
-    calls = [call for each in connections for call in each.calls.values()]
+    connections = [each for client in clients for each in client.connections]
+    troubles = [each for node in nodes for each in node.troubles]
+    history = History(connections, len(nodes), troubles)
+    calls = [*history.calls()]
     return Result(
         len(calls),
         sum(call.answer == TRUE for call in calls),
         sum(len(each.published) for each in connections),
         kernel.trace,
         kernel.now - began,
-        len(kills),
+        sum(each.kind == "kill" for each in troubles),
+        under_way,
         in_doubt(history),
         broken(history),
     )
