@@ -1,10 +1,13 @@
 """Whole nodes in one process, on a virtual clock, from one seed.
 
-    kernel     the clock, processes, descriptors, connections and what may go wrong with them
-    node       a node: its supervisor's crew and its workers, as they are, on that kernel
-    client     clients that know the wire and nothing else, and what they saw
-    rules      what must hold of all that was seen
+    kernel     the clock, and processes that take turns
+    machine    sockets and what goes wrong with them: what a worker asks of the machine
+    node       a node: its supervisor's crew and its workers, as they are, on that machine
+    clients    clients that know the wire and nothing else
+    history    what they said and heard
+    rules      what must hold of that
     run        one run: a cluster, clients, faults, and their judgement
+    ablations  safeguards of the product, each switched off to see who notices
 
 `python -m tests.simulation` runs many.
 """

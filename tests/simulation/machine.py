@@ -34,7 +34,7 @@ SLOW_S: Final = 5e-3
 ROOM: Final = 212_992
 """Bytes that wait to be read at most."""
 
-PACKET_BYTES: Final = 766
+PACKET_BYTES: Final = 768
 """What the smallest packet counts for: so 278 fit."""
 
 

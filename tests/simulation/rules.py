@@ -1,7 +1,7 @@
 """What must hold of every history: the promises, as far as clients can tell whether they are kept.
 
-A send that was being handed out when a worker was killed, or stood still, may have been taken though its client was told
-otherwise, since nothing tells "it is not known" yet; and answers may be late for some time after trouble.
+A send that was being handed out when a worker was killed, or stood still, may have been taken though its client was
+told otherwise, since nothing tells "it is not known" yet; and answers may be late for some time after trouble.
 """
 
 from __future__ import annotations
@@ -10,7 +10,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.simulation.history import CANCELLED, LOST, NEVER_S, TIMED_OUT, TRUE, UNANSWERED, Call, Connection, Given, Trouble
+from tests.simulation.history import (
+    CANCELLED,
+    LOST,
+    NEVER_S,
+    TIMED_OUT,
+    TRUE,
+    UNANSWERED,
+    Call,
+    Connection,
+    Given,
+    Trouble,
+)
 
 LATE_S = 0.05
 LATE_IN_CLUSTER_S = 0.35

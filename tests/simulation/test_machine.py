@@ -1,0 +1,176 @@
+"""Sockets that are no sockets, held against real ones."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.simulation.kernel import Kernel, Task
+from tests.simulation.machine import BROKEN, READ, WRITE, Net, Simulated
+from workers.engine.machine import MACHINE, Machine
+
+Pair = tuple[Any, Any]
+
+
+class World:
+    """Two ends of a connection on a machine, and time that goes by."""
+
+    def __init__(self, machine: Machine, pause: Callable[[], None], tcp: Callable[[], Pair]) -> None:
+        self.pair = machine.pair
+        self.tcp = tcp
+        self.pause = pause
+        self._machine = machine
+
+    def events(self, end: Any) -> int:
+        """Return what is ready of READ and WRITE, and whether anything is BROKEN."""
+        poller = self._machine.poller()
+        poller.register(end.fileno(), READ | WRITE)
+        found = [mask for _, mask in poller.poll(0)]
+        poller.unregister(end.fileno())
+        return sum(found) & (READ | WRITE) | (BROKEN if sum(found) & BROKEN else 0)
+
+
+def real() -> World:
+    def tcp() -> Pair:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            one = socket.create_connection(listener.getsockname())
+            other, _ = listener.accept()
+        for each in (one, other):
+            each.setblocking(False)
+        return one, other
+
+    return World(MACHINE, lambda: time.sleep(0.02), tcp)
+
+
+class Nobody:
+    """A process that does nothing by itself."""
+
+    def step(self) -> float:
+        """Do nothing, for ever."""
+        return float("inf")
+
+
+def simulated() -> World:
+    kernel = Kernel(1)
+    net = Net(kernel)
+    task = Task(kernel, "test", "host", Nobody())
+    machine = Simulated(net, task)
+
+    def tcp() -> Pair:
+        [listener] = net.listen(("host", 1), 1, task)
+        one = machine.tcp()
+        one.connect_ex(("host", 1))
+        kernel.go_on(0.02)
+        return one, listener.accept()[0]
+
+    return World(machine, lambda: kernel.go_on(0.02), tcp)
+
+
+def told(call: Callable[..., Any], *given: Any) -> Any:
+    """Return what it returns, or the name of its error."""
+    try:
+        return call(*given)
+    except OSError as error:
+        return type(error).__name__
+
+
+def read_after_close(world: World, pair: Pair) -> list[Any]:
+    one, other = pair
+    other.send(b"a value")
+    world.pause()
+    other.close()
+    world.pause()
+    return [told(one.recv, 99) for _ in range(4)]
+
+
+def read_after_close_with_unread(world: World, pair: Pair) -> list[Any]:
+    one, other = pair
+    other.send(b"a value")
+    one.send(b"unread")
+    world.pause()
+    other.close()
+    world.pause()
+    return [world.events(one), *(told(one.recv, 99) for _ in range(4)), told(one.send, b"more")]
+
+
+def write_after_close(world: World, pair: Pair) -> list[Any]:
+    one, other = pair
+    other.send(b"a value")
+    world.pause()
+    other.close()
+    world.pause()
+    found = []
+    for _ in range(3):
+        found.append(told(one.send, b"more"))
+        world.pause()
+    return [*found, *(told(one.recv, 99) for _ in range(3)), world.events(one)]
+
+
+def write_after_close_with_unread(world: World, pair: Pair) -> list[Any]:
+    one, other = pair
+    other.send(b"a value")
+    one.send(b"unread")
+    world.pause()
+    other.close()
+    world.pause()
+    return [*(told(one.send, b"more") for _ in range(3)), *(told(one.recv, 99) for _ in range(3))]
+
+
+def half_closed(world: World, pair: Pair) -> list[Any]:
+    one, other = pair
+    other.send(b"last")
+    other.shutdown(socket.SHUT_WR)
+    world.pause()
+    found = [world.events(one), told(one.send, b"more"), *(told(one.recv, 99) for _ in range(2))]
+    world.pause()
+    return [*found, told(other.recv, 99)]
+
+
+def nothing_there(world: World, pair: Pair) -> list[Any]:
+    one, other = pair
+    return [world.events(one), told(one.recv, 99), told(other.recv, 99)]
+
+
+@pytest.mark.parametrize("kind", ["pair", "tcp"])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        nothing_there,
+        read_after_close,
+        read_after_close_with_unread,
+        write_after_close,
+        write_after_close_with_unread,
+        half_closed,
+    ],
+)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_simulated_socket_does_as_a_real_one(scenario: Callable[[World, Pair], list[Any]], kind: str) -> None:
+    found = []
+    for world in (real(), simulated()):
+        pair = world.pair() if kind == "pair" else world.tcp()
+        found.append(scenario(world, pair))
+        for each in pair:
+            each.close()
+    assert found[0] == found[1]
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_as_many_tiny_packets_fit_and_a_quarter_must_be_left_before_more_are_written() -> None:
+    found = []
+    for world in (real(), simulated()):
+        one, other = world.pair()
+        fit = 0
+        while told(one.send, b"x") == 1:
+            fit += 1
+        read = 0
+        while not world.events(one) & WRITE:
+            other.recv(9)
+            read += 1
+        found.append((fit, read))
+        one.close()
+        other.close()
+    assert found[0] == found[1]
