@@ -66,11 +66,6 @@ class History:
         """Return whether there was trouble of one of these kinds between two times."""
         return any(each.kind in kinds and each.touches(begin, end) for each in self.troubles)
 
-    def has_while_another_reloads(self, begin: float, end: float) -> bool:
-        """Return whether two nodes had workers replaced between two times, one of them by a reload."""
-        found = [each for each in self.troubles if each.kind in ("kill", "reload") and each.touches(begin, end)]
-        return any(each.kind == "reload" and len({one.node for one in found}) > 1 for each in found)
-
     def quiet_s(self, begin: float, end: float) -> float:
         """Return the seconds of the longest time in between that nothing troubled, nor had just before."""
         longest, since = 0.0, begin
@@ -191,13 +186,12 @@ def nothing_comes_twice(history: History) -> Iterator[str]:
 def subscribers_miss_nothing(history: History) -> Iterator[str]:
     """What was published and acked came to all who had subscribed before and stayed.
 
-    In a cluster, the successor of a worker does not know those of a worker that is just being replaced on another node;
-    nor is one waited for that stands still, or is cut off.
+    One that stands still, or is cut off, is not waited for.
     """
     for connection in history.connections:
         for published in connection.published:
             begin, end = published.at - TROUBLE_S, published.acked_at
-            if history.has_while_another_reloads(begin, end) or history.has("stop part", begin, end) or end == NEVER_S:
+            if history.has("stop part", begin, end) or end == NEVER_S:
                 continue
             had = {id(each.connection) for each in history.takers.get(published.value, [])}
             for other in history.connections:

@@ -18,6 +18,7 @@ cdef int CENSUS
 cdef int LONG
 cdef int SETTLED
 cdef int SUBSCRIBE
+cdef int VISIT
 
 
 cdef class Link:
@@ -33,6 +34,7 @@ cdef class Link:
     cdef bint _is_hearing
     cdef double _caught_up_at
     cdef object _settled
+    cdef object _visit
     cdef list _unheard
 
     cpdef flush(self)

@@ -7,14 +7,16 @@ is issued again.
 
 from __future__ import annotations
 
+import functools
 import traceback
 from collections.abc import Callable
 from typing import Any, Final
 
+from skywalker.wire import values
 from skywalker.wire.junction import NIL
 from workers.engine.loop import BROKEN, READ, WRITE, Loop, Turn
 from workers.mesh.inbound import Inbound
-from workers.mesh.messages import CENSUS, LONG, PARTING, SETTLED, SUBSCRIBE, Messages
+from workers.mesh.messages import CENSUS, COUNTED, LONG, PARTING, SETTLED, SUBSCRIBE, VISIT, Messages
 from workers.mesh.outbound import Outbound
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.states import CLOSE, CLOSED, GO_ON, LINK, OPEN, PAUSE, PAUSED
@@ -29,8 +31,8 @@ class Link:
     """Our end of the link to one worker; `ended` is called, with the reason, once there is nothing more to read."""
 
     __slots__ = (
-        "_barrier", "_caught_up_at", "_ended", "_is_hearing", "_loop", "_messages", "_settled", "_state", "_turn", "_unheard",
-        "_waits_to_write", "inbound", "outbound",
+        "_barrier", "_caught_up_at", "_ended", "_is_hearing", "_loop", "_messages", "_settled", "_state", "_turn",
+        "_unheard", "_visit", "_waits_to_write", "inbound", "outbound",
     )  # fmt: skip
 
     def __init__(
@@ -43,13 +45,18 @@ class Link:
         inbound: Inbound,
         ended: Callable[[Link, str], None],
         settled: Callable[[Link], None] | None = None,
+        visit: Callable[[bytes, Callable[[], None]], None] | None = None,
     ) -> None:
-        """`settled` is called when the other end has said all that it subscribes to."""
+        """`settled` is called when the other end has said all that it subscribes to.
+
+        `visit` is when that wants us to go to somebody, and is to call what it is given once we have.
+        """
         self._loop = loop
         self._turn = turn
         self._barrier = barrier
         self._ended: Callable[[Link, str], None] | None = ended
         self._settled = settled
+        self._visit = visit
         self._unheard: list[Any] = []  # what was read with the last that was to be heard for now
         self._messages = messages
         messages.link = self
@@ -184,6 +191,9 @@ class Link:
             elif kind == SETTLED:
                 if self._settled is not None:
                     self._settled(self)
+            elif kind == VISIT:
+                if self._visit is not None:
+                    self._visit(message[2], functools.partial(self._visited, message[1]))
             else:
                 outbound.hear(kind, message)
             if turn.later:
@@ -217,6 +227,10 @@ class Link:
                     return []
         return []
 
+    def _visited(self, number: bytes) -> None:
+        if self._state != CLOSED:
+            self._messages.tell(COUNTED, number, values.pack(NIL))
+
     def finish(self) -> None:
         """Say nothing more, but that this is planned; the other end closes once it has heard all."""
         self._messages.tell(PARTING, NIL)
@@ -231,7 +245,7 @@ class Link:
         self._loop.remove(self._messages.fileno())
         self._messages.close()
         self.inbound.close()
-        ended, self._ended, self._settled = self._ended, None, None  # whoever is told refers to this
+        ended, self._ended, self._settled, self._visit = self._ended, None, None, None  # whoever is told refers to this
         assert ended is not None, "it ends once"
         ended(self, reason)
         self.outbound.close()

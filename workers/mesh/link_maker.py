@@ -53,9 +53,10 @@ class LinkMaker:
         place: Place | None,
         ended: Callable[[Link, str], None],
         settled: Callable[[Link], None],
+        visit: Callable[[bytes, Callable[[], None]], None],
     ) -> Link:
         """Return a link to a worker of this node, as abroad() does to one of another."""
-        return self._link(Packets(sock, self._mesh_bytes, self._turn), place, ended, settled)
+        return self._link(Packets(sock, self._mesh_bytes, self._turn), place, ended, settled, visit)
 
     def abroad(
         self,
@@ -79,9 +80,10 @@ class LinkMaker:
         place: Place | None,
         ended: Callable[[Link, str], None],
         settled: Callable[[Link], None] | None,
+        visit: Callable[[bytes, Callable[[], None]], None] | None = None,
     ) -> Link:
         """Return one to an owner in that place; without one, the other end only asks us."""
         turn, junction = self._turn, self._junction
         outbound = Outbound(messages, turn, junction, place)
         inbound = Inbound(messages, turn, junction, self._ledger, self._standing, self._interests, self._log)
-        return Link(messages, self._loop, turn, self._barrier, outbound, inbound, ended, settled)
+        return Link(messages, self._loop, turn, self._barrier, outbound, inbound, ended, settled, visit)

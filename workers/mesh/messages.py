@@ -20,6 +20,7 @@ nodes it counts from now, and is never above 0.
                                                       OFFER topic no-or-nil value form-or-nil
                                                       LAGGED topic        some values were too many, and are lost
                                                       PARTING nil         this end goes, as is planned
+      VISIT no whom     it is being replaced, and is to go to that new worker of another node: COUNTED once it has
 
 The values that subscribers get are OFFERs; one whose sender waits for an outcome has a number, of
 ours, and TOOK or LOST answer it. One that the other end published has the number of that PUBLISH.
@@ -73,10 +74,11 @@ PARTING: Final = 20
 RETIRED: Final = 21
 LONG: Final = 22
 REFUSED: Final = 23
+VISIT: Final = 24
 
 _ELEMENTS: Final = {
     SEND: 5, LISTEN: 5, WITHDRAW: 3, PUBLISH: 5, SUBSCRIBE: 3, CENSUS: 3, GIVE: 3, COUNTED: 3, OFFER: 5, LONG: 3,
-    REFUSED: 3,
+    REFUSED: 3, VISIT: 3,
 }  # fmt: skip
 """Elements of the messages that have more than a kind and a number."""
 
@@ -87,7 +89,7 @@ def _head(kind: int, size: int) -> bytes:
 
 
 # By kind and size, since nearly all messages are short.
-_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(REFUSED + 1)]
+_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(VISIT + 1)]
 
 
 def wrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:

@@ -26,6 +26,7 @@ cdef int SETTLED
 cdef int SUBSCRIBE
 cdef int SUBSCRIBED
 cdef int TOOK
+cdef int VISIT
 cdef int WITHDRAW
 cdef int WITHDRAWN
 cdef list _BYTES

@@ -35,6 +35,7 @@ from workers.mesh.messages import (
     SUBSCRIBE,
     SUBSCRIBED,
     TOOK,
+    VISIT,
     WITHDRAW,
     WITHDRAWN,
     Messages,
@@ -191,10 +192,17 @@ class Outbound(Carrier):
         self._messages.catch_up()
 
     def ask_census(self, call: Question, topic: bytes) -> None:
-        call.carrier = self
-        call.number = self._number()
-        self._censuses[call.number] = call
-        self._messages.tell(CENSUS, call.number, topic)
+        self._ask(CENSUS, call, topic)
+
+    def have_visit(self, question: Question, whom: bytes) -> None:
+        """Have the other end, which is being replaced, go to a new worker of another node, and answer once it has."""
+        self._ask(VISIT, question, whom)
+
+    def _ask(self, kind: int, question: Question, about: bytes) -> None:
+        question.carrier = self
+        question.number = self._number()
+        self._censuses[question.number] = question
+        self._messages.tell(kind, question.number, about)
 
     def forget_census(self, call: Question) -> None:
         self._censuses.pop(call.number, None)

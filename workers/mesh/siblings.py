@@ -7,8 +7,12 @@ waits for its successor with Absent in calls/owner.py. process/crew.py has that 
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
+from typing import Final
 
 from skywalker.members import Place
+from skywalker.wire import values
+from workers.calls.call import Carrier
 from workers.calls.own_node import OwnNode
 from workers.calls.owner import Owner
 from workers.calls.rebalance import Rebalance
@@ -18,13 +22,66 @@ from workers.mesh.link_maker import LinkMaker
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.succession import PATIENCE_S, Succession
 
+VISIT_S: Final = 0.5
+"""Seconds for those that are being replaced to go to somebody."""
+
+
+class Visits:
+    """Those that go to a new worker of another node; `over` is called once, when all have, or it takes too long."""
+
+    def __init__(self, turn: Turn, links: list[Link], whom: bytes, over: Callable[[], None]) -> None:
+        self._turn = turn
+        self._left = len(links)
+        self._over: Callable[[], None] | None = over
+        self._alarm = Alarm()
+        self._alarm.set(turn, turn.now + VISIT_S, self._end)
+        for link in links:
+            link.outbound.have_visit(_Visit(self), whom)
+
+    def one_less(self) -> None:
+        """One has gone there, or is dead."""
+        self._left -= 1
+        if not self._left:
+            self._end()
+
+    def _end(self) -> None:
+        over, self._over = self._over, None
+        self._alarm.off(self._turn)
+        if over is not None:
+            over()
+
+
+class _Visit:
+    """What one of them is asked."""
+
+    def __init__(self, visits: Visits) -> None:
+        self.carrier: Carrier | None = None
+        self.number = b""
+        self._visits = visits
+
+    def answer(self, info: bytes) -> None:
+        """It has."""
+        self._visits.one_less()
+
+    def end(self) -> None:
+        """It is dead."""
+        self._visits.one_less()
+
 
 class Siblings:
     """All links of one worker within its node."""
 
     def __init__(
-        self, node: OwnNode, turn: Turn, linking: LinkMaker, barrier: ReadinessBarrier, rebalance: Rebalance
+        self,
+        node: OwnNode,
+        turn: Turn,
+        linking: LinkMaker,
+        barrier: ReadinessBarrier,
+        rebalance: Rebalance,
+        visit: Callable[[Place, str, Callable[[], None]], None],
     ) -> None:
+        """`visit` is called when a sibling wants us to go to the worker in a place that has that life."""
+        self._visit = visit
         self._slot = node.slot
         self._turn = turn
         self._linking = linking
@@ -68,10 +125,24 @@ class Siblings:
         self._askers[self._link(sock, None)] = None
 
     def _link(self, sock: socket.socket, place: Place | None) -> Link:
-        link = self._linking.within(sock, place, self._ended, self._barrier.settled)
+        link = self._linking.within(sock, place, self._ended, self._barrier.settled, self._told_to_visit)
         link.open()
         self._barrier.linked(link)
         return link
+
+    def have_visited(self, place: Place, life: str, then: Callable[[], None]) -> None:
+        """Have those that are being replaced go to a new worker of another node, which does not know of them.
+
+        `then` is called once it does: it hears clients when we have been there, too.
+        """
+        if self._askers:
+            Visits(self._turn, [*self._askers], values.pack([place.node, place.worker, life]), then)
+        else:
+            then()
+
+    def _told_to_visit(self, whom: bytes, done: Callable[[], None]) -> None:
+        node, worker, life = values.unpack(whom)
+        self._visit(Place(node, worker), life, done)
 
     def hand_over(self) -> None:
         """Have a successor own what this worker owned, once there is a link to it."""

@@ -5,6 +5,7 @@ How that is made, attempt.py has; from then on both go on with messages.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from skywalker.backoff import delay
@@ -46,7 +47,7 @@ class OutboundPeer(Owner):
 
     __slots__ = (
         "_alarm", "_attempt", "_context", "_failures", "_left", "_life", "_link", "_member",
-        "_opened_at", "_probe", "_sought", "_strays", "_turn", "_was_idle", "owns",
+        "_opened_at", "_probe", "_sought", "_strays", "_told", "_turn", "_was_idle", "owns",
     )  # fmt: skip
 
     def __init__(self, place: Place, member: Member, context: PeerContext) -> None:
@@ -65,6 +66,7 @@ class OutboundPeer(Owner):
         self.owns = True  # some part of the ring
         self._life = ""  # of the one that was met last
         self._sought: str | None = None  # the life of who is to hear what we subscribe to, empty for whoever is there
+        self._told: list[Callable[[], None]] = []  # who waits until that one does
         self._left: dict[Link, Probe] = {}  # links to predecessors, until they have said their last
         self._alarm = Alarm()  # limits an attempt, or puts off the next
 
@@ -85,10 +87,14 @@ class OutboundPeer(Owner):
             self._failures = 0
             self._dial()
 
-    def has_come(self, life: str) -> None:
-        """One of that life has come to us, and waits for us to say what we subscribe to."""
+    def has_come(self, life: str, done: Callable[[], None] | None = None) -> None:
+        """One of that life is new, and waits for us to say what we subscribe to; `done` is called once it knows us."""
         if self._link is not None and life == self._life:
-            return  # we have
+            if done is not None:
+                done()
+            return
+        if done is not None:
+            self._told.append(done)
         if self._link is None:
             self.visit(life)
         else:
@@ -181,6 +187,9 @@ class OutboundPeer(Owner):
         self.met(link.outbound)
         if self._sought in ("", self._life):
             self._sought = None
+            told, self._told = self._told, []
+            for done in told:
+                done()
         if heard:
             link.ready(READ)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Final
 
 from skywalker.members import Place, Snapshot
@@ -19,8 +20,10 @@ MAX_VISITED: Final = 256
 class Peers:
     """All links of one worker to other nodes. Each is asked over links of its own, and asks over its own."""
 
-    def __init__(self, context: PeerContext) -> None:
+    def __init__(self, context: PeerContext, have_visited: Callable[[Place, str, Callable[[], None]], None]) -> None:
+        """`have_visited` has those of this node that are being replaced go to a new worker, and then calls us."""
         self._context = context
+        self._have_visited = have_visited
         self._peers: dict[Place, OutboundPeer] = {}
         self._retired: list[OutboundPeer] = []  # own nothing any more, but may hold calls of ours
         # Workers that have made links to ask us. In one place there may be several: those that are being replaced.
@@ -87,7 +90,15 @@ class Peers:
         )
         peer = self._peers.get(place)
         if waits and not replaced and peer is not None:
-            peer.has_come(life)
+            self._have_visited(place, life, functools.partial(peer.has_come, life))
+
+    def visit(self, place: Place, life: str, done: Callable[[], None]) -> None:
+        """Go to a new worker, since this one is being replaced and is not known to it; `done` is called once it is."""
+        peer = self._peers.get(place)
+        if peer is None:
+            done()
+        else:
+            peer.has_come(life, done)
 
     @property
     def inbound_count(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from skywalker.errors import Draining
 from skywalker.junction import Junction
 from skywalker.limits import Limits
-from skywalker.members import Snapshot
+from skywalker.members import Place, Snapshot
 from workers.access.admission import Admission
 from workers.calls.interests import Interests
 from workers.calls.journal import Journal
@@ -76,8 +76,8 @@ class Core:
             trust=self.admission.trust,
             credentials=credentials,
         )
-        self.siblings = Siblings(node, turn, linking, self.barrier, self.rebalance)
-        self.peers = Peers(context)
+        self.siblings = Siblings(node, turn, linking, self.barrier, self.rebalance, self._visit)
+        self.peers = Peers(context, self.siblings.have_visited)
         self.commons = Commons(
             node=node,
             limits=limits,
@@ -108,6 +108,9 @@ class Core:
     def _open(self, opened: Callable[[], None]) -> None:
         self.connections.hear_all()
         opened()
+
+    def _visit(self, place: Place, life: str, done: Callable[[], None]) -> None:
+        self.peers.visit(place, life, done)
 
     # The ring.
 
