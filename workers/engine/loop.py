@@ -102,6 +102,13 @@ class Turn:
         """Whether somebody goes on in the next turn, which must not wait for anything else."""
         return bool(self.resting or self.heavy)
 
+    def wait(self, patient: bool = True) -> float | None:
+        """Return the seconds until the next one has something to do, whatever comes; None if that depends on others.
+
+        Without patience it does not wait, nor while somebody has more to do.
+        """
+        return self.deadlines.wait(self.clock()) if patient and not self.has_more() else 0.0
+
     def is_long(self) -> bool:
         """Whether who wants much should wait for the next one."""
         return self.now - self._began >= LONG_S
@@ -217,10 +224,10 @@ class Loop:
     def turn(self, turn: Turn, patient: bool = True) -> int:
         """Wait until something is ready or due, deal with it, and write what came of it; return how many were ready.
 
-        Without patience there is no waiting, nor while somebody has more to do.
+        How long it waits at most, and what `patient` is, Turn.wait() says.
         """
         has_more = turn.has_more()
-        events = self._poller.poll(turn.deadlines.wait(turn.clock()) if patient and not has_more else 0.0)
+        events = self._poller.poll(turn.wait(patient))
         began = turn.clock()
         turn.begin(began)
         if has_more:

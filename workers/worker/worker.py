@@ -162,8 +162,7 @@ class Worker:
 
     def wait(self) -> float | None:
         """Return the seconds until there is a turn to do, whatever comes; None if that depends on others."""
-        turn = self._core.turn
-        return 0.0 if turn.has_more() or self._was_idle else turn.deadlines.wait(turn.clock())
+        return self._core.turn.wait(patient=not self._was_idle)
 
     def _door(self, door: str, listener: socket.socket) -> Door:
         return Door(listener, self._config.backlog, DIALECTS[door], self._core.commons)
