@@ -31,6 +31,7 @@ from workers.calls.own_node import OwnNode
 from workers.engine import sockets
 from workers.engine.credentials import Credentials, server
 from workers.engine.life import Life
+from workers.engine.machine import MACHINE
 from workers.engine.signals import Signals
 from workers.ipc import control, exits, snapshots
 from workers.process import child, reload
@@ -142,9 +143,9 @@ class Supervisor:
                 self._parent = socket.socket(fileno=self._parent_fd)
                 self._selector.register(self._parent, selectors.EVENT_READ, self._on_parent)
             self._crew = Crew(
-                ground.listeners, self._shared, self._be_worker, self._heard, self._signals, self._selector, self._log
+                ground.listeners, self._shared, self._fork_worker, self._heard, self._selector, self._log, MACHINE
             )
-            self._agent = AgentKeeper(self._be_agent, self._signals, self._selector, self._crew, self._log)
+            self._agent = AgentKeeper(self._be_agent, self._signals, self._selector, self._crew, self._log, MACHINE)
             return self._live()
 
     def _heir(self, *, is_local: bool) -> struct_passwd | None:
@@ -326,6 +327,9 @@ class Supervisor:
         return {"host": host, "port": port, **others}
 
     # Its children, as they begin.
+
+    def _fork_worker(self, slot: Slot, part: int) -> Process:
+        return Process(slot, part, lambda channel: self._be_worker(slot, channel, part), self._signals, MACHINE)
 
     def _be_worker(self, slot: Slot, channel: control.Channel, part: int) -> int:
         self._close_what_is_ours(slot)
