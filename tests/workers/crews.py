@@ -83,7 +83,7 @@ def crew(workers: int, listeners: Sequence[dict[str, socket.socket]] | None = No
         lambda slot, part: Process(slot, part, lambda channel: orders.obey(slot, channel, part), signals, MACHINE),
         lambda process, message: orders.heard.append((process, message)),
         orders.selector,
-        Log(),
+        Log(MACHINE.monotonic),
         MACHINE,
     )
     try:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from skywalker.deadlines import Deadlines
-from workers.engine.machine import MACHINE, Machine
+from workers.engine.machine import Machine
 from workers.stats import metrics
 from workers.stats.counters import Counters
 
@@ -76,13 +76,11 @@ class Turn:
         "values",
     )  # fmt: skip
 
-    def __init__(
-        self, now: float, counters: Counters | None = None, clock: Callable[[], float] = MACHINE.monotonic
-    ) -> None:
+    def __init__(self, now: float, counters: Counters, clock: Callable[[], float]) -> None:
         self.clock = clock
         # When it began, or later: when the calls that it now deals with were read, or the values in them written.
         self.now = self._began = now
-        self.counters = Counters() if counters is None else counters
+        self.counters = counters
         self.deadlines = Deadlines()  # of all that has an expired(): calls and alarms
         self.values: list[Output] = []  # connections that have values to write, and perhaps replies
         self.replies: list[Output] = []  # connections that have something to write
@@ -203,7 +201,7 @@ class Handler(Protocol):
 class Loop:
     """A poller and its handlers."""
 
-    def __init__(self, machine: Machine = MACHINE) -> None:
+    def __init__(self, machine: Machine) -> None:
         self._poller = machine.poller()
         self._handlers: dict[int, Handler] = {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.workers.turns import turn_at
 from workers.engine.loop import Alarm, Loop, Turn
 from workers.engine.machine import Machine
 
@@ -32,7 +33,7 @@ class Guest:
 @given(st.lists(st.tuples(st.sampled_from((0.0, 0.0002, 0.001)), st.integers(1, 5)), max_size=20))
 def test_turns_end_soon_and_who_has_not_had_one_is_first_in_the_next(wishes: list[tuple[float, int]]) -> None:
     served: list[Guest] = []
-    turn = Turn(0.0)
+    turn = turn_at(0.0)
     queue = [Guest(turn, served, works_s, times) for works_s, times in wishes]
     turn.resting = [*queue]
     while queue:
@@ -62,7 +63,7 @@ class Poller:
 def test_a_loop_waits_for_as_long_as_its_turn_says(patient: bool, who: str | None, due: float | None) -> None:
     machine, poller = Machine(), Poller()
     machine.poller = lambda: poller  # type: ignore[method-assign, assignment, return-value]
-    turn = Turn(0.0, clock=lambda: 0.0)
+    turn = turn_at(0.0, lambda: 0.0)
     if due is not None:
         Alarm().set(turn, due, lambda: None)
     if who is not None:
