@@ -136,6 +136,19 @@ IMPURE = {
     *("socket", "ssl", "subprocess", "threading", "time", "datetime"),
 }
 
+# Clocks and luck, for which a worker and its supervisor's crew ask the machine that they are made with: so a simulation
+# can be that. Others ask for themselves, who are none of these: the agent, and what is done before anybody is forked.
+CLOCKS_AND_LUCK = {"time", "random", "secrets", "uuid"}
+ASK_FOR_THEMSELVES = {
+    "workers.agent",
+    "workers.setup",
+    "workers.engine.machine",
+    "workers.process.notify",
+    "workers.process.supervisor",
+    "workers.stats.shared",  # the agent beats there, and waits to read
+}
+MAKES_THEM_WITH_THE_REAL_ONE = "workers.process.supervisor"
+
 
 def sources(package: str) -> list[Path]:
     found = sorted((ROOT / package).rglob("*.py"))
@@ -280,6 +293,45 @@ def test_a_room_of_the_server_imports_what_is_below_it() -> None:
             if ROOMS.index(imported) > ROOMS.index(room) or imported in STRANGERS_TO.get(room, ()):
                 offenders.append(f"{where(path, line)}: {room} imports {imported}")
     assert not offenders, listed(offenders)
+
+
+def asks_for_itself(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and name of each clock, or source of luck, that a module takes from elsewhere than its machine."""
+    for line, module in imports(path):
+        if module in CLOCKS_AND_LUCK:
+            yield line, module
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Attribute | ast.alias) and "urandom" in (
+            getattr(node, "attr", ""),
+            getattr(node, "name", ""),
+        ):
+            yield node.lineno, "urandom"
+
+
+def test_a_worker_asks_its_machine_for_time_and_luck() -> None:
+    offenders = []
+    unused = {*ASK_FOR_THEMSELVES}
+    for path in sources("workers"):
+        name = module_name(path)
+        excused = {each for each in ASK_FOR_THEMSELVES if f"{name}.".startswith(f"{each}.")}
+        asked = [*asks_for_itself(path)]
+        if asked:
+            unused -= excused
+        if not excused:
+            offenders += [f"{where(path, line)}: {name} uses {module}" for line, module in asked]
+    assert not offenders, listed(offenders)
+    assert not unused, f"these need no excuse: {sorted(unused)}"
+
+
+def test_nobody_but_the_supervisor_names_the_real_machine() -> None:
+    named = {
+        module_name(path)
+        for path in sources("workers")
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.ImportFrom) and node.module == "workers.engine.machine"
+        if any(alias.name == "MACHINE" for alias in node.names)
+    }
+    assert named == {MAKES_THEM_WITH_THE_REAL_ONE}
 
 
 MAPPED = [path.parent for path in sources("workers") if path.name == "__init__.py"] + [ROOT / "skywalker" / "clients"]

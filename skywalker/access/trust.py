@@ -6,12 +6,11 @@ Both ends have to, the one that dials and the one that was dialled, before eithe
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable
 from typing import Any, Final
 
 from skywalker.access.access import Access
-from skywalker.access.proof import NONCE, Challenge, NotProven, Secrets
+from skywalker.access.proof import Challenge, NotProven, Secrets
 from skywalker.address import Address
 from skywalker.errors import RequestError, Unauthorized, UnknownMethod
 from skywalker.wire import junction as wire
@@ -54,15 +53,22 @@ class Introduction:
     """
 
     def __init__(
-        self, trust: Trust, node: str, address: Address, at: Address, names: Iterable[str], wanted: str = ""
+        self,
+        trust: Trust,
+        node: str,
+        address: Address,
+        at: Address,
+        names: Iterable[str],
+        nonce: bytes,
+        wanted: str = "",
     ) -> None:
         """This is `node`, reached at `address`; it has dialled `at`, where a certificate with these names was shown.
 
-        If it is known which node should answer, that is `wanted`.
+        The `nonce` is a new one, of NONCE bytes. If it is known which node should answer, that is `wanted`.
         """
         self._trust = trust
         self._is_known = trust.knows(names)
-        self._challenge = Challenge(trust.secrets, node, address, at, secrets.token_bytes(NONCE))
+        self._challenge = Challenge(trust.secrets, node, address, at, nonce)
         self._wanted = wanted
         self.node = ""
         """The id of the node that the other end has proved to be, empty if there is no such proof."""

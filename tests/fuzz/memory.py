@@ -10,19 +10,18 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-import workers.doors.junction.methods
-from skywalker.access import trust
 from skywalker.access.access import Access
 from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.limits import Limits
 from skywalker.members import Member
+from tests.workers.turns import turn_at
 from workers.access.admission import Admission
 from workers.calls.own_node import OwnNode
 from workers.calls.worker_states import Event
 from workers.doors.commons import Commons
 from workers.doors.connection import Connection
-from workers.engine.loop import READ, WRITE, Turn
+from workers.engine.loop import READ, WRITE
 from workers.engine.machine import Machine
 from workers.stats.close_reasons import Close
 from workers.worker.core import Core
@@ -172,21 +171,13 @@ class Still(Machine):
         """`dialled` returns our end of a connection to another node."""
         self.monotonic = CLOCK
         self.random = lambda: 0.5
-        self.token = lambda _: "life"
+        self.token = lambda size: "00" * size
         self._dialled = dialled
 
     def tcp(self, family: socket.AddressFamily) -> Any:
         assert self._dialled is not None, "there is somebody to dial"
         return self._dialled()
 
-
-class Nonces:
-    """What stands for the module secrets: the same run has the same."""
-
-    token_bytes = staticmethod(bytes)
-
-
-trust.secrets = workers.doors.junction.methods.secrets = Nonces  # type: ignore[attr-defined]
 
 ALONE: Final = Member("id", "name", Address("127.0.0.1", 3443), 1, False, (-7, 0, 99))
 
@@ -208,12 +199,12 @@ class Worker:
         machine = Still(dialled)
         self.loop = Loop()
         self.sockets: dict[int, Socket] = {}
-        self.turn = Turn(CLOCK.now, clock=CLOCK)
+        self.turn = turn_at(CLOCK.now, CLOCK, machine.random)
         notes: Any = Notes()
         loop: Any = self.loop
         admission = Admission(access, limits, self.turn, notes, trust)
-        node = OwnNode(member, "0", slot, machine=machine)
-        self.core = Core(node, limits, loop, self.turn, notes, admission=admission, machine=machine)
+        node = OwnNode(member, "0", slot, None, machine)
+        self.core = Core(node, limits, loop, self.turn, notes, machine, admission=admission)
         if opens:
             self.core.standing.happened(Event.OPENED)
         self._next = 10

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from skywalker.address import Address
 from skywalker.config import Config
@@ -75,9 +75,13 @@ class Selector:
 
 
 class WorkerProcess(Process):
-    """A worker as the supervisor and the kernel see it. A subclass for each node says whose it is."""
+    """A worker as the supervisor and the kernel see it."""
 
-    node: ClassVar[Node]
+    def __init__(self, node: Node, slot: Slot, part: int) -> None:
+        self.node = node
+        live: Any = node.be_worker
+        nobody: Any = None
+        super().__init__(slot, part, lambda channel: live(slot, channel, part), nobody, node.machine)
 
     def _fork(self, name: str, live: Callable[[Channel], Any], signals: Any) -> tuple[int, Channel]:
         node = self.node
@@ -155,16 +159,20 @@ class Node:
         self._shared = SharedCounters(workers)
         selector: Any = self._selector
         log: Any = Log(kernel, name)
-        forked = type("WorkerProcess", (WorkerProcess,), {"node": self})
-        nobody: Any = None
-        live: Any = self._be_worker
         self._crew = Crew(
-            listeners, self._shared, live, self._heard, nobody, selector, log, machine=self.machine, process=forked
+            listeners,
+            self._shared,
+            lambda slot, part: WorkerProcess(self, slot, part),
+            self._heard,
+            selector,
+            log,
+            self.machine,
         )
         self._to_start = [*self._crew.slots]
         self._task.wake(kernel.now)
 
-    def _be_worker(self, slot: Slot, channel: Channel, part: int) -> Worker:
+    def be_worker(self, slot: Slot, channel: Channel, part: int) -> Worker:
+        """Return what a worker does in its process."""
         process = next(each for each in slot.processes() if each.part == part)
         assert isinstance(process, WorkerProcess)
         net, task = self.net, process.task

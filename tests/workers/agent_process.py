@@ -177,6 +177,7 @@ def _run(settings: dict[str, Any]) -> int:
     from workers.agent.agent import Agent
     from workers.agent.health import Health
     from workers.agent.ping import Ping
+    from workers.engine.machine import MACHINE
     from workers.stats.log import Log
 
     me = Member.parse(settings["me"])
@@ -192,7 +193,7 @@ def _run(settings: dict[str, Any]) -> int:
         registration=registration,
         health=Health(Address(*settings["health"]), Ping(me.address)) if settings["health"] else None,
         channel=Channel(socket.socket(fileno=settings["fd"])),
-        log=Log(),
+        log=Log(MACHINE.monotonic),
         last=[member for member in map(Member.parse, settings["last"]) if member is not None],
     ).run()
 

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Iterator, Sequence
 
 from tests.helpers import eventually
+from workers.engine.machine import MACHINE
 from workers.engine.signals import Signals
 from workers.ipc import control
 from workers.ipc.control import Channel, Message
@@ -75,14 +76,15 @@ class Orders:
 def crew(workers: int, listeners: Sequence[dict[str, socket.socket]] | None = None) -> Iterator[tuple[Crew, Orders]]:
     """Yield a crew of workers that all serve, and what orders them about; those have these listeners, or none."""
     orders = Orders(workers)
+    signals = Signals([signal.SIGCHLD])
     found = Crew(
         [{} for _ in range(workers)] if listeners is None else listeners,
         orders.shared,
-        orders.obey,
+        lambda slot, part: Process(slot, part, lambda channel: orders.obey(slot, channel, part), signals, MACHINE),
         lambda process, message: orders.heard.append((process, message)),
-        Signals([signal.SIGCHLD]),
         orders.selector,
-        Log(),
+        Log(MACHINE.monotonic),
+        MACHINE,
     )
     try:
         for slot in found.slots:

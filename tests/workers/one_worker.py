@@ -11,6 +11,7 @@ from skywalker.address import Address
 from skywalker.limits import Limits
 from skywalker.members import Member
 from skywalker.ring import random_tokens
+from tests.workers.turns import turn_at
 from tests.workers.wire_client import WireClient
 from workers.access.admission import Admission
 from workers.calls.own_node import OwnNode
@@ -18,7 +19,8 @@ from workers.calls.worker_states import Event
 from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue
 from workers.engine.credentials import Credentials
-from workers.engine.loop import Loop, Turn
+from workers.engine.loop import Loop
+from workers.engine.machine import MACHINE
 from workers.engine.transport import PlainSocket
 from workers.stats.close_reasons import Close
 from workers.stats.log import Log
@@ -45,18 +47,18 @@ class OneWorker:
 
         If it does not open, the test has it do so.
         """
-        self.loop = Loop()
+        self.loop = Loop(MACHINE)
         # What the kernel accepts waits for a turn, as everything else does.
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._listener.setblocking(False)
         address = Address(*self._listener.getsockname())
         self.member = Member(name, name, address, workers, False, tuple(sorted(tokens or random_tokens())))
-        log = Log().bind(node=name)
-        turn = Turn(time.monotonic())
+        log = Log(MACHINE.monotonic).bind(node=name)
+        turn = turn_at(time.monotonic())
         limits = limits or Limits()
         admission = Admission(access, limits, turn, log)
-        node = OwnNode(self.member, "0", slot)
-        self.core = Core(node, limits, self.loop, turn, log, None, admission, credentials)
+        node = OwnNode(self.member, "0", slot, None, MACHINE)
+        self.core = Core(node, limits, self.loop, turn, log, MACHINE, None, admission, credentials)
         if opens:
             self.core.standing.happened(Event.OPENED)
         self._door: Door | None = Door(self._listener, 128, Dialogue, self.core.commons)

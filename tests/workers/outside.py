@@ -27,6 +27,7 @@ from workers.doors.connection import Connection
 from workers.doors.door import Door
 from workers.doors.junction.dialogue import Dialogue
 from workers.engine.credentials import Credentials
+from workers.engine.machine import MACHINE
 from workers.stats.log import Log
 
 HOST: Final = "127.0.0.1"
@@ -44,7 +45,9 @@ class Outside:
         if directory is not None:
             authority = Authority(directory)
             cert, key = authority.sign(HOST)
-            credentials = Credentials(Config(tls_cert=cert, tls_key=key, tls_ca=authority.ca), Log())
+            credentials = Credentials(
+                Config(tls_cert=cert, tls_key=key, tls_ca=authority.ca), Log(MACHINE.monotonic), MACHINE.monotonic
+            )
             self._client = authority.context(cert, key)
             self._server = server_context(cert, key)
         self.worker = OneWorker(limits, access=access, credentials=credentials)

@@ -123,10 +123,10 @@ class Admission:
     def __init__(self, access: Access | None, limits: Limits, turn: Turn, log: Log, trust: Trust | None = None) -> None:
         self.access = access
         self.trust = Trust() if trust is None else trust
-        self.refusals = Refusals(log.warning, "refused")
-        self.mistrusted = Refusals(log.warning, "taken-for-no-node")
-        self.turned_away = Refusals(log.info, "connection-refused")
-        self.failed_handshakes = Refusals(log.info, "handshake-failed")
+        self.refusals = Refusals(log.warning, "refused", turn.clock)
+        self.mistrusted = Refusals(log.warning, "taken-for-no-node", turn.clock)
+        self.turned_away = Refusals(log.info, "connection-refused", turn.clock)
+        self.failed_handshakes = Refusals(log.info, "handshake-failed", turn.clock)
         self.strangers = Strangers(limits, turn)
         self.handshakes = Handshakes(turn)
         self._turn = turn

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -15,15 +14,16 @@ SAY_EVERY_S: Final = 1.0
 class Refusals:
     """Of one door, or several; `say` is the method of a log, and `event` what its lines are called."""
 
-    def __init__(self, say: Callable[..., None], event: str) -> None:
+    def __init__(self, say: Callable[..., None], event: str, clock: Callable[[], float]) -> None:
         self._say = say
         self._event = event
+        self._clock = clock
         self._said_at = 0.0
         self._unsaid = 0
 
     def note(self, peer: str, reason: RequestError | str) -> None:
         """Somebody was refused."""
-        now = time.monotonic()
+        now = self._clock()
         if now < self._said_at + SAY_EVERY_S:
             self._unsaid += 1
             return

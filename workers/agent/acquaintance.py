@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import secrets
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
-from skywalker.access.proof import Elsewhere, NotProven
+from skywalker.access.proof import NONCE, Elsewhere, NotProven
 from skywalker.access.trust import Introduction, Trust, farewell
 from skywalker.address import Address
 from skywalker.dialling import cause_of, server_name
@@ -198,7 +199,8 @@ class Acquaintance(asyncio.Protocol):
     def _introduce(self, transport: asyncio.Transport) -> None:
         ours = self._ours
         names = names_in(transport.get_extra_info("peercert") or {})
-        self._introduction = Introduction(ours.trust, ours.node.id, ours.node.address, self._reached, names)
+        nonce = secrets.token_bytes(NONCE)
+        self._introduction = Introduction(ours.trust, ours.node.id, ours.node.address, self._reached, names, nonce)
         try:
             challenge = self._introduction.begin(_PROOF_ID)
         except NotProven as error:

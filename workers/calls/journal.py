@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+from collections.abc import Callable
 from typing import Final
 
 from skywalker.journal.names import MAX_NAMES
@@ -36,10 +36,11 @@ class Journal:
         "_turn", "_writer",
     )  # fmt: skip
 
-    def __init__(self, writer: Writer, every: int, turn: Turn) -> None:
+    def __init__(self, writer: Writer, every: int, turn: Turn, luck: Callable[[], float]) -> None:
+        """`luck` is random, from 0 to below 1."""
         self._writer = writer
         self._every = every
-        self._dice = random.getrandbits(32)
+        self._dice = int(luck() * DICE)
         self._gap = 0  # calls that are not recorded until one is
         self._set_gap()
         self._turn = turn

@@ -12,7 +12,7 @@ from skywalker.limits import MAX_FRAME, MAX_ID
 from skywalker.members import Member, Snapshot
 from skywalker.ring import slices
 from skywalker.wire import values
-from workers.engine.machine import MACHINE, Machine
+from workers.engine.machine import Machine
 
 VERSION: Final = 2
 """Of what nodes say to each other. A node refuses one that it does not know."""
@@ -32,8 +32,8 @@ class OwnNode:
         member: Member,
         version: str,
         slot: int,
-        heard: Callable[[Address], bool] | None = None,
-        machine: Machine = MACHINE,
+        heard: Callable[[Address], bool] | None,
+        machine: Machine,
     ) -> None:
         """`heard` passes the address of a node that wants to join on, and returns whether there was room for it.
 

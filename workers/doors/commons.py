@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -39,7 +40,7 @@ class NodeLinks(Protocol):
 
 @dataclass(frozen=True)
 class Commons:
-    """Of one worker. With `credentials`, its doors speak TLS."""
+    """Of one worker. With `credentials`, its doors speak TLS. `nonce` makes so many bytes that nobody can guess."""
 
     node: OwnNode
     limits: Limits
@@ -58,3 +59,4 @@ class Commons:
     wording: Wording
     links: NodeLinks
     credentials: Credentials | None
+    nonce: Callable[[int], bytes]

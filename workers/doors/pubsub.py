@@ -351,9 +351,10 @@ class PubSub(Connection):
         if delivery is not None:
             delivery.is_late = True
             send = delivery.sender()
-            send.hold()
-            # Or, cancelled just when this is about to be written, it is told that nobody has it.
-            send.remember(delivery)
+            if isinstance(send, ClientCall):  # another, asked back from elsewhere, has remembered it in given_here()
+                send.hold()
+                # Or, cancelled just when this is about to be written, it is told that nobody has it.
+                send.remember(delivery)
         self._behind.append((place, chunk, delivery))
         self._behind_bytes += len(chunk)
         if self._behind_bytes > self._max_unread:

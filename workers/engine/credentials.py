@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import os
 import ssl
-import time
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
@@ -26,7 +25,12 @@ class Renewed:
     """A context that is made of some files, and anew when they have changed. Any thread may ask for it."""
 
     def __init__(
-        self, make: Callable[[], ssl.SSLContext], files: Sequence[str], fault: Callable[[], str], log: Log
+        self,
+        make: Callable[[], ssl.SSLContext],
+        files: Sequence[str],
+        fault: Callable[[], str],
+        log: Log,
+        clock: Callable[[], float],
     ) -> None:
         """`make` makes it, and raises ConfigError while the files are not what they should be.
 
@@ -36,6 +40,7 @@ class Renewed:
         self._fault = fault
         self._files = [file for file in files if file]
         self.log = log
+        self._clock = clock
         self._context: ssl.SSLContext | None = None
         self._seen: list[tuple[int, int, int] | None] = []  # what it was made of
         self._failed = ""  # why it could not be made anew, if so
@@ -43,7 +48,7 @@ class Renewed:
 
     def __call__(self) -> ssl.SSLContext:
         """Return it. Raises ConfigError as long as none could be made."""
-        context, now = self._context, time.monotonic()
+        context, now = self._context, self._clock()
         if context is not None and now < self._look_at:
             return context
         self._look_at = now + LOOK_S
@@ -81,15 +86,15 @@ def _state_of(file: str) -> tuple[int, int, int] | None:
 class Credentials:
     """Made by the supervisor, and inherited by its children: what was good once lasts until something better is."""
 
-    def __init__(self, config: Config, log: Log) -> None:
+    def __init__(self, config: Config, log: Log, clock: Callable[[], float]) -> None:
         """Raises ConfigError if the files are not what they should be."""
         cert, key, ca = files = config.tls_cert, config.tls_key, config.tls_ca
         fault = functools.partial(fault_of, cert, key)
-        self.server: Final = Renewed(functools.partial(server, config), files, fault, log)
+        self.server: Final = Renewed(functools.partial(server, config), files, fault, log, clock)
         """To who connects."""
-        self.client: Final = Renewed(functools.partial(client_context, ca, cert, key), files, fault, log)
+        self.client: Final = Renewed(functools.partial(client_context, ca, cert, key), files, fault, log, clock)
         """To other nodes."""
-        self.own: Final = Renewed(functools.partial(own_context, cert, key), files, fault, log)
+        self.own: Final = Renewed(functools.partial(own_context, cert, key), files, fault, log, clock)
         """To the node itself, which need not know by what name."""
         self._all: Final = self.server, self.client, self.own
         self.renew()

@@ -24,6 +24,7 @@ cdef class Turn:
 
     cpdef begin(self, double now)
     cpdef bint has_more(self) except -1
+    cpdef object wait(self, bint patient=*)
     cpdef bint is_long(self) except -1
     cpdef go_on(self)
     cpdef attend(self)

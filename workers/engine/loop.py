@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from skywalker.deadlines import Deadlines
-from workers.engine.machine import MACHINE, Machine
+from workers.engine.machine import Machine
 from workers.stats import metrics
 from workers.stats.counters import Counters
 
@@ -76,13 +76,11 @@ class Turn:
         "values",
     )  # fmt: skip
 
-    def __init__(
-        self, now: float, counters: Counters | None = None, clock: Callable[[], float] = MACHINE.monotonic
-    ) -> None:
+    def __init__(self, now: float, counters: Counters, clock: Callable[[], float]) -> None:
         self.clock = clock
         # When it began, or later: when the calls that it now deals with were read, or the values in them written.
         self.now = self._began = now
-        self.counters = Counters() if counters is None else counters
+        self.counters = counters
         self.deadlines = Deadlines()  # of all that has an expired(): calls and alarms
         self.values: list[Output] = []  # connections that have values to write, and perhaps replies
         self.replies: list[Output] = []  # connections that have something to write
@@ -101,6 +99,13 @@ class Turn:
     def has_more(self) -> bool:
         """Whether somebody goes on in the next turn, which must not wait for anything else."""
         return bool(self.resting or self.heavy)
+
+    def wait(self, patient: bool = True) -> float | None:
+        """Return the seconds until the next one has something to do, whatever comes; None if that depends on others.
+
+        Without patience it does not wait, nor while somebody has more to do.
+        """
+        return self.deadlines.wait(self.clock()) if patient and not self.has_more() else 0.0
 
     def is_long(self) -> bool:
         """Whether who wants much should wait for the next one."""
@@ -196,7 +201,7 @@ class Handler(Protocol):
 class Loop:
     """A poller and its handlers."""
 
-    def __init__(self, machine: Machine = MACHINE) -> None:
+    def __init__(self, machine: Machine) -> None:
         self._poller = machine.poller()
         self._handlers: dict[int, Handler] = {}
 
@@ -217,10 +222,10 @@ class Loop:
     def turn(self, turn: Turn, patient: bool = True) -> int:
         """Wait until something is ready or due, deal with it, and write what came of it; return how many were ready.
 
-        Without patience there is no waiting, nor while somebody has more to do.
+        How long it waits at most, and what `patient` is, Turn.wait() says.
         """
         has_more = turn.has_more()
-        events = self._poller.poll(turn.deadlines.wait(turn.clock()) if patient and not has_more else 0.0)
+        events = self._poller.poll(turn.wait(patient))
         began = turn.clock()
         turn.begin(began)
         if has_more:

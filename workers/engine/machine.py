@@ -1,7 +1,8 @@
 """What a worker and its supervisor ask of the machine that they run on: time, luck, readiness and sockets.
 
-They ask it here, and get all the rest by what they are made with: so a test can be the machine, with a clock and a
-network of its own. Who forks and kills is process/child.py, in the same way.
+They ask the one that they are made with, or are given what they need of it: the supervisor makes them with MACHINE,
+which nobody else names, and a test with a machine that has a clock and a network of its own. Who forks and kills is
+process/child.py, in the same way.
 """
 
 from __future__ import annotations
@@ -37,10 +38,18 @@ class Machine:
     def __init__(self) -> None:
         self.monotonic: Callable[[], float] = time.monotonic
         """Seconds, on a clock that all processes of the machine share."""
+        self.unix: Callable[[], float] = time.time
+        """Seconds since 1970, as whoever keeps the machine has set its clock: for people to read."""
+        self.worked: Callable[[], float] = time.thread_time
+        """Seconds that this thread has had a processor."""
         self.random: Callable[[], float] = random.random
         """From 0 to below 1."""
         self.token: Callable[[int], str] = secrets.token_hex
         """So many bytes that nobody can guess, in hex."""
+
+    def nonce(self, size: int) -> bytes:
+        """Return such bytes themselves."""
+        return bytes.fromhex(self.token(size))
 
     def poller(self) -> Poller:
         """Return a new one. It is to be made after the fork: an inherited epoll would be the parent's too."""

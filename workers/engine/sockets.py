@@ -27,7 +27,7 @@ from typing import Final
 from skywalker.address import Address
 from skywalker.errors import LocalProtocolError
 from skywalker.listeners import listeners_at, reason, taken_by, unix_reason
-from workers.engine.machine import MACHINE, Machine
+from workers.engine.machine import Machine
 from workers.engine.steering import steer
 from workers.engine.transport import Transport
 
@@ -248,7 +248,7 @@ def end_unacknowledged(sock: Transport | socket.socket, seconds: float) -> None:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1, milliseconds))  # 0 would be the kernel's own
 
 
-def link(machine: Machine = MACHINE) -> tuple[socket.socket, socket.socket]:
+def link(machine: Machine) -> tuple[socket.socket, socket.socket]:
     """Return the two ends of a link between workers."""
     ends = machine.pair()
     for end in ends:

@@ -16,7 +16,7 @@ import socket
 from dataclasses import asdict, dataclass, field
 from typing import Final, Protocol, get_args
 
-from workers.engine.machine import MACHINE, Machine
+from workers.engine.machine import Machine
 
 ASKS_ONLY: Final = -1
 """In place of the slot of one that is being replaced: it owns nothing any more."""
@@ -122,7 +122,7 @@ class Channel:
         self._socket = sock
 
     @staticmethod
-    def pair(machine: Machine = MACHINE) -> tuple[Channel, Channel]:
+    def pair(machine: Machine) -> tuple[Channel, Channel]:
         """Return two connected ends."""
         a, b = machine.pair()
         return Channel(a), Channel(b)

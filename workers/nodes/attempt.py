@@ -18,7 +18,7 @@ import contextlib
 import socket
 from typing import Any, Final, Protocol
 
-from skywalker.access.proof import NotProven
+from skywalker.access.proof import NONCE, NotProven
 from skywalker.access.trust import Introduction, farewell
 from skywalker.dialling import begin, bind_to_steer, cause_of, is_connected, server_name
 from skywalker.discovery.roster import NOT_LET_IN, NOT_PROVEN
@@ -178,7 +178,13 @@ class Attempt:
         self._transport = transport
         by, wanted = self._by, self._place.node
         self._introduction = Introduction(
-            by.trust, by.node.id, by.node.address, self._member.address, transport.names(), wanted
+            by.trust,
+            by.node.id,
+            by.node.address,
+            self._member.address,
+            transport.names(),
+            by.machine.nonce(NONCE),
+            wanted,
         )
         transport.send(self._introduction.begin(_ID) or self._question())
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import selectors
-import time
 from collections.abc import Callable
 from typing import BinaryIO
 
 from skywalker.embedding import AGENT
 from workers.engine import sockets
+from workers.engine.machine import Machine
 from workers.engine.signals import Signals
 from workers.ipc import control, exits
 from workers.process.child import Child
@@ -27,12 +27,14 @@ class AgentKeeper:
         selector: selectors.BaseSelector,
         crew: Crew,
         log: Log,
+        machine: Machine,
     ) -> None:
         self._live = live
         self._signals = signals
         self._selector = selector
         self._crew = crew
         self._log = log
+        self._machine = machine
         self.agent: Child | None = None
         self._deaths = 0  # in a row
         self._draining = False
@@ -49,7 +51,7 @@ class AgentKeeper:
         assert self.agent is None, "there is one at a time"
         self.restart_at = None
         try:
-            self.agent = agent = Child(AGENT, self._live, self._signals)
+            self.agent = agent = Child(AGENT, self._live, self._signals, self._machine)
         except OSError as error:
             self._log.error("cannot-fork", process="agent", reason=error.strerror)
             self._put_off(0.0)
@@ -62,7 +64,7 @@ class AgentKeeper:
             if self.agent is None or process.agent is self.agent or process.state is State.STARTING:
                 continue
             try:
-                ours, theirs = sockets.link()
+                ours, theirs = sockets.link(self._machine)
             except OSError as error:
                 self._log.error("cannot-link", process="agent", worker=process.slot.number, reason=error.strerror)
                 return
@@ -101,7 +103,7 @@ class AgentKeeper:
             self._renewed = self.agent
             self.agent.kill()
         else:
-            self.restart_at = time.monotonic() if wanted else None
+            self.restart_at = self._machine.monotonic() if wanted else None
 
     def hangs(self) -> None:
         """Have another for one whose loop does not turn."""
@@ -136,15 +138,15 @@ class AgentKeeper:
         if self._draining:
             self.left = True
         elif agent is self._renewed:
-            self.restart_at = time.monotonic() if self._wanted else None
+            self.restart_at = self._machine.monotonic() if self._wanted else None
         else:
             self.lost += 1
-            self._put_off(time.monotonic() - agent.started_at)
+            self._put_off(self._machine.monotonic() - agent.started_at)
             self._log.error("agent-ended", pid=agent.pid, how=exits.how(status))
 
     def _put_off(self, lived_s: float) -> None:
         self._deaths = 1 if lived_s >= exits.LONG_LIFE_S else self._deaths + 1
-        self.restart_at = time.monotonic() + max(exits.restart_delay(self._deaths), 0.1)
+        self.restart_at = self._machine.monotonic() + max(exits.restart_delay(self._deaths), 0.1)
 
     def end(self) -> None:
         """Kill the agent, if it is still there, and forget it."""

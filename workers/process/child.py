@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, NoReturn
 
 from skywalker.processes import node_name
-from workers.engine.machine import MACHINE, Machine
+from workers.engine.machine import Machine
 from workers.engine.signals import Signals
 from workers.ipc import exits
 from workers.ipc.control import Channel, Message
@@ -24,7 +24,7 @@ PR_SET_NAME: Final = 15
 class Child:
     """One process, from its fork until it is reaped."""
 
-    def __init__(self, name: str, live: Callable[[Channel], int], signals: Signals, machine: Machine = MACHINE) -> None:
+    def __init__(self, name: str, live: Callable[[Channel], int], signals: Signals, machine: Machine) -> None:
         """Fork one that ends with the status that `live` returns. Raises OSError if there is no room for it.
 
         `name`, of at most 15 letters, is what `ps -o comm` and `top` show. It is killed when this process dies.
@@ -32,12 +32,29 @@ class Child:
         assert len(name) <= 15, "the kernel would cut it"
         self.started_at = machine.monotonic()
         self.is_killed = False  # by us
+        self._machine = machine
         self._selector: selectors.BaseSelector | None = None
         self.pid, self.channel = self._fork(name, live, signals)
 
     def _fork(self, name: str, live: Callable[[Channel], int], signals: Signals) -> tuple[int, Channel]:
         """Have it begin; return its pid, and our end of the channel to it."""
-        return _fork(signals, name, live)
+        ours, theirs = Channel.pair(self._machine)
+        parent = os.getpid()
+        sys.stderr.flush()
+        # A signal to the child would be queued as ours, until it has opened its own queue.
+        signals.hold()
+        try:
+            pid = os.fork()
+            if not pid:
+                ours.close()
+                _live(name, live, theirs, parent)
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            signals.release()
+            theirs.close()
+        return pid, ours
 
     def listen(self, selector: selectors.BaseSelector, hear: Callable[[], None]) -> None:
         """Have `hear` called when it has said something, or is gone."""
@@ -88,26 +105,6 @@ class Child:
 def be_node(port: int) -> None:
     """Have this process be seen as the first one of the node with that port: by `ps -o comm`, and `skywalker drain`."""
     _rename(node_name(port))
-
-
-def _fork(signals: Signals, name: str, live: Callable[[Channel], int]) -> tuple[int, Channel]:
-    ours, theirs = Channel.pair()
-    parent = os.getpid()
-    sys.stderr.flush()
-    # A signal to the child would be queued as ours, until it has opened its own queue.
-    signals.hold()
-    try:
-        pid = os.fork()
-        if not pid:
-            ours.close()
-            _live(name, live, theirs, parent)
-    except OSError:
-        ours.close()
-        raise
-    finally:
-        signals.release()
-        theirs.close()
-    return pid, ours
 
 
 def _rename(name: str) -> None:

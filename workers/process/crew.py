@@ -8,8 +8,7 @@ from socket import AF_UNIX, socket
 from typing import BinaryIO, Final
 
 from workers.engine import sockets
-from workers.engine.machine import MACHINE, Machine
-from workers.engine.signals import Signals
+from workers.engine.machine import Machine
 from workers.ipc import control, exits
 from workers.process.slot import Event, Process, Slot, State
 from workers.stats import metrics
@@ -41,26 +40,25 @@ class Crew:
         self,
         listeners: Sequence[dict[str, socket]],
         shared: SharedCounters,
-        live: Callable[[Slot, control.Channel, int], int],
+        fork: Callable[[Slot, int], Process],
         heard: Callable[[Process, control.Message], None],
-        signals: Signals,
         selector: selectors.BaseSelector,
         log: Log,
-        machine: Machine = MACHINE,
-        process: type[Process] = Process,
+        machine: Machine,
     ) -> None:
-        """`live` is what a worker does in its process; `heard` is told what a worker says, once that has had effect."""
+        """`fork` makes a worker for a slot, with a part of the shared counters, or raises OSError as Process does.
+
+        `heard` is told what a worker says, once that has had effect.
+        """
         self.slots = [Slot(number, each) for number, each in enumerate(listeners)]
         self.served = False  # every worker has been ready at one time
         self.draining = False
         self._shared = shared
-        self._live = live
+        self._fork = fork
         self._heard = heard
-        self._signals = signals
         self._selector = selector
         self._log = log
         self._machine = machine
-        self._process = process
         self._snapshot: BinaryIO | None = None  # of the ring
 
     def processes(self) -> Iterator[Process]:
@@ -128,7 +126,7 @@ class Crew:
         """
         assert slot.worker is None, "or it would be forgotten"
         try:
-            process = self._fork(slot)
+            process = self._begin(slot)
         except OSError as error:
             if not self.served:
                 raise BootError(f"cannot start worker {slot.number}: {error.strerror}") from error
@@ -148,19 +146,17 @@ class Crew:
         assert slot.worker is not None, "who would be succeeded"
         assert slot.successor is None, "or it would be forgotten"
         try:
-            slot.successor = self._fork(slot)
+            slot.successor = self._begin(slot)
         except OSError as error:
             self._log.error("cannot-fork", worker=slot.number, reason=error.strerror)
             return False
         slot.successor.drain_s = drain_s
         return True
 
-    def _fork(self, slot: Slot) -> Process:
+    def _begin(self, slot: Slot) -> Process:
         part = self._shared.take(slot.number)
         try:
-            process = self._process(
-                slot, part, lambda channel: self._live(slot, channel, part), self._signals, self._machine
-            )
+            process = self._fork(slot, part)
         except OSError:
             self._shared.give_back(part)
             raise

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from workers.engine.life import Life
-from workers.engine.machine import MACHINE, Machine
+from workers.engine.machine import Machine
 from workers.engine.signals import Signals
 from workers.ipc.control import Channel
 from workers.process.child import Child
@@ -103,7 +103,7 @@ class Process(Child):
         part: int,
         live: Callable[[Channel], int],
         signals: Signals,
-        machine: Machine = MACHINE,
+        machine: Machine,
     ) -> None:
         """Fork it. `part` of the shared counters is its own. Raises OSError if there is no room for it."""
         super().__init__(f"skywalker-{slot.number}", live, signals, machine)

@@ -31,6 +31,7 @@ from workers.calls.own_node import OwnNode
 from workers.engine import sockets
 from workers.engine.credentials import Credentials, server
 from workers.engine.life import Life
+from workers.engine.machine import MACHINE
 from workers.engine.signals import Signals
 from workers.ipc import control, exits, snapshots
 from workers.process import child, reload
@@ -102,7 +103,7 @@ class Supervisor:
         self._read_again = read_again
         self._parent_fd = parent_fd
         self._parent: socket.socket | None = None  # the program that started this node, if it wants to know of it
-        self._log = Log(process="supervisor")
+        self._log = Log(MACHINE.monotonic, process="supervisor")
         # It says of whoever has started it what it becomes, whatever the level is: see _live().
         self._log.use("info", config.log_format)
         self._signals = Signals(
@@ -142,9 +143,9 @@ class Supervisor:
                 self._parent = socket.socket(fileno=self._parent_fd)
                 self._selector.register(self._parent, selectors.EVENT_READ, self._on_parent)
             self._crew = Crew(
-                ground.listeners, self._shared, self._be_worker, self._heard, self._signals, self._selector, self._log
+                ground.listeners, self._shared, self._fork_worker, self._heard, self._selector, self._log, MACHINE
             )
-            self._agent = AgentKeeper(self._be_agent, self._signals, self._selector, self._crew, self._log)
+            self._agent = AgentKeeper(self._be_agent, self._signals, self._selector, self._crew, self._log, MACHINE)
             return self._live()
 
     def _heir(self, *, is_local: bool) -> struct_passwd | None:
@@ -187,11 +188,14 @@ class Supervisor:
         try:
             if self._read_again is not None:
                 self._read_again()
-            self._credentials = Credentials(self._config, self._log) if self._config.tls_cert else None
+            self._credentials = self._credentials_of(self._config)
         except SkywalkerError as error:
             if heir is None:
                 raise
             raise ConfigError(f"{error} ({privileges.told(heir)})") from error
+
+    def _credentials_of(self, config: Config) -> Credentials | None:
+        return Credentials(config, self._log, MACHINE.monotonic) if config.tls_cert else None
 
     def _live(self) -> int:
         self._log.use(self._config.log_level, self._config.log_format)
@@ -327,16 +331,22 @@ class Supervisor:
 
     # Its children, as they begin.
 
+    def _fork_worker(self, slot: Slot, part: int) -> Process:
+        return Process(slot, part, lambda channel: self._be_worker(slot, channel, part), self._signals, MACHINE)
+
     def _be_worker(self, slot: Slot, channel: control.Channel, part: int) -> int:
         self._close_what_is_ours(slot)
         log = self._log.bind(process="worker", worker=slot.number, pid=os.getpid())
         hears = cluster.hears_of_nodes(self._config.cluster)
         heard = (lambda address: channel.send(control.Heard(str(address)))) if hears else None
-        node = OwnNode(self._ground.member, skywalker.__version__, slot.number, heard)
+        node = OwnNode(self._ground.member, skywalker.__version__, slot.number, heard, MACHINE)
         cells = self._shared.part(part)
         succeeds = slot.worker is not None
         credentials = self._credentials and self._credentials.told_by(log)
-        return Worker(node, self._config, slot.listeners, channel, log, cells, credentials, succeeds=succeeds).run()
+        worker = Worker(
+            node, self._config, slot.listeners, channel, log, cells, credentials, succeeds=succeeds, machine=MACHINE
+        )
+        return worker.run()
 
     def _be_agent(self, channel: control.Channel) -> int:
         last = snapshots.read(os.dup(self._agent.snapshot.fileno())) if self._agent.snapshot else ()
@@ -381,7 +391,7 @@ class Supervisor:
         try:
             config, waiting = reload.merged(self._config, self._read_again())
             exposure.check(config, self._ground.addresses)
-            credentials = Credentials(config, self._log) if config.tls_cert else None
+            credentials = self._credentials_of(config)
         except SkywalkerError as error:
             self._shared.node[metrics.RELOADED.cell("refused")] += 1
             self._log.error("reload-refused", reason=error)

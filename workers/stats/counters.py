@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import time
 from array import array
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -41,11 +39,14 @@ class Counters:
 
     def __init__(
         self,
-        memory: memoryview[int] | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        luck: Callable[[], float] = random.random,
+        memory: memoryview[int] | None,
+        clock: Callable[[], float],
+        luck: Callable[[], float],
     ) -> None:
-        """Count in these WORKER_CELLS of metrics.py, or more; without any, in some of its own."""
+        """Count in these WORKER_CELLS of metrics.py, or more; without any, in some of its own.
+
+        `luck` is random, from 0 to below 1.
+        """
         self.memory = memoryview(array("q", bytes(8 * metrics.WORKER_CELLS))) if memory is None else memory
         self.cells = _cells.cells_in(self.memory)
         self._clock = clock
@@ -99,7 +100,7 @@ class Counters:
     def closed(self, peer: str, reason: Close, text: str) -> None:
         """A connection was closed, and why."""
         self.memory[metrics.CLOSED.at + reason] += 1
-        self.recent.close(time.time(), peer, reason, text)
+        self.recent.close(self._clock(), peer, reason, text)
 
     def look(self) -> None:
         """See, about once a second, how many of the calls `recent` should be told of."""

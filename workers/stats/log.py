@@ -12,7 +12,7 @@ import json
 import math
 import os
 import select
-import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -40,17 +40,18 @@ class Form:
 class Log:
     """Writes event lines to a file descriptor, each with the fields that were bound to it."""
 
-    def __init__(self, fd: int = 2, **fields: object) -> None:
+    def __init__(self, clock: Callable[[], float], fd: int = 2, **fields: object) -> None:
+        self._clock = clock
         self._fd = fd
         self._form = Form()
         self._fields = fields
         self._dropped = 0
         self._credit = float(BURST)
-        self._credited_at = time.monotonic()
+        self._credited_at = clock()
 
     def bind(self, **fields: object) -> Log:
         """Return a log whose lines carry these fields too."""
-        bound = Log(self._fd, **{**self._fields, **fields})
+        bound = Log(self._clock, self._fd, **{**self._fields, **fields})
         bound._form = self._form
         return bound
 
@@ -75,7 +76,7 @@ class Log:
         if level not in self._form.levels:
             return
         # What a peer can cause is bounded, or it could fill the disk.
-        now = time.monotonic()
+        now = self._clock()
         self._credit = min(BURST, self._credit + (now - self._credited_at) * PER_SECOND)
         self._credited_at = now
         if self._credit < 1 + KEPT[level] or not self._writable():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import struct
 from collections import Counter, deque
 from collections.abc import Callable
@@ -25,11 +24,14 @@ _HEAD: Final = struct.Struct("<IH")
 
 
 class Recent:
-    """Bounded, and cheap: of what is often it hears but a part. `now` is in seconds of any one clock."""
+    """Bounded, and cheap: of what is often it hears but a part. All times are in seconds of any one clock.
 
-    def __init__(self, now: float, luck: Callable[[], float] = random.random) -> None:
+    `luck` is random, from 0 to below 1.
+    """
+
+    def __init__(self, now: float, luck: Callable[[], float]) -> None:
         self._luck = luck
-        self.closed: deque[tuple[float, str, str, str]] = deque(maxlen=KEPT_CLOSES)  # Unix time, peer, reason, text
+        self.closed: deque[tuple[float, str, str, str]] = deque(maxlen=KEPT_CLOSES)  # when, peer, reason, text
         # In one piece, since each small object that stays amid those of calls keeps much of their memory.
         self._calls = bytearray()  # of this window
         self._calls_before = bytearray()  # and of the one before
@@ -38,9 +40,9 @@ class Recent:
         self._samples = 0
         self._since = now  # when that was chosen, and those kept
 
-    def close(self, at: float, peer: str, reason: Close, text: str) -> None:
-        """A connection was closed, at that Unix time."""
-        self.closed.append((at, peer, reason.label, text))
+    def close(self, now: float, peer: str, reason: Close, text: str) -> None:
+        """A connection was closed."""
+        self.closed.append((now, peer, reason.label, text))
 
     def call(self, topic: bytes, now: float) -> int:
         """A call was answered. Return how many go by until the next one is to be told here."""

@@ -22,7 +22,7 @@ from workers.doors.connections import Connections
 from workers.doors.pubsub_wording import Wording
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Loop, Turn
-from workers.engine.machine import MACHINE, Machine
+from workers.engine.machine import Machine
 from workers.mesh.link_maker import LinkMaker
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.siblings import Siblings
@@ -41,10 +41,10 @@ class Core:
         loop: Loop,
         turn: Turn,
         log: Log,
+        machine: Machine,
         journal: Journal | None = None,
         admission: Admission | None = None,
         credentials: Credentials | None = None,
-        machine: Machine = MACHINE,
     ) -> None:
         """With `credentials`, it is spoken to other nodes in TLS."""
         self.node = node
@@ -96,6 +96,7 @@ class Core:
             wording=Wording(),
             links=self.peers,
             credentials=credentials,
+            nonce=machine.nonce,
         )
         self.follow(node.snapshot)
 

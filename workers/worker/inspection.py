@@ -20,13 +20,13 @@ import socket
 import traceback
 from collections.abc import Iterable
 from itertools import islice
-from time import thread_time
 from typing import Any, Final
 
 from skywalker.journal import record
 from workers.doors.commons import Commons
 from workers.doors.junction.session import Session
 from workers.engine.loop import BROKEN, READ, Alarm
+from workers.engine.machine import Machine
 from workers.stats.log import MAX_NAME
 
 MAX_LOOKED_AT: Final = 20_000
@@ -47,10 +47,11 @@ _PACKET: Final = 4096
 class Inspection:
     """One end of a socket to the agent; the agent's end ends it."""
 
-    def __init__(self, sock: socket.socket, commons: Commons) -> None:
+    def __init__(self, sock: socket.socket, commons: Commons, machine: Machine) -> None:
         sock.setblocking(False)
         self._socket = sock
         self._commons = commons
+        self._machine = machine
         self._has_warned = False
         self._is_resting = False
 
@@ -74,9 +75,9 @@ class Inspection:
             self._commons.loop.remove(self._socket.fileno())
             self._socket.close()
             return
-        began = thread_time()
+        began = self._machine.worked()
         self._answer(data)
-        self._rest(SHARE * (thread_time() - began))
+        self._rest(SHARE * (self._machine.worked() - began))
 
     def _rest(self, seconds: float) -> None:
         self._is_resting = True
@@ -105,8 +106,13 @@ class Inspection:
             self._socket.send(b"no answer")
 
     def _look(self, question: dict[str, Any]) -> None:
-        look = _topics if question["what"] == "topics" else _connections
-        answer = json.dumps(look(self._commons, question["order"], question["limit"])).encode()
+        order, limit = question["order"], question["limit"]
+        if question["what"] == "topics":
+            found = _topics(self._commons, order, limit)
+        else:
+            clock_began = self._machine.unix() - self._machine.monotonic()
+            found = _connections(self._commons, order, limit, clock_began)
+        answer = json.dumps(found).encode()
         with open(os.memfd_create("skywalker-inspection"), "wb", buffering=0) as file:
             file.write(answer)
             socket.send_fds(self._socket, [b"answer"], [file.fileno()])
@@ -151,7 +157,7 @@ def _digest(topic: bytes) -> bytes:
     return hashlib.blake2b(topic, digest_size=DIGEST_BYTES).digest() if len(topic) > TOPIC_BYTES else b""
 
 
-def _connections(commons: Commons, order: str, limit: int) -> dict[str, Any]:
+def _connections(commons: Commons, order: str, limit: int, clock_began: float) -> dict[str, Any]:
     chosen: Iterable[Any]
     if order == "waiting":
         some = [*islice(commons.connections, MAX_LOOKED_AT)]
@@ -180,7 +186,7 @@ def _connections(commons: Commons, order: str, limit: int) -> dict[str, Any]:
     ]
     assert len(rows) <= limit, "each has room in the answer"
     closed = [
-        {"time": at, "peer": _text(peer), "reason": reason, "text": _text(text)}
+        {"time": clock_began + at, "peer": _text(peer), "reason": reason, "text": _text(text)}
         for at, peer, reason, text in reversed(commons.turn.counters.recent.closed)
     ]
     return {

@@ -24,7 +24,7 @@ from workers.doors.junction.dialogue import Dialogue
 from workers.doors.pubsub import PubSub
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Alarm, Loop, Turn
-from workers.engine.machine import MACHINE, Machine
+from workers.engine.machine import Machine
 from workers.engine.signals import Signals
 from workers.ipc import exits, snapshots
 from workers.ipc.control import (
@@ -83,7 +83,7 @@ class Worker:
         credentials: Credentials | None,
         *,
         succeeds: bool,
-        machine: Machine = MACHINE,
+        machine: Machine,
     ) -> None:
         """One that `succeeds` another is ready to; any other once it hears clients."""
         self._node = node
@@ -123,10 +123,10 @@ class Worker:
             loop,
             turn,
             self._log,
+            machine,
             self._begin_journal(turn),
             Admission(config.access, config.limits, turn, self._log, trust(config)),
             self._credentials,
-            machine,
         )
         slot = self._node.slot
         self._doors = {(slot, door): self._door(door, listener) for door, listener in self._listeners.items()}
@@ -162,8 +162,7 @@ class Worker:
 
     def wait(self) -> float | None:
         """Return the seconds until there is a turn to do, whatever comes; None if that depends on others."""
-        turn = self._core.turn
-        return 0.0 if turn.has_more() or self._was_idle else turn.deadlines.wait(turn.clock())
+        return self._core.turn.wait(patient=not self._was_idle)
 
     def _door(self, door: str, listener: socket.socket) -> Door:
         return Door(listener, self._config.backlog, DIALECTS[door], self._core.commons)
@@ -173,7 +172,9 @@ class Worker:
         if settings is None:
             return None
         origin = Origin("node", node.id, node.name, node.slot)
-        return Journal(Writer(settings, origin, self._log.warning, self._log.info), settings.sample, turn)
+        return Journal(
+            Writer(settings, origin, self._log.warning, self._log.info), settings.sample, turn, self._machine.random
+        )
 
     def _hear(self) -> None:
         while True:
@@ -213,7 +214,7 @@ class Worker:
                 if self._core.standing.opening:
                     self._core.barrier.has_all(self._visit_all())
             case Inspect() if passed is not None:
-                Inspection(self._machine.adopt(passed), self._core.commons).open()
+                Inspection(self._machine.adopt(passed), self._core.commons, self._machine).open()
             case Lend(slot=slot, door=name) if passed is not None:
                 self._doors[slot, name] = door = self._door(name, self._machine.adopt(passed))
                 door.open()

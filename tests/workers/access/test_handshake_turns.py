@@ -18,9 +18,9 @@ from skywalker.tls.contexts import GROUP, client_context
 from skywalker.tls.records import Records
 from tests.abuse.tls_attacks import LONG_RECORD, first_words
 from tests.workers.outside import HOST, Outside, outside
+from tests.workers.turns import turn_at
 from tests.workers.wire_client import RST_ON_CLOSE
 from workers.access.handshake_turns import CROWD, MOST_S, Handshakes
-from workers.engine.loop import Turn
 from workers.engine.secure_socket import SecureSocket
 from workers.stats.metrics import HANDSHAKES, LIMITED
 
@@ -56,7 +56,7 @@ class Slow:
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.one_of(st.integers(1, 4), st.just("turn"), st.integers(-9, -1)), max_size=12))
 def test_they_go_on_in_the_order_in_which_they_came_and_who_is_gone_does_not(steps: list[int | str]) -> None:
-    turn = Turn(time.monotonic())
+    turn = turn_at(time.monotonic())
     handshakes = Handshakes(turn)
     gone_on: list[int] = []
     waiting: list[Slow] = []
@@ -86,7 +86,7 @@ def test_they_go_on_in_the_order_in_which_they_came_and_who_is_gone_does_not(ste
 
 @pytest.mark.parametrize("others_s", [0.0, 0.004, 0.05])
 def test_they_take_as_long_as_all_others_together_and_never_much(others_s: float) -> None:
-    turn = Turn(time.monotonic())
+    turn = turn_at(time.monotonic())
     handshakes = Handshakes(turn)
     gone_on: list[int] = []
     for number in range(100):

@@ -21,13 +21,10 @@ class Lines:
 
 
 @pytest.mark.parametrize(("reason", "code"), [("it says much", {}), (Forbidden("send x"), {"code": "forbidden"})])
-def test_there_is_a_line_a_second_whatever_comes(
-    reason: RequestError | str, code: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_there_is_a_line_a_second_whatever_comes(reason: RequestError | str, code: dict[str, str]) -> None:
     now = 1000.0
-    monkeypatch.setattr("workers.access.refusals.time.monotonic", lambda: now)
     lines = Lines()
-    refusals = Refusals(lines.warning, "refused")
+    refusals = Refusals(lines.warning, "refused", lambda: now)
     for _ in range(250):
         refusals.note("here", reason)
         now += 0.01

@@ -20,6 +20,7 @@ from tests.workers.dialled import Dialled
 from tests.workers.told_node import HOST, ToldNode, framed
 from workers.agent import acquaintance
 from workers.agent.acquaintance import Acquaintance, Ours
+from workers.engine.machine import MACHINE
 from workers.stats.log import Log
 
 ME = Member("id-me", "me", Address(HOST, 1), 1, False, tuple(random_tokens(4)))
@@ -70,7 +71,7 @@ async def until(check: Callable[[], object]) -> None:
 
 @contextlib.contextmanager
 def dialled(address: Address, reports: Reports) -> Iterator[Acquaintance]:
-    found = Acquaintance(address, Ours(ME, joins=False), reports, lambda: None, Log())
+    found = Acquaintance(address, Ours(ME, joins=False), reports, lambda: None, Log(MACHINE.monotonic))
     found.dial()
     try:
         yield found
@@ -144,7 +145,7 @@ class Nameless(asyncio.Transport):
 
 def test_one_that_is_gone_as_soon_as_it_is_there_is_no_bug(reports: Reports) -> None:
     async def meet() -> None:
-        found = Acquaintance(Address(HOST, 1), Ours(ME, joins=False), reports, lambda: None, Log())
+        found = Acquaintance(Address(HOST, 1), Ours(ME, joins=False), reports, lambda: None, Log(MACHINE.monotonic))
         found.connection_made(Nameless())
 
     asyncio.run(meet())
@@ -165,7 +166,7 @@ def test_whoever_says_something_else_than_the_answer_to_a_challenge_is_listened_
 
     async def meet(address: Address) -> None:
         ours = Ours(ME, joins=True, trust=Trust(secret="the-secret"))
-        found = Acquaintance(address, ours, reports, lambda: None, Log())
+        found = Acquaintance(address, ours, reports, lambda: None, Log(MACHINE.monotonic))
         found.dial()
         try:
             await until(lambda: reports.ends)

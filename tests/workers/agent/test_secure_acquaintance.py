@@ -25,6 +25,7 @@ from tests.workers.dialled import HOST, Dialled, closes, says_nothing, speaks_pl
 from tests.workers.told_node import ToldNode
 from workers.agent import acquaintance
 from workers.agent.acquaintance import Acquaintance, Ours
+from workers.engine.machine import MACHINE
 from workers.stats.log import Log
 
 ME = Member("id-me", "me", Address(HOST, 1), 1, False, (1,))
@@ -57,7 +58,7 @@ class Reports(Roster):
 async def _report(address: Address, tls: Callable[[], ssl.SSLContext] | None) -> Reports:
     reports = Reports()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reports.ends.append(("bug", str(context))))
-    found = Acquaintance(address, Ours(ME, joins=True, tls=tls), reports, lambda: None, Log())
+    found = Acquaintance(address, Ours(ME, joins=True, tls=tls), reports, lambda: None, Log(MACHINE.monotonic))
     found.dial()
     try:
         async with asyncio.timeout(10 * time_factor()):
@@ -147,7 +148,7 @@ def test_hanging_up_in_the_midst_of_a_handshake_is_nobodys_trouble(
         troubles: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: troubles.append(context))
         reports = Reports()
-        found = Acquaintance(address, Ours(ME, joins=False, tls=ours), reports, lambda: None, Log())
+        found = Acquaintance(address, Ours(ME, joins=False, tls=ours), reports, lambda: None, Log(MACHINE.monotonic))
         found.dial()
         await asyncio.sleep(after)
         found.hang_up()

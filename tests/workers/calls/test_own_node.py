@@ -14,6 +14,7 @@ from skywalker.members import Member, Snapshot
 from skywalker.ring import TOKENS_PER_NODE, random_tokens
 from skywalker.wire import values
 from workers.calls.own_node import OwnNode
+from workers.engine.machine import MACHINE
 
 
 def member(number: int) -> Member:
@@ -37,7 +38,7 @@ def pages(node: OwnNode) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("count", [1, 3, 500])
 def test_every_node_is_told_once_in_the_order_of_their_ids(count: int) -> None:
     members = [member(number) for number in range(count)]
-    node = OwnNode(members[0], "0", 0)
+    node = OwnNode(members[0], "0", 0, None, MACHINE)
     snapshot = Snapshot(random.sample(members, count))
     node.follow(snapshot)
     found = pages(node)
@@ -49,7 +50,7 @@ def test_every_node_is_told_once_in_the_order_of_their_ids(count: int) -> None:
 
 def test_what_is_told_is_of_the_snapshot_that_is_followed() -> None:
     first, second = member(1), member(2)
-    node = OwnNode(first, "0", 0)
+    node = OwnNode(first, "0", 0, None, MACHINE)
     assert [one["id"] for one in pages(node)[0]["nodes"]] == ["node-0001"]
     node.follow(Snapshot([first, second]))
     assert [one["id"] for one in pages(node)[0]["nodes"]] == ["node-0001", "node-0002"]
@@ -59,7 +60,7 @@ def test_what_is_told_is_of_the_snapshot_that_is_followed() -> None:
 def test_nodes_are_packed_once_however_often_they_are_asked_for() -> None:
     members = [member(number) for number in range(100)]
     assert len(members[0].tokens) == TOKENS_PER_NODE
-    node = OwnNode(members[0], "0", 0)
+    node = OwnNode(members[0], "0", 0, None, MACHINE)
     node.follow(Snapshot(members))
 
     def taken_s(after: str) -> float:

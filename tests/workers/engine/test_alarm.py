@@ -7,12 +7,13 @@ import weakref
 
 import pytest
 
+from tests.workers.turns import turn_at
 from workers.engine.loop import Alarm, Turn
 
 
 @pytest.fixture
 def turn() -> Turn:
-    return Turn(0.0)
+    return turn_at(0.0)
 
 
 def test_it_rings_once_when_its_time_has_come(turn: Turn) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+import time
 from pathlib import Path
 
 import pytest
@@ -21,16 +22,15 @@ class Files:
     `obstacle` says what is in the way, if anything, and `fault` why nobody would take it.
     """
 
-    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, directory: Path) -> None:
         self.obstacle = self.fault = ""
         self.made = 0
         self.now = 1000.0
         self._authority = Authority(directory)
         self._log = directory / "log"
         self.files = self._authority.sign("127.0.0.1")
-        monkeypatch.setattr("workers.engine.credentials.time.monotonic", lambda: self.now)
-        log = Log(os.open(self._log, os.O_CREAT | os.O_WRONLY | os.O_APPEND))
-        self.renewed = Renewed(self._make, self.files, lambda: self.fault, log)
+        log = Log(time.monotonic, os.open(self._log, os.O_CREAT | os.O_WRONLY | os.O_APPEND))
+        self.renewed = Renewed(self._make, self.files, lambda: self.fault, log, lambda: self.now)
 
     def _make(self) -> ssl.SSLContext:
         if self.obstacle:
@@ -55,8 +55,8 @@ class Files:
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
-    return Files(tmp_path, monkeypatch)
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
 
 
 def test_files_that_stay_are_read_once(files: Files) -> None:

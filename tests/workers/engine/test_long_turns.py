@@ -5,7 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.engine.loop import Turn
+from tests.workers.turns import turn_at
+from workers.engine.loop import Alarm, Loop, Turn
+from workers.engine.machine import Machine
 
 LONG_S = 0.0005
 """Seconds after which a turn is long."""
@@ -31,7 +33,7 @@ class Guest:
 @given(st.lists(st.tuples(st.sampled_from((0.0, 0.0002, 0.001)), st.integers(1, 5)), max_size=20))
 def test_turns_end_soon_and_who_has_not_had_one_is_first_in_the_next(wishes: list[tuple[float, int]]) -> None:
     served: list[Guest] = []
-    turn = Turn(0.0)
+    turn = turn_at(0.0)
     queue = [Guest(turn, served, works_s, times) for works_s, times in wishes]
     turn.resting = [*queue]
     while queue:
@@ -44,3 +46,35 @@ def test_turns_end_soon_and_who_has_not_had_one_is_first_in_the_next(wishes: lis
         assert count == len(queue) or sum(each.works_s for each in served) >= LONG_S, "and nobody less"
         queue = queue[count:] + [each for each in served if each.times]
         assert turn.resting == queue
+
+
+class Poller:
+    """Says that nothing is ready, and remembers how long it was to wait."""
+
+    def __init__(self) -> None:
+        self.timeouts: list[float | None] = []
+
+    def poll(self, timeout: float | None = None, /) -> list[tuple[int, int]]:
+        self.timeouts.append(timeout)
+        return []
+
+
+@given(st.booleans(), st.sampled_from((None, "resting", "heavy")), st.none() | st.floats(0.0, 100.0))
+def test_a_loop_waits_for_as_long_as_its_turn_says(patient: bool, who: str | None, due: float | None) -> None:
+    machine, poller = Machine(), Poller()
+    machine.poller = lambda: poller  # type: ignore[method-assign, assignment, return-value]
+    turn = turn_at(0.0, lambda: 0.0)
+    if due is not None:
+        Alarm().set(turn, due, lambda: None)
+    if who is not None:
+        getattr(turn, who).append(Guest(turn, [], 0.0, 1))
+    wait = turn.wait(patient)
+    if not patient or who is not None:
+        assert wait == 0.0
+    elif due is None:
+        assert wait is None
+    else:
+        assert wait is not None
+        assert due <= wait <= due + 0.03
+    Loop(machine).turn(turn, patient)
+    assert poller.timeouts == [wait]

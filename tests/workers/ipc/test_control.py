@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from workers.engine.machine import MACHINE
 from workers.ipc.control import Channel, Connect, Drain, Idle, Message, Ready, Stop
 
 
 @pytest.fixture
 def ends() -> Iterator[tuple[Channel, Channel]]:
-    a, b = Channel.pair()
+    a, b = Channel.pair(MACHINE)
     yield a, b
     a.close()
     b.close()

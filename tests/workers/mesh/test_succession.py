@@ -14,6 +14,7 @@ from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, subscribe
 from tests.workers.wire_client import TIMED_OUT, WireClient, packed, raw_call
 from workers.doors.pubsub import PubSub
+from workers.engine.loop import READ
 from workers.engine.transport import PlainSocket
 from workers.mesh.messages import (
     CENSUS,
@@ -27,6 +28,7 @@ from workers.mesh.messages import (
     SETTLED,
     SUBSCRIBE,
     SUBSCRIBED,
+    TOOK,
     WITHDRAW,
     WITHDRAWN,
 )
@@ -258,3 +260,22 @@ def test_a_successor_that_dies_meanwhile_is_succeeded(world: World, answered: bo
     newest = world.link()
     world.worker.turn(later=PATIENCE_S + 0.1)
     assert values(newest.heard(SEND)) == [1, 2]
+
+
+def test_a_value_that_waits_behind_an_ack_is_asked_back_from_its_subscriber_once(world: World) -> None:
+    client, core = world.subscriber(), world.worker.core
+    ours = next(name for name in map(str, itertools.count()) if core.router.owner(packed(name)).carrier is None)
+    client.write(subscribe(ours.encode()))
+    world.worker.turn()
+    assert client.read(1) == ACK
+    client.write(publish(ours.encode(), b"own"))  # which is written behind the ack of it, and the value behind both
+    world.old.say(OFFER, world.topic, 5, b"value", None)
+    [connection], [link] = core.connections, core.siblings.all()
+    connection.ready(READ)
+    link.ready(READ)
+    outbound: Any = link.outbound
+    assert len(outbound._passing[b"\x05"].given_to) == 1
+    world.worker.turn()
+    expected = ACK + publish(ours.encode(), b"own") + publish(world.topic.encode(), b"value")
+    assert client.read(len(expected)) == expected
+    assert world.old.heard(TOOK) == [[TOOK, 5]]

@@ -23,6 +23,7 @@ from tests.workers.wire_client import WireClient, call
 from workers.doors.junction.dialogue import Dialogue
 from workers.doors.pubsub import PubSub
 from workers.engine import sockets
+from workers.engine.machine import MACHINE
 from workers.mesh.messages import CENSUS, GIVE, LISTEN, OFFER, PUBLISH, SEND, SETTLED, SUBSCRIBE, SUBSCRIBED
 
 LONG_S: Final = 1000.0
@@ -68,7 +69,7 @@ def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
 
 def test_that_it_would_be_seen() -> None:
     def deed() -> None:
-        circle: list[object] = [*sockets.link()]
+        circle: list[object] = [*sockets.link(MACHINE)]
         circle.append(circle)
         for sock in circle[:2]:
             sock.close()
@@ -403,7 +404,7 @@ def test_a_link_to_a_sibling(said: str) -> None:
     with outside(None) as world, world.inside() as client:
 
         def deed() -> None:
-            ours, theirs = sockets.link()
+            ours, theirs = sockets.link(MACHINE)
             world.core.siblings.serve(theirs)
             far = FarEnd(ours, world.turn, None)
             if said == "something":

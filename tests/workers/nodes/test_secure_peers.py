@@ -30,6 +30,7 @@ from tests.helpers import eventually, time_factor, written_to
 from tests.workers.dialled import HOST, Behave, Dialled, closes, says_nothing, speaks_plainly
 from tests.workers.running_nodes import Node as RunningNode
 from tests.workers.running_nodes import running_in_tls
+from tests.workers.turns import turn_at
 from tests.workers.wire_client import SECURE, WireClient, decoded, framed, packed
 from workers.access.admission import Admission
 from workers.calls.own_node import VERSION, OwnNode
@@ -37,7 +38,8 @@ from workers.calls.worker_states import Event
 from workers.doors.junction.dialogue import Dialogue
 from workers.doors.junction.session import Session
 from workers.engine.credentials import Credentials
-from workers.engine.loop import Loop, Turn
+from workers.engine.loop import Loop
+from workers.engine.machine import MACHINE
 from workers.engine.transport import PlainSocket
 from workers.mesh.messages import CENSUS, COUNTED, GIVE, LISTEN, MET, SEND, SETTLED, TOOK
 from workers.stats.log import Log
@@ -54,18 +56,25 @@ class Dialler:
     """The parts of a worker, whose calls all belong to the one that it dials; with an authority, it speaks TLS."""
 
     def __init__(self, dialled: Member, authority: Authority | None, trust: Trust | None = None) -> None:
-        self.loop = Loop()
+        self.loop = Loop(MACHINE)
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close()
-        log = Log(self._log.fileno())
-        turn = Turn(time.monotonic())
+        log = Log(MACHINE.monotonic, self._log.fileno())
+        turn = turn_at(time.monotonic())
         credentials = None
         if authority is not None:
             cert, key = authority.sign(HOST)
-            credentials = Credentials(Config(tls_cert=cert, tls_key=key, tls_ca=authority.ca), log)
+            credentials = Credentials(Config(tls_cert=cert, tls_key=key, tls_ca=authority.ca), log, MACHINE.monotonic)
         member = Member("us", "us", Address(HOST, 1), 1, False, (1,))
         admission = Admission(None, Limits(), turn, log, trust)
         self.core = Core(
-            OwnNode(member, "0", 0), Limits(), self.loop, turn, log, admission=admission, credentials=credentials
+            OwnNode(member, "0", 0, None, MACHINE),
+            Limits(),
+            self.loop,
+            turn,
+            log,
+            MACHINE,
+            admission=admission,
+            credentials=credentials,
         )
         self.core.standing.happened(Event.OPENED)
         self.core.follow(Snapshot([dialled]))

@@ -429,14 +429,14 @@ def test_a_close_is_counted_and_told_with_its_reason(
     limit: str | None,
 ) -> None:
     case = Case(worker, monkeypatch)
-    before = time.time()
+    before = time.monotonic()
     end(case)
     for later in (0.0, 20.0):  # who has had its last words has two seconds to read them
         worker.turn(later)
     assert worker.counted(metrics.CLOSED) == {reason.label: 1}
     assert worker.counted(metrics.LIMITED) == ({limit: 1} if limit else {})
     [(at, peer, told, text)] = worker.core.turn.counters.recent.closed
-    assert before <= at <= time.time()
+    assert before <= at <= time.monotonic()
     assert told == reason.label
     assert peer
     assert text

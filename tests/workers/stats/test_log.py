@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def pipe() -> Iterator[Pipe]:
 
 
 def test_a_line_has_the_time_the_level_the_event_and_all_fields_in_their_order(pipe: Pipe) -> None:
-    log = Log(pipe.writer, process="worker").bind(worker=3)
+    log = Log(time.monotonic, pipe.writer, process="worker").bind(worker=3)
     log.info("serving", port=3443)
     log.warning("slow", reason="none")
     log.error("broken")
@@ -60,7 +61,7 @@ def test_a_line_has_the_time_the_level_the_event_and_all_fields_in_their_order(p
     "value", ["two words", "", 'a"quote', "a=b", "a\nline=2 level=error", "tab\there", "bell\x07", "\x1b[31m", "\u2028"]
 )
 def test_a_value_that_could_be_mistaken_for_something_else_is_quoted(pipe: Pipe, value: str) -> None:
-    Log(pipe.writer).info("event", peer=value)
+    Log(time.monotonic, pipe.writer).info("event", peer=value)
     (line,) = pipe.lines()
     quoted = line.partition(" peer=")[2]
     assert json.loads(quoted) == value
@@ -68,7 +69,7 @@ def test_a_value_that_could_be_mistaken_for_something_else_is_quoted(pipe: Pipe,
 
 
 def test_a_value_that_is_no_text_at_all_is_written_somehow(pipe: Pipe) -> None:
-    Log(pipe.writer).info("event", name="half \ud800 a character", number=None)
+    Log(time.monotonic, pipe.writer).info("event", name="half \ud800 a character", number=None)
     (line,) = pipe.lines()
     assert line.endswith("number=None")
 
@@ -85,7 +86,7 @@ FIELDS = st.dictionaries(
 @given(FIELDS)
 def test_in_json_a_line_is_an_object_with_all_fields_as_they_are(fields: dict[str, object]) -> None:
     pipe = Pipe()
-    log = Log(pipe.writer, process="worker")
+    log = Log(time.monotonic, pipe.writer, process="worker")
     bound = log.bind(worker=3)
     log.use("info", "json")
     bound.warning("slow", **{"trace": Path("/x"), **fields})
@@ -99,7 +100,7 @@ def test_in_json_a_line_is_an_object_with_all_fields_as_they_are(fields: dict[st
 
 
 def test_in_json_a_token_is_masked_and_what_is_no_text_is_escaped(pipe: Pipe) -> None:
-    log = Log(pipe.writer)
+    log = Log(time.monotonic, pipe.writer)
     log.use("info", "json")
     secret = token.new()
     log.info("said", text=f"it is {secret}", half="\ud800", none=float("nan"))
@@ -111,7 +112,7 @@ def test_in_json_a_token_is_masked_and_what_is_no_text_is_escaped(pipe: Pipe) ->
 
 @pytest.mark.parametrize(("level", "written"), [("info", 3), ("warning", 2), ("error", 1)])
 def test_what_is_below_the_level_is_not_written_and_counts_as_nothing(pipe: Pipe, level: str, written: int) -> None:
-    log = Log(pipe.writer)
+    log = Log(time.monotonic, pipe.writer)
     log.use(level, "logfmt")
     for say in (log.info, log.warning, log.error):
         say("event")
@@ -120,12 +121,9 @@ def test_what_is_below_the_level_is_not_written_and_counts_as_nothing(pipe: Pipe
     assert "lines_dropped" not in lines[-1]
 
 
-def test_a_flood_of_events_is_cut_and_the_next_line_says_how_many_were_lost(
-    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_flood_of_events_is_cut_and_the_next_line_says_how_many_were_lost(pipe: Pipe) -> None:
     now = 1000.0
-    monkeypatch.setattr("workers.stats.log.time.monotonic", lambda: now)
-    log = Log(pipe.writer)
+    log = Log(lambda: now, pipe.writer)
     for number in range(1000):
         log.info("refused", number=number)
     assert len(pipe.lines()) == BURST - KEPT["info"]
@@ -137,10 +135,9 @@ def test_a_flood_of_events_is_cut_and_the_next_line_says_how_many_were_lost(
     assert "lines_dropped" not in pipe.lines()[0]
 
 
-def test_a_flood_hides_nothing_that_matters_more(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_hides_nothing_that_matters_more(pipe: Pipe) -> None:
     now = 1000.0
-    monkeypatch.setattr("workers.stats.log.time.monotonic", lambda: now)
-    log = Log(pipe.writer)
+    log = Log(lambda: now, pipe.writer)
     for _ in range(1000):
         now += 0.001
         log.info("refused")
@@ -158,7 +155,7 @@ def test_a_reader_that_does_not_keep_up_loses_lines_and_blocks_nobody(
 ) -> None:
     monkeypatch.setattr("workers.stats.log.BURST", 10_000)
     capacity = fcntl.fcntl(pipe.writer, fcntl.F_SETPIPE_SZ, 4096)
-    log = Log(pipe.writer)
+    log = Log(time.monotonic, pipe.writer)
     for number in range(2 * capacity // 100):
         log.info("event", number=number, filler="x" * 100)
     written = pipe.lines()
@@ -172,6 +169,6 @@ def test_a_reader_that_does_not_keep_up_loses_lines_and_blocks_nobody(
 def test_nobody_reading_any_more_harms_nobody() -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    Log(writer).error("nobody hears this")
+    Log(time.monotonic, writer).error("nobody hears this")
     os.close(writer)
-    Log(writer).error("nor this")
+    Log(time.monotonic, writer).error("nor this")

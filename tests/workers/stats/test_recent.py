@@ -18,7 +18,7 @@ class Calls:
     def __init__(self) -> None:
         random.seed(4)
         self.now = 1000.0
-        self.recent = Recent(self.now)
+        self.recent = Recent(self.now, random.random)
         self.told = 0
         self._gap = 0
         self._next_look = self.now + 1.0
@@ -119,14 +119,14 @@ def test_long_topics_take_no_more_memory_than_is_theirs(calls: Calls) -> None:
 
 
 def test_it_knows_no_rates_before_there_were_calls_and_none_beyond_what_came() -> None:
-    recent = Recent(1000.0)
+    recent = Recent(1000.0, random.random)
     assert recent.rates(1000.0) == {}
     recent.call(b"", 1000.0)
     assert recent.rates(1000.0) == {b"": 1.0}
 
 
 def test_the_connections_that_were_closed_last_are_kept_in_their_order() -> None:
-    recent = Recent(1000.0)
+    recent = Recent(1000.0, random.random)
     for number in range(KEPT_CLOSES + 5):
         recent.close(float(number), f"peer {number}", Close.PEER, "the peer closed it")
     assert len(recent.closed) == KEPT_CLOSES

@@ -90,7 +90,7 @@ class Admin:
             group.create_task(self._serve(samples))
 
     async def _serve(self, samples: Samples) -> None:
-        refusals = Refusals(self._log.warning, "admin-refused")
+        refusals = Refusals(self._log.warning, "admin-refused", self._loop.time)
         name = self._bind[0] if self._tls is None else None
         logger = logging.getLogger("uvicorn")
         logger.addHandler(_ToLog(self._log))

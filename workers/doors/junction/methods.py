@@ -6,7 +6,6 @@ and in EXTENSIONS of calls/own_node.py if :hello is to list it.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -249,8 +248,8 @@ def challenge(session: Session, frame: Arguments) -> None:
     if reached is None or session.response is not None:
         raise errors.BadFrame("a node proves itself once on each connection, and on none by a Unix socket")
     try:
-        question = _options(packed)
-        session.response = Response(known, node.id, node.address, reached, question, secrets.token_bytes(NONCE))
+        nonce = session.commons.nonce(NONCE)
+        session.response = Response(known, node.id, node.address, reached, _options(packed), nonce)
     except NotProven as error:
         raise errors.Unauthorized(str(error), missing) from error
     except ValueError as error:
