@@ -315,6 +315,8 @@ class Socket:
     def _send(self, data: bytes, passed: list[End | File]) -> int:
         peer, luck = self.end.peer, self._net.kernel.luck
         assert peer is not None, "it is connected"
+        if not data and not peer.packets:
+            return 0
         if peer.is_closed:
             self.end.refuse()
         else:
