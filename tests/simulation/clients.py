@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgpack
 
-from tests.simulation.history import LOST, Call, Cancel, Connection, Given, Published, Trouble, answer_of, pieces
+from tests.simulation.history import LOST, VALUE, Call, Cancel, Connection, Given, Published, Trouble, answer_of, pieces
 from tests.simulation.kernel import NEVER, Task
 from tests.simulation.machine import READ, ROOM, WRITE, Address, Net, Poller, Simulated, Socket
 
@@ -188,11 +188,13 @@ class Caller(Client):
         self._in_flight: dict[int, Call] = {}
         self._sends = self.luck.choice([0.1, 0.5, 0.5, 0.9])
         self._subscribes = self.luck.random() < 0.1
+        self._acks = self.luck.random() < 0.2
         self._input = b""
 
     def greet(self) -> None:
         self._input = b""
-        self.write(_packed([":hello", 0, {}]))
+        self.connection.acks = self._acks
+        self.write(_packed([":hello", 0, {"ack": self._acks}]))
         if self._subscribes:
             for topic in self.topics:
                 id = next(self._ids)
@@ -246,6 +248,8 @@ class Caller(Client):
             call.answers += 1
             call.answer, call.answered_at = answer_of(result), now
             self._in_flight.pop(id, None)
+            if self._acks and call.answer == VALUE and self.luck.random() < 0.95:
+                self.write(_packed([":ack", id]))
             self.net.kernel.note(self.name, f"hears {call.answer} of {call}")
         elif method not in (":hello", ":message"):
             connection.strange.append(f"{method} {id} {result}")

@@ -64,6 +64,11 @@ class Given:
     topic: str
     value: str
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether that is enough, and no word of the client is waited for."""
+        return not (self.connection.acks and self.method.endswith("!"))
+
 
 @dataclass
 class Trouble:
@@ -96,6 +101,7 @@ class Connection:
     stops: list[Trouble]  # when its client stood still
     closed_at: float = NEVER_S
     is_cut: bool = False  # by its client
+    acks: bool = False  # what it gets for its calls
     cancels: dict[int, Cancel] = field(default_factory=dict)
     strange: list[str] = field(default_factory=list)  # answers to what was never asked
     calls: dict[int, Call] = field(default_factory=dict)

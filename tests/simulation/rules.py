@@ -135,11 +135,11 @@ def in_doubt(history: History) -> int:
 
 
 def _is_untrue(call: Call, takers: list[Given]) -> bool:
-    return bool(takers) and call.answer not in (TRUE, LOST, UNANSWERED)
+    return any(each.is_sure for each in takers) and call.answer not in (TRUE, LOST, UNANSWERED)
 
 
 def _is_in_doubt(history: History, takers: list[Given]) -> bool:
-    return all(history.has("kill stop part", each.at - DOUBT_S, each.at + DOUBT_S) for each in takers)
+    return all(history.has("kill stop part", each.at - DOUBT_S, each.at + DOUBT_S) for each in takers if each.is_sure)
 
 
 def cancels_are_true(history: History) -> Iterator[str]:
@@ -175,7 +175,7 @@ def who_waits_meets(history: History) -> Iterator[str]:
 def nothing_comes_twice(history: History) -> Iterator[str]:
     """One of a group takes a value, and no call or subscription gets it twice, unless it was in doubt."""
     for value, takers in history.takers.items():
-        if _is_in_doubt(history, takers[:1]):
+        if not takers[0].is_sure or _is_in_doubt(history, takers[:1]):
             continue
         if sum(each.method == ":take!" for each in takers) > 1:
             yield f"{value!r} was taken twice"
