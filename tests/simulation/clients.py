@@ -89,8 +89,8 @@ class Client:
     def step(self) -> float:
         """Read, and speak."""
         now = self.task.clock()
-        for _, mask in self._poller.poll():
-            self._ready(mask)
+        if self._poller.poll():
+            self._ready()
         if self._socket is None:
             if now < self._next_at:
                 return self._next_at
@@ -125,7 +125,7 @@ class Client:
         self._poller.register(made.fileno(), READ | WRITE)
         made.connect_ex(self.luck.choice(self._doors))
 
-    def _ready(self, mask: int) -> None:
+    def _ready(self) -> None:
         made = self._socket
         assert made is not None, "it waits for one"
         try:
@@ -224,10 +224,12 @@ class Caller(Client):
             call = Call(self.connection, id, frame[0], topic, value, self.task.clock(), timeout_ms / 1000)
             self._in_flight[id] = self.connection.calls[id] = call
             batch.append(_packed(frame))
+            self.net.kernel.note(self.name, f"says {call}, for {timeout_ms} ms")
             if luck.random() < 0.05:
                 unwanted = luck.choice([*self._in_flight.values()])
                 self.connection.cancels[-id] = Cancel(unwanted)
                 batch.append(_packed([":cancel", -id, unwanted.id]))
+                self.net.kernel.note(self.name, f"cancels {unwanted}")
         self.write(b"".join(batch))
         return count
 
@@ -298,6 +300,7 @@ class PubSub(Client):
             published = Published(self.connection, topic, value, self.task.clock())
             self._unacked.append(published)
             self.connection.published.append(published)
+            self.net.kernel.note(self.name, f"publishes {published}")
             batch.append(bytes((PUBLISH, len(topic))) + topic.encode() + struct.pack("<H", len(value)) + value.encode())
         self.write(b"".join(batch))
         return count

@@ -50,7 +50,7 @@ class Published:
     acked_at: float = NEVER_S
 
     def __str__(self) -> str:
-        return f"{self.value!r}, published on {self.topic}"
+        return f"{self.value!r} on {self.topic}"
 
 
 @dataclass

@@ -161,6 +161,11 @@ class Task:
         self.kernel.note(self.name, f"is stopped for {seconds:.3f} s")
         self._stopped_until = self.kernel.now + seconds
 
+    def kill_after(self, writes: int) -> None:
+        """Have it killed in the middle of a step, once it has written so often."""
+        self.kernel.note(self.name, f"is killed after {writes} more writes")
+        self.writes_left = writes
+
     def wrote(self) -> None:
         """It has written something, which is the kernel's now. Raises Killed if that was the last."""
         if self.writes_left is not None:

@@ -99,6 +99,7 @@ class WorkerProcess(Process):
         """Do a turn of the worker."""
         try:
             if self.worker is None:
+                self.node.kernel.note(self.task.name, "begins")
                 self.worker = self._live()
                 self.worker.begin()
             elif not self.worker.turn():

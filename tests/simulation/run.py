@@ -124,7 +124,7 @@ def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
             elif kind == "kill":
                 victim.end(-signal.SIGKILL)
             else:
-                victim.task.writes_left = luck.randint(1, 4)
+                victim.task.kill_after(luck.randint(1, 4))
 
     for at in faults:
         kernel.at(at, trouble)
