@@ -216,6 +216,15 @@ class Cancelled(RequestError):
     code = "cancelled"
 
 
+class OutcomeUnknown(RequestError):
+    """The value of a send may have been taken, and it cannot be known whether it was. It is no TimedOut.
+
+    The text says why.
+    """
+
+    code = "unknown-outcome"
+
+
 class Draining(RequestError):
     """The node, or this worker of it, is going away: ask another, with the time that is left."""
 
