@@ -109,7 +109,7 @@ class NobodyHandles(SkywalkerError):
 
 
 class NoReply(TimedOut):
-    """A request was taken up by somebody, or sent to a node of Silk, and not answered.
+    """A request was taken up by somebody, or may have been, or sent to a node of Silk, and not answered.
 
     Whether it was handled is not known. It comes when the request's time is over, or as soon as it is known that
     nobody will answer any more.
@@ -217,9 +217,10 @@ class Cancelled(RequestError):
 
 
 class OutcomeUnknown(RequestError):
-    """The value of a send may have been taken, and it cannot be known whether it was. It is no TimedOut.
+    """The value of a send may have been taken, and it cannot be known whether it was.
 
-    The text says why.
+    It is no TimedOut, by which nobody has the value. The node says so, or the client where the node cannot; the text
+    says why, and so do the details.
     """
 
     code = "unknown-outcome"
