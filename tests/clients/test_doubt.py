@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 
 import skywalker
 from skywalker import errors
+from skywalker.clients.blocking import connection as blocking
 from skywalker.clients.call import GRACE_S, LOST_CONNECTION, SILENT_NODE, Call
+from skywalker.limits import MIB
 from tests.clients.driving import Place, background
 from tests.clients.scripted import TIMED_OUT, Connection, ScriptedNode, error, framed
 from tests.clients.test_calls import T0, begin, connect, make, written
@@ -19,6 +22,9 @@ from tests.helpers import time_factor
 MakePlace = Callable[..., Place]
 
 SOON = 10.0
+
+SENT_BYTES = 4 * MIB
+"""More than a socket takes at once."""
 
 LISTENING: Any = [("recv", "t"), ("take", "t", "group")]
 
@@ -172,6 +178,37 @@ def test_without_resending_it_is_unknown_at_once_and_all_else_is_made_again() ->
 
 
 # With sockets.
+
+
+def test_a_connection_knows_how_much_never_left() -> None:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    with contextlib.closing(ours):
+        with contextlib.closing(theirs):
+            theirs.setblocking(False)
+            connection = blocking.Connection(ours)
+            connection.write(bytes(SENT_BYTES))
+            came = 0
+            with contextlib.suppress(BlockingIOError):
+                while data := theirs.recv(SENT_BYTES):
+                    came += len(data)
+            assert 0 < connection.unwritten == SENT_BYTES - came
+        connection.write(b"more")  # which ends it
+        assert connection.unwritten == SENT_BYTES - came + len(b"more")
+
+
+def test_a_line_whose_connection_took_nothing_any_more_leaves_no_doubt(scripted: ScriptedNode) -> None:
+    with skywalker.connect(scripted.address, resend=False) as junction:
+        first = scripted.next_connection()
+        assert junction._driver._main is not None
+        junction._driver._main.shut()  # so that what is written next is refused
+        sent = background(lambda: junction.send("t", "v", timeout=SOON))
+        second = scripted.next_connection()
+        while (call := second.read())[0] != ":send!":
+            pass
+        second.write([":send!", call[1], True])
+        assert sent.result(SOON * time_factor()) is True
+        first.close()
 
 
 def lost(scripted: ScriptedNode, wanted: str) -> Connection:
