@@ -109,7 +109,7 @@ class NobodyHandles(SkywalkerError):
 
 
 class NoReply(TimedOut):
-    """A request was taken up by somebody, or sent to a node of Silk, and not answered.
+    """A request was taken up by somebody, or may have been, or sent to a node of Silk, and not answered.
 
     Whether it was handled is not known. It comes when the request's time is over, or as soon as it is known that
     nobody will answer any more.
@@ -214,6 +214,16 @@ class Cancelled(RequestError):
     """The call was cancelled by its own client."""
 
     code = "cancelled"
+
+
+class OutcomeUnknown(RequestError):
+    """The value of a send may have been taken, and it cannot be known whether it was.
+
+    It is no TimedOut, by which nobody has the value. The node says so, or the client where the node cannot; the text
+    says why, and so do the details.
+    """
+
+    code = "unknown-outcome"
 
 
 class Draining(RequestError):

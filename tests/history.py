@@ -39,12 +39,13 @@ class Outcome(StrEnum):
     TRUE = "true"  # a send met a listener
     VALUE = "value"  # a listener got one
     TIMEOUT = "timeout"
+    UNKNOWN = "unknown"  # a send may have met a listener, or may yet
     ERROR = "error"  # `code` says which
     LOST = "lost"  # the caller saw its connection break and did not go on
     UNANSWERED = "unanswered"  # it was still open when the recording ended, or its client was killed
 
 
-ANSWERS: Final = frozenset((Outcome.TRUE, Outcome.VALUE, Outcome.TIMEOUT, Outcome.ERROR))
+ANSWERS: Final = frozenset((Outcome.TRUE, Outcome.VALUE, Outcome.TIMEOUT, Outcome.UNKNOWN, Outcome.ERROR))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -239,7 +240,7 @@ class _Check:
                 yield Violation(Rule.NEVER_SENT, (listener,))
             return
         # Issued again, it may be in two places, and what its caller is told be true of the other one.
-        certain = send.outcome in ANSWERS and not self.maybe_issued_twice(send)
+        certain = send.outcome in ANSWERS - {Outcome.UNKNOWN} and not self.maybe_issued_twice(send)
         takers: dict[str, Call] = {}
         for listener in listeners:
             if listener.end < send.start or (listener.start > send.end and certain):

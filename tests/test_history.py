@@ -371,6 +371,12 @@ def test_a_sender_that_is_gone_was_told_nothing_untrue(outcome: Outcome) -> None
     assert check(History(calls, disturbed={"cut": [2.0]})) == []
 
 
+def test_nor_was_one_that_was_told_that_it_is_unknown() -> None:
+    assert check(History([sent(Outcome.UNKNOWN, timeout=1.0), received()])) == []
+    assert check(History([sent(Outcome.UNKNOWN, timeout=1.0)])) == []
+    assert rules_broken(History([sent(Outcome.UNKNOWN, timeout=0.5)])) == {Rule.ANSWERED_LATE}
+
+
 @pytest.mark.parametrize("outcome", [Outcome.TIMEOUT, Outcome.ERROR])
 def test_a_sender_told_that_nobody_came_while_somebody_got_its_value_is_found(outcome: Outcome) -> None:
     assert rules_broken(History([sent(outcome, timeout=1.0), received()])) == {Rule.ONE_SIDED}

@@ -15,10 +15,22 @@ from typing import Any, Final
 from bench.load.plan import TIMED_OUT as TIMED_OUT_CODE
 from bench.load.plan import Load
 from bench.servers.peer import Script
-from skywalker.errors import Busy, Cancelled, Draining
+from skywalker.errors import Busy, Cancelled, Draining, OutcomeUnknown
 from skywalker.journal.header import Origin
 from skywalker.journal.page import Page
-from skywalker.journal.record import BUSY, CANCELLED, DRAINING, ERROR, HERE, JUNCTION, MET, SIBLING, TIMED_OUT, codes
+from skywalker.journal.record import (
+    BUSY,
+    CANCELLED,
+    DRAINING,
+    ERROR,
+    HERE,
+    JUNCTION,
+    MET,
+    SIBLING,
+    TIMED_OUT,
+    UNKNOWN_OUTCOME,
+    codes,
+)
 from skywalker.journal.recorder import PAGE_RECORDS, Recorder
 from skywalker.journal.settings import JournalSettings
 from skywalker.journal.writer import Writer
@@ -34,6 +46,7 @@ _OUTCOMES: Final = {
     Cancelled.code: CANCELLED,
     Busy.code: BUSY,
     Draining.code: DRAINING,
+    OutcomeUnknown.code: UNKNOWN_OUTCOME,
 }
 
 

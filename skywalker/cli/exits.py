@@ -10,6 +10,7 @@ from skywalker.errors import (
     LocalProtocolError,
     NobodyHandles,
     NoSuchNode,
+    OutcomeUnknown,
     RequestError,
     SkywalkerError,
     TimedOut,
@@ -28,12 +29,15 @@ UNREACHABLE: Final = 4
 """No node answers."""
 REFUSED: Final = 5
 """The node, or the protocol's limits, refused the call; of Silk, also that nobody there could do it."""
+UNKNOWN: Final = 9
+"""The value may have been taken, and nobody knows whether it was."""
 INTERRUPTED: Final = 130
 """Ctrl-C."""
 
 _STATUS: Final[tuple[tuple[type[SkywalkerError], int, str], ...]] = (
     (TimedOut, TIMED_OUT, "timed-out"),
     (Unreachable, UNREACHABLE, "unreachable"),
+    (OutcomeUnknown, UNKNOWN, "unknown-outcome"),
     (RequestError, REFUSED, "refused"),
     (HandlerFailed, REFUSED, "refused"),
     (NobodyHandles, REFUSED, "refused"),

@@ -25,7 +25,7 @@ BOLD: Final = "1"
 LONGEST_TOPIC: Final = 60
 LONGEST_NAME: Final = 24
 
-HEADING: Final = f"{'time (UTC)':<26}  {'worker':<12}  {'method':<7}  {'outcome':<9}  {'route':<7}  {'wait':>9}  topic"
+HEADING: Final = f"{'time (UTC)':<26}  {'worker':<12}  {'method':<7}  {'outcome':<15}  {'route':<7}  {'wait':>9}  topic"
 
 MOST_TOPICS: Final = 1 << 20
 """Topics of which it is remembered what they are called."""
@@ -223,7 +223,7 @@ def _line_origin(header: Header) -> str:
 
 
 def _line_kinds(kinds: Mapping[str, str]) -> str:
-    return f"{kinds['method']:<7}  {kinds['outcome']:<9}  {kinds['route']:<7}"
+    return f"{kinds['method']:<7}  {kinds['outcome']:<15}  {kinds['route']:<7}"
 
 
 def _json_second(second: str) -> str:

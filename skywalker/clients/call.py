@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from skywalker.clients.line import Line, Stay
 from skywalker.clients.requests import MEETINGS, Kind, MeetingKind, topic_of
-from skywalker.errors import LocalProtocolError, TimedOut
+from skywalker.errors import LocalProtocolError, OutcomeUnknown, TimedOut
 
 if TYPE_CHECKING:
     from skywalker.members import Place
@@ -16,6 +16,16 @@ PubSubKind = Literal["publish", "subscribe", "unsubscribe", "message"]
 GRACE_S = 0.5
 """Seconds after its deadline at which a call ends without the node's word, which normally decides: a round trip
 around the world and the node's own 50 ms fit in."""
+
+
+# Why it is not known what became of a send, as the details of the error name it.
+LOST_CONNECTION: Final = "lost-connection"
+SILENT_NODE: Final = "silent-node"
+
+_DOUBTS: Final = {
+    LOST_CONNECTION: "the connection was lost after it was sent",
+    SILENT_NODE: "the node has not answered in time",
+}
 
 
 class Raise:
@@ -37,8 +47,8 @@ class Call:
     """
 
     __slots__ = (
-        "cancellers", "deadline", "ended", "error", "expires", "frame", "id", "joins", "kind", "line", "owner",
-        "stay", "timeout", "value", "waiters",
+        "begins_at", "cancellers", "deadline", "doubt", "ended", "error", "expires", "frame", "id", "joins", "kind",
+        "line", "owner", "stay", "timeout", "value", "waiters",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -47,6 +57,8 @@ class Call:
         self.error: Exception | None = None
         self.waiters: list[Any] | None = None
         self.line: Line | None = None  # the connection over which the node was given it
+        self.begins_at = 0  # how many bytes went over that before
+        self.doubt = ""  # of a send: why somebody may have its value already, if that is so
         self.owner: Place | None = None  # the worker that owns its topic, if that matters
         self.stay: Stay | None = None  # what binds its topic to a line, if anything does
         self.joins: Line | Stay | None = None  # of a barrier of ours: what goes on once this is answered
@@ -75,6 +87,15 @@ class Call:
         if default is RAISE or not isinstance(self.error, TimedOut):
             raise self.error
         return default
+
+    def unknown(self, then: Exception | None = None) -> OutcomeUnknown:
+        """Return the error of a send that is in doubt; `then` is with what it would end otherwise."""
+        text = (
+            f"it is not known whether somebody took the value for topic {topic_of(self.frame)!r}: {_DOUBTS[self.doubt]}"
+        )
+        unknown = OutcomeUnknown(text if then is None else f"{text}; after that: {then}", {"why": self.doubt})
+        unknown.__cause__ = then
+        return unknown
 
     def timed_out(self) -> TimedOut:
         """Return the error that says that its time is over."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from skywalker.address import Address
 from skywalker.cause import Cause
-from skywalker.clients.call import GRACE_S, Call
+from skywalker.clients.call import GRACE_S, LOST_CONNECTION, Call
 from skywalker.clients.core import Dial
 from skywalker.clients.dialogue import Dialogue
 from skywalker.clients.line import HELLO_S, Line, Stay
@@ -298,9 +298,13 @@ class Calls(Dialogue):
         for call in [*self._calls.values()]:
             if call.line is line and not call.ended:
                 line.take_off(call)
+                if call.kind == "send" and line.may_have(call):
+                    call.doubt = LOST_CONNECTION
                 # What was to be cancelled went with the connection, and is not issued again.
                 if call.cancellers:
                     self._end_cancelled(call)
+                elif call.doubt and not self._settings.resends:
+                    self._end(call, error=call.unknown())
                 elif self._is_ours(call, line):
                     self._drop(call)
                     call.end()

@@ -12,13 +12,23 @@ from typing import Any, Final
 
 import msgpack
 
-from skywalker.clients.call import Call
+from skywalker.clients.call import SILENT_NODE, Call
 from skywalker.clients.core import LineCore
 from skywalker.clients.homes import refused
 from skywalker.clients.line import Line, Stay
 from skywalker.clients.requests import TIMED, Kind, elements_of, id_in
 from skywalker.clients.settings import Settings, is_about_us
-from skywalker.errors import Cancelled, Draining, RemoteProtocolError, RequestError, SkywalkerError, UnknownMethod
+from skywalker.errors import (
+    Cancelled,
+    Closed,
+    Draining,
+    OutcomeUnknown,
+    RemoteProtocolError,
+    RequestError,
+    SkywalkerError,
+    TimedOut,
+    UnknownMethod,
+)
 from skywalker.wire import values
 from skywalker.wire.junction import ACK, CANCEL, PING, TRUE, frame, is_timeout, refusal
 
@@ -104,7 +114,7 @@ class Dialogue(LineCore):
             self._end(canceller, False)
         elif call.line is None:
             self._end_cancelled(call)
-            self._end(canceller, True)
+            self._end(canceller, isinstance(call.error, Cancelled))
         else:
             if call.cancellers is None:
                 call.cancellers = []
@@ -286,7 +296,7 @@ class Dialogue(LineCore):
                 line.end(f"the node did not answer :{call.kind} in time")
             elif line is not None:
                 self._withdraw(call)
-                self._end(call, error=call.timed_out())
+                self._end(call, error=self._not_answered(call))
                 if call.joins is not None:
                     self._crossed(call.joins, False, now)
                 elif call.kind == "nodes":
@@ -302,6 +312,13 @@ class Dialogue(LineCore):
             silence = self.wait_for_probe(now)
             self.due_at = min([*own, math.inf if silence is None else now + silence], default=math.inf)
 
+    def _not_answered(self, call: Call) -> TimedOut | OutcomeUnknown:
+        """Return the error of a call whose time is over while the node has it, or is about to get it."""
+        if call.kind != "send":
+            return call.timed_out()
+        call.doubt = call.doubt or SILENT_NODE
+        return call.unknown()
+
     def wait_for_probe(self, now: float) -> float | None:
         soonest = None
         for line in self._lines():
@@ -313,6 +330,8 @@ class Dialogue(LineCore):
     # Ends.
 
     def _end(self, call: Call, value: Any = None, error: Exception | None = None) -> None:
+        if call.doubt and error is not None and not isinstance(error, (Closed, OutcomeUnknown)):
+            error = call.unknown(error)
         self._drop(call)
         call.end(value, error)
         self.ended.append(call)

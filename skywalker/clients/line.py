@@ -18,6 +18,7 @@ class Carried(Protocol):
     id: int
     frame: bytes
     ended: bool
+    begins_at: int
     line: Line | None
 
 
@@ -50,12 +51,17 @@ class Line(Stream):
         if not self.waiting:
             self._silence.broken(now)  # it counts from when an answer is owed
         self.waiting += 1
+        call.begins_at = self.taken + self.output_bytes
         self.write(call.frame)
 
     def take_off(self, call: Carried) -> None:
         """Count a call, which this line was given, as its no more."""
         call.line = None
         self.waiting -= 1
+
+    def may_have(self, call: Carried) -> bool:
+        """Whether some part of a call, which this line was given, may have reached the node."""
+        return call.begins_at < self.taken - self.unwritten
 
     def left(self, call: Carried) -> None:
         """The node does not hold this call any more; once it holds none, the line that it drains is done."""

@@ -46,6 +46,7 @@ class Settings:
     hello: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
     max_frame: int = MAX_FRAME
     direct: bool = True  # whether to have connections to the workers that own the topics
+    resends: bool = True  # whether a send goes out again that a lost connection may have taken to its node
     tls: Context | None = dataclasses.field(default=None, repr=False)  # how to speak TLS, if it is spoken
 
     @property
@@ -83,6 +84,7 @@ class Settings:
         token: str | bytes | None,
         max_frame: int,
         direct: bool,
+        resend: bool = True,
         tls: Tls = None,
     ) -> Settings:
         """Check what connect() was given. Raises LocalProtocolError or TooLarge, naming what is allowed.
@@ -114,6 +116,7 @@ class Settings:
             hello=hello or None,
             max_frame=max_frame,
             direct=direct and not is_local,
+            resends=resend,
             tls=context_of(where, tls, is_local),
         )
         settings.requests().encode(0, "hello", ({**hello, "ring": True},), 0)  # raises if that could not be said

@@ -49,7 +49,10 @@ class Silence:
 class Stream:
     """A connection, from before it is made until it is lost; the next one is another stream."""
 
-    __slots__ = ("_out", "_silence", "_touched", "hang_up", "is_full", "output_bytes", "shell", "tail", "waiting")
+    __slots__ = (
+        "_out", "_silence", "_touched", "hang_up", "is_full", "output_bytes", "shell", "tail", "taken", "unwritten",
+        "waiting",
+    )  # fmt: skip
 
     def __init__(self, touched: MutableSequence[Any]) -> None:
         self.shell: Any = None
@@ -57,6 +60,8 @@ class Stream:
         self.is_full = False  # whether nothing more is to be read for now
         self.waiting = 0  # answers that are owed
         self.output_bytes = 0  # that output() is to return: what a driver bounds
+        self.taken = 0  # bytes that output() has returned
+        self.unwritten = 0  # of those, that surely never left: the driver says so of a connection that is lost
         self.tail = b""  # the beginning of a frame
         self._out: list[bytes] = []
         self._silence = Silence()
@@ -74,6 +79,7 @@ class Stream:
         data = b"".join(self._out)
         self._out.clear()
         self.output_bytes = 0
+        self.taken += len(data)
         return data
 
     def end(self, why: str) -> None:

@@ -56,7 +56,21 @@ DRAINING: Final = 7
 ERROR: Final = 8
 """It was refused with anything else."""
 
-OUTCOMES: Final = (UNKNOWN, "met", "prompt", "timed-out", "cancelled", "gone", "busy", "draining", "error")
+UNKNOWN_OUTCOME: Final = 9
+"""Its sender was told that it may have been taken, which nobody knows."""
+
+OUTCOMES: Final = (
+    UNKNOWN,
+    "met",
+    "prompt",
+    "timed-out",
+    "cancelled",
+    "gone",
+    "busy",
+    "draining",
+    "error",
+    "unknown-outcome",
+)
 
 HERE: Final = 0
 SIBLING: Final = 1

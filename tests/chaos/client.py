@@ -63,7 +63,7 @@ class Call:
         """Return the call as a history has it."""
         met = history.Outcome.TRUE if self.kind == "send" else history.Outcome.VALUE
         outcomes = {"met": met, "timeout": history.Outcome.TIMEOUT, "lost": history.Outcome.LOST,
-                    "open": history.Outcome.UNANSWERED}  # fmt: skip
+                    "open": history.Outcome.UNANSWERED, "unknown-outcome": history.Outcome.UNKNOWN}  # fmt: skip
         outcome = outcomes.get(self.outcome, history.Outcome.ERROR)
         return history.Call(
             self.label, history.Kind(self.kind), self.topic, self.connection.label, self.start, self.timeout_s,

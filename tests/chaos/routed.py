@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import skywalker
 import skywalker.aio
-from skywalker.errors import SkywalkerError, TimedOut
+from skywalker.errors import OutcomeUnknown, SkywalkerError, TimedOut
 from tests.chaos.pairs import PAUSE_S, TIMEOUTS_S
 from tests.history import Kind, Outcome, Recorder
 
@@ -91,6 +91,8 @@ async def _answered(answer: Awaitable[Any], recorder: Recorder, call: str) -> An
         result = await answer
     except TimedOut:
         recorder.answer(call, Outcome.TIMEOUT)
+    except OutcomeUnknown:
+        recorder.answer(call, Outcome.UNKNOWN)
     except SkywalkerError as error:
         recorder.answer(call, Outcome.ERROR, code=f"{type(error).__name__}: {error}")
         await asyncio.sleep(0.05)

@@ -72,7 +72,7 @@ def test_no_call_is_lost_made_up_or_late_while_workers_are_killed_stopped_and_dr
             for broken in check(judge.history(), tolerance=judge.tolerance_s, missed_after=math.inf)
         ),
     ]
-    print(f"{judge.graces_used} values were got although their senders had given up on a worker that did not answer")
+    print(f"{judge.unknown} senders were told that somebody may have their value")
     if violations or crowd.complaints:
         counted = dict(Counter(violation.rule for violation in violations))
         shown = [*crowd.complaints[:5], *(judge.explain(violation) for violation in violations[:5])]
@@ -83,5 +83,6 @@ def test_no_call_is_lost_made_up_or_late_while_workers_are_killed_stopped_and_dr
     met = sum(count for (kind, outcome), count in outcomes.items() if outcome == "met" and kind == "send")
     sent = sum(count for (kind, _), count in outcomes.items() if kind == "send")
     assert met > 0.3 * sent
-    assert judge.graces_used < 0.01 * sent
+    # Of a worker that is stopped nobody knows what it has handed on.
+    assert judge.unknown < 0.1 * sent
     assert {each.kind for each in disturber.disturbances} == {"killed", "stopped", "drained"}

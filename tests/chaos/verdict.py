@@ -30,9 +30,6 @@ SEEN_S: Final = 0.5
 AROUND_S: Final = 1.0
 """Seconds before and after a breach in which a report tells what else happened."""
 
-LAST_WORD_S: Final = 0.03
-"""Seconds after its time in which a sender's node waits for the owner's word: if they pass, it has given up on that."""
-
 EXCUSABLE: Final = frozenset((Rule.NOT_TOGETHER, Rule.ONE_SIDED, Rule.TWO_TAKERS))
 
 
@@ -105,10 +102,7 @@ class Verdict:
         if violation.rule not in EXCUSABLE:
             return False
         calls = [self._known[call.id] for call in violation.calls]
-        gave_up = first.outcome == "timeout" and (first.end or 0.0) - first.start - first.timeout_s >= LAST_WORD_S
-        return gave_up or not self.agreement.held(
-            min(call.start for call in calls), max(call.end or 0.0 for call in calls)
-        )
+        return not self.agreement.held(min(call.start for call in calls), max(call.end or 0.0 for call in calls))
 
     def _hung(self, call: Call) -> list[tuple[float, float]]:
         """Return the parts of a call's time in which its own node was frozen."""
@@ -127,7 +121,9 @@ class Verdict:
 
     def _refused(self) -> Iterator[str]:
         for call in self.calls:
-            if call.outcome in ("met", "timeout", "lost", "open") or (call.outcome == "cancelled" and call.cancelled):
+            if call.outcome in ("met", "timeout", "unknown-outcome", "lost", "open") or (
+                call.outcome == "cancelled" and call.cancelled
+            ):
                 continue
             drained = [event for event in self.agreement.events if event.kind == "drained"]
             seen_s = SEEN_S + self.tolerance_s

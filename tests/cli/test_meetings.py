@@ -86,6 +86,20 @@ def test_nobody_there_is_status_3_after_the_timeout(node: Node, command: list[st
     assert ran.stderr.decode().startswith("skywalker: nobody came to topic 'nobody' within 0.1 s")
 
 
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_a_value_that_may_have_been_taken_is_status_9(node: Node, topic: str, as_json: list[str]) -> None:
+    with node.connect(ack=True) as listener:
+        listener.begin("recv", topic)  # and nobody looks whether something has come for it, so nothing is acknowledged
+        ran = run("send", topic, "1", "--timeout", "1", *as_json, node=node.address)
+    assert ran.returncode == 9
+    if as_json:
+        told = json.loads(ran.stdout)
+        assert (told["status"], told["code"]) == ("unknown-outcome", "unknown-outcome")
+        assert told["message"].startswith("it is not known whether somebody took the value")
+    else:
+        assert ran.stderr.decode().startswith("skywalker: it is not known whether somebody took the value: ")
+
+
 def test_a_timeout_of_nothing_asks_whether_anyone_is_there(node: Node, topic: str, someone_waits: Waits) -> None:
     assert run("send", topic, "1", "--timeout", "0", node=node.address).returncode == 3
     with started("recv", topic, node=node.address) as receiver:

@@ -12,7 +12,7 @@ HEADER_BYTES = 1024
 RECORD = struct.Struct("<dqfIIBBBB")
 
 METHODS = ("?", "send", "recv", "take", "publish")
-OUTCOMES = ("?", "met", "prompt", "timed-out", "cancelled", "gone", "busy", "draining", "error")
+OUTCOMES = ("?", "met", "prompt", "timed-out", "cancelled", "gone", "busy", "draining", "error", "unknown-outcome")
 ROUTES = ("here", "sibling", "node")
 DOORS = ("?", "junction", "pubsub")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import pickle
 import re
 import threading
@@ -13,11 +12,10 @@ from typing import Any, Final
 
 from tests.chaos.agreement import Agreement
 from tests.chaos.routed_pairs import RoutedVerdict
-from tests.chaos.verdict import LAST_WORD_S, Verdict
+from tests.chaos.verdict import Verdict
 from tests.helpers import time_factor
-from tests.history import History, Outcome, Rule, Violation
+from tests.history import History, Rule, Violation
 from tests.soak.roster import Shift
-from workers.calls.call import GRACE_S
 
 TOLERANCE_S: Final = 0.55
 """Seconds after its time in which a call must be answered: 0.3 s may pass until another node has had the last word,
@@ -32,8 +30,6 @@ LATELY_S: Final = 5.0
 EXCUSABLE: Final = ("again", "load", "cancelled")
 """What a program may see after something was done to a node; anything else it may not."""
 
-EXCUSED_BY_GRACE: Final = (Rule.ONE_SIDED, Rule.NOT_TOGETHER)
-
 SHOWN: Final = 2
 """Of each kind."""
 
@@ -43,18 +39,14 @@ HOPS: Final = 3
 
 
 class CrowdVerdict(Verdict):
-    """It also knows of senders that ended a call themselves, of doors whose worker is dead, and of reloads."""
+    """It also knows of doors whose worker is dead, and of reloads."""
 
     def _is_excused(self, violation: Violation) -> bool:
         call = self._known[violation.calls[0].id]
-        if call.end is not None:
-            # It may have had no last word from the owner of its topic in time.
-            over = min(math.inf if call.cancelled is None else call.cancelled, call.start + call.timeout_s)
-            if violation.rule in EXCUSED_BY_GRACE and call.end - over >= GRACE_S:
-                return True
-            # Who has just connected is let in by the successor of the worker that died, and answered then.
-            if violation.rule is Rule.ANSWERED_LATE and not self.agreement.held(call.start, call.end):
-                return True
+        # Who has just connected is let in by the successor of the worker that died, and answered then.
+        is_late = violation.rule is Rule.ANSWERED_LATE and call.end is not None
+        if is_late and not self.agreement.held(call.start, call.end or 0.0):
+            return True
         return super()._is_excused(violation)
 
     def _lost_for_no_reason(self) -> Iterator[str]:
@@ -64,15 +56,6 @@ class CrowdVerdict(Verdict):
             # Who stays until the end of a drain is sent away.
             if not any(each.kind == "drained" and each.start < at < each.end + 1.0 for each in self.agreement.events):
                 yield text
-
-
-class PairsVerdict(RoutedVerdict):
-    """It also knows of senders that were told that nobody came, since the last word was late."""
-
-    def _was_calm(self, violation: Violation) -> bool:
-        first = violation.calls[0]
-        gave_up = first.outcome is Outcome.TIMEOUT and first.end - first.start - first.timeout >= LAST_WORD_S
-        return super()._was_calm(violation) and not gave_up
 
 
 class Promises:
@@ -133,7 +116,7 @@ class Promises:
             history = History.read([lines], end=shift.end)
         self.calls += len(history.calls)
         late_s = HOPS * self._late_s(shift.start, shift.end)
-        verdict = PairsVerdict(history, self._agreement(), TOLERANCE_S * time_factor() + PATIENCE_S + late_s)
+        verdict = RoutedVerdict(history, self._agreement(), TOLERANCE_S * time_factor() + PATIENCE_S + late_s)
         yield from verdict.broken()
         self.excused.update({f"{shift.program}: {rule.name}": count for rule, count in verdict.excused.items()})
 

@@ -3,6 +3,8 @@
     call            a call as every worker sees it, and one of our own clients from arrival to answer: its clock, and
                     so its timeout, is here. With it what it needs of others: Caller, Carrier, Routing
     states          what can become of it, as a table
+    doubt           why it is not known what became of a send
+    inquiries       what is asked of the owner of a topic besides calls
     publication     what is published, until it is in effect
     will            what is published if a connection is lost
     orphans         what was published by connections that are gone, until it is in effect

@@ -29,6 +29,7 @@ cdef int ROUTED_HERE
 cdef int MET
 cdef int PROMPT
 cdef int TIMED_OUT
+cdef int UNKNOWN_OUTCOME
 cdef int RECORDED_SEND
 cdef Py_ssize_t REPLY_BYTES
 cdef bytes RECV
@@ -59,7 +60,7 @@ cdef class NodeCall(Call):
     cpdef Py_ssize_t place_for(self, object caller) except -1
     cpdef bint recall(self, bint told) except -1
     @cython.locals(listener=NodeCall)
-    cpdef ask_back(self, bint told)
+    cpdef bint ask_back(self, bint told) except -1
     cpdef abandon(self)
 
 
@@ -105,7 +106,7 @@ cdef class Carrier:
     cpdef bint congested(self) except -1
     cpdef forward(self, ClientCall call)
     cpdef ask_back(self, ClientCall call)
-    cpdef withdraw(self, ClientCall call)
+    cpdef bint withdraw(self, ClientCall call) except -1
     cpdef catch_up(self)
 
 
@@ -146,7 +147,10 @@ cdef class ClientCall(NodeCall):
     cpdef give_up(self, bytes cancelled_by=*)
     cpdef acknowledge(self)
     cpdef bint withdraw(self) except -1
+    cpdef leave(self, error=*)
+    cpdef bereft(self)
     cpdef returned(self)
+    cpdef end_unknown(self, why)
     cpdef over(self)
     cpdef fail(self, error)
 

@@ -5,22 +5,25 @@ so a caller is answered in time even if the owner hangs, and its calls can be is
 
 A send that may just be meeting somebody cannot end by our word alone, or its value might be taken although its sender
 is told that nobody came. It is *ending* then: its value is asked back from all who may have it, and their word, or its
-owner's, decides. That is waited for until its time is over, and GRACE_S more. life.py has all that can become of it.
+owner's, decides. That is waited for until its time is over, and GRACE_S more; then its sender is told that it may have
+been taken, and that nobody knows. states.py has all that can become of it.
 """
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final
 
 from skywalker.errors import Busy, Cancelled, Draining, RequestError, TooLarge
-from skywalker.journal.record import BUSY, CANCELLED, DRAINING, ERROR, MET, PROMPT, TIMED_OUT
+from skywalker.journal.record import BUSY, CANCELLED, DRAINING, ERROR, MET, PROMPT, TIMED_OUT, UNKNOWN_OUTCOME
 from skywalker.journal.record import HERE as ROUTED_HERE
 from skywalker.journal.record import SEND as RECORDED_SEND
-from skywalker.junction import Call, Junction, Subscriber
+from skywalker.junction import Call, Junction
 from skywalker.limits import MAX_FRAME, WAITING_CALL_BYTES
 from skywalker.members import Place
 from skywalker.wire import junction as wire
 from skywalker.wire.junction import RECV, SEND, TAKE, TRUE, reply
+from workers.calls.doubt import LOST_OWNER, SILENT_LISTENER, SILENT_OWNER, unknown
+from workers.calls.inquiries import Interest, Question
 from workers.calls.journal import Journal
 from workers.calls.states import ARRIVED, CLOSED, ENDING, GAVE, GIVEN_UP, HERE, KEPT, LIFE, NO_ROOM, RETURNED, SENT_ON
 from workers.calls.worker_states import Standing
@@ -41,7 +44,8 @@ class NodeCall(Call):
     def begin(self, topic: bytes, since: float, value: bytes | None, group: bytes | None) -> None:
         Call.begin(self, topic, since, value, group)
         # Of a send: whether its time is over, so that nobody may have the value any more to whom it is not being
-        # written; and the listeners that may have it and must be asked then, those of other workers' clients at least.
+        # written; and the listeners that must be asked then: of other workers' clients, and those to whom it could not
+        # be written at once, or who are to acknowledge it.
         self.abandoned = False
         self.given_to: list[NodeCall] | None = None
         self.too_long = 0  # once somebody could not take its value for its length: bytes that it might have
@@ -94,10 +98,11 @@ class NodeCall(Call):
         """Return which of all that `caller` asks to have acked this is, counted from 1; 0 if it is another's."""
         return 0
 
-    def ask_back(self, told: bool) -> None:
+    def ask_back(self, told: bool) -> bool:
         """Take the value of a send, whose caller may have been `told` so, back from where it is not being written yet.
 
-        If it is from everywhere, the send has missed(); else the word of those who may have it decides that.
+        If that is everywhere, this returns True, and the send has missed() unless it is answered; else the word of
+        those who may have it decides.
         """
         self.abandoned = True
         is_back = True
@@ -106,6 +111,7 @@ class NodeCall(Call):
                 is_back = listener.recall(told) and is_back
         if is_back and not self.answered:
             self.missed()
+        return is_back
 
     def abandon(self) -> None:
         """Its caller expects nothing more of it: take the value back, if it has one."""
@@ -133,41 +139,8 @@ class Routing:
         raise NotImplementedError
 
     def withdraw(self, call: ClientCall) -> bool:
-        """Take a call back from where it waits. Returns False if it may just be meeting somebody."""
+        """Take a call back from where it waits. Returns False of a send that may just be meeting somebody."""
         raise NotImplementedError
-
-
-class Question(Protocol):
-    """A question about a topic that another worker owns."""
-
-    carrier: Carrier | None
-    number: bytes
-
-    def answer(self, info: bytes) -> None:
-        """This is what the owner counted."""
-
-    def end(self) -> None:
-        """The owner will not answer."""
-
-
-class Interest(Protocol):
-    """That of all who subscribe to one topic here, or through here, in its values, as interests.py keeps it up."""
-
-    topic: bytes
-    audience: int
-    """How many they are."""
-
-    def subscribers(self) -> list[Subscriber]:
-        """Return those whose subscription is in effect."""
-
-    def answered(self, by: Carrier) -> None:
-        """What was asked longest ago is in effect where the topic is owned."""
-
-    def lost(self, by: Carrier) -> None:
-        """The carrier is gone, or another has its place."""
-
-    def cut_off(self) -> None:
-        """Values were lost on their way here."""
 
 
 class Caller:
@@ -275,8 +248,8 @@ class Carrier:
         """Ask the owner to let a call go that has met nobody; its word decides, and then the call has returned()."""
         raise NotImplementedError
 
-    def withdraw(self, call: ClientCall) -> None:
-        """Take a call back, whatever the owner may say of it from now on."""
+    def withdraw(self, call: ClientCall) -> bool:
+        """Take a call back, whatever its owner says of it now. Returns False of a send that may be handed out."""
         raise NotImplementedError
 
     def catch_up(self) -> None:
@@ -494,9 +467,7 @@ class ClientCall(NodeCall):
         if self.state == ENDING:
             self._hear_last_words()
         if self.is_kept():
-            # A value on its way here from another worker finds the listener gone, and goes to somebody else.
-            self.withdraw()
-            self.over()
+            self.leave()
 
     def _hear_last_words(self) -> None:
         # It may be us who had no processor in the meantime, and times run out before anything is read.
@@ -537,8 +508,28 @@ class ClientCall(NodeCall):
             self.ask_back(False)
 
     def withdraw(self) -> bool:
-        """Leave the place where it waits. Returns False if it may just be meeting somebody."""
+        """Leave the place where it waits. Returns False of a send that may just be meeting somebody."""
         return self.caller.routing.withdraw(self)
+
+    def leave(self, error: RequestError | None = None) -> None:
+        """End now, with this error or because its time is over; as unknown if it may just have met somebody."""
+        is_carried = self.carrier is not None
+        if not self.withdraw() and self.value is not None:
+            self.answered = True
+            if is_carried or not self.ask_back(True):
+                self.end_unknown(SILENT_OWNER if is_carried else SILENT_LISTENER)
+                return
+        if error is None or self.cancelled_by:  # its client does not want it to go on elsewhere
+            self.over()
+        else:
+            self.fail(error)
+
+    def bereft(self) -> None:
+        """The worker that it waited at is lost, and has not said what became of it."""
+        if self.state == ENDING and self.value is not None:
+            self.end_unknown(LOST_OWNER)
+        else:
+            self.returned()  # and offered again: nothing says that it was handed out
 
     def returned(self) -> None:
         """It met nobody where it waited, and waits there no more: end if it is to, else go on elsewhere."""
@@ -571,6 +562,15 @@ class ClientCall(NodeCall):
             self.caller.reply(wire.CANCEL, self.cancelled_by, wire.TRUE)
         else:
             self.caller.reply(self.method, self.id, self.timed_out)
+
+    def end_unknown(self, why: str) -> None:
+        """Its value may have been taken, and nobody will say so in time: answer with that, and why."""
+        assert self.carrier is None, "nobody is asked any more"
+        self.close(UNKNOWN_OUTCOME)
+        self.abandon()
+        self.caller.reply_error(self.method, self.id, unknown(why), self.timed_out)
+        if self.cancelled_by:
+            self.caller.reply(wire.CANCEL, self.cancelled_by, wire.FALSE)
 
     def fail(self, error: RequestError) -> None:
         """Answer with an error."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from skywalker.errors import Busy
 from skywalker.junction import Junction
 from skywalker.wire import junction as wire
-from workers.calls.call import Caller, Carrier
+from workers.calls.call import Caller
+from workers.calls.inquiries import Asked
 
 
 def info(junction: Junction, topic: bytes, now: float) -> bytes:
@@ -26,7 +27,7 @@ class CensusCall:
         self.caller = caller
         self.id = id
         self.due = due
-        self.carrier: Carrier | None = None  # where it was asked, with its number there
+        self.carrier: Asked | None = None  # where it was asked, with its number there
         self.number = b""
 
     def answer(self, info: bytes) -> None:

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from skywalker.junction import Junction, Subscriber
 from workers.calls.call import Carrier
+from workers.calls.inquiries import Asked
 from workers.calls.owner import Owner
 
 
@@ -79,7 +80,7 @@ class TopicInterest:
             self._asked.append(waiters)
             self._carrier.subscribe(self)
 
-    def answered(self, by: Carrier) -> None:
+    def answered(self, by: Asked) -> None:
         """What was asked longest ago is in effect at the source."""
         if by is not self._carrier:
             return  # it had its place before
@@ -90,7 +91,7 @@ class TopicInterest:
             by.forget_interest(self)
             self._begin()
 
-    def lost(self, by: Carrier) -> None:
+    def lost(self, by: Asked) -> None:
         """The carrier is gone, or another has its place: ask anew."""
         if by is self._carrier:
             by.forget_interest(self)

@@ -28,5 +28,5 @@ cdef class Absent(Carrier):
     cpdef bint congested(self) except -1
     cpdef forward(self, ClientCall call)
     cpdef ask_back(self, ClientCall call)
-    cpdef withdraw(self, ClientCall call)
+    cpdef bint withdraw(self, ClientCall call) except -1
     cpdef release(self, Carrier carrier)

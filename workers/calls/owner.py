@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from skywalker.members import Place
-from workers.calls.call import GRACE_S, Carrier, ClientCall, Interest, Question
+from workers.calls.call import GRACE_S, Carrier, ClientCall
+from workers.calls.inquiries import Interest, Question
 from workers.calls.states import ENDING
 
 
@@ -74,10 +75,11 @@ class Absent(Carrier):
         self.withdraw(call)
         call.returned()
 
-    def withdraw(self, call: ClientCall) -> None:
+    def withdraw(self, call: ClientCall) -> bool:
         assert call.carrier is self, "it waits here"
         del self._calls[call]
         call.carrier = None
+        return True
 
     def catch_up(self) -> None:
         pass  # it has said nothing

@@ -75,8 +75,7 @@ class Router(Routing):
 
     def withdraw(self, call: ClientCall) -> bool:
         if call.carrier is not None:
-            call.carrier.withdraw(call)
-            return True
+            return call.carrier.withdraw(call)
         return self._junction.withdraw(call) or call.caller.unpark(call)
 
     def reroute(self, call: ClientCall) -> None:

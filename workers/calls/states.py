@@ -40,7 +40,7 @@ LIFE: Final = Life(
         ("parked", "A value came for it, and there is no room."),
         ("given up", "Its time is over, or its client cancels it, and somebody else must say whether it met anybody."),
         ("given a value", "It listened, and somebody came."),
-        ("closed", "What becomes of it is known."),
+        ("closed", "What becomes of it is known; or of a send, that nobody will say so in time."),
     ],
     ways={
         ARRIVED: {KEPT: HERE, GAVE: GIVEN, CLOSED: ANSWERED},

@@ -37,7 +37,9 @@ class WriteBuffer:
     def add_value(self, listener: ClientCall) -> None:
         """Put a listener's chunk there. Its sender's time runs until it is written."""
         self._join()
-        listener.sender().hold()
+        send = listener.sender()
+        send.hold()
+        send.remember(listener)  # whoever asks the value back is to hear whether some of it has left
         self._chunks.append((listener.chunk, listener))
         self.size += len(listener.chunk)
 

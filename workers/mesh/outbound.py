@@ -10,7 +10,8 @@ from skywalker.junction import Junction
 from skywalker.members import Place
 from skywalker.wire import frames, values
 from skywalker.wire.junction import FALSE, NIL, TRUE
-from workers.calls.call import GRACE_S, Carrier, ClientCall, Interest, NodeCall, Question
+from workers.calls.call import GRACE_S, Carrier, ClientCall, NodeCall
+from workers.calls.inquiries import Interest, Question
 from workers.calls.publication import Publication
 from workers.engine.loop import Turn
 from workers.mesh.messages import (
@@ -182,11 +183,12 @@ class Outbound(Carrier):
     def ask_back(self, call: ClientCall) -> None:
         self._messages.tell(WITHDRAW, call.number, FALSE)
 
-    def withdraw(self, call: ClientCall) -> None:
+    def withdraw(self, call: ClientCall) -> bool:
         assert call.carrier is self, "it waits there"
         del self._calls[call.number]
         call.carrier = None
         self._messages.tell(WITHDRAW, call.number, TRUE)
+        return call.value is None  # a value on its way to a listener goes to somebody else
 
     def catch_up(self) -> None:
         self._messages.catch_up()
@@ -364,7 +366,7 @@ class Outbound(Carrier):
             if call.carrier is None:
                 continue  # it has a value already
             call.carrier = None
-            call.returned()
+            call.bereft()
         censuses, self._censuses = self._censuses, {}
         for census in censuses.values():
             census.end()  # by which younger calls may be let go, so the older ones come first

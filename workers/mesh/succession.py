@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from skywalker.wire.junction import NIL
-from workers.calls.call import Carrier
+from workers.calls.inquiries import Asked
 from workers.engine.loop import Alarm, Turn
 from workers.mesh.link import Link
 
@@ -23,7 +23,7 @@ class Succession:
     """Of one of them; `over` is called once, when its successor can be asked."""
 
     def __init__(self, old: Link, turn: Turn, over: Callable[[], None]) -> None:
-        self.carrier: Carrier | None = None
+        self.carrier: Asked | None = None
         self.number = b""
         self._old = old
         self._turn = turn

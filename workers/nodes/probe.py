@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from skywalker.wire.junction import NIL
-from workers.calls.call import Carrier
+from workers.calls.inquiries import Asked
 from workers.engine.loop import Alarm, Turn
 from workers.mesh.link import Link
 
@@ -55,7 +55,7 @@ class _Question:
 
     def __init__(self) -> None:
         self.answered = False
-        self.carrier: Carrier | None = None
+        self.carrier: Asked | None = None
         self.number = b""
 
     def answer(self, info: bytes) -> None:

@@ -10,7 +10,7 @@ import random
 from typing import Final
 
 import skywalker.aio
-from skywalker.errors import TimedOut
+from skywalker.errors import OutcomeUnknown, TimedOut
 
 TOPICS: Final = 200
 SKEW: Final = 1.1
@@ -57,7 +57,7 @@ async def _drive(address: str, seconds: float, dice: random.Random) -> Made:
         async def call(number: int) -> None:
             sender, receiver = senders[number % 4], receivers[number % 4]
             while loop.time() < end:
-                with contextlib.suppress(TimedOut):
+                with contextlib.suppress(TimedOut, OutcomeUnknown):
                     made.calls += 1
                     made.timeouts += 1
                     kind = dice.random()

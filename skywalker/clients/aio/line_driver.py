@@ -285,11 +285,15 @@ class LineDriver(Driver, Generic[C]):
             if link is None:
                 continue
             if line.hang_up:
+                line.unwritten += link.transport.get_write_buffer_size()
                 link.transport.abort()
                 self.lost(link, line.hang_up)
                 continue
             if data := line.output():
-                link.transport.write(data)
+                if link.transport.is_closing() and not link.transport.get_write_buffer_size():
+                    line.unwritten += len(data)  # it would write nothing any more
+                else:
+                    link.transport.write(data)
             if line.is_full != link.is_paused:
                 link.pause(line.is_full)
 

@@ -32,6 +32,7 @@ def connect(
     connect_timeout: float = CONNECT_TIMEOUT_S,
     max_frame: int = MAX_FRAME,
     direct: bool = True,
+    resend: bool = True,
     on_connect: OnConnect | None = None,
     on_disconnect: OnDisconnect | None = None,
     timeout: None = None,
@@ -46,10 +47,11 @@ def connect(
 
     With `ack` the sender of a value hears True only when this client has it. `name` and `token`, a secret,
     are told to the node. With dialect "first", `timeout_value` names a timed-out call on the wire.
-    Frames over `max_frame` bytes are refused. `on_connect` is called with the address whenever there is a connection,
-    and `on_disconnect` with the address and the cause when it is lost. Raises Unreachable if no node answers within
-    `connect_timeout` seconds, LocalProtocolError for an argument that is not allowed,
-    DiscoveryError if a library is missing that asks what `where` names.
+    Frames over `max_frame` bytes are refused. Without `resend`, a send that was written to a connection which is lost
+    then is not made again, but raises OutcomeUnknown. `on_connect` is called with the address whenever there is a
+    connection, and `on_disconnect` with the address and the cause when it is lost. Raises Unreachable if no node
+    answers within `connect_timeout` seconds, LocalProtocolError for an argument that is not allowed, DiscoveryError
+    if a library is missing that asks what `where` names.
     """
     settings = Settings.of(
         where,
@@ -61,6 +63,7 @@ def connect(
         tls=tls,
         max_frame=max_frame,
         direct=direct,
+        resend=resend,
     )
     check_patience(connect_timeout, timeout)
     client = Client(settings, Herald(on_connect, on_disconnect))

@@ -27,6 +27,7 @@ class Connection:
         self.socket = sock
         self.fd = sock.fileno()
         self.unsent = b""
+        self._refused = 0  # bytes that the kernel did not take at the end
         self._receive_timeout = 0.0  # seconds, as the socket has it
 
     def write(self, data: bytes) -> None:
@@ -40,7 +41,7 @@ class Connection:
         except OSError:
             # Whoever leads finds the end of the stream, and after it the calls are issued again.
             self.shut()
-            sent = len(data)
+            sent = self._refused = len(data)
         self.unsent = data[sent:]
 
     def read(self, wait: float, slack: float = 0.0) -> bytes | None:
@@ -64,6 +65,11 @@ class Connection:
         if not data:
             raise ConnectionResetError("the node closed the connection")
         return data
+
+    @property
+    def unwritten(self) -> int:
+        """How many bytes of what was written surely never left, of a connection that is lost."""
+        return self._refused + len(self.unsent)
 
     def shut(self) -> None:
         """End the stream both ways: whoever reads finds its end."""
@@ -115,6 +121,10 @@ class TlsConnection(Connection):
                 self.shut()  # whoever leads finds the end of the stream
                 return
             super().write(self._records.output())
+
+    @property
+    def unwritten(self) -> int:
+        return 0  # it is not known of records how much is in them
 
     def read(self, wait: float, slack: float = 0.0) -> bytes | None:
         data = super().read(wait, slack)

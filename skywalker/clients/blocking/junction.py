@@ -19,7 +19,7 @@ from skywalker.clients.blocking.serving import Serving
 from skywalker.clients.call import RAISE, Raise, meeting_arguments
 from skywalker.clients.requests import MAX_TIMEOUT_S, MeetingKind, milliseconds
 from skywalker.clients.survey import Pages
-from skywalker.errors import Closed, NoReply, TimedOut
+from skywalker.errors import Closed, NoReply, OutcomeUnknown, TimedOut, Unreachable
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S, DEFAULT_TIMEOUT_S
 
 T = TypeVar("T")
@@ -38,7 +38,8 @@ class Junction:
         """Give `value` to every receiver that waits on `topic`, and to one taker of each group.
 
         With none there, wait for the first. Returns True once somebody has it. If nobody comes
-        in time, returns `default`, or raises TimedOut if none is given.
+        in time, returns `default`, or raises TimedOut if none is given. Raises OutcomeUnknown, whatever the default,
+        if somebody may have it, and it cannot be known whether anybody has.
         """
         call = self._driver.meet("send", (topic, value), timeout)
         outcome = call.outcome(default)
@@ -92,17 +93,23 @@ class Junction:
     def request(self, topic: Any, value: Any, timeout: float = DEFAULT_TIMEOUT_S) -> Any:
         """Return what the handler that serves `topic` returns for `value`.
 
-        Raises TimedOut if nobody takes the request up in time, NoReply if somebody does and does not answer in time,
-        or is gone before, and HandlerFailed if the handler raised.
+        Raises TimedOut if nobody takes the request up in time, NoReply if somebody does, or may have, and does not
+        answer in time, or is gone before, and HandlerFailed if the handler raised.
         """
         reply_topic = rpc.private_topic()
         answer = self._driver.begin("recv", (reply_topic,), timeout)
         try:
-            self.send(topic, rpc.request(reply_topic, value, timeout), timeout)
+            doubt = None
+            try:
+                self.send(topic, rpc.request(reply_topic, value, timeout), timeout)
+            except OutcomeUnknown as error:
+                doubt = error  # if somebody has it, the answer comes
             try:
                 return rpc.result(topic, answer.result())
-            except TimedOut as error:
-                raise error if isinstance(error, NoReply) else rpc.unanswered(topic, timeout) from None
+            except (TimedOut, Unreachable) as error:
+                if isinstance(error, NoReply) or (isinstance(error, Unreachable) and doubt is None):
+                    raise
+                raise rpc.unanswered(topic, timeout, doubt) from doubt
         finally:
             self._driver.abandon(answer)
 

@@ -355,6 +355,7 @@ class LineDriver(Driver, Generic[C]):
         """Close a connection, and issue its calls again."""
         if connection in self._clogged:
             self._clogged.remove(connection)
+        connection.line.unwritten = connection.unwritten
         if connection is self._main:
             self._directs.close_one(connection, None)
             self._main = None

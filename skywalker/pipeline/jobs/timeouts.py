@@ -25,6 +25,7 @@ CAUSES: Final = {
     "client-gone": "its client left",
     "busy": "a limit of the node was reached",
     "draining": "the node was going away",
+    "unknown-outcome": "it may have met somebody, and nobody could say so in time",
     "error": "it was refused with anything else",
 }
 
@@ -83,6 +84,6 @@ def _cause() -> Column:
         F.when(outcome.isin(*MET), F.lit(None))
         .when(outcome == "timed-out", F.when(patient, "nobody").otherwise("probe"))
         .when(outcome == "gone", "client-gone")
-        .when(outcome.isin("cancelled", "busy", "draining"), outcome)
+        .when(outcome.isin("cancelled", "busy", "draining", "unknown-outcome"), outcome)
         .otherwise("error")
     )

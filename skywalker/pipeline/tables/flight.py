@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Final
 
 from skywalker import errors
-from skywalker.errors import Busy, Cancelled, Draining, RemoteProtocolError, RequestError, TooLarge
+from skywalker.errors import Busy, Cancelled, Draining, OutcomeUnknown, RemoteProtocolError, RequestError, TooLarge
 from skywalker.limits import MAX_FRAME
 from skywalker.wire import values
 from skywalker.wire.frames import BadFrame, Frame, skip, split
@@ -43,7 +43,9 @@ class Flight:
         self.leaving = False  # whether the node goes away, and so gives back what it has
         self.handed_over = 0
         self.missed: Counter[bytes] = Counter()  # sends for which nobody came in time, by encoded topic
-        self.issued_again = 0  # sends that went out once more after a connection was lost: they may have met twice
+        # Sends that went out once more, since a connection was lost or the node could not know what became of them:
+        # they may have met twice.
+        self.issued_again = 0
         self.busy: Busy | None = None  # what the node said when it last was too busy for some
 
     def __len__(self) -> int:
@@ -152,6 +154,13 @@ class Flight:
         elif isinstance(error, Busy):
             self._refused.append(id)
             self.busy = error
+        elif isinstance(error, OutcomeUnknown):
+            # It may have been taken, as what was under way when a connection was lost, and that goes out again, too.
+            self.issued_again += 1
+            if self.leaving:
+                self._given_back.add(id)
+            else:
+                self.output.append(self._under_way[id])
         elif error is None:
             raise RemoteProtocolError(f"the node answered a send with {values.unpack(result)!r:.100}")
         else:

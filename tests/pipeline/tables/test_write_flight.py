@@ -157,3 +157,19 @@ def test_words_about_the_connection_do_not_count_as_answers() -> None:
     (probe,) = written(flight)
     flight.take(framed([":ping", probe[1], True]))
     assert (flight.answered, len(flight)) == (0, 1)
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_one_that_may_have_been_taken_goes_out_again_and_that_is_counted(leaves: bool) -> None:
+    flight, calls = started(3)
+    if leaves:
+        flight.take(replies(calls[:1], error("draining")))
+        flight.output.clear()
+    flight.take(replies(calls[1:2], error("unknown-outcome")))
+    flight.take(replies(calls[2:], True))
+    assert (flight.handed_over, flight.issued_again) == (1, 1)
+    if leaves:
+        assert flight.is_left
+        flight.start_anew()
+    assert written(flight) == (calls[:2] if leaves else calls[1:2])
+    assert flight.issued_again == 1

@@ -14,7 +14,7 @@ import skywalker
 import skywalker.aio
 from skywalker.aio import Junction
 from skywalker.clients.requests import MeetingKind
-from skywalker.errors import Cancelled, HandlerFailed, SkywalkerError, TimedOut
+from skywalker.errors import Cancelled, HandlerFailed, OutcomeUnknown, SkywalkerError, TimedOut
 from tests.history import Kind, Outcome, Recorder
 from tests.soak.programs.shift import Shift
 
@@ -94,6 +94,8 @@ class Visitor:
             result = await answer
         except TimedOut:
             self._recorder.answer(id, Outcome.TIMEOUT)
+        except OutcomeUnknown:
+            self._recorder.answer(id, Outcome.UNKNOWN)
         except SkywalkerError as error:
             self._recorder.answer(id, Outcome.ERROR, code=f"{type(error).__name__}: {error}")
         else:

@@ -1,15 +1,24 @@
-"""Sends that may have been taken, and are to end: what becomes of them is waited for and heard first."""
+"""Sends that may have been taken, and are to end: what becomes of them is waited for and heard first.
+
+One of which nothing is heard is told to be unknown, and neither taken nor not.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from skywalker.limits import Limits
+from tests.workers.one_worker import OneWorker
 from tests.workers.several_nodes import SeveralNodes, several
-from tests.workers.wire_client import WireClient, refusal
+from tests.workers.wire_client import TIMED_OUT, WireClient, call, refusal
+from workers.calls.doubt import LOST_OWNER, SILENT_LISTENER, SILENT_OWNER
+from workers.doors.junction.session import Session
+from workers.stats.metrics import CALLS, REFUSED
 
 NAMES = ("a", "b", "c")
 
@@ -34,6 +43,7 @@ CANCEL = 2
 
 TAKEN = {SEND: True, CANCEL: False}
 CANCELLED = {SEND: "cancelled", CANCEL: True}
+UNKNOWN = {SEND: "unknown-outcome", CANCEL: False}
 
 
 @pytest.fixture
@@ -44,16 +54,22 @@ def nodes() -> Iterator[SeveralNodes]:
         yield nodes
 
 
-def handed_over(nodes: SeveralNodes, at: tuple[str, str, str]) -> tuple[WireClient, WireClient]:
+def handed_over(
+    nodes: SeveralNodes, at: tuple[str, str, str], *timed_out: str, says_hello: bool = True
+) -> tuple[WireClient, WireClient]:
     """Return a sender and a listener that has its value, and has yet to say so."""
     sender_at, owner, listener_at = at
-    sender, listener = nodes.client(sender_at), nodes.client(listener_at)
+    sender = nodes.client(sender_at)
+    [session] = nodes.nodes[sender_at].core.connections
+    assert isinstance(session, Session)
+    session.knows_errors = says_hello
+    listener = nodes.client(listener_at)
     topic = nodes.topic_of(owner, NAMES)
     listener.call(":hello", 0, {"ack": True})
     nodes.until_reply(listener)
     listener.call(":recv!", 0, 10 * TIMEOUT_S * 1000, topic)
     nodes.turn()
-    sender.call(":send!", SEND, TIMEOUT_S * 1000, topic, "value")
+    sender.call(":send!", SEND, TIMEOUT_S * 1000, *timed_out, topic, "value")
     assert nodes.until_reply(listener) == [":recv!", 0, "value"]
     return sender, listener
 
@@ -62,6 +78,15 @@ def told(nodes: SeveralNodes, sender: WireClient) -> dict[int, Any]:
     """Return what the sender is told of its two calls, by their ids, errors as their codes."""
     replies = [nodes.until_reply(sender) for _ in range(2)]
     return {reply[1]: reply[2] if isinstance(reply[2], bool) else refusal(reply).code for reply in replies}
+
+
+def unknown(nodes: SeveralNodes, sender: WireClient) -> str:
+    """Return why the sender is told that the outcome of its send is unknown."""
+    said = refusal(nodes.until_reply(sender))
+    assert said[:3] == (":send!", SEND, "unknown-outcome")
+    assert said.message.startswith("it is not known whether somebody took the value: ")
+    why: str = said.details["why"]
+    return why
 
 
 def cancelled(nodes: SeveralNodes, at: tuple[str, str, str]) -> tuple[WireClient, WireClient]:
@@ -90,19 +115,123 @@ def test_a_cancelled_send_whose_listener_is_lost_is_cancelled(nodes: SeveralNode
 
 
 @pytest.mark.parametrize("at", PLACES)
-def test_a_cancelled_send_of_which_nothing_is_heard_ends_in_its_own_time(
+def test_a_cancelled_send_of_which_nothing_is_heard_ends_as_unknown_in_its_own_time(
     nodes: SeveralNodes, at: tuple[str, str, str]
 ) -> None:
     sender, _ = cancelled(nodes, at)
     nodes.nodes[at[0]].turn(OVER_S)
-    assert told(nodes, sender) == CANCELLED
+    assert told(nodes, sender) == UNKNOWN
 
 
 @pytest.mark.parametrize("at", PLACES)
-def test_a_cancelled_send_whose_worker_ends_is_cancelled(nodes: SeveralNodes, at: tuple[str, str, str]) -> None:
+def test_a_send_of_which_nothing_is_heard_ends_as_unknown_and_why(
+    nodes: SeveralNodes, at: tuple[str, str, str]
+) -> None:
+    sender, listener = handed_over(nodes, at)
+    home = nodes.nodes[at[0]]
+    home.turn(OVER_S)
+    nodes.turn()
+    assert not sender.has_input(), "there is some time for a last word"
+    home.turn(LAST_WORD_S)
+    is_owner = at[0] == at[1]
+    assert unknown(nodes, sender) == (SILENT_LISTENER if is_owner else SILENT_OWNER)
+    assert home.counted(CALLS) == {"send unknown-outcome": 1}
+    assert home.counted(REFUSED) == {"unknown-outcome": 1}
+    listener.call(":ack", 0)
+    nodes.turn()
+    assert not sender.has_input(), "it has its answer"
+
+
+@pytest.mark.parametrize("at", ELSEWHERE[:1] + ELSEWHERE[2:])
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_a_send_that_is_asked_back_from_an_owner_which_is_lost_then_is_unknown(
+    nodes: SeveralNodes, at: tuple[str, str, str], is_cancelled: bool
+) -> None:
+    sender, _ = cancelled(nodes, at) if is_cancelled else handed_over(nodes, at)
+    if not is_cancelled:
+        nodes.nodes[at[0]].turn(OVER_S)
+    nodes.kill(at[1])
+    assert unknown(nodes, sender) == LOST_OWNER
+    assert not is_cancelled or nodes.until_reply(sender) == [":cancel", CANCEL, False]
+
+
+def test_a_send_that_only_waits_where_the_owner_is_lost_is_not_in_doubt(nodes: SeveralNodes) -> None:
+    sender = nodes.client("a")
+    sender.call(":send!", SEND, TIMEOUT_S * 1000, nodes.topic_of("b", NAMES), "value")
+    nodes.turn()
+    nodes.kill("b")
+    nodes.turn()
+    assert not sender.has_input(), "it goes on"
+    nodes.nodes["a"].turn(OVER_S)
+    assert nodes.until_reply(sender) == [":send!", SEND, TIMED_OUT]
+
+
+@pytest.mark.parametrize("method", [":recv!", ":take!"])
+def test_a_call_that_listens_is_never_in_doubt(nodes: SeveralNodes, method: str) -> None:
+    client = nodes.client("a")
+    group = ["group"] if method == ":take!" else []
+    topic = nodes.topic_of("b", NAMES)
+    client.call(method, 1, 0, topic, *group)  # its owner is asked to let it go
+    nodes.nodes["a"].turn()
+    nodes.nodes["a"].turn(OVER_S)
+    assert client.reply() == [method, 1, TIMED_OUT]
+
+
+@pytest.mark.parametrize("at", PLACES)
+def test_a_send_that_somebody_has_when_its_worker_ends_is_unknown(
+    nodes: SeveralNodes, at: tuple[str, str, str]
+) -> None:
+    sender, _ = handed_over(nodes, at)
+    nodes.nodes[at[0]].core.stop()
+    assert unknown(nodes, sender) in (SILENT_OWNER, SILENT_LISTENER)
+
+
+@pytest.mark.parametrize("at", PLACES)
+def test_a_cancelled_send_that_somebody_has_when_its_worker_ends_is_unknown(
+    nodes: SeveralNodes, at: tuple[str, str, str]
+) -> None:
     sender, _ = cancelled(nodes, at)
     nodes.nodes[at[0]].core.stop()
-    assert told(nodes, sender) == CANCELLED
+    assert told(nodes, sender) == UNKNOWN
+
+
+@pytest.mark.parametrize("timed_out", [None, "nobody"])
+@pytest.mark.parametrize("at", PLACES)
+def test_who_never_said_hello_hears_that_its_time_is_over(
+    nodes: SeveralNodes, at: tuple[str, str, str], timed_out: str | None
+) -> None:
+    nobody = [] if timed_out is None else [timed_out]
+    sender, _ = handed_over(nodes, at, *nobody, says_hello=False)
+    home = nodes.nodes[at[0]]
+    home.turn(OVER_S)
+    home.turn(LAST_WORD_S)
+    assert nodes.until_reply(sender) == [":send!", SEND, timed_out or TIMED_OUT]
+    assert home.counted(CALLS) == {"send unknown-outcome": 1}
+
+
+def test_a_value_that_is_half_written_when_its_time_is_over_is_unknown_and_those_behind_it_are_not() -> None:
+    worker = OneWorker(Limits(unread_output_s=1000.0))
+    count, size = 16, 4000
+    with contextlib.closing(worker), worker.connect() as sender, worker.connect(send_buffer=8 * 1024) as slow:
+        slow.write(b"".join(call(":take!", n, 10 * TIMEOUT_S * 1000, "topic", "group") for n in range(count)))
+        worker.turn()
+        values = [n.to_bytes(4, "big") + bytes(size) for n in range(count)]
+        sender.write(b"".join(call(":send!", n, TIMEOUT_S * 1000, "topic", value) for n, value in enumerate(values)))
+        worker.turn()
+        worker.turn(OVER_S)
+        worker.turn(LAST_WORD_S)
+        results = {id: result for _, id, result in sender.replies(count)}
+        met = [id for id, result in results.items() if result is True]
+        missed = [id for id, result in results.items() if result == TIMED_OUT]
+        [half] = results.keys() - {*met, *missed}
+        assert refusal([":send!", half, results[half]]).details == {"why": SILENT_LISTENER}
+        assert (met, missed) == ([*range(half)], [*range(half + 1, count)])
+        got = []
+        while len(got) <= half:
+            got.append(int.from_bytes(slow.reply()[2][:4], "big"))
+            worker.turn(LAST_WORD_S)
+        assert got == [*met, half]
+        assert not slow.has_input(), "what was said to be missed is"
 
 
 @pytest.mark.parametrize("at", PLACES)

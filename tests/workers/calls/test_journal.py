@@ -126,6 +126,21 @@ def test_every_end_without_a_partner_is_recorded_as_what_it_was(
         assert probe.wait < late.wait
 
 
+def test_a_send_that_may_have_been_taken_is_recorded_as_that(
+    node: Node, connect: Clients, topic: str, journal: Journal
+) -> None:
+    for owner in range(node.workers):
+        name = node.topic_of(owner, topic)
+        listener, sender = connect(worker=0), connect(worker=0).greet()
+        listener.ask(":hello", 0, {"ack": True})
+        listener.call(":recv!", 1, 60_000, name)
+        sender.call(":send!", 1, 500, name, "value")
+        assert listener.reply() == [":recv!", 1, "value"]
+        assert sender.refusal().code == "unknown-outcome"
+        listener.call(":ack", 1)
+        assert ends(recorded(journal, name, 2)) == {("send", "unknown-outcome"): 1, ("recv", "met"): 1}
+
+
 def test_values_on_their_way_to_who_leaves_are_recorded_once(
     node: Node, connect: Clients, topic: str, journal: Journal
 ) -> None:

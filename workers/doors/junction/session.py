@@ -266,11 +266,7 @@ class Session(Connection):
         while self._todo and not self.gone:
             self.obey(self.take_up())
         for call in self.waiting():
-            call.withdraw()
-            if call.cancelled_by:
-                call.over()  # its client does not want it to go on elsewhere
-            else:
-                call.fail(error)
+            call.leave(error)
 
     def leave(self) -> None:
         for call in self.waiting():
