@@ -70,11 +70,13 @@ def main() -> int:
                 print(f"    to see it: {sys.executable} -m tests.simulation --seed {seed}", flush=True)
     took = time.monotonic() - began
     simulated, met = (sum(getattr(each, what) for each in results) for what in ("seconds", "met"))
-    kills, in_doubt = (sum(getattr(each, what) for each in results) for what in ("kills", "in_doubt"))
+    kills, unknown, in_doubt = (
+        sum(getattr(each, what) for each in results) for what in ("kills", "unknown", "in_doubt")
+    )
     print(f"{seeds} seeds, {failed} failed; {simulated:.0f} s simulated in {took:.0f} s, {met} rendezvous;")
     under_way = sum(each.under_way for each in results)
     print(f"{kills} kills, {under_way} calls under way when something happened;")
-    print(f"{in_doubt} senders that were told nobody came though somebody had their value")
+    print(f"{unknown} sends of which nobody knows, {in_doubt} senders told nobody came though somebody had their value")
     return int(failed > 0)
 
 

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
+from skywalker.errors import RequestError
 from tests.simulation.run import run
 from workers.calls.call import ClientCall, NodeCall
 from workers.calls.interests import TopicInterest
@@ -43,10 +44,16 @@ def _confirmed_first(flush: Callable[[Connection], None]) -> Callable[[Connectio
     return unsafe
 
 
-def _missed_at_once(self: NodeCall, told: bool) -> None:
+def _missed_at_once(self: NodeCall, told: bool) -> bool:
     self.abandoned = True
     if not self.answered:
         self.missed()
+    return True
+
+
+def _over_at_once(self: ClientCall, error: RequestError | None = None) -> None:
+    self.withdraw()
+    self.over()
 
 
 def _acked_at_once(self: PubSub, count: int) -> None:
@@ -97,6 +104,7 @@ SAFEGUARDS: Final[dict[str, tuple[type, str, Callable[[Any], Any], tuple[str, ..
     "what has come is heard before a last word counts as missing": (
         ClientCall, "_hear_last_words", lambda _: _nothing, (TRUTH,)
     ),
+    "without a last word it is not known": (ClientCall, "leave", lambda _: _over_at_once, (TRUTH,)),
     "opening barrier": (ReadinessBarrier, "has_all", lambda _: _open_at_once, (ALL,)),
     "all is heard that came while a worker opened": (Link, "attend", _some_heard, (TRUTH,)),
     "a predecessor is heard before its heir": (Outbound, "comes_before", lambda _: _nothing, (ALL, ORDER, ONCE)),

@@ -16,6 +16,7 @@ TRUE: Final = "true"
 VALUE: Final = "a value"
 TIMED_OUT: Final = "timed out"
 CANCELLED: Final = "cancelled"
+UNKNOWN: Final = "unknown-outcome"
 LOST: Final = "connection lost"
 UNANSWERED: Final = "nothing"
 

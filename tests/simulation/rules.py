@@ -1,7 +1,7 @@
 """What must hold of every history: the promises, as far as clients can tell whether they are kept.
 
-A send that was being handed out when a worker was killed, or stood still, may have been taken though its client was
-told otherwise, since nothing tells "it is not known" yet; and answers may be late for some time after trouble.
+A send that was being handed out when a worker was killed may have been taken though its client was told otherwise,
+since its owner died with that knowledge; and answers may be late for some time after trouble.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tests.simulation.history import (
     TIMED_OUT,
     TRUE,
     UNANSWERED,
+    UNKNOWN,
     Call,
     Connection,
     Given,
@@ -65,6 +66,10 @@ class History:
     def has(self, kinds: str, begin: float, end: float) -> bool:
         """Return whether there was trouble of one of these kinds between two times."""
         return any(each.kind in kinds and each.touches(begin, end) for each in self.troubles)
+
+    def has_two_reloads(self, begin: float, end: float) -> bool:
+        """Return whether two nodes were reloaded at once, or nearly, between two times."""
+        return len({each.node for each in self.troubles if each.kind == "reload" and each.touches(begin, end)}) > 1
 
     def quiet_s(self, begin: float, end: float) -> float:
         """Return the seconds of the longest time in between that nothing troubled, nor had just before."""
@@ -121,7 +126,7 @@ def answers_come_in_time(history: History) -> Iterator[str]:
 
 
 def answers_are_true(history: History) -> Iterator[str]:
-    """A sender that is told true has met somebody; one that is told otherwise has not."""
+    """A sender that is told true has met somebody; one that is told otherwise has not, unless that is not known."""
     for call, takers in history.sends():
         if call.answer == TRUE and not takers:
             yield f"{call} was told true, and nobody had the value"
@@ -130,16 +135,21 @@ def answers_are_true(history: History) -> Iterator[str]:
 
 
 def in_doubt(history: History) -> int:
-    """Return how many senders were told that nobody came though somebody had their value, as happens in trouble."""
+    """Return how many senders were told that nobody came though somebody had their value, as happens in a kill."""
     return sum(_is_untrue(call, takers) and _is_in_doubt(history, takers) for call, takers in history.sends())
 
 
 def _is_untrue(call: Call, takers: list[Given]) -> bool:
-    return any(each.is_sure for each in takers) and call.answer not in (TRUE, LOST, UNANSWERED)
+    return any(each.is_sure for each in takers) and call.answer not in (TRUE, UNKNOWN, LOST, UNANSWERED)
 
 
-def _is_in_doubt(history: History, takers: list[Given]) -> bool:
-    return all(history.has("kill stop part", each.at - DOUBT_S, each.at + DOUBT_S) for each in takers if each.is_sure)
+def unknown(history: History) -> int:
+    """Return how many senders were told that it is not known whether somebody came."""
+    return sum(call.answer == UNKNOWN for call in history.calls())
+
+
+def _is_in_doubt(history: History, takers: list[Given], kinds: str = "kill") -> bool:
+    return all(history.has(kinds, each.at - DOUBT_S, each.at + DOUBT_S) for each in takers if each.is_sure)
 
 
 def cancels_are_true(history: History) -> Iterator[str]:
@@ -175,7 +185,7 @@ def who_waits_meets(history: History) -> Iterator[str]:
 def nothing_comes_twice(history: History) -> Iterator[str]:
     """One of a group takes a value, and no call or subscription gets it twice, unless it was in doubt."""
     for value, takers in history.takers.items():
-        if not takers[0].is_sure or _is_in_doubt(history, takers[:1]):
+        if not takers[0].is_sure or _is_in_doubt(history, takers[:1], "kill stop part"):
             continue
         if sum(each.method == ":take!" for each in takers) > 1:
             yield f"{value!r} was taken twice"
@@ -186,12 +196,13 @@ def nothing_comes_twice(history: History) -> Iterator[str]:
 def subscribers_miss_nothing(history: History) -> Iterator[str]:
     """What was published and acked came to all who had subscribed before and stayed.
 
-    One that stands still, or is cut off, is not waited for.
+    One that stands still, or is cut off, is not waited for. And if two nodes are reloaded at once, a new worker may
+    take another new one's word for that of its predecessor.
     """
     for connection in history.connections:
         for published in connection.published:
             begin, end = published.at - TROUBLE_S, published.acked_at
-            if history.has("stop part", begin, end) or end == NEVER_S:
+            if history.has("stop part", begin, end) or history.has_two_reloads(begin, end) or end == NEVER_S:
                 continue
             had = {id(each.connection) for each in history.takers.get(published.value, [])}
             for other in history.connections:

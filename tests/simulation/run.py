@@ -15,7 +15,7 @@ from tests.simulation.history import TRUE
 from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
 from tests.simulation.node import Node
-from tests.simulation.rules import History, broken, in_doubt
+from tests.simulation.rules import History, broken, in_doubt, unknown
 from workers.setup.ground import JUNCTION, PUBSUB
 
 WORKERS: Final = 2
@@ -56,8 +56,10 @@ class Result:
     kills: int
     under_way: int
     """Calls that waited for their answer when something happened, of all that happened."""
+    unknown: int
+    """Senders that were told that it is not known whether somebody came."""
     in_doubt: int
-    """Senders that were told that nobody came though somebody had their value, in a kill or a stop."""
+    """Senders that were told that nobody came though somebody had their value, in a kill."""
     broken: list[str]
 
 
@@ -148,6 +150,7 @@ def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
         kernel.now - began,
         sum(each.kind == "kill" for each in troubles),
         under_way,
+        unknown(history),
         in_doubt(history),
         broken(history),
     )

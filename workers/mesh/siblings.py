@@ -12,7 +12,7 @@ from typing import Final
 
 from skywalker.members import Place
 from skywalker.wire import values
-from workers.calls.call import Carrier
+from workers.calls.inquiries import Asked
 from workers.calls.own_node import OwnNode
 from workers.calls.owner import Owner
 from workers.calls.rebalance import Rebalance
@@ -55,7 +55,7 @@ class _Visit:
     """What one of them is asked."""
 
     def __init__(self, visits: Visits) -> None:
-        self.carrier: Carrier | None = None
+        self.carrier: Asked | None = None
         self.number = b""
         self._visits = visits
 
