@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from skywalker.address import Address
 from skywalker.config import Config
@@ -153,6 +153,7 @@ class Node:
         self._selector = Selector(self.machine.poller())
         self._rollout: Rollout | None = None
         self._has_dead = False
+        self._ring: BinaryIO | None = None
         doors = {door: net.listen((host, port), workers, self._task) for door, port in PORTS.items()}
         listeners: list[Any] = [{door: each[slot] for door, each in doors.items()} for slot in range(workers)]
         tokens = tuple(sorted(kernel.luck.getrandbits(64) - 2**63 for _ in range(TOKENS)))
@@ -229,7 +230,14 @@ class Node:
 
     def follow(self, snapshot: Snapshot) -> None:
         """Have all workers follow a ring."""
-        self._crew.follow(snapshots.write(snapshot))
+        self.close()
+        self._ring = snapshots.write(snapshot)
+        self._crew.follow(self._ring)
+
+    def close(self) -> None:
+        """Give back what is real of it."""
+        if self._ring is not None:
+            self._ring.close()
 
     def reload(self) -> None:
         """Have all workers replaced, unless they are already."""

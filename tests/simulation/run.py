@@ -136,6 +136,8 @@ def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
     for client in clients:
         client.is_done = True
     kernel.go_on(LAST_ANSWERS_S)
+    for node in nodes:
+        node.close()
     for client in clients:
         client.look_back()
     connections = [each for client in clients for each in client.connections]

@@ -88,9 +88,13 @@ class Peers:
         self.inbound[place, life] = InboundPeer(
             sock, unwritten, name, place, self._context, gone, speaks_for_place=not replaced
         )
+        if waits and not replaced:
+            self._have_visited(place, life, functools.partial(self._go_to, place, life))
+
+    def _go_to(self, place: Place, life: str) -> None:
         peer = self._peers.get(place)
-        if waits and not replaced and peer is not None:
-            self._have_visited(place, life, functools.partial(peer.has_come, life))
+        if peer is not None and (place, life) in self.inbound:  # it may have died meanwhile
+            peer.has_come(life)
 
     def visit(self, place: Place, life: str, done: Callable[[], None]) -> None:
         """Go to a new worker, since this one is being replaced and is not known to it; `done` is called once it is."""

@@ -32,8 +32,8 @@ class Connection:
 
     def write(self, data: bytes) -> None:
         """Write what is unsent and then `data`, as much as the kernel takes at once, and keep the rest."""
-        if self.unsent:
-            data = self.unsent + data
+        # Who is interrupted just here must not take for unsent what may have left.
+        data, self.unsent = self.unsent + data, b""
         try:
             sent = self.socket.send(data, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -41,7 +41,8 @@ class Connection:
         except OSError:
             # Whoever leads finds the end of the stream, and after it the calls are issued again.
             self.shut()
-            sent = self._refused = len(data)
+            sent = len(data)
+            self._refused += sent
         self.unsent = data[sent:]
 
     def read(self, wait: float, slack: float = 0.0) -> bytes | None:
