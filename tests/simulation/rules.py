@@ -202,7 +202,7 @@ def subscribers_miss_nothing(history: History) -> Iterator[str]:
     for connection in history.connections:
         for published in connection.published:
             begin, end = published.at - TROUBLE_S, published.acked_at
-            if history.has("stop part", begin, end) or history.has_two_reloads(begin, end) or end == NEVER_S:
+            if history.has("stop part", begin, end + LATE_S) or history.has_two_reloads(begin, end) or end == NEVER_S:
                 continue
             had = {id(each.connection) for each in history.takers.get(published.value, [])}
             for other in history.connections:
@@ -228,7 +228,7 @@ def order_holds(history: History) -> Iterator[str]:
             if given.value in place and not given.method.endswith("!"):
                 publisher, topic, number = place[given.value]
                 before = last.get((publisher, topic), -1)
-                if number < before and not history.has("kill", given.at - TROUBLE_S, given.at):
+                if number < before and not history.has("kill stop", given.at - TROUBLE_S, given.at):
                     yield f"{given.value!r} on {topic} came late to {connection.client}"
                 last[publisher, topic] = number
 
