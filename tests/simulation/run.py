@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
 from skywalker.config import Config
 from skywalker.members import Snapshot
-from tests.simulation.clients import Caller, PubSub, Spurt
+from tests.simulation.clients import Caller, Client, PubSub, Spurt
 from tests.simulation.history import TRUE
 from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
@@ -75,12 +75,9 @@ def _spurts(luck: Random, count: int, faults: list[float], now: float) -> list[S
     return found
 
 
-def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
-    """Run one seed; `tell` is given a line for all that happens."""
-    kernel = Kernel(seed, tell)
-    began = kernel.now
-    luck, net = kernel.luck, Net(kernel)
-    config = Config(drain_timeout_s=0.5)
+def _cluster(net: Net) -> list[Node]:
+    """Return one to three nodes that have found each other."""
+    luck, kernel, config = net.kernel.luck, net.kernel, Config(drain_timeout_s=0.5)
     nodes = [Node(net, f"node{n}", f"10.0.0.{n + 1}", WORKERS, config) for n in range(luck.choice([1, 2, 3]))]
     kernel.go_on(BOOT_S)
     if len(nodes) > 1:
@@ -88,6 +85,37 @@ def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
         for node in nodes:
             node.follow(ring)
         kernel.go_on(MEET_S)
+    return nodes
+
+
+def _happen(luck: Random, kind: str, nodes: list[Node], clients: Sequence[Client]) -> None:
+    """Do one of KINDS to one of them."""
+    node = luck.choice(nodes)
+    seconds = luck.random() * luck.choice(STOPS_S)
+    workers = node.workers()
+    if kind == "reload":
+        node.reload()
+    elif kind == "slow client":
+        luck.choice(clients).stop(seconds)
+    elif kind == "part":
+        if len(nodes) > 1:
+            node.part(luck.choice([each for each in nodes if each is not node]), seconds)
+    elif workers:
+        victim = luck.choice(workers)
+        if kind == "stop":
+            node.stop(victim, seconds)
+        elif kind == "kill":
+            victim.end(-signal.SIGKILL)
+        else:
+            victim.task.kill_after(luck.randint(1, 4))
+
+
+def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
+    """Run one seed; `tell` is given a line for all that happens."""
+    kernel = Kernel(seed, tell)
+    began = kernel.now
+    luck, net = kernel.luck, Net(kernel)
+    nodes = _cluster(net)
     topics = [f"topic{n}" for n in range(luck.choice([1, 4, 20]))]
     kinds = luck.sample(KINDS, luck.randint(1, min(3, len(KINDS))))
     faults = [kernel.now + 0.1 + luck.random() * SPEAK_S for _ in range(FAULTS)]
@@ -109,24 +137,7 @@ def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
     def trouble() -> None:
         nonlocal under_way
         under_way += sum(client.under_way() for client in callers)
-        kind, node = luck.choice(kinds), luck.choice(nodes)
-        seconds = luck.random() * luck.choice(STOPS_S)
-        workers = node.workers()
-        if kind == "reload":
-            node.reload()
-        elif kind == "slow client":
-            luck.choice(clients).stop(seconds)
-        elif kind == "part":
-            if len(nodes) > 1:
-                node.part(luck.choice([each for each in nodes if each is not node]), seconds)
-        elif workers:
-            victim = luck.choice(workers)
-            if kind == "stop":
-                node.stop(victim, seconds)
-            elif kind == "kill":
-                victim.end(-signal.SIGKILL)
-            else:
-                victim.task.kill_after(luck.randint(1, 4))
+        _happen(luck, luck.choice(kinds), nodes, clients)
 
     for at in faults:
         kernel.at(at, trouble)
