@@ -6,7 +6,9 @@
     clients    clients that know the wire and nothing else
     history    what they said and heard
     rules      what must hold of that
-    run        one run: a cluster, clients, faults, and their judgement
+    plan       a run as data, made from a seed: the cluster, who says what when, what happens to whom
+    faults     what each kind of fault does
+    run        one run of a plan, and its judgement
     ablations  safeguards of the product, each switched off to see who notices
 
 `python -m tests.simulation` runs many.
