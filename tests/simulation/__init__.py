@@ -4,9 +4,7 @@
     machine    sockets and what goes wrong with them: what a worker asks of the machine
     node       a node: its supervisor's crew and its workers, as they are, on that machine
     clients    clients that know the wire and nothing else
-    history    what they said and heard
-    rules      what must hold of that
-    run        one run: a cluster, clients, faults, and their judgement
+    run        one run: a cluster, clients, faults, and their judgement by tests.promises
     ablations  safeguards of the product, each switched off to see who notices
 
 `python -m tests.simulation` runs many.
