@@ -2,6 +2,7 @@
 
     kernel     the clock, and processes that take turns
     machine    sockets and what goes wrong with them: what a worker asks of the machine
+    eventloop  asyncio's loop, and programs that run in it, on that machine
     node       a node: its supervisor's crew and its workers, as they are, on that machine
     clients    clients that know the wire and nothing else
     history    what they said and heard
