@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -9,6 +11,7 @@ from typing import Any, Final
 import msgpack
 
 from skywalker.wire import junction as wire
+from tests.promises.excuses import EXCUSES, TWO_RELOADS
 
 NEVER_S: Final = float("inf")
 
@@ -111,6 +114,62 @@ class Connection:
     topics: dict[int, str] = field(default_factory=dict)  # by the id of the subscription
     taken: list[tuple[float, bytes]] = field(default_factory=list)
     given: list[Given] = field(default_factory=list)
+
+
+@dataclass
+class History:
+    """What there is to judge, and what troubled the cluster."""
+
+    connections: list[Connection]
+    nodes: int
+    troubles: list[Trouble]
+
+    def __post_init__(self) -> None:
+        self.takers: dict[str, list[Given]] = defaultdict(list)  # of each value, in the order in which they had it
+        for connection in self.connections:
+            for given in connection.given:
+                self.takers[given.value].append(given)
+        for takers in self.takers.values():
+            takers.sort(key=lambda given: given.at)
+        reloads = [each for each in self.troubles if each.kind == "reload"]
+        self._troubles = sorted(
+            [
+                *self.troubles,
+                *(
+                    Trouble(TWO_RELOADS, "", max(a.since, b.since), min(a.until, b.until))
+                    for a, b in itertools.combinations(reloads, 2)
+                    if a.node != b.node
+                ),
+            ],
+            key=lambda trouble: trouble.since,
+        )
+
+    def calls(self) -> Iterator[Call]:
+        """Yield all calls."""
+        for connection in self.connections:
+            yield from connection.calls.values()
+
+    def sends(self) -> Iterator[tuple[Call, list[Given]]]:
+        """Yield all sends, each with those who had its value."""
+        return ((call, self.takers.get(call.value, [])) for call in self.calls() if call.method == ":send!")
+
+    def excuses(self, rule: str, begin: float, end: float) -> bool:
+        """Return whether a rule need not hold of what went from `begin` to `end`, because of trouble."""
+        excuses = EXCUSES[rule]
+        return any(
+            each.touches(begin - excuse.after_s, end + excuse.before_s)
+            for each in self._troubles
+            if (excuse := excuses.get(each.kind)) is not None
+        )
+
+    def quiet_s(self, rule: str, begin: float, end: float) -> float:
+        """Return the seconds of the longest time in between in which no trouble excused from a rule."""
+        longest, since = 0.0, begin
+        for each in self._troubles:
+            if (excuse := EXCUSES[rule].get(each.kind)) is not None:
+                longest = max(longest, min(each.since - excuse.before_s, end) - since)
+                since = max(since, each.until + excuse.after_s)
+        return max(longest, end - since)
 
 
 def answer_of(result: Any) -> str:
