@@ -8,15 +8,15 @@ from typing import Final
 
 from skywalker.config import Config
 from skywalker.members import Snapshot
+from tests.promises.history import TRUE, History
+from tests.promises.rules import broken, in_doubt, unknown
 from tests.simulation.clients import Caller, Client, PubSub
 from tests.simulation.faults import Cluster
-from tests.simulation.history import TRUE
 from tests.simulation.kernel import Kernel, Listener
 from tests.simulation.machine import Net
 from tests.simulation.node import Node
 from tests.simulation.plan import SPEAK_S, ClientPlan, Fault, Plan
 from tests.simulation.plan import plan as planned
-from tests.simulation.rules import History, broken, in_doubt, unknown
 from workers.setup.ground import JUNCTION, PUBSUB
 
 BOOT_S: Final = 0.1
