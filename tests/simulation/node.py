@@ -27,8 +27,6 @@ from workers.stats.shared import SharedCounters
 from workers.worker.worker import Worker
 
 PORTS: Final = {JUNCTION: 3443, PUBSUB: 27022}
-TOKENS: Final = 16
-
 FORK_S: Final = 1e-3
 SIGNAL_S: Final = 1e-4
 """Seconds until a process that was forked begins, and until its parent hears of its end."""
@@ -170,7 +168,7 @@ class WorkerProcess(Process):
 class Node:
     """One of a cluster."""
 
-    def __init__(self, net: Net, name: str, host: str, workers: int, config: Config) -> None:
+    def __init__(self, net: Net, name: str, host: str, workers: int, config: Config, tokens: tuple[int, ...]) -> None:
         kernel = net.kernel
         self.net = net
         self.kernel = kernel
@@ -188,7 +186,6 @@ class Node:
         self._ring: BinaryIO | None = None
         doors = {door: net.listen((host, port), workers, self.task) for door, port in PORTS.items()}
         listeners: list[Any] = [{door: each[slot] for door, each in doors.items()} for slot in range(workers)]
-        tokens = tuple(sorted(kernel.luck.getrandbits(64) - 2**63 for _ in range(TOKENS)))
         self.member = Member(name, name, Address(host, PORTS[JUNCTION]), workers, True, tokens)
         self._shared = SharedCounters(workers)
         selector: Any = self._selector
@@ -250,11 +247,13 @@ class Node:
         self.suffer("stop", self.kernel.now + seconds)
         victim.task.stop(seconds)
 
-    def part(self, other: Node, seconds: float) -> None:
-        """Have nothing pass between this node and another for so long."""
+    def part(self, other: Node, seconds: float, ways: str = "both ways") -> None:
+        """Have nothing pass between this node and another for so long, or only not to that one."""
         self.suffer("part", self.kernel.now + seconds)
-        self.kernel.note(self.name, f"is parted from {other.name} for {seconds:.3f} s")
+        self.kernel.note(self.name, f"is parted from {other.name} for {seconds:.3f} s, {ways}")
         self.net.part(self.host, other.host, seconds)
+        if ways == "both ways":
+            self.net.part(other.host, self.host, seconds)
 
     def address(self, door: str) -> tuple[str, int]:
         """Return where a door of it is."""

@@ -15,7 +15,7 @@ from tests.simulation.faults import Cluster
 from tests.simulation.kernel import Kernel, Listener
 from tests.simulation.machine import Net
 from tests.simulation.node import Node
-from tests.simulation.plan import SPEAK_S, ClientPlan, Fault, Plan
+from tests.simulation.plan import SPEAK_S, ClientPlan, Fault, Plan, tokens
 from tests.simulation.plan import plan as planned
 from workers.setup.ground import JUNCTION, PUBSUB
 
@@ -25,6 +25,9 @@ MEET_S: Final = 1.5
 
 LAST_ANSWERS_S: Final = 8.0
 """Seconds in which the last calls are answered."""
+
+TOKENS: Final = 16
+"""Of each node."""
 
 CLIENTS: Final = {"caller": (Caller, JUNCTION, "10.1.0"), "pubsub": (PubSub, PUBSUB, "10.2.0")}
 """Kinds of clients: what they are, which door they use, and where they are."""
@@ -54,7 +57,17 @@ class Result:
 def _nodes(net: Net, plan: Plan) -> list[Node]:
     """Return its nodes, which have found each other."""
     kernel, config = net.kernel, Config(drain_timeout_s=0.5)
-    nodes = [Node(net, f"node{n}", f"10.0.0.{n + 1}", plan.workers, config) for n in range(plan.nodes)]
+    nodes = [
+        Node(
+            net,
+            f"node{n}",
+            f"10.0.0.{n + 1}",
+            plan.workers,
+            config,
+            tokens(kernel.luck, plan.conditions.tokens, TOKENS),
+        )
+        for n in range(plan.nodes)
+    ]
     kernel.go_on(BOOT_S)
     if len(nodes) > 1:
         ring = Snapshot([node.member for node in nodes])
@@ -74,7 +87,7 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
     plan = planned(what) if isinstance(what, int) else what
     kernel = Kernel(plan.seed, listener)
     began = kernel.now
-    net = Net(kernel)
+    net = Net(kernel, plan.conditions)
     nodes = _nodes(net, plan)
     topics = [f"topic{n}" for n in range(plan.topics)]
     clients = [_client(net, each, nodes, topics) for each in plan.clients]
