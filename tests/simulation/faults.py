@@ -80,25 +80,28 @@ def _part_one_way(cluster: Cluster, fault: Fault) -> None:
         node.part(other, fault.seconds, "one way")
 
 
-def _link(cluster: Cluster, fault: Fault, what: str) -> End | None:
-    """Return one end of a connection between two nodes, of which it is noted what happens to it."""
+def _link(cluster: Cluster, fault: Fault) -> End | None:
+    """Return one end of a connection between two nodes."""
     node, other = cluster.node(fault), cluster.other(fault)
     ends = node.net.between(node.host, other.host) if node is not None and other is not None else []
-    if not ends or node is None or other is None:
-        return None
-    node.suffer(what, node.kernel.now)
-    node.kernel.note(node.name, f"has one of {len(ends)} connections to {other.name} {what}")
-    return ends[fault.nth % len(ends)]
+    return ends[fault.nth % len(ends)] if ends else None
 
 
 def _link_reset(cluster: Cluster, fault: Fault) -> None:
-    if (end := _link(cluster, fault, "reset")) is not None:
+    node, end = cluster.node(fault), _link(cluster, fault)
+    if node is not None and end is not None:
+        node.suffer("link reset", node.kernel.now)
+        node.kernel.note(node.name, "has a connection to another node reset")
         end.reset_both()
 
 
 def _link_half_open(cluster: Cluster, fault: Fault) -> None:
-    if (end := _link(cluster, fault, "half open")) is not None:
+    node, end = cluster.node(fault), _link(cluster, fault)
+    if node is not None and end is not None:
+        node.suffer("link half open", node.kernel.now + fault.seconds)
+        node.kernel.note(node.name, f"has a connection to another node half open for {fault.seconds:.3f} s, then reset")
         end.lose()
+        node.kernel.at(node.kernel.now + fault.seconds, end.reset_both)
 
 
 def _no_descriptors(cluster: Cluster, fault: Fault) -> None:
