@@ -104,10 +104,10 @@ class Task:
         self.waits_with: list[Readiness] = []
         self.writes_left: int | None = None
         """How often it still writes before it is killed, if it is to be."""
-        self._process = process
+        self.process = process
         self._due_at = NEVER  # when it runs in any case
         self._busy_until = 0.0
-        self._stopped_until = 0.0
+        self.stopped_until = 0.0
         self._looks: set[float] = set()
 
     def clock(self) -> float:
@@ -125,7 +125,7 @@ class Task:
 
     def look(self, at: float) -> None:
         """Have it run at that time if something that it waits for is there then."""
-        at = max(at, self._busy_until, self._stopped_until)
+        at = max(at, self._busy_until, self.stopped_until)
         if self.lives and at not in self._looks:
             self._looks.add(at)
             self.kernel.at(at, lambda: self._look(at))
@@ -135,7 +135,7 @@ class Task:
         now = self.kernel.now
         if not self.lives:
             return
-        if max(self._busy_until, self._stopped_until) > now:
+        if max(self._busy_until, self.stopped_until) > now:
             self.look(now)
         elif self._due_at <= now or self._has_ready():
             self._run()
@@ -148,7 +148,7 @@ class Task:
         self._due_at = NEVER
         kernel.running, self.spent = self, 0.0
         try:
-            next_at = self._process.step()
+            next_at = self.process.step()
         finally:
             kernel.running = None
         kernel.trace = zlib.crc32(b"%d" % (kernel.now * 1e9), kernel.trace)
@@ -162,7 +162,7 @@ class Task:
     def stop(self, seconds: float) -> None:
         """Stand still for so long, as at SIGSTOP and SIGCONT; its clock goes on."""
         self.kernel.note(self.name, f"is stopped for {seconds:.3f} s")
-        self._stopped_until = self.kernel.now + seconds
+        self.stopped_until = self.kernel.now + seconds
 
     def kill_after(self, writes: int) -> None:
         """Have it killed in the middle of a step, once it has written so often."""

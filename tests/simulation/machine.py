@@ -205,6 +205,9 @@ class Net:
         self.parted: dict[frozenset[str], float] = {}  # until when nothing passes between two hosts
         self.names: dict[str, list[str]] = {}
         """The addresses of hosts that have a name."""
+        self.processes: dict[int, Any] = {}
+        """Those that are not reaped, by their number."""
+        self._last_pid = 0
         self._last_fd = FIRST_FD
         self._last_port = 40_000
 
@@ -223,6 +226,12 @@ class Net:
         end.copies += 1
         made = self.files[self._last_fd] = Socket(self, self._last_fd, end, owner)
         return made
+
+    def add_process(self, process: Any) -> int:
+        """Return the number of a new process."""
+        self._last_pid += 1
+        self.processes[self._last_pid] = process
+        return self._last_pid
 
     def listen(self, address: Address, count: int, owner: Task) -> list[Socket]:
         """Return so many listeners of one address, the source port chooses. Raises OSError if it is taken."""

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from skywalker.config import Config
-from skywalker.members import Snapshot
+from skywalker.address import Address
+from skywalker.config import Cluster, Config
 from tests.simulation.clients import Caller, Client, PubSub, Spurt
 from tests.simulation.history import TRUE
 from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
-from tests.simulation.node import Node
+from tests.simulation.membership import WAYS, Directory, assembler, cluster
+from tests.simulation.node import PORTS, Node
 from tests.simulation.rules import History, broken, in_doubt, unknown
 from workers.setup.ground import JUNCTION, PUBSUB
 
@@ -77,13 +78,19 @@ def _spurts(luck: Random, count: int, faults: list[float], now: float) -> list[S
 
 def _cluster(net: Net) -> list[Node]:
     """Return one to three nodes that have found each other."""
-    luck, kernel, config = net.kernel.luck, net.kernel, Config(drain_timeout_s=0.5)
-    nodes = [Node(net, f"node{n}", f"10.0.0.{n + 1}", WORKERS, config) for n in range(luck.choice([1, 2, 3]))]
+    luck, kernel = net.kernel.luck, net.kernel
+    directory = Directory(kernel)
+    hosts = [f"10.0.0.{n + 1}" for n in range(luck.choice([1, 2, 3]))]
+    addresses = [Address(host, PORTS[JUNCTION]) for host in hosts]
+    settings = cluster(luck.choice(WAYS), addresses) if len(hosts) > 1 else Cluster()
+    config = Config(drain_timeout_s=0.5, open=True, admin=False, cluster=settings)
+    if not settings.register:
+        for address in addresses:
+            directory.list(address)
+    assemble = assembler(directory)
+    nodes = [Node(net, f"node{n}", host, WORKERS, config, assemble) for n, host in enumerate(hosts)]
     kernel.go_on(BOOT_S)
     if len(nodes) > 1:
-        ring = Snapshot([node.member for node in nodes])
-        for node in nodes:
-            node.follow(ring)
         kernel.go_on(MEET_S)
     return nodes
 
@@ -105,7 +112,7 @@ def _happen(luck: Random, kind: str, nodes: list[Node], clients: Sequence[Client
         if kind == "stop":
             node.stop(victim, seconds)
         elif kind == "kill":
-            victim.end(-signal.SIGKILL)
+            victim.signal(signal.SIGKILL)
         else:
             victim.task.kill_after(luck.randint(1, 4))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import enum
 import json
-import os
 import selectors
 import signal
 import socket
@@ -136,8 +135,8 @@ class Supervisor:
         """Serve until told to end; return the exit status, of which exits.py has a list."""
         try:
             self.begin()
-            while not self.is_over:
-                self.turn()
+            while self.turn():
+                pass
         except BootError as error:
             print(f"skywalker: {error}", file=sys.stderr)
             return exits.BOOT
@@ -168,11 +167,6 @@ class Supervisor:
             self._crew.start(slot)
         self._watch(self._config.watchdog_s)
 
-    @property
-    def is_over(self) -> bool:
-        """Whether there is nothing more to do."""
-        return self._crew.is_over
-
     def end(self) -> None:
         """End, at once, what still lives."""
         self._crew.kill_all()
@@ -189,8 +183,8 @@ class Supervisor:
 
     # A turn.
 
-    def turn(self) -> None:
-        """Wait for what is next, and do it."""
+    def turn(self) -> bool:
+        """Wait for what is next, and do it; return whether there is more to come."""
         assert (self._rollout is not None) == (self._state is State.RELOADING)
         assert (self._doors_close_at is not None) == (self._state is State.HIDING)
         assert (self._stop_at is not None) == (self._state in (State.HIDING, State.DRAINING))
@@ -211,6 +205,7 @@ class Supervisor:
             if self._credentials is not None:
                 self._credentials.renew()  # for children still to come
             self._introduce()  # those, too, for whom there was no room before
+        return not self._crew.is_over
 
     def wait(self) -> float:
         """Return the seconds until there is something to do, whatever comes."""
@@ -317,27 +312,20 @@ class Supervisor:
         )
 
     def _fork_agent(self) -> Child:
-        return Child(AGENT, self._make_agent, [], lambda: self._close_what_is_ours(None), self._signals, self._machine)
+        last = snapshots.content(self._agent.snapshot) if self._agent.snapshot else ()
 
-    def _make_agent(self, machine: Machine, channel: control.Channel, _: Sequence[socket.socket]) -> Program:
-        last = snapshots.read(os.dup(self._agent.snapshot.fileno())) if self._agent.snapshot else ()
-        log = self._log.bind(process="agent", pid=machine.pid())
-        return self._assemble(
-            self._config,
-            self._ground,
-            self._credentials and self._credentials.told_by(log),
-            last,
-            channel,
-            log,
-            self._shared,
-            machine,
-        )
+        def make(machine: Machine, channel: control.Channel, _: Sequence[socket.socket]) -> Program:
+            log = self._log.bind(process="agent", pid=machine.pid())
+            credentials = self._credentials and self._credentials.told_by(log)
+            return self._assemble(self._config, self._ground, credentials, last, channel, log, self._shared, machine)
+
+        return Child(AGENT, make, [], lambda: self._close_what_is_ours(None), self._signals, self._machine)
 
     def _close_what_is_ours(self, but: Slot | None) -> None:
         self._selector.close()
         self._signals.close()
         self._notifier.close()
-        self._ground.close()
+        self._ground.close(but_admin=but is None)
         if self._parent is not None:
             self._parent.close()
         self._agent.close()
