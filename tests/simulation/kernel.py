@@ -83,12 +83,19 @@ class Kernel:
     def go_on(self, seconds: float) -> None:
         """Have so much time go by."""
         until = self.now + seconds
+        while self.next(until):
+            pass
+
+    def next(self, until: float) -> bool:
+        """Have what is due next happen; return False, and have it be `until`, if there is nothing until then."""
         events = self._events
-        while events and events[0][0] <= until:
-            when, _, call = heapq.heappop(events)
-            self.now = max(self.now, when)
-            call()
-        self.now = until
+        if not events or events[0][0] > until:
+            self.now = until
+            return False
+        when, _, call = heapq.heappop(events)
+        self.now = max(self.now, when)
+        call()
+        return True
 
 
 class Task:
@@ -163,6 +170,13 @@ class Task:
         """Stand still for so long, as at SIGSTOP and SIGCONT; its clock goes on."""
         self.kernel.note(self.name, f"is stopped for {seconds:.3f} s")
         self.stopped_until = self.kernel.now + seconds
+
+    def go_on(self) -> None:
+        """Stand still no longer."""
+        self.stopped_until = self.kernel.now
+        self.look(self.kernel.now)
+        if self._due_at < NEVER:
+            self.look(self._due_at)
 
     def kill_after(self, writes: int) -> None:
         """Have it killed in the middle of a step, once it has written so often."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 from collections.abc import Callable
 from typing import Any, Final
@@ -9,13 +10,13 @@ from typing import Any, Final
 from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.members import Member
-from tests.simulation.history import Trouble
+from tests.promises.history import Trouble
 from tests.simulation.kernel import NEVER
 from tests.simulation.machine import Net
 from tests.simulation.processes import Process
 from workers.agent.agent import Agent
 from workers.process.notify import Notifier
-from workers.process.supervisor import Supervisor
+from workers.process.supervisor import State, Supervisor
 from workers.setup.ground import JUNCTION, PUBSUB
 from workers.worker.worker import Worker
 
@@ -32,7 +33,8 @@ class Log:
 
     def bind(self, **fields: object) -> Log:
         """Return the log of a process that is to be forked."""
-        return Log(self._node, f"{self._node.name}/{fields['process']} {fields.get('worker', '')}".strip())
+        log: Log = self._node.log_of(f"{self._node.name}/{fields['process']} {fields.get('worker', '')}".strip())
+        return log
 
     def use(self, level: str, form: str) -> None:
         """All levels are of interest."""
@@ -65,6 +67,16 @@ class Ground:
         self.member = member
         self.near = member.address
 
+    @property
+    def serves(self) -> bool:
+        """Whether there is a worker in each place that serves."""
+        return self.supervisor.state is State.SERVING
+
+    @property
+    def reloads(self) -> bool:
+        """Whether workers are being replaced."""
+        return self.supervisor.state is State.RELOADING or self.process.has_signals
+
     def close(self) -> None:
         """Its listeners are closed with the process."""
 
@@ -82,7 +94,7 @@ class Node:
         self.host = host
         self.troubles: list[Trouble] = []
         """What happened to it."""
-        self._config = config
+        self._config = dataclasses.replace(config, open=True, admin=False)
         self._reloading: Trouble | None = None
         self._assemble = assemble
         tokens = tuple(sorted(kernel.luck.getrandbits(64) - 2**63 for _ in range(TOKENS)))
@@ -92,12 +104,16 @@ class Node:
     def start(self) -> None:
         """Begin to live, or to live again."""
         process = Process(self.net, self.name, self.host, self._ended)
-        given: Any = Ground(self.net, self.member, process), None, self._assemble, Log(self, self.name)
+        given: Any = Ground(self.net, self.member, process), None, self._assemble, self.log_of(self.name)
         self.supervisor = Supervisor(
             self._config, *given, process.machine, notifier=Notifier(), read_again=lambda: self._config
         )
         process.begin(self.supervisor, self.kernel.now)
         self.process = process
+
+    def log_of(self, who: str) -> Any:
+        """Return what one of its processes logs to."""
+        return Log(self, who)
 
     def _ended(self, process: Process) -> None:
         if process.status is not None and process.status < 0:
@@ -135,6 +151,16 @@ class Node:
     def workers(self) -> list[Process]:
         """Return those that live."""
         return [each for each in self.process.children if each.status is None and isinstance(each.program, Worker)]
+
+    @property
+    def serves(self) -> bool:
+        """Whether there is a worker in each place that serves."""
+        return self.supervisor.state is State.SERVING
+
+    @property
+    def reloads(self) -> bool:
+        """Whether workers are being replaced."""
+        return self.supervisor.state is State.RELOADING or self.process.has_signals
 
     def close(self) -> None:
         """Give back what is real of it."""

@@ -58,6 +58,11 @@ class Signals:
         """Return what is readable when there are some."""
         return self._socket.fileno()
 
+    @property
+    def are_pending(self) -> bool:
+        """Whether there are some."""
+        return bool(self._pending.numbers)
+
     def read(self) -> list[int]:
         """Return those that came, the oldest first."""
         found, self._pending.numbers = self._pending.numbers, []
@@ -195,6 +200,11 @@ class Process:
             yield loop.turn()
         running.result()
         return int(self.program.status)
+
+    @property
+    def has_signals(self) -> bool:
+        """Whether there are some that it has not read."""
+        return self.signals is not None and self.signals.are_pending
 
     def signal(self, number: int) -> None:
         """It gets a signal."""

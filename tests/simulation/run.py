@@ -11,12 +11,12 @@ from typing import Final
 from skywalker.address import Address
 from skywalker.config import Cluster, Config
 from tests.simulation.clients import Caller, Client, PubSub, Spurt
-from tests.simulation.history import TRUE
+from tests.promises.history import TRUE, History
 from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
 from tests.simulation.membership import WAYS, Directory, assembler, cluster
 from tests.simulation.node import PORTS, Node
-from tests.simulation.rules import History, broken, in_doubt, unknown
+from tests.promises.rules import broken, in_doubt, unknown
 from workers.setup.ground import JUNCTION, PUBSUB
 
 WORKERS: Final = 2
@@ -83,7 +83,7 @@ def _cluster(net: Net) -> list[Node]:
     hosts = [f"10.0.0.{n + 1}" for n in range(luck.choice([1, 2, 3]))]
     addresses = [Address(host, PORTS[JUNCTION]) for host in hosts]
     settings = cluster(luck.choice(WAYS), addresses) if len(hosts) > 1 else Cluster()
-    config = Config(drain_timeout_s=0.5, open=True, admin=False, cluster=settings)
+    config = Config(drain_timeout_s=0.5, cluster=settings)
     if not settings.register:
         for address in addresses:
             directory.list(address)

@@ -125,7 +125,8 @@ class Supervisor:
         )
         self._shared = SharedCounters(len(ground.listeners))
         self._before = config, credentials  # gone back to if a reload fails
-        self._state = State.STARTING
+        self.state = State.STARTING
+        """Where it is in its life."""
         self._rollout: Rollout | None = None  # while it reloads
         self._reload_again = False  # once it serves
         self._doors_close_at: float | None = None  # while it leaves
@@ -179,15 +180,15 @@ class Supervisor:
         )
 
     def _happened(self, event: Event) -> None:
-        self._state = State(LIFE.after(self._state, event))
+        self.state = State(LIFE.after(self.state, event))
 
     # A turn.
 
     def turn(self) -> bool:
         """Wait for what is next, and do it; return whether there is more to come."""
-        assert (self._rollout is not None) == (self._state is State.RELOADING)
-        assert (self._doors_close_at is not None) == (self._state is State.HIDING)
-        assert (self._stop_at is not None) == (self._state in (State.HIDING, State.DRAINING))
+        assert (self._rollout is not None) == (self.state is State.RELOADING)
+        assert (self._doors_close_at is not None) == (self.state is State.HIDING)
+        assert (self._stop_at is not None) == (self.state in (State.HIDING, State.DRAINING))
         for key, _ in self._selector.select(self.wait()):
             key.data()
         now = self._machine.monotonic()
@@ -215,9 +216,9 @@ class Supervisor:
 
     @property
     def _doing(self) -> str:
-        if self._state >= State.HIDING:
+        if self.state >= State.HIDING:
             return "draining"
-        return "reloading" if self._state is State.RELOADING else "serving"
+        return "reloading" if self.state is State.RELOADING else "serving"
 
     def _on_signals(self) -> None:
         for number in self._signals.read():
@@ -227,7 +228,7 @@ class Supervisor:
                 self._crew.reap()
             elif number == signal.SIGHUP:
                 self._reload()
-            elif self._state >= State.HIDING:
+            elif self.state >= State.HIDING:
                 self._stop()
             else:
                 self._drain(signal.Signals(number).name)
@@ -236,7 +237,7 @@ class Supervisor:
         # The other end never writes: this is its end, with the program that we are part of.
         assert self._parent is not None
         self._selector.unregister(self._parent)
-        if self._state < State.HIDING:
+        if self.state < State.HIDING:
             self._drain("the program that started this node is gone")
         self._stop()
 
@@ -244,7 +245,7 @@ class Supervisor:
         match message:
             case control.Ready():
                 self._introduce()
-                if self._crew.served and self._state is State.STARTING:
+                if self._crew.served and self.state is State.STARTING:
                     self._announce()
             case control.Heard():
                 self._agent.tell(message)
@@ -343,9 +344,9 @@ class Supervisor:
 
     def _reload(self) -> None:
         """Go on with the settings as they are now, if they are right."""
-        if self._state >= State.HIDING or self._read_again is None:
+        if self.state >= State.HIDING or self._read_again is None:
             return
-        if self._state is not State.SERVING:
+        if self.state is not State.SERVING:
             self._reload_again = True
             return
         self._reload_again = False
@@ -413,7 +414,7 @@ class Supervisor:
     @property
     def _is_idle(self) -> bool:
         """Whether, in a node that drains, no call waits any more, and nobody is sent here."""
-        return self._state is State.DRAINING and self._crew.is_idle and self._agent.left
+        return self.state is State.DRAINING and self._crew.is_idle and self._agent.left
 
     def _close_doors(self) -> None:
         self._happened(Event.HIDDEN)
@@ -421,7 +422,7 @@ class Supervisor:
         self._crew.drain(self._ground.outlived)
 
     def _stop(self) -> None:
-        if self._state is not State.STOPPING:
+        if self.state is not State.STOPPING:
             self._happened(Event.STOPPED)
             self._stop_at = self._doors_close_at = None
             self._crew.stop()
