@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from random import Random
 from typing import Any, Final
 
 from skywalker.address import Address
@@ -12,14 +13,15 @@ from skywalker.discovery.watch import Trouble, repeat
 from skywalker.errors import DiscoveryError
 from skywalker.members import Member
 from tests.simulation.kernel import Kernel
+from tests.simulation.machine import Net
+from tests.simulation.node import PORTS, Node
+from tests.simulation.plan import Plan
 from tests.simulation.threads import Event, sleep
 from workers.agent.agent import Agent
 from workers.engine.machine import Machine
 from workers.ipc.control import Channel
 from workers.setup.cluster import source, trust
-
-WAYS: Final = ("join", "dns", "consul")
-"""How nodes may find each other."""
+from workers.setup.ground import JUNCTION
 
 LOOK_S: Final = 1.0
 """Seconds between two looks at a directory, at most."""
@@ -41,6 +43,11 @@ class Directory:
         """What is wrong: it `fails`, or its answers are `empty`, `stale` or `wrong`."""
         self._before: frozenset[Address] = frozenset()
 
+    @property
+    def luck(self) -> Random:
+        """That of whoever asks."""
+        return (self.kernel.running or self.kernel).luck
+
     def list(self, address: Address) -> None:
         """Have a node found."""
         self._before = frozenset(self.listed)
@@ -53,7 +60,7 @@ class Directory:
 
     def answer(self) -> frozenset[Address]:
         """Return whom it lists, sooner or later, or raise DiscoveryError. Called in a thread."""
-        sleep(self.kernel, ANSWER_S * self.kernel.luck.random() ** 4)
+        sleep(self.kernel, ANSWER_S * self.luck.random() ** 4)
         if self.trouble == "fails":
             raise DiscoveryError("it does not answer")
         if self.trouble == "empty":
@@ -70,7 +77,7 @@ class Asked(Source):
         self._directory = directory
 
     def look(self) -> Finding:
-        return Finding(self._directory.answer(), LOOK_S * self._directory.kernel.luck.random())
+        return Finding(self._directory.answer(), LOOK_S * self._directory.luck.random())
 
     def close(self) -> None:
         """It has nothing open."""
@@ -95,7 +102,7 @@ class Registered:
             return LOOK_S
 
         given: Any = stopped
-        repeat(ensure, trouble, given, self._directory.kernel.luck.random)
+        repeat(ensure, trouble, given, self._directory.luck.random)
         self._directory.forget(self._address)
 
 
@@ -112,11 +119,32 @@ class Health:
         return self.bind
 
 
-def cluster(way: str, addresses: Iterable[Address]) -> Cluster:
-    """Return the settings by which nodes find each other in that way; of a list those are on it."""
-    if way == "join":
-        return Cluster(join=",".join(map(str, addresses)))
-    return Cluster(dns="nodes.test") if way == "dns" else Cluster(consul=True, register=True)
+class Founder:
+    """Makes the nodes of a run."""
+
+    def __init__(self, net: Net, plan: Plan) -> None:
+        self.directory = Directory(net.kernel)
+        self._net = net
+        self._workers = plan.workers
+        if plan.way == "join":
+            self._cluster = Cluster(join=",".join(str(_address(number)) for number in range(plan.nodes)))
+        elif plan.way == "dns":
+            self._cluster = Cluster(dns="nodes.test")
+        else:
+            self._cluster = Cluster(consul=True, register=True)
+
+    def node(self, number: int) -> Node:
+        """Return the one of that number, which begins."""
+        address = _address(number)
+        if self._cluster.dns:
+            self.directory.list(address)
+        config = Config(drain_timeout_s=0.5, cluster=self._cluster)
+        assemble = assembler(self.directory)
+        return Node(self._net, f"node{number}", address.host, self._workers, config, assemble)
+
+
+def _address(number: int) -> Address:
+    return Address(f"10.0.0.{number + 1}", PORTS[JUNCTION])
 
 
 def assembler(directory: Directory) -> Callable[..., Agent]:
