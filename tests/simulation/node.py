@@ -127,6 +127,12 @@ class WorkerProcess(Process):
     def abort(self) -> None:
         self.end(-signal.SIGABRT)
 
+    def terminate(self) -> None:
+        """Have the worker hear of a SIGTERM."""
+        assert self.worker is not None, "it runs"
+        self.worker.terminate()
+        self.task.wake(self.node.kernel.now)
+
     def is_dead(self) -> bool:
         return self.status is not None
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from tests.helpers import CLOCK
-from tests.simulation.kernel import NEVER, Kernel
+from tests.simulation.kernel import Kernel
 from tests.simulation.machine import ROOM, Address, End, Net
 
 T = TypeVar("T")
@@ -24,6 +24,10 @@ HERE: Final = "10.1.0.1"
 
 LOOK_S: Final = 5e-5
 """Seconds that it takes a test to see whether something has come."""
+
+SEND_S: Final = 2e-6
+BYTE_S: Final = 1e-9
+"""Seconds that a test takes to write, and for each byte."""
 
 TAKEN: Final = 4 << 20
 """Bytes that wait to be read by a test at most, as Linux lets buffers grow."""
@@ -134,7 +138,9 @@ class Line:
         return self._once(lambda: self._socket.recv(size))
 
     def send(self, data: bytes) -> int:
-        return self._once(lambda: self._socket.send(data))
+        sent = self._once(lambda: self._socket.send(data))
+        self._stage.sleep(SEND_S + sent * BYTE_S)
+        return sent
 
     def sendall(self, data: bytes) -> None:
         view = memoryview(data)

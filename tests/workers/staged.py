@@ -50,7 +50,7 @@ class LoggingNode(simulation.Node):
         self.log.close()
 
 
-class StagedNode(Owners):
+class Node(Owners):
     """A node of a simulation. Made by simulated()."""
 
     def __init__(self, on: Stage, name: str, workers: int, settings: Config) -> None:
@@ -118,8 +118,12 @@ class StagedNode(Owners):
         return taken
 
     def kill(self, pid: int, number: signal.Signals = signal.SIGKILL) -> None:
-        """End a worker by a signal."""
-        self._process(pid).end(-number)
+        """Send a worker a signal, of which it ends; at SIGTERM in its own time."""
+        process = self._process(pid)
+        if number == signal.SIGTERM:
+            process.terminate()
+        else:
+            process.end(-number)
 
     @contextmanager
     def hung_process(self, pid: int) -> Iterator[None]:
@@ -166,13 +170,13 @@ def config_of(settings: Mapping[str, Any]) -> Config:
 
 
 @contextmanager
-def simulated(workers: int = 1, *, harmed: bool = False, **settings: Any) -> Iterator[StagedNode]:
+def simulated(workers: int = 1, *, harmed: bool = False, **settings: Any) -> Iterator[Node]:
     """Yield a node that serves, on the stage that is on or one of its own.
 
     At the end it must be unharmed, unless the test is to harm it.
     """
     with stage() as on:
-        node = StagedNode(on, f"node{len(on.net.doors)}", workers, config_of(settings))
+        node = Node(on, f"node{len(on.net.doors)}", workers, config_of(settings))
         try:
             yield node
             if not harmed:
@@ -182,7 +186,7 @@ def simulated(workers: int = 1, *, harmed: bool = False, **settings: Any) -> Ite
 
 
 @contextmanager
-def simulated_nodes(count: int, workers: int = 2, **settings: Any) -> Iterator[list[StagedNode]]:
+def simulated_nodes(count: int, workers: int = 2, **settings: Any) -> Iterator[list[Node]]:
     """Yield nodes that have found each other, and may be harmed."""
     with stage() as on, ExitStack() as stack:
         nodes = [stack.enter_context(simulated(workers, harmed=True, **settings)) for _ in range(count)]
@@ -193,7 +197,7 @@ def simulated_nodes(count: int, workers: int = 2, **settings: Any) -> Iterator[l
         yield nodes
 
 
-def bus_of(nodes: list[StagedNode]) -> Bus:
+def bus_of(nodes: list[Node]) -> Bus:
     """Return nodes that have found each other as one bus."""
     ring = Snapshot([node.member for node in nodes]).ring
     first = {node.member.id: number * node.workers for number, node in enumerate(nodes)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -11,8 +12,16 @@ from hypothesis import strategies as st
 
 from tests.wire.encodings import array_header, bodies, encoded_values, mutated_bodies
 from tests.wire.streams import cut, is_one_array
-from tests.workers.running_nodes import Node
+from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import Clients, ConnectionEnded, WireClient, framed, packed, raw_call
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=lambda workers: f"{workers}-workers")
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A node that whatever is said to it does not harm, so that all may be said to one."""
+    with simulated(request.param) as node:
+        yield node
+
 
 RECV, SEND, TAKE, PING = (packed(method) for method in (":recv!", ":send!", ":take!", ":ping"))
 ID, SECOND, TOPIC = b"\x07", packed(1000), packed("topic")
