@@ -235,6 +235,7 @@ class TestAHungWorker:
                 while CLOCK.monotonic() < deadline:
                     for publisher in publishers:
                         write_some(publisher, data)
+                    CLOCK.sleep(0.001)
                 # Each may have a quarter of a megabyte on its way, and what it was read too far.
                 assert node.resident() - before < 100 * MIB
             eventually(lambda: all(publisher.has_input() for publisher in publishers))
