@@ -210,7 +210,7 @@ def stage(seed: int | None = None) -> Iterator[Stage]:
         yield _on[-1]
         return
     if seed is None:
-        seed = zlib.crc32(os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0].encode())
+        seed = zlib.crc32(os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0].encode())
     made = Stage(seed)
     _on.append(made)
     try:

@@ -112,6 +112,11 @@ class Node(Owners):
         """Return how many connections the workers have open."""
         return sum(len(self._sockets(process)) for process in self._node.workers())
 
+    def open_files(self, pid: int) -> int:
+        """Return how many descriptors a worker has open."""
+        task = self._process(pid).task
+        return sum(each.owner is task for each in self.stage.net.files.values())
+
     def resident(self) -> int:
         """Return the bytes of memory that this program takes for itself, of which its workers are a part."""
         taken: int = psutil.Process().memory_full_info().uss
