@@ -32,8 +32,11 @@ class Process(Protocol):
         """Do what there is to do now; return when there is more in any case, NEVER if that depends on others."""
 
 
-class Killed(BaseException):
-    """The process is killed in the middle of a step. No program catches this, as none does a SIGKILL."""
+class Killed(SystemExit):
+    """The process is killed in the middle of a step. No program catches this, as none does a SIGKILL.
+
+    Of all exceptions asyncio lets but this kind pass.
+    """
 
 
 class Readiness(Protocol):
@@ -180,12 +183,16 @@ class Task:
         self.kernel.note(self.name, f"is killed after {writes} more writes")
         self.writes_left = writes
 
+    def may_write(self) -> None:
+        """It is about to write. Raises Killed if it has been: nothing it does on its way out is done."""
+        if self.writes_left == 0:
+            raise Killed
+
     def wrote(self) -> None:
         """It has written something, which is the kernel's now. Raises Killed if that was the last."""
         if self.writes_left is not None:
             self.writes_left -= 1
-            if self.writes_left <= 0:
-                raise Killed
+            self.may_write()
 
     def end(self) -> None:
         """It runs no more, and waits for nothing."""

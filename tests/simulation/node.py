@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.members import Member, Snapshot
-from tests.simulation.history import Trouble
+from tests.promises.history import Trouble
 from tests.simulation.kernel import NEVER, Kernel, Killed, Task
 from tests.simulation.machine import Net, Poller, Simulated
 from workers.calls.own_node import OwnNode
