@@ -8,8 +8,9 @@ from typing import Final
 
 from tests.simulation.clients import Client
 from tests.simulation.machine import End
-from tests.simulation.node import Node, WorkerProcess
+from tests.simulation.node import Node
 from tests.simulation.plan import Fault
+from tests.simulation.processes import Process
 
 WRITES: Final = 4
 """Those of its next writes after one of which a worker is killed in a step."""
@@ -30,7 +31,7 @@ class Cluster:
         """Return the one that it happens to."""
         return self.nodes.get(fault.whom)
 
-    def worker(self, fault: Fault) -> WorkerProcess | None:
+    def worker(self, fault: Fault) -> Process | None:
         """Return the one that it happens to."""
         node = self.node(fault)
         workers = node.workers() if node is not None else []
@@ -44,7 +45,7 @@ class Cluster:
 
 def _kill(cluster: Cluster, fault: Fault) -> None:
     if (worker := cluster.worker(fault)) is not None:
-        worker.end(-signal.SIGKILL)
+        worker.signal(signal.SIGKILL)
 
 
 def _kill_in_a_step(cluster: Cluster, fault: Fault) -> None:
@@ -53,8 +54,9 @@ def _kill_in_a_step(cluster: Cluster, fault: Fault) -> None:
 
 
 def _stop(cluster: Cluster, fault: Fault) -> None:
-    if (worker := cluster.worker(fault)) is not None:
-        worker.node.stop(worker, fault.seconds)
+    node, worker = cluster.node(fault), cluster.worker(fault)
+    if node is not None and worker is not None:
+        node.stop(worker, fault.seconds)
 
 
 def _reload(cluster: Cluster, fault: Fault) -> None:
@@ -102,8 +104,9 @@ def _link_half_open(cluster: Cluster, fault: Fault) -> None:
 
 
 def _no_descriptors(cluster: Cluster, fault: Fault) -> None:
-    if (worker := cluster.worker(fault)) is not None:
-        worker.node.suffer("no descriptors", worker.node.kernel.now + fault.seconds)
+    node, worker = cluster.node(fault), cluster.worker(fault)
+    if node is not None and worker is not None:
+        node.suffer("no descriptors", node.kernel.now + fault.seconds)
         worker.task.starve(fault.seconds)
 
 

@@ -254,6 +254,9 @@ class Net:
         self.parted: dict[tuple[str, str], float] = {}  # until when nothing passes from one host to another
         self.names: dict[str, list[str]] = {}
         """The addresses of hosts that have a name."""
+        self.processes: dict[int, Any] = {}
+        """Those that are not reaped, by their number."""
+        self._last_pid = 0
         self._last_fd = FIRST_FD
         self._last_port = 40_000
 
@@ -282,6 +285,12 @@ class Net:
         """Raise OSError if there are no descriptors left for a process."""
         if task is not None and task.starves_until > self.kernel.time():
             raise OSError(errno.EMFILE, "Too many open files")
+
+    def add_process(self, process: Any) -> int:
+        """Return the number of a new process."""
+        self._last_pid += 1
+        self.processes[self._last_pid] = process
+        return self._last_pid
 
     def writer(self) -> str:
         """Return the name of whoever runs."""

@@ -6,16 +6,15 @@ import functools
 from dataclasses import dataclass
 from typing import Final
 
-from skywalker.config import Config
-from skywalker.members import Snapshot
 from tests.promises.history import TRUE, History
 from tests.promises.rules import broken, in_doubt, unknown
 from tests.simulation.clients import Caller, Client, PubSub
 from tests.simulation.faults import Cluster
 from tests.simulation.kernel import Kernel, Listener
 from tests.simulation.machine import Net
+from tests.simulation.membership import Founder
 from tests.simulation.node import Node
-from tests.simulation.plan import SPEAK_S, ClientPlan, Fault, Plan, tokens
+from tests.simulation.plan import SPEAK_S, ClientPlan, Fault, Plan
 from tests.simulation.plan import plan as planned
 from workers.setup.ground import JUNCTION, PUBSUB
 
@@ -25,9 +24,6 @@ MEET_S: Final = 1.5
 
 LAST_ANSWERS_S: Final = 8.0
 """Seconds in which the last calls are answered."""
-
-TOKENS: Final = 16
-"""Of each node."""
 
 CLIENTS: Final = {"caller": (Caller, JUNCTION, "10.1.0"), "pubsub": (PubSub, PUBSUB, "10.2.0")}
 """Kinds of clients: what they are, which door they use, and where they are."""
@@ -56,24 +52,11 @@ class Result:
 
 def _nodes(net: Net, plan: Plan) -> list[Node]:
     """Return its nodes, which have found each other."""
-    kernel, config = net.kernel, Config(drain_timeout_s=0.5)
-    nodes = [
-        Node(
-            net,
-            f"node{n}",
-            f"10.0.0.{n + 1}",
-            plan.workers,
-            config,
-            tokens(kernel.luck, plan.conditions.tokens, TOKENS),
-        )
-        for n in range(plan.nodes)
-    ]
-    kernel.go_on(BOOT_S)
+    founder = Founder(net, plan)
+    nodes = [founder.node(number) for number in range(plan.nodes)]
+    net.kernel.go_on(BOOT_S)
     if len(nodes) > 1:
-        ring = Snapshot([node.member for node in nodes])
-        for node in nodes:
-            node.follow(ring)
-        kernel.go_on(MEET_S)
+        net.kernel.go_on(MEET_S)
     return nodes
 
 

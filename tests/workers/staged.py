@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -18,18 +18,21 @@ from skywalker.ring import token_of
 from tests.helpers import written_to
 from tests.simulation import node as simulation
 from tests.simulation.machine import Net, Socket
+from tests.simulation.membership import Directory, assembler
+from tests.simulation.processes import Process
 from tests.simulation.stage import Line, Stage, stage
 from tests.workers.pubsub_bus import Bus, Place
 from tests.workers.pubsub_client import PubSubClient
 from tests.workers.running_nodes import Owners
 from tests.workers.wire_client import WireClient, packed
+from workers.agent.agent import Agent
 from workers.setup.ground import JUNCTION, PUBSUB
 from workers.stats.log import Log
 
 START_S: Final = 5.0
 """Seconds for a node to serve."""
 
-MEET_S: Final = 1.5
+MEET_S: Final = 3.0
 """Seconds for nodes to find each other."""
 
 DRAIN_S: Final = 0.2
@@ -38,9 +41,11 @@ DRAIN_S: Final = 0.2
 class LoggingNode(simulation.Node):
     """A node whose log is a file."""
 
-    def __init__(self, net: Net, name: str, host: str, workers: int, config: Config) -> None:
+    def __init__(
+        self, net: Net, name: str, host: str, workers: int, config: Config, assemble: Callable[..., Agent]
+    ) -> None:
         self.log = tempfile.TemporaryFile()  # noqa: SIM115  # it closes with the node
-        super().__init__(net, name, host, workers, config)
+        super().__init__(net, name, host, workers, config, assemble)
 
     def log_of(self, who: str) -> Any:
         return Log(self.kernel.time, self.log.fileno(), process=who)
@@ -50,13 +55,15 @@ class LoggingNode(simulation.Node):
         self.log.close()
 
 
-class StagedNode(Owners):
+class Node(Owners):
     """A node of a simulation. Made by simulated()."""
 
-    def __init__(self, on: Stage, name: str, workers: int, settings: Config) -> None:
+    def __init__(self, on: Stage, name: str, workers: int, settings: Config, directory: Directory) -> None:
+        """It finds others in the directory if its settings name one, and is found there."""
         self.stage = on
         self.name = name
-        self._node = LoggingNode(on.net, name, on.host(), workers, settings)
+        self._node = LoggingNode(on.net, name, on.host(), workers, settings, assembler(directory))
+        directory.list(self._node.member.address)
         self.member = self._node.member
         self.address = self._node.address(JUNCTION)
         self.pubsub = self._node.address(PUBSUB)
@@ -79,10 +86,10 @@ class StagedNode(Owners):
         """Return the processes of the workers that live now."""
         return sorted(process.pid for process in self._node.workers())
 
-    def _process(self, pid: int) -> simulation.WorkerProcess:
+    def _process(self, pid: int) -> Process:
         return next(each for each in self._node.workers() if each.pid == pid)
 
-    def _sockets(self, process: simulation.WorkerProcess) -> list[Socket]:
+    def _sockets(self, process: Process) -> list[Socket]:
         files = self.stage.net.files.values()
         return [each for each in files if each.owner is process.task and each.end.peer and not each.end.packets]
 
@@ -112,14 +119,19 @@ class StagedNode(Owners):
         """Return how many connections the workers have open."""
         return sum(len(self._sockets(process)) for process in self._node.workers())
 
+    def open_files(self, pid: int) -> int:
+        """Return how many descriptors a worker has open."""
+        task = self._process(pid).task
+        return sum(each.owner is task for each in self.stage.net.files.values())
+
     def resident(self) -> int:
         """Return the bytes of memory that this program takes for itself, of which its workers are a part."""
         taken: int = psutil.Process().memory_full_info().uss
         return taken
 
     def kill(self, pid: int, number: signal.Signals = signal.SIGKILL) -> None:
-        """End a worker by a signal."""
-        self._process(pid).end(-number)
+        """Send a worker a signal, of which it ends; at SIGTERM in its own time."""
+        self._process(pid).signal(number)
 
     @contextmanager
     def hung_process(self, pid: int) -> Iterator[None]:
@@ -142,10 +154,6 @@ class StagedNode(Owners):
         self._node.reload()
         assert self.stage.until(lambda: not self._node.reloads, 60.0), self.log
 
-    def follow(self, snapshot: Snapshot) -> None:
-        """Have it go by a ring."""
-        self._node.follow(snapshot)
-
     def assert_unharmed(self) -> None:
         """Assert that no worker has died, or said anything of an exception."""
         assert "Traceback" not in self.log, self.log
@@ -166,13 +174,16 @@ def config_of(settings: Mapping[str, Any]) -> Config:
 
 
 @contextmanager
-def simulated(workers: int = 1, *, harmed: bool = False, **settings: Any) -> Iterator[StagedNode]:
+def simulated(
+    workers: int = 1, *, harmed: bool = False, directory: Directory | None = None, **settings: Any
+) -> Iterator[Node]:
     """Yield a node that serves, on the stage that is on or one of its own.
 
     At the end it must be unharmed, unless the test is to harm it.
     """
     with stage() as on:
-        node = StagedNode(on, f"node{len(on.net.doors)}", workers, config_of(settings))
+        found = directory or Directory(on.kernel)
+        node = Node(on, f"node{len(on.net.doors)}", workers, config_of(settings), found)
         try:
             yield node
             if not harmed:
@@ -182,18 +193,16 @@ def simulated(workers: int = 1, *, harmed: bool = False, **settings: Any) -> Ite
 
 
 @contextmanager
-def simulated_nodes(count: int, workers: int = 2, **settings: Any) -> Iterator[list[StagedNode]]:
+def simulated_nodes(count: int, workers: int = 2, **settings: Any) -> Iterator[list[Node]]:
     """Yield nodes that have found each other, and may be harmed."""
     with stage() as on, ExitStack() as stack:
-        nodes = [stack.enter_context(simulated(workers, harmed=True, **settings)) for _ in range(count)]
-        ring = Snapshot([node.member for node in nodes])
-        for node in nodes:
-            node.follow(ring)
+        found: dict[str, Any] = {"directory": Directory(on.kernel), "dns": "nodes.test"}
+        nodes = [stack.enter_context(simulated(workers, harmed=True, **found, **settings)) for _ in range(count)]
         on.sleep(MEET_S)
         yield nodes
 
 
-def bus_of(nodes: list[StagedNode]) -> Bus:
+def bus_of(nodes: list[Node]) -> Bus:
     """Return nodes that have found each other as one bus."""
     ring = Snapshot([node.member for node in nodes]).ring
     first = {node.member.id: number * node.workers for number, node in enumerate(nodes)}
