@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tests.simulation.clients import Client
@@ -11,6 +11,7 @@ from tests.simulation.machine import End
 from tests.simulation.node import Node
 from tests.simulation.plan import Fault
 from tests.simulation.processes import Process
+from tests.simulation.programs import Program
 
 WRITES: Final = 4
 """Those of its next writes after one of which a worker is killed in a step."""
@@ -19,7 +20,7 @@ WRITES: Final = 4
 class Cluster:
     """Those to whom something happens, by their names."""
 
-    def __init__(self, nodes: list[Node], clients: list[Client]) -> None:
+    def __init__(self, nodes: list[Node], clients: Sequence[Client | Program]) -> None:
         self.nodes = {node.name: node for node in nodes}
         self.clients = {client.name: client for client in clients}
 
@@ -117,7 +118,7 @@ def _slow_client(cluster: Cluster, fault: Fault) -> None:
 
 def _cut(cluster: Cluster, fault: Fault) -> None:
     if (client := cluster.clients.get(fault.whom)) is not None:
-        client.cut("is cut off", lambda end: None)
+        client.cut("is cut off")
 
 
 def _client_reset(cluster: Cluster, fault: Fault) -> None:

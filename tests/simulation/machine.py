@@ -79,6 +79,9 @@ class End:
         self.error = 0  # why it is not connected
         self.taken: list[tuple[float, bytes]] | None = None
         """When the kernel took what for it, of one that is watched."""
+        self.said: list[tuple[float, bytes]] | None = None
+        """And what of it."""
+        self.closed_at = NEVER
         self._last_at = 0.0
 
     def look(self, at: float) -> None:
@@ -128,6 +131,8 @@ class End:
         net.kernel.trace_bytes(data)
         if self.taken is not None:
             self.taken.append((net.kernel.time(), data))
+        if self.peer is not None and self.peer.said is not None:
+            self.peer.said.append((net.kernel.time(), data))
         if self.is_closed and not self.is_lost:
             _let_go(passed)
             return
@@ -196,11 +201,17 @@ class End:
     def close(self) -> None:
         """Nobody has it any more."""
         self.is_closed = True
+        self.closed_at = self.net.kernel.time()
         if self.peer is not None and not self.peer.is_closed:
             self.peer.end(bool(self.inbox))
         for _, _, passed in self.inbox:
             _let_go(passed)
         self.inbox.clear()
+
+    @property
+    def lost_at(self) -> float:
+        """When it was over at this end, for whatever reason."""
+        return min(self.ended_at, self.reset_at, self.closed_at)
 
     def refuse(self) -> None:
         """Raise what a write says whose other end is closed, if that is known here."""
