@@ -114,7 +114,8 @@ class Task:
         self._process = process
         self._due_at = NEVER  # when it runs in any case
         self._busy_until = 0.0
-        self._stopped_until = 0.0
+        self.stopped_until = 0.0
+        """When it goes on that stands still."""
         self._looks: set[float] = set()
 
     def clock(self) -> float:
@@ -132,7 +133,7 @@ class Task:
 
     def look(self, at: float) -> None:
         """Have it run at that time if something that it waits for is there then."""
-        at = max(at, self._busy_until, self._stopped_until)
+        at = max(at, self._busy_until, self.stopped_until)
         if self.lives and at not in self._looks:
             self._looks.add(at)
             self.kernel.at(at, lambda: self._look(at))
@@ -142,7 +143,7 @@ class Task:
         now = self.kernel.now
         if not self.lives:
             return
-        if max(self._busy_until, self._stopped_until) > now:
+        if max(self._busy_until, self.stopped_until) > now:
             self.look(now)
         elif self._due_at <= now or self._has_ready():
             self._run()
@@ -169,11 +170,11 @@ class Task:
     def stop(self, seconds: float) -> None:
         """Stand still for so long, as at SIGSTOP and SIGCONT; its clock goes on."""
         self.kernel.note(self.name, f"is stopped for {seconds:.3f} s")
-        self._stopped_until = self.kernel.now + seconds
+        self.stopped_until = self.kernel.now + seconds
 
     def go_on(self) -> None:
         """Stand still no longer."""
-        self._stopped_until = self.kernel.now
+        self.stopped_until = self.kernel.now
         self.look(self.kernel.now)
         if self._due_at < NEVER:
             self.look(self._due_at)

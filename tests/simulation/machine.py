@@ -11,7 +11,7 @@ import os
 import select
 import socket
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from tests.simulation.kernel import NEVER, Kernel, Task
@@ -205,6 +205,8 @@ class Net:
         self.parted: dict[frozenset[str], float] = {}  # until when nothing passes between two hosts
         self.names: dict[str, list[str]] = {}
         """The addresses of hosts that have a name."""
+        self.ended: list[Callable[[Task], None]] = []
+        """Who is told of a process that has ended, and of what it has open elsewhere."""
         self._last_fd = FIRST_FD
         self._last_port = 40_000
 
@@ -269,6 +271,8 @@ class Net:
         """Close what a process has open that has ended."""
         for each in [each for each in self.files.values() if each.owner is task]:
             each.close()
+        for told in self.ended:
+            told(task)
 
 
 class Socket:
