@@ -195,5 +195,3 @@ def stage(seed: int | None = None) -> Iterator[Stage]:
             yield made
     finally:
         _on.pop()
-
-

@@ -539,5 +539,3 @@ class Simulated(Machine):
 
     def most_files(self) -> int:
         return 1024
-
-
