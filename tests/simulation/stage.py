@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from tests.helpers import CLOCK
-from tests.simulation.kernel import NEVER, Kernel
+from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Address, End, Net
 
 T = TypeVar("T")

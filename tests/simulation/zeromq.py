@@ -1,4 +1,4 @@
-"""ZeroMQ that is none: as much of its sockets as Silk asks for, over the simulated network, with what it does to messages.
+"""ZeroMQ that is none: as much of its sockets as Silk asks for, over the simulated network.
 
 What is sent waits at its sender until there is a connection, and then until the other side has room: at most as many
 messages as the sender's high-water mark says. A connection that is lost is made anew, by whoever made it; what was on
@@ -47,6 +47,10 @@ class ZeroMQ:
         """How often somebody has tried to connect where."""
         self.loses: Callable[[Frames], bool] = lambda _: False
         """Whether a direct message does not arrive. No TCP would lose it, but somebody on the way may."""
+        self.said: Callable[[Task, Frames], None] = lambda *_: None
+        """Told what a process sends."""
+        self.heard: Callable[[Task, Frames], None] = lambda *_: None
+        """Told what a process reads."""
         self.deaf: set[tuple[str, str]] = set()
         """From which hosts nothing passes to which, for as long as they are here."""
         self.connections: list[Connection] = []
@@ -418,6 +422,7 @@ class Socket:
         running = self._zeromq.kernel.running
         if running is not None:
             running.may_write()
+        self._zeromq.said(self.task, frames)
         if self.kind == zmq.ROUTER:
             name, *frames = frames
             if name in self.peers:
@@ -445,6 +450,7 @@ class Socket:
         (connection.back if is_ours else connection.there).take()
         if self.kind == zmq.ROUTER:
             frames = [connection.name, *frames]
+        self._zeromq.heard(self.task, frames)
         host = connection.host if is_ours else connection.ours.host
         return frames if copy else [Frame(frame, host) for frame in frames]
 
