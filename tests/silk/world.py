@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import weakref
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from skywalker import silk
 from tests.simulation.eventloop import EventLoop, Program
@@ -25,11 +26,18 @@ LOOK_S: Final = 0.005
 class World:
     """All of one test."""
 
+    machines: ClassVar[weakref.WeakKeyDictionary[EventLoop, Simulated]] = weakref.WeakKeyDictionary()
+    """What Silk asks in which loop."""
+
     def __init__(self, seed: int = 1) -> None:
         self.kernel = Kernel(seed)
         self.net = Net(self.kernel)
         self.zeromq = ZeroMQ(self.net)
         self.processes: list[Process] = []
+
+    def process(self, host: str = "127.0.0.1") -> Process:
+        """Return a new one."""
+        return Process(self, host)
 
     @property
     def now(self) -> float:
@@ -69,18 +77,14 @@ class Process:
     def __init__(self, world: World, host: str = "127.0.0.1") -> None:
         self.world = world
         self.host = host
-        self._calls: asyncio.Queue[Any] | None = None
         self.program = Program(world.net, f"process{len(world.processes)}", host, self._main)
         self.task = self.program.task
+        self.machine = world.machines[self.program.loop] = Simulated(world.zeromq, self.program.loop, self.task)
         world.processes.append(self)
 
     async def _main(self, loop: EventLoop) -> None:
+        self._first = asyncio.current_task()
         await loop.create_future()
-
-    @property
-    def machine(self) -> Simulated:
-        """What Silk in it asks."""
-        return Simulated(self.world.zeromq, self.program.loop, self.task)
 
     def begin(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
         """Have something called in it; return what has the result, or will have."""
@@ -106,6 +110,13 @@ class Process:
     def call(self, call: Callable[[], T | Coroutine[Any, Any, T]]) -> Any:
         """Have something called in it; return its result once there is one, or raise its error."""
         return self.world.result(self.begin(call))
+
+    def close(self) -> None:
+        """Fail if it has anything left to do, and end it."""
+        self.world.go_on(LOOK_S)  # what was let go of is tidied up
+        left = asyncio.all_tasks(self.program.loop) - {self._first}
+        assert not left, f"tasks are left behind: {left}"
+        self.kill()
 
     def kill(self) -> None:
         """End it where it is."""

@@ -122,9 +122,10 @@ def answers_are_those_of_their_requests(history: History) -> Iterator[str]:
     ran = {(life.id, data) for life in history.lives for data in life.ran}
     for saying in history.sayings:
         for id, reply in saying.replies:
-            if isinstance(reply, dict):
-                if reply["got"] != saying.data or id not in ("", reply["by"]) or (reply["by"], saying.data) not in ran:
-                    yield f"{saying} was answered {reply}"
+            if not isinstance(reply, dict):
+                continue  # an error
+            if reply["got"] != saying.data or id not in ("", reply["by"]) or (reply["by"], saying.data) not in ran:
+                yield f"{saying} was answered {reply}"
         if saying.error.startswith("HandlerFailed") and f": {saying.data} by " not in saying.error:
             yield f"{saying} failed with {saying.error}"
         if len({id for id, _ in saying.replies}) < len(saying.replies):
@@ -165,9 +166,10 @@ def what_is_told_arrives(history: History) -> Iterator[str]:
             other = by_id[id]
             since, until = saying.at - MEET_S, saying.at + CUT_S
             is_calm = history.is_calm(saying.by, other, since, until) and until < history.checks[-1][0]
-            if is_calm and not history.are_cut(saying.by, other, saying.at - CUT_S, until):
-                if _has_long_known(saying, other) and not other.ran[saying.data]:
-                    yield f"{saying} did not come to {other}"
+            if not is_calm or history.are_cut(saying.by, other, saying.at - CUT_S, until):
+                continue
+            if _has_long_known(saying, other) and not other.ran[saying.data]:
+                yield f"{saying} did not come to {other}"
 
 
 def _has_long_known(saying: Saying, other: Life) -> bool:
@@ -192,9 +194,10 @@ def who_is_blamed_joins_again(history: History) -> Iterator[str]:
     for life in history.lives:
         for at in life.blamed:
             is_away = any(begin <= at + SLACK_S and at <= end for begin, end in life.aways)
-            if not is_away and life.ended_at > at + SLACK_S:
-                if not any(at - PERIOD_S - SLACK_S <= said <= at + SLACK_S for said in life.introduced):
-                    yield f"{life} heard at {at:.3f} that it had failed, and did nothing about it"
+            if is_away or life.ended_at <= at + SLACK_S:
+                continue
+            if not any(at - PERIOD_S - SLACK_S <= said <= at + SLACK_S for said in life.introduced):
+                yield f"{life} heard at {at:.3f} that it had failed, and did nothing about it"
 
 
 def nothing_is_complained_of(history: History) -> Iterator[str]:

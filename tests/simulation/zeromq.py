@@ -33,6 +33,9 @@ RECONNECT_MS: Final = 100
 HANDSHAKES: Final = 3
 """Ways there and back, until both sides may say something."""
 
+READ_S: Final = 0.01
+"""Seconds between two looks whether all was read of one that has ended."""
+
 ALIASES: Final = {"localhost": "127.0.0.1"}
 
 
@@ -180,6 +183,10 @@ class Way:
         """Return when the last that the kernel has will have arrived."""
         return self._last_at
 
+    def is_read(self) -> bool:
+        """Whether the receiver has all that the kernel had, or never will."""
+        return not self._flying or self.receiver is None or not self.receiver.task.lives
+
 
 class Connection:
     """From one that connects to one that is bound, made anew whenever it is lost."""
@@ -271,7 +278,13 @@ class Connection:
         """The other side has ended; it is known here once what it wrote has come."""
         at = max(self.back.all_here_at(), self.zeromq.arrival(self.host, self.ours.host))
         if at < NEVER:
-            self._later(at, self.lose)
+            self._later(at, self._lose_once_read)
+
+    def _lose_once_read(self) -> None:
+        if self.back.is_read():
+            self.lose()
+        else:
+            self._later(self.zeromq.kernel.time() + READ_S, self._lose_once_read)
 
     def _forget(self, *, keeps: bool) -> None:
         self.life += 1
@@ -305,7 +318,13 @@ class Connection:
         self.zeromq.connections.remove(self)
         at = self.there.all_here_at() if self.theirs is not None else 0.0
         if at < NEVER:
-            self.zeromq.kernel.at(max(at, self.zeromq.kernel.time()), lambda: self._forget(keeps=False))
+            self.zeromq.kernel.at(max(at, self.zeromq.kernel.time()), self._forget_once_read)
+
+    def _forget_once_read(self) -> None:
+        if self.there.is_read():
+            self._forget(keeps=False)
+        else:
+            self.zeromq.kernel.at(self.zeromq.kernel.time() + READ_S, self._forget_once_read)
 
 
 class Context:
