@@ -142,12 +142,16 @@ class Client:
         self.stops.append(Trouble("slow client", self.name, now, now + seconds))
         self.task.stop(seconds)
 
-    def cut(self, how: str, cut: Callable[[End], None]) -> None:
-        """Lose the connection, as when the program is killed: what has come and was not read is lost."""
+    def cut(self, what: str, how: Callable[[End], None] | None = None) -> None:
+        """Lose the connection, as when the program is killed: what has come and was not read is lost.
+
+        Before that, `how` is done to it.
+        """
         if self._socket is not None and self._socket.end.peer is not None:
-            self.net.kernel.note(self.name, how)
+            self.net.kernel.note(self.name, what)
             self.connection.is_cut = True
-            cut(self._socket.end)
+            if how is not None:
+                how(self._socket.end)
             self._lose(self._socket)
 
     def _flush(self) -> None:

@@ -15,6 +15,9 @@ from tests.simulation.kernel import BEGIN, NEVER
 from tests.simulation.machine import End
 from workers.mesh import messages
 
+LENGTH_BYTES: Final = 4
+"""Of what workers say to each other: the constant of messages is no name of Python once that is compiled."""
+
 VALUE: Final = re.compile(r"(?:caller|pubsub|asyncio)\d+\.\d+")
 CALL: Final = re.compile(r":\w+! \d+ of \w+")
 CLIENT: Final = re.compile(r"^(?:caller|pubsub|asyncio)\d+$")
