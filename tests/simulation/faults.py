@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tests.simulation.clients import Client
+from tests.simulation.kernel import Task
 from tests.simulation.machine import End
 from tests.simulation.node import Node
 from tests.simulation.plan import Fault
@@ -52,6 +53,27 @@ def _kill(cluster: Cluster, fault: Fault) -> None:
 def _kill_in_a_step(cluster: Cluster, fault: Fault) -> None:
     if (worker := cluster.worker(fault)) is not None:
         worker.task.kill_after(1 + fault.nth % WRITES)
+
+
+def _kill_at_a_point(cluster: Cluster, fault: Fault) -> None:
+    if (node := cluster.node(fault)) is not None:
+
+        def kill(task: Task) -> None:
+            task.kernel.note(task.name, f"is killed where {fault.point}")
+            task.kill_here()
+
+        node.kernel.traps[node.host, fault.point] = kill
+
+
+def _stop_at_a_point(cluster: Cluster, fault: Fault) -> None:
+    if (node := cluster.node(fault)) is not None:
+
+        def stop(task: Task) -> None:
+            task.kernel.note(task.name, f"is stopped for {fault.seconds:.3f} s where {fault.point}")
+            node.suffer("stop", task.kernel.time() + fault.seconds)
+            task.hold_up(fault.seconds)
+
+        node.kernel.traps[node.host, fault.point] = stop
 
 
 def _stop(cluster: Cluster, fault: Fault) -> None:
@@ -137,6 +159,8 @@ def _client_half_open(cluster: Cluster, fault: Fault) -> None:
 HAPPENS: Final[Mapping[str, Callable[[Cluster, Fault], None]]] = {
     "kill": _kill,
     "kill in a step": _kill_in_a_step,
+    "kill at a point": _kill_at_a_point,
+    "stop at a point": _stop_at_a_point,
     "reload": _reload,
     "stop": _stop,
     "suspend": _suspend,

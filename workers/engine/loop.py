@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from skywalker.deadlines import Deadlines
 from workers.engine.machine import Machine
+from workers.engine.points import reached
 from workers.stats import metrics
 from workers.stats.counters import Counters
 
@@ -149,6 +150,7 @@ class Turn:
             elif self.batches:
                 outputs, self.batches = self.batches, []
             elif self.acks:
+                assert reached("an acknowledgement is due")
                 acks, self.acks = self.acks, []
                 for each in acks:
                     each.acknowledge()

@@ -14,6 +14,7 @@ from workers.calls.call import GRACE_S, Carrier, ClientCall, NodeCall
 from workers.calls.inquiries import Interest, Question
 from workers.calls.publication import Publication
 from workers.engine.loop import Turn
+from workers.engine.points import reached
 from workers.mesh.messages import (
     ALSO,
     BUSY,
@@ -335,6 +336,7 @@ class Outbound(Carrier):
             self._messages.tell(outcome, number)
 
     def _recall(self, number: bytes) -> None:
+        assert reached("a value is asked back")
         offered: NodeCall | None = self._passing.get(number)
         if offered is None:
             call = self._calls.get(number)
@@ -360,6 +362,7 @@ class Outbound(Carrier):
 
     def close(self) -> None:
         """The link has ended: issue its calls again."""
+        assert reached("a link has ended")
         self.retired()
         calls, self._calls = self._calls, {}
         for call in calls.values():
