@@ -193,6 +193,7 @@ class Node:
             None,
             succeeds=slot.worker is not process,
             machine=machine,
+            hand=self._shared.hands.hand(part),
         )
 
     def _heard(self, process: Process, message: Message) -> None:

@@ -344,7 +344,16 @@ class Supervisor:
         succeeds = slot.worker is not None
         credentials = self._credentials and self._credentials.told_by(log)
         worker = Worker(
-            node, self._config, slot.listeners, channel, log, cells, credentials, succeeds=succeeds, machine=MACHINE
+            node,
+            self._config,
+            slot.listeners,
+            channel,
+            log,
+            cells,
+            credentials,
+            succeeds=succeeds,
+            machine=MACHINE,
+            hand=self._shared.hands.hand(part),
         )
         return worker.run()
 
