@@ -2,11 +2,10 @@
 
     kernel     the clock, and processes that take turns
     machine    sockets and what goes wrong with them: what a worker asks of the machine
+    eventloop  asyncio's loop, and programs that run in it, on that machine
     node       a node: its supervisor's crew and its workers, as they are, on that machine
     clients    clients that know the wire and nothing else
-    history    what they said and heard
-    rules      what must hold of that
-    run        one run: a cluster, clients, faults, and their judgement
+    run        one run: a cluster, clients, faults, and their judgement by tests.promises
     ablations  safeguards of the product, each switched off to see who notices
 
 `python -m tests.simulation` runs many.

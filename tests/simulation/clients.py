@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgpack
 
-from tests.simulation.history import LOST, VALUE, Call, Cancel, Connection, Given, Published, Trouble, answer_of, pieces
+from tests.promises.history import LOST, VALUE, Call, Cancel, Connection, Given, Published, Trouble, answer_of, pieces
 from tests.simulation.kernel import NEVER, Task
 from tests.simulation.machine import READ, ROOM, WRITE, Address, Net, Poller, Simulated, Socket
 

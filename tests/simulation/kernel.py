@@ -32,8 +32,11 @@ class Process(Protocol):
         """Do what there is to do now; return when there is more in any case, NEVER if that depends on others."""
 
 
-class Killed(BaseException):
-    """The process is killed in the middle of a step. No program catches this, as none does a SIGKILL."""
+class Killed(SystemExit):
+    """The process is killed in the middle of a step. No program catches this, as none does a SIGKILL.
+
+    Of all exceptions asyncio lets but this kind pass.
+    """
 
 
 class Readiness(Protocol):
@@ -80,12 +83,19 @@ class Kernel:
     def go_on(self, seconds: float) -> None:
         """Have so much time go by."""
         until = self.now + seconds
+        while self.next(until):
+            pass
+
+    def next(self, until: float) -> bool:
+        """Have what is due next happen; return False, and have it be `until`, if there is nothing until then."""
         events = self._events
-        while events and events[0][0] <= until:
-            when, _, call = heapq.heappop(events)
-            self.now = max(self.now, when)
-            call()
-        self.now = until
+        if not events or events[0][0] > until:
+            self.now = until
+            return False
+        when, _, call = heapq.heappop(events)
+        self.now = max(self.now, when)
+        call()
+        return True
 
 
 class Task:
@@ -161,17 +171,28 @@ class Task:
         self.kernel.note(self.name, f"is stopped for {seconds:.3f} s")
         self._stopped_until = self.kernel.now + seconds
 
+    def go_on(self) -> None:
+        """Stand still no longer."""
+        self._stopped_until = self.kernel.now
+        self.look(self.kernel.now)
+        if self._due_at < NEVER:
+            self.look(self._due_at)
+
     def kill_after(self, writes: int) -> None:
         """Have it killed in the middle of a step, once it has written so often."""
         self.kernel.note(self.name, f"is killed after {writes} more writes")
         self.writes_left = writes
 
+    def may_write(self) -> None:
+        """It is about to write. Raises Killed if it has been: nothing it does on its way out is done."""
+        if self.writes_left == 0:
+            raise Killed
+
     def wrote(self) -> None:
         """It has written something, which is the kernel's now. Raises Killed if that was the last."""
         if self.writes_left is not None:
             self.writes_left -= 1
-            if self.writes_left <= 0:
-                raise Killed
+            self.may_write()
 
     def end(self) -> None:
         """It runs no more, and waits for nothing."""

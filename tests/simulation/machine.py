@@ -104,8 +104,9 @@ class End:
 
     def next_at(self) -> float:
         """Return when there is something to tell of it next."""
-        here_at = min(self.inbox[0][0] if self.inbox else NEVER, self.ended_at, self.reset_at)
-        return max(self.connected_at, here_at)
+        if self.connected_at > self.net.kernel.time():
+            return self.connected_at
+        return min(self.inbox[0][0] if self.inbox else NEVER, self.ended_at, self.reset_at)
 
     def weight(self, data: bytes) -> int:
         """Return what it counts for while it waits to be read."""
@@ -202,6 +203,8 @@ class Net:
         self.files: dict[int, Socket] = {}  # by descriptor: no two processes have the same ones
         self.doors: dict[Address, list[Queue]] = {}  # in the order of the slots
         self.parted: dict[frozenset[str], float] = {}  # until when nothing passes between two hosts
+        self.names: dict[str, list[str]] = {}
+        """The addresses of hosts that have a name."""
         self._last_fd = FIRST_FD
         self._last_port = 40_000
 
@@ -222,14 +225,26 @@ class Net:
         return made
 
     def listen(self, address: Address, count: int, owner: Task) -> list[Socket]:
-        """Return so many listeners of one address, among which the source port chooses."""
+        """Return so many listeners of one address, the source port chooses. Raises OSError if it is taken."""
+        if self.doors.get(address):
+            raise OSError(errno.EADDRINUSE, "Address already in use")
         queues = self.doors[address] = [Queue(self, address) for _ in range(count)]
         return [self.file(queue, owner) for queue in queues]
 
+    def free_port(self) -> int:
+        """Return a port that nobody has."""
+        self._last_port += 1
+        return self._last_port
+
+    def resolve(self, host: str) -> list[str]:
+        """Return the addresses of a host. Raises socket.gaierror if it has none."""
+        if host not in self.names:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return self.names[host]
+
     def connect(self, ours: End, address: Address, port: int) -> None:
         """Connect an end to a listener."""
-        self._last_port += 1
-        ours.name = (ours.host, port or self._last_port)
+        ours.name = (ours.host, port or self.free_port())
         there_at = self.arrival(ours.host, address[0])
         ours.connected_at = there_at + self.arrival(address[0], ours.host) - self.kernel.time()
         queues = self.doors.get(address)
@@ -260,6 +275,8 @@ class Socket:
     """A descriptor, with as much of socket.socket as is asked of it."""
 
     family = socket.AF_INET
+    type = socket.SOCK_STREAM
+    proto = socket.IPPROTO_TCP
 
     def __init__(self, net: Net, fd: int, end: End, owner: Task | None) -> None:
         self.end = end
@@ -313,8 +330,12 @@ class Socket:
         return self._send(data, [])
 
     def _send(self, data: bytes, passed: list[End | File]) -> int:
-        peer, luck = self.end.peer, self._net.kernel.luck
+        peer, luck, running = self.end.peer, self._net.kernel.luck, self._net.kernel.running
         assert peer is not None, "it is connected"
+        if self._fd < 0:
+            raise OSError(errno.EBADF, "Bad file descriptor")
+        if running is not None:
+            running.may_write()
         if not data and not peer.packets:
             return 0
         if peer.is_closed:
@@ -328,8 +349,8 @@ class Socket:
                 if peer.size and len(data) > 1 and luck.random() < 0.01:  # an empty buffer takes all
                     data = data[: luck.randrange(1, len(data))]
         peer.put(bytes(data), passed)
-        if self._net.kernel.running is not None:
-            self._net.kernel.running.wrote()
+        if running is not None:
+            running.wrote()
         return len(data)
 
     def sendmsg(self, buffers: list[bytes], ancillary: list[Any]) -> int:
@@ -374,6 +395,12 @@ class Socket:
         self._net.connect(self.end, address, self._port)
         return errno.EINPROGRESS
 
+    def connect(self, address: Address) -> None:
+        raise BlockingIOError(self.connect_ex(address), "Operation now in progress")
+
+    def listen(self, _: int) -> None:
+        """It does from the beginning."""
+
     def getsockopt(self, *_: int) -> int:
         return self.end.error
 
@@ -382,6 +409,9 @@ class Socket:
 
     def setblocking(self, _: bool) -> None:
         """It never does."""
+
+    def gettimeout(self) -> float:
+        return 0.0
 
     def getsockname(self) -> Address:
         return self.end.name

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 from skywalker.address import Address
 from skywalker.config import Config
 from skywalker.members import Member, Snapshot
-from tests.simulation.history import Trouble
+from tests.promises.history import Trouble
 from tests.simulation.kernel import NEVER, Kernel, Killed, Task
 from tests.simulation.machine import Net, Poller, Simulated
 from workers.calls.own_node import OwnNode
@@ -160,7 +160,7 @@ class Node:
         self.member = Member(name, name, Address(host, PORTS[JUNCTION]), workers, True, tokens)
         self._shared = SharedCounters(workers)
         selector: Any = self._selector
-        log: Any = Log(kernel, name)
+        log = self.log_of(name)
         self._crew = Crew(
             listeners,
             self._shared,
@@ -173,6 +173,10 @@ class Node:
         self._to_start = [*self._crew.slots]
         self._task.wake(kernel.now)
 
+    def log_of(self, who: str) -> Any:
+        """Return what one of its processes logs to."""
+        return Log(self.kernel, who)
+
     def be_worker(self, slot: Slot, channel: Channel, part: int) -> Worker:
         """Return what a worker does in its process."""
         process = next(each for each in slot.processes() if each.part == part)
@@ -182,7 +186,7 @@ class Node:
         listeners: Any = {
             door: net.file(net.files[listener.fileno()].end, task) for door, listener in slot.listeners.items()
         }
-        log: Any = Log(self.kernel, task.name)
+        log = self.log_of(task.name)
         return Worker(
             OwnNode(self.member, "0", slot.number, None, machine),
             self._config,
@@ -229,9 +233,20 @@ class Node:
         """Return those that live."""
         return [each for each in self._crew.processes() if isinstance(each, WorkerProcess) and not each.is_dead()]
 
+    @property
+    def serves(self) -> bool:
+        """Whether there is a worker in each place that serves."""
+        return self._crew.is_serving
+
+    @property
+    def reloads(self) -> bool:
+        """Whether workers are being replaced."""
+        return self._rollout is not None
+
     def follow(self, snapshot: Snapshot) -> None:
         """Have all workers follow a ring."""
-        self.close()
+        if self._ring is not None:
+            self._ring.close()
         self._ring = snapshots.write(snapshot)
         self._crew.follow(self._ring)
 

@@ -10,12 +10,12 @@ from typing import Final
 
 from skywalker.config import Config
 from skywalker.members import Snapshot
+from tests.promises.history import TRUE, History
+from tests.promises.rules import broken, in_doubt, unknown
 from tests.simulation.clients import Caller, Client, PubSub, Spurt
-from tests.simulation.history import TRUE
 from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
 from tests.simulation.node import Node
-from tests.simulation.rules import History, broken, in_doubt, unknown
 from workers.setup.ground import JUNCTION, PUBSUB
 
 WORKERS: Final = 2

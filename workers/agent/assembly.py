@@ -15,6 +15,7 @@ from workers.agent.health import Health
 from workers.agent.ping import Ping
 from workers.engine import sockets
 from workers.engine.credentials import Credentials
+from workers.engine.machine import Machine
 from workers.ipc.control import Channel
 from workers.setup.cluster import consul_access, source, trust
 from workers.setup.ground import Ground
@@ -27,22 +28,22 @@ if TYPE_CHECKING:
     from workers.agent.admin.server import Admin
 
 
-def be_agent(
+def assemble(
     config: Config,
     ground: Ground,
-    listener: socket.socket | None,
     credentials: Credentials | None,
     last: Iterable[Member],
     channel: Channel,
     log: Log,
     shared: SharedCounters,
-) -> int:
-    """Run the agent of a node; return its exit status.
+    machine: Machine,
+) -> Agent:
+    """Return the agent of a node, which opens nothing before it runs.
 
-    Admin is served on `listener`, None if its address could not be had. `last` were in the last snapshot of the agent
-    before it.
+    `last` were in the last snapshot of the agent before it.
     """
     cluster = config.cluster
+    listener = ground.keep_admin()
     answers = cluster.register or cluster.health_port
     ping = Ping(ground.near, credentials and credentials.own)
     return Agent(
@@ -57,8 +58,8 @@ def be_agent(
         channel=channel,
         log=log,
         last=last,
-        alive=shared.agent_lives,
-    ).run()
+        alive=lambda: shared.agent_lives(machine.monotonic()),
+    )
 
 
 def _admin(

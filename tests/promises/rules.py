@@ -1,16 +1,15 @@
 """What must hold of every history: the promises, as far as clients can tell whether they are kept.
 
-A send that was being handed out when a worker was killed may have been taken though its client was told otherwise,
-since its owner died with that knowledge; and answers may be late for some time after trouble.
+What trouble excuses from which of them is in `excuses`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Final
 
-from tests.simulation.history import (
+from tests.promises.history import (
     CANCELLED,
     LOST,
     NEVER_S,
@@ -19,65 +18,16 @@ from tests.simulation.history import (
     UNANSWERED,
     UNKNOWN,
     Call,
-    Connection,
     Given,
-    Trouble,
+    History,
 )
 
-LATE_S = 0.05
-LATE_IN_CLUSTER_S = 0.35
+LATE_S: Final = 0.05
+LATE_IN_CLUSTER_S: Final = 0.35
 """Seconds more than its timeout that an answer may take; the latter where another node may have the last word."""
 
-TROUBLE_S = 2.0
-"""Seconds for which trouble is felt."""
-
-DOUBT_S = 0.5
-"""Seconds around a kill or a stop in which what is handed out may be taken by somebody of whom nobody hears."""
-
-MEET_S = 0.5
+MEET_S: Final = 0.5
 """Seconds without trouble in which those who wait for each other meet."""
-
-
-@dataclass
-class History:
-    """What there is to judge, and what troubled the cluster."""
-
-    connections: list[Connection]
-    nodes: int
-    troubles: list[Trouble]
-
-    def __post_init__(self) -> None:
-        self.takers: dict[str, list[Given]] = defaultdict(list)  # of each value, in the order in which they had it
-        for connection in self.connections:
-            for given in connection.given:
-                self.takers[given.value].append(given)
-        for takers in self.takers.values():
-            takers.sort(key=lambda given: given.at)
-
-    def calls(self) -> Iterator[Call]:
-        """Yield all calls."""
-        for connection in self.connections:
-            yield from connection.calls.values()
-
-    def sends(self) -> Iterator[tuple[Call, list[Given]]]:
-        """Yield all sends, each with those who had its value."""
-        return ((call, self.takers.get(call.value, [])) for call in self.calls() if call.method == ":send!")
-
-    def has(self, kinds: str, begin: float, end: float) -> bool:
-        """Return whether there was trouble of one of these kinds between two times."""
-        return any(each.kind in kinds and each.touches(begin, end) for each in self.troubles)
-
-    def has_two_reloads(self, begin: float, end: float) -> bool:
-        """Return whether two nodes were reloaded at once, or nearly, between two times."""
-        return len({each.node for each in self.troubles if each.kind == "reload" and each.touches(begin, end)}) > 1
-
-    def quiet_s(self, begin: float, end: float) -> float:
-        """Return the seconds of the longest time in between that nothing troubled, nor had just before."""
-        longest, since = 0.0, begin
-        for each in sorted(self.troubles, key=lambda trouble: trouble.since):
-            longest = max(longest, min(each.since, end) - since)
-            since = max(since, each.until + TROUBLE_S)
-        return max(longest, end - since)
 
 
 def broken(history: History) -> list[str]:
@@ -104,7 +54,7 @@ def connections_last(history: History) -> Iterator[str]:
     """None is lost without a reason."""
     for each in history.connections:
         at = each.closed_at
-        if at < NEVER_S and not each.is_cut and not history.has("kill reload stop", at - TROUBLE_S, at):
+        if at < NEVER_S and not each.is_cut and not history.excuses("connections_last", at, at, each):
             yield f"a connection of {each.client} was lost at {at:.6f}"
 
 
@@ -116,27 +66,64 @@ def answers_come_in_time(history: History) -> Iterator[str]:
         late = call.answered_at - due_at
         if call.answer == TIMED_OUT and late < 0:
             yield f"{call} timed out {-late:.3f} s early"
-        if late <= allowed or call.answer in (LOST, UNANSWERED):
+        if call.answer in (LOST, UNANSWERED) or late <= allowed:
             continue
+        if late <= allowed + history.stalled_s(due_at - allowed, call.answered_at):
+            continue  # it is the machine that was late
         if any(each.touches(due_at, call.answered_at) for each in call.connection.stops):
             continue  # it is the client that was late
-        spans = (call.at - TROUBLE_S, call.at + TROUBLE_S), (due_at - TROUBLE_S, call.answered_at)
-        if not any(history.has("kill reload stop part", *span) for span in spans):
+        spans = (call.at, call.at), (due_at, call.answered_at)
+        if not any(history.excuses("answers_come_in_time", *span) for span in spans):
             yield f"{call} was answered {late:.3f} s late: {call.answer}"
 
 
 def answers_are_true(history: History) -> Iterator[str]:
     """A sender that is told true has met somebody; one that is told otherwise has not, unless that is not known."""
-    for call, takers in history.sends():
-        if call.answer == TRUE and not takers:
+    chances = _chances(history)
+    for call, takers in sorted(history.sends(), key=lambda each: each[0].answered_at):
+        if call.answer == TRUE and not takers and not _took_a_chance(call, chances):
             yield f"{call} was told true, and nobody had the value"
-        if _is_untrue(call, takers) and not _is_in_doubt(history, takers):
+        if _is_untrue(call, takers) and not _is_in_doubt(history, takers, "answers_are_true"):
             yield f"{call} was told {call.answer!r}, and {takers[0].connection.client} had the value"
+
+
+Chance = tuple[float, float]
+
+
+def _chances(history: History) -> dict[str, list[Chance]]:
+    """Return, by topic, when somebody may have had one value that nobody knows of.
+
+    That is who has lost a connection while it waited, where it is not known what the kernel took for it.
+    """
+    found: dict[str, list[Chance]] = defaultdict(list)
+    for connection in history.connections:
+        for call in connection.calls.values():
+            has_a_chance = call.method != ":send!" and call.answer == LOST and not connection.acks
+            if has_a_chance and not connection.is_whole:
+                found[call.topic].append((max(call.answered_at, connection.taken_until), call.at))
+    return {topic: sorted(chances) for topic, chances in found.items()}
+
+
+def _took_a_chance(send: Call, chances: dict[str, list[Chance]]) -> bool:
+    """Take the chance that ends first of those in which a send may have met somebody; return whether there is one.
+
+    If whoever ends first chooses first, as many as possible have one.
+    """
+    of_topic = chances.get(send.topic, [])
+    for chance in of_topic:
+        end, begin = chance
+        if send.at <= end and begin <= send.answered_at:
+            of_topic.remove(chance)
+            return True
+    return False
 
 
 def in_doubt(history: History) -> int:
     """Return how many senders were told that nobody came though somebody had their value, as happens in a kill."""
-    return sum(_is_untrue(call, takers) and _is_in_doubt(history, takers) for call, takers in history.sends())
+    return sum(
+        _is_untrue(call, takers) and _is_in_doubt(history, takers, "answers_are_true")
+        for call, takers in history.sends()
+    )
 
 
 def _is_untrue(call: Call, takers: list[Given]) -> bool:
@@ -148,8 +135,8 @@ def unknown(history: History) -> int:
     return sum(call.answer == UNKNOWN for call in history.calls())
 
 
-def _is_in_doubt(history: History, takers: list[Given], kinds: str = "kill") -> bool:
-    return all(history.has(kinds, each.at - DOUBT_S, each.at + DOUBT_S) for each in takers if each.is_sure)
+def _is_in_doubt(history: History, takers: list[Given], rule: str) -> bool:
+    return all(history.excuses(rule, each.at, each.at) for each in takers if each.is_sure)
 
 
 def cancels_are_true(history: History) -> Iterator[str]:
@@ -178,14 +165,15 @@ def who_waits_meets(history: History) -> Iterator[str]:
             for sender in senders:
                 begin = max(sender.at, listener.at)
                 end = min(sender.at + sender.timeout_s, listener.at + listener.timeout_s)
-                if end - begin > MEET_S and history.quiet_s(begin, end) > MEET_S:
+                within = MEET_S + history.stalled_s(begin, end)
+                if end - begin > within and history.quiet_s("who_waits_meets", begin, end) > within:
                     yield f"{sender} and {listener} did not meet"
 
 
 def nothing_comes_twice(history: History) -> Iterator[str]:
     """One of a group takes a value, and no call or subscription gets it twice, unless it was in doubt."""
     for value, takers in history.takers.items():
-        if not takers[0].is_sure or _is_in_doubt(history, takers[:1], "kill stop part"):
+        if not takers[0].is_sure or _is_in_doubt(history, takers[:1], "nothing_comes_twice"):
             continue
         if sum(each.method == ":take!" for each in takers) > 1:
             yield f"{value!r} was taken twice"
@@ -196,19 +184,19 @@ def nothing_comes_twice(history: History) -> Iterator[str]:
 def subscribers_miss_nothing(history: History) -> Iterator[str]:
     """What was published and acked came to all who had subscribed before and stayed.
 
-    One that stands still, or is cut off, is not waited for. And if two nodes are reloaded at once, a new worker may
-    take another new one's word for that of its predecessor.
+    One that stands still, or is cut off, is not waited for.
     """
     for connection in history.connections:
         for published in connection.published:
-            begin, end = published.at - TROUBLE_S, published.acked_at
-            if history.has("stop part", begin, end + LATE_S) or history.has_two_reloads(begin, end) or end == NEVER_S:
+            begin, end = published.at, published.acked_at
+            if end == NEVER_S or history.excuses("subscribers_miss_nothing", begin, end):
                 continue
             had = {id(each.connection) for each in history.takers.get(published.value, [])}
             for other in history.connections:
                 since = other.subscriptions.get(published.topic, NEVER_S)
                 stayed = other.closed_at == NEVER_S or (
-                    other.closed_at > published.acked_at + LATE_S
+                    other.is_whole
+                    and other.closed_at > published.acked_at + LATE_S
                     and not any(each.touches(published.at, other.closed_at) for each in other.stops)
                 )  # one that reads nothing, and is lost then, loses what it did not read
                 if since < published.at and stayed and id(other) not in had:
@@ -228,7 +216,7 @@ def order_holds(history: History) -> Iterator[str]:
             if given.value in place and not given.method.endswith("!"):
                 publisher, topic, number = place[given.value]
                 before = last.get((publisher, topic), -1)
-                if number < before and not history.has("kill stop", given.at - TROUBLE_S, given.at):
+                if number < before and not history.excuses("order_holds", given.at, given.at):
                     yield f"{given.value!r} on {topic} came late to {connection.client}"
                 last[publisher, topic] = number
 

@@ -1,0 +1,62 @@
+"""What trouble excuses from which rule, for how long, and why. What is not listed excuses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+FELT_S: Final = 2.0
+"""Seconds for which trouble is felt."""
+
+DOUBT_S: Final = 0.5
+"""Seconds around a kill or a stop in which what is handed out may be taken by somebody of whom nobody hears."""
+
+TWO_RELOADS: Final = "two reloads"
+"""The kind of trouble that there is while two nodes are reloaded at once."""
+
+
+class Excuse(NamedTuple):
+    """Something is excused from `before_s` seconds before the trouble begins until `after_s` after it ends."""
+
+    before_s: float
+    after_s: float
+    why: str
+
+
+EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
+    "connections_last": {
+        "kill": Excuse(0.0, FELT_S, "they end with their worker"),
+        "reload": Excuse(0.0, FELT_S, "who has not gone when the time to drain is over is sent away"),
+        "stop": Excuse(0.0, FELT_S, "a worker that stands still is waited for no longer than others are"),
+    },
+    "answers_come_in_time": {
+        "kill": Excuse(FELT_S, FELT_S, "a new worker has to start and to open"),
+        "reload": Excuse(FELT_S, FELT_S, "a new worker has to open"),
+        "stop": Excuse(FELT_S, FELT_S, "who stands still answers nobody"),
+        "part": Excuse(FELT_S, FELT_S, "another node may have the last word"),
+    },
+    "answers_are_true": {
+        "kill": Excuse(DOUBT_S, DOUBT_S, "an owner that dies takes along what it knew of who had a value"),
+    },
+    "who_waits_meets": {
+        "kill": Excuse(0.0, FELT_S, "what waited at a dead worker has to be issued again"),
+        "reload": Excuse(0.0, FELT_S, "what waited moves to a new worker"),
+        "stop": Excuse(0.0, FELT_S, "who stands still brings nobody together"),
+        "part": Excuse(0.0, FELT_S, "they may be on two sides of it"),
+    },
+    "nothing_comes_twice": {
+        "kill": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
+        "stop": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
+        "part": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
+    },
+    "subscribers_miss_nothing": {
+        "stop": Excuse(0.05, FELT_S, "a publisher is not made to wait for a worker that stands still"),
+        "part": Excuse(0.05, FELT_S, "a publisher is not made to wait for a node that cannot be reached"),
+        TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker may take another new one's word for that of its predecessor"),
+    },
+    "order_holds": {
+        "kill": Excuse(0.0, FELT_S, "what a publisher's new worker says may overtake what the dead one said"),
+        "stop": Excuse(0.0, FELT_S, "what comes by way of a worker that stands still may be overtaken"),
+    },
+}
+"""By rule, then by the kind of trouble."""

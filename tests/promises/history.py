@@ -1,0 +1,218 @@
+"""What clients said, what they heard, and what the kernel took for them: the raw material of the rules."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import msgpack
+
+from skywalker.wire import junction as wire
+from tests.promises.excuses import EXCUSES, TWO_RELOADS
+
+NEVER_S: Final = float("inf")
+
+TRUE: Final = "true"
+VALUE: Final = "a value"
+TIMED_OUT: Final = "timed out"
+CANCELLED: Final = "cancelled"
+UNKNOWN: Final = "unknown-outcome"
+LOST: Final = "connection lost"
+UNANSWERED: Final = "nothing"
+
+
+@dataclass
+class Call:
+    """One call of a client: a send!, recv! or take!."""
+
+    connection: Connection
+    id: int
+    method: str
+    topic: str
+    value: str  # of a send!
+    at: float
+    timeout_s: float
+    answer: str = UNANSWERED
+    answered_at: float = NEVER_S
+    answers: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.id} of {self.connection.client} on {self.topic}"
+
+
+@dataclass
+class Published:
+    """What a client published."""
+
+    connection: Connection
+    topic: str
+    value: str
+    at: float
+    acked_at: float = NEVER_S
+
+    def __str__(self) -> str:
+        return f"{self.value!r} on {self.topic}"
+
+
+@dataclass
+class Given:
+    """A value that the kernel took for a client's connection."""
+
+    at: float
+    connection: Connection
+    method: str
+    id: int
+    topic: str
+    value: str
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether that is enough, and no word of the client is waited for."""
+        return not (self.connection.acks and self.method.endswith("!"))
+
+
+@dataclass
+class Trouble:
+    """What happened to a node, one of its workers, or a client; of what kind, from when to when."""
+
+    kind: str
+    node: str
+    since: float
+    until: float
+    worker: int | None = None
+
+    def touches(self, begin: float, end: float) -> bool:
+        """Return whether some of it was between two times."""
+        return self.since <= end and self.until >= begin
+
+
+@dataclass
+class Cancel:
+    """A :cancel of a call."""
+
+    call: Call
+    answer: Any = None
+
+
+@dataclass
+class Connection:
+    """One connection of a client."""
+
+    client: str
+    opened_at: float
+    stops: list[Trouble]  # when its client stood still
+    node: str = ""  # that it is to, where one is meant
+    worker: int | None = None  # of that node, once it has said so
+    is_whole: bool = True  # `given` is all that the kernel took for it, not only what its client came to read
+    taken_until: float = 0.0  # until when its node takes it for alive, if that is after its end
+    closed_at: float = NEVER_S
+    is_cut: bool = False  # by its client
+    acks: bool = False  # what it gets for its calls
+    cancels: dict[int, Cancel] = field(default_factory=dict)
+    strange: list[str] = field(default_factory=list)  # answers to what was never asked
+    calls: dict[int, Call] = field(default_factory=dict)
+    published: list[Published] = field(default_factory=list)
+    subscriptions: dict[str, float] = field(default_factory=dict)  # when each topic's was acked
+    topics: dict[int, str] = field(default_factory=dict)  # by the id of the subscription
+    taken: list[tuple[float, bytes]] = field(default_factory=list)
+    given: list[Given] = field(default_factory=list)
+
+    def depends_on(self, trouble: Trouble) -> bool:
+        """Return whether it may end by some trouble: not if that is another node's, or another worker's."""
+        is_elsewhere = self.node and trouble.node and self.node != trouble.node
+        is_anothers = None not in (self.worker, trouble.worker) and self.worker != trouble.worker
+        return not (is_elsewhere or is_anothers)
+
+
+class Stall(NamedTuple):
+    """A time in which a process would have run for so many seconds, and the machine did something else."""
+
+    since: float
+    until: float
+    seconds: float
+
+
+@dataclass
+class History:
+    """What there is to judge, and what troubled the cluster."""
+
+    connections: list[Connection]
+    nodes: int
+    troubles: list[Trouble]
+    stalls: list[Stall] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.takers: dict[str, list[Given]] = defaultdict(list)  # of each value, in the order in which they had it
+        for connection in self.connections:
+            for given in connection.given:
+                self.takers[given.value].append(given)
+        for takers in self.takers.values():
+            takers.sort(key=lambda given: given.at)
+        reloads = [each for each in self.troubles if each.kind == "reload"]
+        self._troubles = sorted(
+            [
+                *self.troubles,
+                *(
+                    Trouble(TWO_RELOADS, "", max(a.since, b.since), min(a.until, b.until))
+                    for a, b in itertools.combinations(reloads, 2)
+                    if a.node != b.node
+                ),
+            ],
+            key=lambda trouble: trouble.since,
+        )
+
+    def calls(self) -> Iterator[Call]:
+        """Yield all calls."""
+        for connection in self.connections:
+            yield from connection.calls.values()
+
+    def sends(self) -> Iterator[tuple[Call, list[Given]]]:
+        """Yield all sends, each with those who had its value."""
+        return ((call, self.takers.get(call.value, [])) for call in self.calls() if call.method == ":send!")
+
+    def excuses(self, rule: str, begin: float, end: float, of: Connection | None = None) -> bool:
+        """Return whether a rule need not hold of what went from `begin` to `end`, because of trouble.
+
+        If it is what happened to one connection, then that is trouble of its own node and worker.
+        """
+        excuses = EXCUSES[rule]
+        return any(
+            each.touches(begin - excuse.after_s, end + excuse.before_s) and (of is None or of.depends_on(each))
+            for each in self._troubles
+            if (excuse := excuses.get(each.kind)) is not None
+        )
+
+    def stalled_s(self, begin: float, end: float) -> float:
+        """Return the seconds that the machine kept anybody waiting between two times."""
+        return sum(each.seconds for each in self.stalls if each.since <= end and each.until >= begin)
+
+    def quiet_s(self, rule: str, begin: float, end: float) -> float:
+        """Return the seconds of the longest time in between in which no trouble excused from a rule."""
+        longest, since = 0.0, begin
+        for each in self._troubles:
+            if (excuse := EXCUSES[rule].get(each.kind)) is not None:
+                longest = max(longest, min(each.since - excuse.before_s, end) - since)
+                since = max(since, each.until + excuse.after_s)
+        return max(longest, end - since)
+
+
+def answer_of(result: Any) -> str:
+    """Return what an answer says, in words: an error is its code."""
+    if result is True:
+        return TRUE
+    if isinstance(result, msgpack.ExtType):
+        return TIMED_OUT if result.code == wire.TIMEOUT_TYPE else str(msgpack.unpackb(result.data)[0])
+    return VALUE
+
+
+def pieces(taken: list[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
+    """Yield the frames that the kernel took, without their lengths, each with the time at which it had all of it."""
+    data = b""
+    for at, piece in taken:
+        data += piece
+        while len(data) >= 2 and len(data) >= (end := 2 + int.from_bytes(data[:2], "big")):
+            yield at, data[2:end]
+            data = data[end:]
