@@ -206,7 +206,8 @@ class Caller(Client):
             call = Call(self.connection, id, method, topic, value, self.task.clock(), timeout_ms / 1000)
             self._in_flight[id] = self.connection.calls[id] = call
             batch.append(_packed(frame))
-            self.net.kernel.note(self.name, f"says {call}, for {timeout_ms} ms")
+            what = f" {value!r}" if value else ""
+            self.net.kernel.note(self.name, f"says {call}{what}, for {timeout_ms} ms")
             if cancels:
                 unwanted = self.luck.choice([*self._in_flight.values()])
                 self.connection.cancels[-id] = Cancel(unwanted)
@@ -233,7 +234,8 @@ class Caller(Client):
             self._in_flight.pop(id, None)
             if self.plan.acks and call.answer == VALUE and self.luck.random() < 0.95:
                 self.write(_packed([":ack", id]))
-            self.net.kernel.note(self.name, f"hears {call.answer} of {call}")
+            what = repr(result) if call.answer == VALUE else call.answer
+            self.net.kernel.note(self.name, f"hears {what} of {call}")
         elif method == ":hello" and id == 0:
             connection.worker = result["worker"] if isinstance(result, dict) else None
         elif method != ":message":

@@ -10,7 +10,7 @@ import heapq
 import random
 import zlib
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 NEVER: Final = float("inf")
 
@@ -46,11 +46,20 @@ class Readiness(Protocol):
         """Return from when on something that is waited for is there, as far as that is known; else NEVER."""
 
 
+class Listener(Protocol):
+    """Is told all that happens in a run."""
+
+    def note(self, at: float, who: str, what: str) -> None:
+        """Something happened."""
+
+    def wrote(self, at: float, writer: str, reader: str, end: Any, data: bytes, arrives_at: float) -> None:
+        """A process wrote something to an end of a connection, which another has."""
+
+
 class Kernel:
     """All processes of one run, and what is to happen. The same seed gives the same run."""
 
-    def __init__(self, seed: int, tell: Callable[[str], None] | None = None) -> None:
-        """`tell` is given a line for all that happens."""
+    def __init__(self, seed: int, listener: Listener | None = None) -> None:
         self.seed = seed
         self.luck = random.Random(seed)
         """What nobody has done is decided by this, and all else by that of the process which does it."""
@@ -58,7 +67,7 @@ class Kernel:
         self.running: Task | None = None
         self.trace = 0
         """A hash of all that happened so far."""
-        self._tell = tell
+        self.listener = listener
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
 
@@ -68,10 +77,10 @@ class Kernel:
 
     def note(self, who: str, what: str) -> None:
         """Something happened."""
-        line = f"{self.time() - BEGIN:.6f} {who} {what}"
-        self.trace = zlib.crc32(line.encode(), self.trace)
-        if self._tell is not None:
-            self._tell(line)
+        at = self.time()
+        self.trace = zlib.crc32(f"{at - BEGIN:.6f} {who} {what}".encode(), self.trace)
+        if self.listener is not None:
+            self.listener.note(at, who, what)
 
     def trace_bytes(self, data: bytes) -> None:
         """These were written."""
@@ -183,8 +192,6 @@ class Task:
         """Stand still no longer."""
         self._stopped_until = self.kernel.now
         self.look(self.kernel.now)
-        if self._due_at < NEVER:
-            self.look(self._due_at)
 
     def kill_after(self, writes: int) -> None:
         """Have it killed in the middle of a step, once it has written so often."""

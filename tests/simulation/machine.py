@@ -125,6 +125,8 @@ class End:
             _let_go(passed)
             return
         at = self._arrival()
+        if net.kernel.listener is not None:
+            net.kernel.listener.wrote(net.kernel.time(), net.writer(), net.reader(self), self, data, at)
         self.inbox.append((at, data, passed))
         self.size += self.weight(data)
         self.look(at)
@@ -244,6 +246,15 @@ class Net:
         end.copies += 1
         made = self.files[self._last_fd] = Socket(self, self._last_fd, end, owner)
         return made
+
+    def writer(self) -> str:
+        """Return the name of whoever runs."""
+        return self.kernel.running.name if self.kernel.running is not None else "somebody"
+
+    def reader(self, end: End) -> str:
+        """Return the name of whoever has an end."""
+        owners = [each.owner.name for each in self.files.values() if each.end is end and each.owner is not None]
+        return owners[0] if owners else f"whoever accepts at {end.name[0]}:{end.name[1]}"
 
     def listen(self, address: Address, count: int, owner: Task) -> list[Socket]:
         """Return so many listeners of one address, the source port chooses. Raises OSError if it is taken."""
@@ -495,7 +506,7 @@ class Poller:
             end = files[fd].end
             if end.events(now) & (wanted[fd] | BROKEN):
                 return now
-            at = end.next_at() if end.connected_at <= now else end.connected_at
+            at = end.next_at()
             if at == NEVER:
                 settled.append(fd)
             elif now < at < found:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, NamedTuple
 
+WORKERS: Final = 2
 CALLERS: Final = 34
 PUBSUBS: Final = 6
 CALLS: Final = 3000
@@ -78,6 +79,14 @@ class ClientPlan:
         """What it is called in what is printed."""
         return f"{self.kind}{self.number}"
 
+    def __str__(self) -> str:
+        words = [
+            f"at {at:.6f} s {', '.join(f'{word.method} {word.topic} {word.timeout_ms}' for word in words)}"
+            for at, words in self.spurts
+        ]
+        traits = "subscribes, " * self.subscribes + "acks, " * self.acks
+        return f"{self.name} ({traits}{self.depth} at once, room for {self.room} bytes): {'; '.join(words)}"
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -91,7 +100,7 @@ class Fault:
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        return f"{self.at:.6f} s: {self.kind} ({self.whom}, {self.nth}, {self.seconds:.3f} s)"
+        return f"at {self.at:.6f} s: {self.kind} ({self.whom}, {self.nth}, {self.seconds:.3f} s)"
 
 
 @dataclass(frozen=True)
@@ -101,6 +110,8 @@ class Plan:
     seed: int
     """Of the luck that no plan has: how long things take, and what comes first."""
     nodes: int
+    workers: int
+    """Of each node."""
     topics: int
     clients: tuple[ClientPlan, ...]
     faults: tuple[Fault, ...]
@@ -108,6 +119,10 @@ class Plan:
     def words(self) -> int:
         """Return how much is said."""
         return sum(len(spurt.words) for client in self.clients for spurt in client.spurts)
+
+    def __str__(self) -> str:
+        size = f"seed {self.seed}: {self.nodes} nodes, {self.workers} workers each, {self.topics} topics"
+        return "\n".join([size, *map(str, self.clients), *map(str, self.faults)])
 
     def text(self) -> str:
         """Return it as one line."""
@@ -140,7 +155,7 @@ def plan(seed: int) -> Plan:
     )
     faults = [_fault(luck, at, luck.choice(kinds), nodes, clients) for at in times]
     faults += [Fault(_rounded(luck.random() * SPEAK_S), CUT, luck.choice(clients).name) for _ in range(CUTS)]
-    return Plan(seed, nodes, len(topics), clients, tuple(sorted(faults, key=lambda fault: fault.at)))
+    return Plan(seed, nodes, WORKERS, len(topics), clients, tuple(sorted(faults, key=lambda fault: fault.at)))
 
 
 def _rounded(seconds: float) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,14 +12,12 @@ from tests.promises.history import TRUE, History
 from tests.promises.rules import broken, in_doubt, unknown
 from tests.simulation.clients import Caller, Client, PubSub
 from tests.simulation.faults import Cluster
-from tests.simulation.kernel import Kernel
+from tests.simulation.kernel import Kernel, Listener
 from tests.simulation.machine import Net
 from tests.simulation.node import Node
 from tests.simulation.plan import SPEAK_S, ClientPlan, Fault, Plan
 from tests.simulation.plan import plan as planned
 from workers.setup.ground import JUNCTION, PUBSUB
-
-WORKERS: Final = 2
 
 BOOT_S: Final = 0.1
 MEET_S: Final = 1.5
@@ -54,10 +51,10 @@ class Result:
     broken: list[str]
 
 
-def _nodes(net: Net, count: int) -> list[Node]:
-    """Return so many nodes that have found each other."""
+def _nodes(net: Net, plan: Plan) -> list[Node]:
+    """Return its nodes, which have found each other."""
     kernel, config = net.kernel, Config(drain_timeout_s=0.5)
-    nodes = [Node(net, f"node{n}", f"10.0.0.{n + 1}", WORKERS, config) for n in range(count)]
+    nodes = [Node(net, f"node{n}", f"10.0.0.{n + 1}", plan.workers, config) for n in range(plan.nodes)]
     kernel.go_on(BOOT_S)
     if len(nodes) > 1:
         ring = Snapshot([node.member for node in nodes])
@@ -72,13 +69,13 @@ def _client(net: Net, plan: ClientPlan, nodes: list[Node], topics: list[str]) ->
     return made(net, plan, f"{network}.{plan.number}", [node.address(door) for node in nodes], topics)
 
 
-def run(what: Plan | int, tell: Callable[[str], None] | None = None) -> Result:
-    """Run a plan, or that of a seed; `tell` is given a line for all that happens."""
+def run(what: Plan | int, listener: Listener | None = None) -> Result:
+    """Run a plan, or that of a seed."""
     plan = planned(what) if isinstance(what, int) else what
-    kernel = Kernel(plan.seed, tell)
+    kernel = Kernel(plan.seed, listener)
     began = kernel.now
     net = Net(kernel)
-    nodes = _nodes(net, plan.nodes)
+    nodes = _nodes(net, plan)
     topics = [f"topic{n}" for n in range(plan.topics)]
     clients = [_client(net, each, nodes, topics) for each in plan.clients]
     cluster = Cluster(nodes, clients)

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from tests.helpers import CLOCK
-from tests.simulation.kernel import NEVER, Kernel
-from tests.simulation.machine import Address, End, Net
+from tests.simulation.kernel import Kernel
+from tests.simulation.machine import ROOM, Address, End, Net
 
 T = TypeVar("T")
 
@@ -24,6 +24,9 @@ HERE: Final = "10.1.0.1"
 
 LOOK_S: Final = 5e-5
 """Seconds that it takes a test to see whether something has come."""
+
+TAKEN: Final = 4 << 20
+"""Bytes that wait to be read by a test at most, as Linux lets buffers grow."""
 
 LONGEST_S: Final = 100_000.0
 """Seconds that a test waits which does so for as long as it takes."""
@@ -63,6 +66,17 @@ class Stage:
         return Line(self, host)
 
 
+class Waiting:
+    """The test itself, which waits for what may come at one end."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+
+    def changed(self, _: int, at: float) -> None:
+        """Have it look at that time."""
+        self._kernel.at(at, lambda: None)
+
+
 class Line:
     """A connection as a test has it, with as much of socket.socket as tests of nodes ask for."""
 
@@ -70,8 +84,10 @@ class Line:
 
     def __init__(self, stage: Stage, host: str) -> None:
         self._stage = stage
-        self.end = End(stage.net)
+        self.end = End(stage.net, room=TAKEN)
         self.end.host = host
+        waiting: Any = Waiting(stage.kernel)
+        self.end.pollers[waiting] = 0
         self._socket = stage.net.file(self.end, None)
         self._timeout_s: float | None = None
         self._resets = False
@@ -93,7 +109,7 @@ class Line:
 
     def setsockopt(self, level: int, option: int, value: Any) -> None:
         if (level, option) == (socket.SOL_SOCKET, socket.SO_RCVBUF):
-            self.end.room = value
+            self.end.room = value + ROOM  # what the kernel of the node takes counts, too
         elif (level, option) == (socket.SOL_SOCKET, socket.SO_LINGER):
             self._resets = True
 
@@ -195,5 +211,3 @@ def stage(seed: int | None = None) -> Iterator[Stage]:
             yield made
     finally:
         _on.pop()
-
-

@@ -9,6 +9,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
+
 from skywalker import config
 from skywalker.config import Config
 from skywalker.members import Snapshot
@@ -84,6 +86,10 @@ class StagedNode(Owners):
         files = self.stage.net.files.values()
         return [each for each in files if each.owner is process.task and each.end.peer and not each.end.packets]
 
+    def pid_of(self, client: WireClient | PubSubClient) -> int:
+        """Return the process that has the other end of a connection."""
+        return self.pid_behind(client)
+
     def pid_behind(self, client: WireClient | PubSubClient) -> int:
         """Return the process that has the other end of a connection, once one has."""
         line: Any = client.socket
@@ -105,6 +111,11 @@ class StagedNode(Owners):
     def connections(self) -> int:
         """Return how many connections the workers have open."""
         return sum(len(self._sockets(process)) for process in self._node.workers())
+
+    def resident(self) -> int:
+        """Return the bytes of memory that this program takes for itself, of which its workers are a part."""
+        taken: int = psutil.Process().memory_full_info().uss
+        return taken
 
     def kill(self, pid: int, number: signal.Signals = signal.SIGKILL) -> None:
         """End a worker by a signal."""
@@ -192,3 +203,19 @@ def bus_of(nodes: list[StagedNode]) -> Bus:
         return first[place.node] + place.worker
 
     return Bus([place for node in nodes for place in node.places()], owner)
+
+
+ONE, TWO, CLUSTER = "1-worker", "2-workers", "3-nodes"
+
+
+@contextmanager
+def running_bus(kind: str) -> Iterator[Bus]:
+    """Yield a bus of one of the kinds above; at the end it must be unharmed."""
+    with ExitStack() as stack:
+        if kind == CLUSTER:
+            nodes = stack.enter_context(simulated_nodes(3))
+            yield bus_of(nodes)
+            for node in nodes:
+                node.assert_unharmed()
+        else:
+            yield stack.enter_context(simulated(int(kind[0]))).bus
