@@ -10,7 +10,7 @@ import heapq
 import random
 import zlib
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 NEVER: Final = float("inf")
 
@@ -42,21 +42,32 @@ class Killed(SystemExit):
 class Readiness(Protocol):
     """What a process waits with."""
 
-    def has_ready(self) -> bool:
-        """Whether something that is waited for is there."""
+    def ready_at(self) -> float:
+        """Return from when on something that is waited for is there, as far as that is known; else NEVER."""
+
+
+class Listener(Protocol):
+    """Is told all that happens in a run."""
+
+    def note(self, at: float, who: str, what: str) -> None:
+        """Something happened."""
+
+    def wrote(self, at: float, writer: str, reader: str, end: Any, data: bytes, arrives_at: float) -> None:
+        """A process wrote something to an end of a connection, which another has."""
 
 
 class Kernel:
     """All processes of one run, and what is to happen. The same seed gives the same run."""
 
-    def __init__(self, seed: int, tell: Callable[[str], None] | None = None) -> None:
-        """`tell` is given a line for all that happens."""
+    def __init__(self, seed: int, listener: Listener | None = None) -> None:
+        self.seed = seed
         self.luck = random.Random(seed)
+        """What nobody has done is decided by this, and all else by that of the process which does it."""
         self.now = BEGIN
         self.running: Task | None = None
         self.trace = 0
         """A hash of all that happened so far."""
-        self._tell = tell
+        self.listener = listener
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
 
@@ -66,10 +77,10 @@ class Kernel:
 
     def note(self, who: str, what: str) -> None:
         """Something happened."""
-        line = f"{self.time() - BEGIN:.6f} {who} {what}"
-        self.trace = zlib.crc32(line.encode(), self.trace)
-        if self._tell is not None:
-            self._tell(line)
+        at = self.time()
+        self.trace = zlib.crc32(f"{at - BEGIN:.6f} {who} {what}".encode(), self.trace)
+        if self.listener is not None:
+            self.listener.note(at, who, what)
 
     def trace_bytes(self, data: bytes) -> None:
         """These were written."""
@@ -105,6 +116,8 @@ class Task:
         self.kernel = kernel
         self.name = name
         self.host = host
+        self.luck = random.Random(f"{kernel.seed} {name}")
+        """Its own, so that what others do does not depend on how often it is asked."""
         self.lives = True
         self.spent = 0.0
         """Seconds of the step that is on."""
@@ -115,13 +128,13 @@ class Task:
         self._due_at = NEVER  # when it runs in any case
         self._busy_until = 0.0
         self._stopped_until = 0.0
-        self._looks: set[float] = set()
+        self._looks_at = NEVER  # when it is looked at next
 
     def clock(self) -> float:
         """Return the time. To look at it takes some, so that no two looks are alike."""
         kernel = self.kernel
         if kernel.running is self:
-            luck = kernel.luck.random()
+            luck = self.luck.random()
             self.spent += luck * (LOOK_S if luck < 0.999 else DELAY_S)
         return kernel.time()
 
@@ -132,39 +145,43 @@ class Task:
 
     def look(self, at: float) -> None:
         """Have it run at that time if something that it waits for is there then."""
-        at = max(at, self._busy_until, self._stopped_until)
-        if self.lives and at not in self._looks:
-            self._looks.add(at)
-            self.kernel.at(at, lambda: self._look(at))
+        at = max(at, self._busy_until, self._stopped_until, self.kernel.now)
+        if at < self._looks_at and self.lives:
+            self._looks_at = at
+            self.kernel.at(at, self._look)
 
-    def _look(self, at: float) -> None:
-        self._looks.discard(at)
+    def _look(self) -> None:
         now = self.kernel.now
-        if not self.lives:
-            return
-        if max(self._busy_until, self._stopped_until) > now:
+        if not self.lives or now != self._looks_at:
+            return  # it was looked at before
+        self._looks_at = NEVER
+        if self._busy_until > now or self._stopped_until > now:
             self.look(now)
-        elif self._due_at <= now or self._has_ready():
+        elif min(self._due_at, self._ready_at()) <= now:
             self._run()
+        else:
+            self._look_again()
 
-    def _has_ready(self) -> bool:
-        return any(each.has_ready() for each in self.waits_with)
+    def _ready_at(self) -> float:
+        return min([each.ready_at() for each in self.waits_with], default=NEVER)
+
+    def _look_again(self) -> None:
+        at = min(self._due_at, self._ready_at())
+        if at < NEVER:
+            self.look(at)
 
     def _run(self) -> None:
         kernel = self.kernel
         self._due_at = NEVER
         kernel.running, self.spent = self, 0.0
         try:
-            next_at = self._process.step()
+            self._due_at = self._process.step()
         finally:
             kernel.running = None
         kernel.trace = zlib.crc32(b"%d" % (kernel.now * 1e9), kernel.trace)
         self._busy_until = kernel.now + self.spent + STEP_S
         self.spent = 0.0
-        if next_at < NEVER:
-            self.wake(next_at)
-        if self._has_ready():
-            self.look(kernel.now)
+        self._look_again()
 
     def stop(self, seconds: float) -> None:
         """Stand still for so long, as at SIGSTOP and SIGCONT; its clock goes on."""
@@ -175,8 +192,6 @@ class Task:
         """Stand still no longer."""
         self._stopped_until = self.kernel.now
         self.look(self.kernel.now)
-        if self._due_at < NEVER:
-            self.look(self._due_at)
 
     def kill_after(self, writes: int) -> None:
         """Have it killed in the middle of a step, once it has written so often."""

@@ -12,9 +12,11 @@ import select
 import socket
 from collections import deque
 from collections.abc import Iterable
+from random import Random
 from typing import Any, Final
 
-from tests.simulation.kernel import NEVER, Kernel, Task
+from tests.simulation.kernel import NEVER, Kernel, Process, Task
+from tests.simulation.plan import ROOM
 from workers.engine.machine import Machine
 
 READ: Final = select.EPOLLIN
@@ -30,9 +32,6 @@ FIRST_FD: Final = 1_000_000
 NETWORK_S: Final = 2e-4
 SLOW_S: Final = 5e-3
 """Seconds that something is on its way between machines, at most; the latter once in a hundred."""
-
-ROOM: Final = 212_992
-"""Bytes that wait to be read at most."""
 
 PACKET_BYTES: Final = 768
 """What the smallest packet counts for: so 278 fit."""
@@ -66,7 +65,7 @@ class End:
         self.is_closed = False
         self.copies = 0  # descriptors of it
         self.name: Address = ("", 0)
-        self.pollers: dict[Poller, None] = {}
+        self.pollers: dict[Poller, int] = {}  # each with the descriptor that it has of it
         self.inbox: deque[tuple[float, bytes, list[End | File]]] = deque()
         self.size = 0  # what that counts for
         self.ended_at = NEVER  # when it is here that nothing more comes
@@ -80,8 +79,8 @@ class End:
 
     def look(self, at: float) -> None:
         """Have those look who wait for it, at that time."""
-        for poller in self.pollers:
-            poller.task.look(at)
+        for poller, fd in self.pollers.items():
+            poller.changed(fd, at)
 
     def events(self, now: float) -> int:
         """Return what holds of it."""
@@ -98,9 +97,13 @@ class End:
         assert peer is not None, "it is connected"
         if peer.is_closed:
             mask |= READ | WRITE | HUNG_UP if self.packets else WRITE
-        elif peer.size * 4 <= peer.room if self.packets else peer.size * 3 < peer.room * 2:
+        elif peer.has_room():
             mask |= WRITE
         return mask
+
+    def has_room(self) -> bool:
+        """Whether the other end is told that it may write."""
+        return self.size * 4 <= self.room if self.packets else self.size * 3 < self.room * 2
 
     def next_at(self) -> float:
         """Return when there is something to tell of it next."""
@@ -122,6 +125,8 @@ class End:
             _let_go(passed)
             return
         at = self._arrival()
+        if net.kernel.listener is not None:
+            net.kernel.listener.wrote(net.kernel.time(), net.writer(), net.reader(self), self, data, at)
         self.inbox.append((at, data, passed))
         self.size += self.weight(data)
         self.look(at)
@@ -202,20 +207,38 @@ class Net:
         self.kernel = kernel
         self.files: dict[int, Socket] = {}  # by descriptor: no two processes have the same ones
         self.doors: dict[Address, list[Queue]] = {}  # in the order of the slots
+        self.listened: dict[Address, str] = {}  # who listens there, or did last
         self.parted: dict[frozenset[str], float] = {}  # until when nothing passes between two hosts
         self.names: dict[str, list[str]] = {}
         """The addresses of hosts that have a name."""
         self._last_fd = FIRST_FD
         self._last_port = 40_000
 
+    @property
+    def luck(self) -> Random:
+        """That of whoever runs."""
+        return (self.kernel.running or self.kernel).luck
+
     def arrival(self, here: str, there: str, local: bool = False) -> float:
         """Return when what is written now is there: at once within one machine, else when no partition is between."""
         now = self.kernel.time()
         if local:
             return now
-        luck = self.kernel.luck.random()
+        luck = self.luck.random()
         at = now + luck * (NETWORK_S if luck < 0.99 else SLOW_S)
         return max(at, self.parted.get(frozenset((here, there)), 0.0) + luck * NETWORK_S)
+
+    def task(self, name: str, host: str, process: Process) -> Task:
+        """Return what has a process run, on a host."""
+        return Task(self.kernel, name, host, process)
+
+    def machine(self, task: Task) -> Simulated:
+        """Return what a process asks for all that is the machine's."""
+        return Simulated(self, task)
+
+    def node_at(self, address: Address) -> str:
+        """Return who listens there, or did."""
+        return self.listened[address]
 
     def file(self, end: End, owner: Task | None) -> Socket:
         """Return another descriptor of one end, which that process has."""
@@ -224,10 +247,20 @@ class Net:
         made = self.files[self._last_fd] = Socket(self, self._last_fd, end, owner)
         return made
 
+    def writer(self) -> str:
+        """Return the name of whoever runs."""
+        return self.kernel.running.name if self.kernel.running is not None else "somebody"
+
+    def reader(self, end: End) -> str:
+        """Return the name of whoever has an end."""
+        owners = [each.owner.name for each in self.files.values() if each.end is end and each.owner is not None]
+        return owners[0] if owners else f"whoever accepts at {end.name[0]}:{end.name[1]}"
+
     def listen(self, address: Address, count: int, owner: Task) -> list[Socket]:
         """Return so many listeners of one address, the source port chooses. Raises OSError if it is taken."""
         if self.doors.get(address):
             raise OSError(errno.EADDRINUSE, "Address already in use")
+        self.listened[address] = owner.name
         queues = self.doors[address] = [Queue(self, address) for _ in range(count)]
         return [self.file(queue, owner) for queue in queues]
 
@@ -312,17 +345,18 @@ class Socket:
                 raise BlockingIOError
             return b""
         at, found, passed = inbox.popleft()
+        was_full = not end.has_room()
         end.size -= end.weight(found)
         while not end.packets and inbox and inbox[0][0] <= now and len(found) < size:
             at, data, _ = inbox.popleft()
             end.size -= len(data)
             found += data
-        if not end.packets and len(found) > 1 and self._net.kernel.luck.random() < 0.01:
-            size = min(size, self._net.kernel.luck.randrange(1, len(found)))
+        if not end.packets and len(found) > 1 and self._net.luck.random() < 0.01:
+            size = min(size, self._net.luck.randrange(1, len(found)))
         if len(found) > size and not end.packets:
             inbox.appendleft((at, found[size:], passed))
             end.size += len(found) - size
-        if end.peer is not None:
+        if was_full and end.peer is not None:
             end.peer.look(now)
         return found[:size]
 
@@ -330,7 +364,7 @@ class Socket:
         return self._send(data, [])
 
     def _send(self, data: bytes, passed: list[End | File]) -> int:
-        peer, luck, running = self.end.peer, self._net.kernel.luck, self._net.kernel.running
+        peer, luck, running = self.end.peer, self._net.luck, self._net.kernel.running
         assert peer is not None, "it is connected"
         if self._fd < 0:
             raise OSError(errno.EBADF, "Bad file descriptor")
@@ -430,45 +464,55 @@ class Poller:
         self.task = task
         self._net = net
         self._wanted: dict[int, int] = {}
+        self._changed: dict[int, None] = {}  # those of which there may be something to tell, now or later
         task.waits_with.append(self)
 
     def register(self, fd: int, events: int, /) -> None:
         end = self._net.files[fd].end
-        end.pollers[self] = None
-        self._wanted[fd] = events
-        self._look(end)
+        assert self not in end.pollers, "one descriptor of it is enough"
+        end.pollers[self] = fd
+        self.modify(fd, events)
 
     def modify(self, fd: int, events: int, /) -> None:
-        assert fd in self._wanted, "it was registered"
         self._wanted[fd] = events
-        self._look(self._net.files[fd].end)
-
-    def _look(self, end: End) -> None:
-        now, next_at = self._net.kernel.time(), end.next_at()
-        if next_at < NEVER:
-            self.task.look(max(now, next_at))
+        self.changed(fd, self._net.files[fd].end.next_at())
 
     def unregister(self, fd: int, /) -> None:
         del self._wanted[fd]
+        self._changed.pop(fd, None)
         self._net.files[fd].end.pollers.pop(self, None)
 
+    def changed(self, fd: int, at: float) -> None:
+        """There may be something to tell of it from that time on."""
+        self._changed[fd] = None
+        if at < NEVER:
+            self.task.look(at)
+
     def poll(self, timeout: float | None = None, /) -> list[tuple[int, int]]:
-        found = self._ready()
-        if len(found) > 1:
-            self._net.kernel.luck.shuffle(found)
-        return found
-
-    def has_ready(self) -> bool:
-        files, now = self._net.files, self._net.kernel.time()
-        return any(files[fd].end.events(now) & (wanted | BROKEN) for fd, wanted in self._wanted.items())
-
-    def _ready(self) -> list[tuple[int, int]]:
-        files, now = self._net.files, self._net.kernel.time()
+        files, wanted, now = self._net.files, self._wanted, self._net.kernel.time()
         found = []
-        for fd, wanted in self._wanted.items():
-            mask = files[fd].end.events(now) & (wanted | BROKEN)
+        for fd in self._changed:
+            mask = files[fd].end.events(now) & (wanted[fd] | BROKEN)
             if mask:
                 found.append((fd, mask))
+        if len(found) > 1:
+            self.task.luck.shuffle(found)
+        return found
+
+    def ready_at(self) -> float:
+        files, wanted, now = self._net.files, self._wanted, self._net.kernel.time()
+        found, settled = NEVER, []
+        for fd in self._changed:
+            end = files[fd].end
+            if end.events(now) & (wanted[fd] | BROKEN):
+                return now
+            at = end.next_at()
+            if at == NEVER:
+                settled.append(fd)
+            elif now < at < found:
+                found = at
+        for fd in settled:
+            del self._changed[fd]
         return found
 
 
@@ -477,8 +521,8 @@ class Simulated(Machine):
 
     def __init__(self, net: Net, task: Task) -> None:
         self.monotonic = task.clock
-        self.random = net.kernel.luck.random
-        self.token = lambda size: net.kernel.luck.randbytes(size).hex()
+        self.random = task.luck.random
+        self.token = lambda size: task.luck.randbytes(size).hex()
         self._net = net
         self._task = task
 

@@ -16,6 +16,7 @@ from tests.promises.history import Trouble
 from tests.simulation.kernel import NEVER, Kernel, Killed, Task
 from tests.simulation.machine import Net, Poller, Simulated
 from workers.calls.own_node import OwnNode
+from workers.engine.machine import Birth
 from workers.ipc import exits, snapshots
 from workers.ipc.control import Channel, Message
 from workers.process.crew import Crew
@@ -74,26 +75,70 @@ class Selector:
         return [self._told[fd] for fd, _ in self._poller.poll()]
 
 
+class Signals:
+    """Those of a process that gets none."""
+
+    def __init__(self, machine: Simulated) -> None:
+        self._ends = machine.pair()
+
+    def open(self) -> None:
+        """Wait for them, in vain."""
+
+    def fileno(self) -> int:
+        """Return what is never readable."""
+        fd: int = self._ends[0].fileno()
+        return fd
+
+
+class Working(Simulated):
+    """The machine as a worker sees it."""
+
+    def signals(self, wanted: Any, ignored: Any = ()) -> Any:
+        return Signals(self)
+
+
+class Forking(Simulated):
+    """The machine as the supervisor sees it which forks one worker."""
+
+    def __init__(self, process: WorkerProcess) -> None:
+        node = process.node
+        Simulated.__init__(self, node.net, node.task)
+        self._process = process
+
+    def fork(self, birth: Birth, signals: Any) -> int:
+        process, node = self._process, self._process.node
+        node.forks += 1
+        process.task = task = Task(node.kernel, f"{node.name}/{birth.name}.{node.forks}", node.host, process)
+        process.channel_end = node.net.file(node.net.files[birth.keeps[0].fileno()].end, task)
+        task.wake(node.kernel.time() + FORK_S)
+        return node.forks
+
+    def kill(self, pid: int, number: int) -> None:
+        self._process.end(-number)
+
+    def is_dead(self, pid: int) -> bool:
+        return self._process.status is not None
+
+    def reap(self, pid: int) -> int:
+        assert self._process.status is not None, "it is dead"
+        return self._process.status
+
+
 class WorkerProcess(Process):
     """A worker as the supervisor and the kernel see it."""
 
+    task: Task
+
     def __init__(self, node: Node, slot: Slot, part: int) -> None:
         self.node = node
-        live: Any = node.be_worker
-        nobody: Any = None
-        super().__init__(slot, part, lambda channel: live(slot, channel, part), nobody, node.machine)
-
-    def _fork(self, name: str, live: Callable[[Channel], Any], signals: Any) -> tuple[int, Channel]:
-        node = self.node
-        node.forks += 1
-        self.task = Task(node.kernel, f"{node.name}/{name}.{node.forks}", node.host, self)
         self.status: int | None = None
         self.worker: Worker | None = None  # once it runs
-        ours, theirs = Channel.pair(node.machine)
-        node.net.files[theirs.fileno()].owner = self.task
-        self._live: Callable[[], Worker] = lambda: live(theirs)
-        self.task.wake(node.kernel.time() + FORK_S)
-        return node.forks, ours
+        self.channel_end: Any = None
+        nobody: Any = None
+        super().__init__(slot, part, nobody, lambda: None, nobody, Forking(self))
+
+    def _live(self) -> Worker:
+        return self.node.be_worker(self.slot, Channel(self.channel_end), self.part)
 
     def step(self) -> float:
         """Do a turn of the worker."""
@@ -121,19 +166,6 @@ class WorkerProcess(Process):
             self.node.net.end(self.task)
             self.node.child_ended()
 
-    def kill(self) -> None:
-        self.end(-signal.SIGKILL)
-
-    def abort(self) -> None:
-        self.end(-signal.SIGABRT)
-
-    def is_dead(self) -> bool:
-        return self.status is not None
-
-    def _wait(self) -> int:
-        assert self.status is not None, "it is dead"
-        return self.status
-
 
 class Node:
     """One of a cluster."""
@@ -148,13 +180,13 @@ class Node:
         self.troubles: list[Trouble] = []
         """Kills and reloads of it."""
         self._config = config
-        self._task = Task(kernel, name, host, self)
-        self.machine = Simulated(net, self._task)
+        self.task = Task(kernel, name, host, self)
+        self.machine = Simulated(net, self.task)
         self._selector = Selector(self.machine.poller())
         self._rollout: Rollout | None = None
         self._has_dead = False
         self._ring: BinaryIO | None = None
-        doors = {door: net.listen((host, port), workers, self._task) for door, port in PORTS.items()}
+        doors = {door: net.listen((host, port), workers, self.task) for door, port in PORTS.items()}
         listeners: list[Any] = [{door: each[slot] for door, each in doors.items()} for slot in range(workers)]
         tokens = tuple(sorted(kernel.luck.getrandbits(64) - 2**63 for _ in range(TOKENS)))
         self.member = Member(name, name, Address(host, PORTS[JUNCTION]), workers, True, tokens)
@@ -171,7 +203,7 @@ class Node:
             self.machine,
         )
         self._to_start = [*self._crew.slots]
-        self._task.wake(kernel.now)
+        self.task.wake(kernel.now)
 
     def log_of(self, who: str) -> Any:
         """Return what one of its processes logs to."""
@@ -182,7 +214,7 @@ class Node:
         process = next(each for each in slot.processes() if each.part == part)
         assert isinstance(process, WorkerProcess)
         net, task = self.net, process.task
-        machine = Simulated(net, task)
+        machine = Working(net, task)
         listeners: Any = {
             door: net.file(net.files[listener.fileno()].end, task) for door, listener in slot.listeners.items()
         }
@@ -206,7 +238,7 @@ class Node:
     def child_ended(self) -> None:
         """A worker is dead."""
         self._has_dead = True
-        self._task.wake(self.kernel.time() + SIGNAL_S)
+        self.task.wake(self.kernel.time() + SIGNAL_S)
 
     def suffer(self, kind: str, until: float) -> Trouble:
         """It has trouble of that kind from now on, until then."""
@@ -261,7 +293,7 @@ class Node:
             self.kernel.note(self.name, "reloads")
             self._rollout = Rollout(self._crew, self._config.drain_timeout_s)
             self._reload = self.suffer("reload", NEVER)
-            self._task.wake(self.kernel.now)
+            self.task.wake(self.kernel.now)
 
     def step(self) -> float:
         """Do a turn of the supervisor."""
@@ -273,7 +305,7 @@ class Node:
         if self._has_dead:
             self._has_dead = False
             crew.reap()
-        now = self._task.clock()
+        now = self.task.clock()
         crew.turn(now)
         if self._rollout is not None and not self._rollout.go_on():
             self._rollout = None

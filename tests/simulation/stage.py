@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from tests.helpers import CLOCK
-from tests.simulation.kernel import NEVER, Kernel
+from tests.simulation.kernel import Kernel
 from tests.simulation.machine import ROOM, Address, End, Net
 
 T = TypeVar("T")
@@ -70,10 +70,9 @@ class Waiting:
     """The test itself, which waits for what may come at one end."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.task = self
         self._kernel = kernel
 
-    def look(self, at: float) -> None:
+    def changed(self, _: int, at: float) -> None:
         """Have it look at that time."""
         self._kernel.at(at, lambda: None)
 
@@ -88,7 +87,7 @@ class Line:
         self.end = End(stage.net, room=TAKEN)
         self.end.host = host
         waiting: Any = Waiting(stage.kernel)
-        self.end.pollers[waiting] = None
+        self.end.pollers[waiting] = 0
         self._socket = stage.net.file(self.end, None)
         self._timeout_s: float | None = None
         self._resets = False
