@@ -96,7 +96,7 @@ class Kin:
                     self.doubted(each.owner, each.send)
 
     def answer(self, life: bytes, done: Callable[[], None]) -> None:
-        """Another one asks of a dead one: tell all that is known, and then call `done`."""
+        """Somebody asks of a dead one: tell all that is known, and then call `done`."""
         link = self._links.get(life)
         if link is not None:
             link.hear_the_last()

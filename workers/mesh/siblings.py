@@ -164,7 +164,9 @@ class Siblings:
                 self._handed_over(slot, link)
 
         self._asked_about.add(slot)
-        Round(self._turn, self.all(), INQUIRE, life, told)
+        # We ourselves last, as what came here has been written by then.
+        answer = self._linking.kin.answer
+        Round(self._turn, self.all(), INQUIRE, life, lambda is_sure: answer(life, lambda: told(is_sure)))
 
     def _told_to_visit(self, whom: bytes, done: Callable[[], None]) -> None:
         node, worker, life = values.unpack(whom)
