@@ -35,9 +35,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "stop": Excuse(FELT_S, FELT_S, "who stands still answers nobody"),
         "part": Excuse(FELT_S, FELT_S, "another node may have the last word"),
     },
-    "answers_are_true": {
-        "kill": Excuse(DOUBT_S, DOUBT_S, "an owner that dies takes along what it knew of who had a value"),
-    },
+    "answers_are_true": {},
     "who_waits_meets": {
         "kill": Excuse(0.0, FELT_S, "what waited at a dead worker has to be issued again"),
         "reload": Excuse(0.0, FELT_S, "what waited moves to a new worker"),

@@ -1,0 +1,154 @@
+"""What happens to real nodes, by those means that only a kernel has, and how long that is trouble."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tests.chaos.clock import Clock
+from tests.cluster.clusters import Cluster, ClusterNode
+from tests.cluster.network import Host, Network
+from tests.promises.history import NEVER_S, Trouble
+from tests.simulation.clients import Client
+from tests.workers.processes import is_gone
+
+WORKERS: Final = 2
+LOOK_S: Final = 0.05
+
+STOPS_S: Final = (0.02, 0.2, 2.0)
+PARTS_S: Final = (0.5, 2.0)
+"""Seconds for which a worker stands still, or nothing passes between nodes, at most."""
+
+DOWN_S: Final = 1.0
+"""Seconds from the end of a node to its next life."""
+
+
+class Faults:
+    """Strikes nodes and their clients, and notes when that was trouble."""
+
+    def __init__(self, clock: Clock, cluster: Cluster, network: Network | None, clients: Sequence[Client]) -> None:
+        self.troubles: list[Trouble] = []
+        self._clock = clock
+        self._luck = clock.luck
+        self._cluster = cluster
+        self._network = network
+        self._clients = clients
+        self._killed: dict[int, Trouble] = {}
+
+    def happen(self, kind: str) -> None:
+        """Do one of KINDS, to whom luck chooses."""
+        KINDS[kind](self)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing troubles anybody any more."""
+        return all(each.until < NEVER_S for each in self.troubles)
+
+    def name_slots(self) -> None:
+        """Find out, from what the nodes have logged, in which slots those workers were that were killed."""
+        for node in self._cluster.nodes:
+            for line in node.log.splitlines():
+                fields = dict(re.findall(r"\b(worker|pid)=(\d+)", line))
+                if "event=worker-ended" in line and (trouble := self._killed.get(int(fields["pid"]))) is not None:
+                    trouble.worker = int(fields["worker"])
+
+    def _node(self) -> ClusterNode | None:
+        """Return one that lives, if all do: nothing is done to a cluster that has yet to get over something."""
+        nodes = self._cluster.live
+        return self._luck.choice(nodes) if len(nodes) == len(self._cluster.nodes) and self.is_over else None
+
+    def _suffer(self, kind: str, node: ClusterNode) -> Trouble:
+        trouble = Trouble(kind, node.name, self._clock.now, NEVER_S)
+        self.troubles.append(trouble)
+        self._clock.note(node.name, kind)
+        return trouble
+
+    def _until(self, trouble: Trouble, is_over: Callable[[], bool]) -> None:
+        """Have a trouble end as soon as it is over."""
+
+        def look() -> None:
+            if is_over():
+                trouble.until = self._clock.now
+                self._clock.note(trouble.node, f"{trouble.kind} is over")
+            else:
+                self._clock.at(self._clock.now + LOOK_S, look)
+
+        look()
+
+    def _after(self, seconds: float, trouble: Trouble, undo: Callable[[], None]) -> None:
+        def end() -> None:
+            undo()
+            trouble.until = self._clock.now
+            self._clock.note(trouble.node, f"{trouble.kind} is over")
+
+        self._clock.at(self._clock.now + seconds, end)
+
+    def kill(self) -> None:
+        """Kill a worker."""
+        if (node := self._node()) is not None:
+            victim = self._luck.choice(node.worker_pids())
+            trouble = self._killed[victim] = self._suffer("kill", node)
+            os.kill(victim, signal.SIGKILL)
+            self._until(trouble, lambda: is_gone(victim) and len(node.worker_pids()) == WORKERS)
+
+    def stop(self) -> None:
+        """Have a worker stand still for a while."""
+        if (node := self._node()) is not None:
+            victim = self._luck.choice(node.worker_pids())
+            trouble = self._suffer("stop", node)
+            os.kill(victim, signal.SIGSTOP)
+            seconds = self._luck.random() * self._luck.choice(STOPS_S)
+            self._after(seconds, trouble, lambda: os.kill(victim, signal.SIGCONT))
+
+    def reload(self) -> None:
+        """Have a node replace its workers."""
+        if (node := self._node()) is not None:
+            before = node.log.count("event=reloaded")
+            trouble = self._suffer("reload", node)
+            os.kill(node.pid, signal.SIGHUP)
+            self._until(trouble, lambda: node.log.count("event=reloaded") > before)
+
+    def leave(self) -> None:
+        """Have a node drain and end, and come back."""
+        if (node := self._node()) is not None:
+            trouble = self._suffer("leave", node)
+            node.drain()
+            self._until(trouble, lambda: not node.lives and self._comes_back(node))
+
+    def die(self) -> None:
+        """End a node at once, and have it come back."""
+        if (node := self._node()) is not None:
+            trouble = self._suffer("death", node)
+            node.kill()
+            self._until(trouble, lambda: self._clock.now > trouble.since + DOWN_S and self._comes_back(node))
+
+    def _comes_back(self, node: ClusterNode) -> bool:
+        if not node.lives:
+            node.end()
+            self._cluster.revive(node)
+        return self._cluster.is_settled()
+
+    def part(self) -> None:
+        """Have nothing pass between one node and the others for a while."""
+        node = self._node()
+        if node is not None and isinstance(node.machine, Host) and self._network is not None:
+            trouble = self._suffer("part", node)
+            self._network.isolate(node.machine)
+            self._after(self._luck.random() * self._luck.choice(PARTS_S), trouble, self._network.heal)
+
+    def vanish(self) -> None:
+        """Have a client's machine be gone, without a word to its node."""
+        raise NotImplementedError
+
+
+KINDS: Final[dict[str, Callable[[Faults], None]]] = {
+    "kill": Faults.kill,
+    "stop": Faults.stop,
+    "reload": Faults.reload,
+    "leave": Faults.leave,
+    "death": Faults.die,
+    "part": Faults.part,
+}
