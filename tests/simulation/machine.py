@@ -75,6 +75,10 @@ class End:
         self.error = 0  # why it is not connected
         self.taken: list[tuple[float, bytes]] | None = None
         """When the kernel took what for it, of one that is watched."""
+        self.said: list[tuple[float, bytes]] | None = None
+        """And what of it."""
+        self.closed_at = NEVER
+        self.is_cut = False
         self._last_at = 0.0
 
     def look(self, at: float) -> None:
@@ -121,7 +125,9 @@ class End:
         net.kernel.trace_bytes(data)
         if self.taken is not None:
             self.taken.append((net.kernel.time(), data))
-        if self.is_closed:
+        if self.peer is not None and self.peer.said is not None:
+            self.peer.said.append((net.kernel.time(), data))
+        if self.is_closed or self.is_cut:
             _let_go(passed)
             return
         at = self._arrival()
@@ -152,11 +158,28 @@ class End:
     def close(self) -> None:
         """Nobody has it any more."""
         self.is_closed = True
+        self.closed_at = self.net.kernel.time()
         if self.peer is not None and not self.peer.is_closed:
             self.peer.end(bool(self.inbox))
         for _, _, passed in self.inbox:
             _let_go(passed)
         self.inbox.clear()
+
+    def cut(self) -> None:
+        """The network gives the connection up: what is on its way is lost, and both ends are told."""
+        now = self.net.kernel.time()
+        for each in (self, self.peer):
+            if each is not None and not (each.is_closed or each.is_cut):
+                each.is_cut = True
+                while each.inbox and each.inbox[-1][0] > now:
+                    each.size -= each.weight(each.inbox.pop()[1])
+                each.reset_at = each._arrival()
+                each.look(each.reset_at)
+
+    @property
+    def lost_at(self) -> float:
+        """When it was over at this end, for whatever reason."""
+        return min(self.ended_at, self.reset_at, self.closed_at)
 
     def refuse(self) -> None:
         """Raise what a write says whose other end is closed, if that is known here."""
@@ -372,7 +395,7 @@ class Socket:
             running.may_write()
         if not data and not peer.packets:
             return 0
-        if peer.is_closed:
+        if peer.is_closed or self.end.reset_at <= self._net.kernel.time():
             self.end.refuse()
         else:
             room = peer.room - peer.size

@@ -14,8 +14,12 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 WORKERS: Final = 2
-CALLERS: Final = 34
-PUBSUBS: Final = 6
+CALLERS: Final = 28
+PROGRAMS: Final = 6
+PUBSUBS: Final = 4
+BROKERS: Final = 2
+"""Clients: those that know the wire and nothing else, and those that use our library."""
+
 CALLS: Final = 3000
 PUBLISHED: Final = 600
 FAULTS: Final = 10
@@ -150,7 +154,12 @@ def plan(seed: int) -> Plan:
     times = sorted(_rounded(0.1 + luck.random() * SPEAK_S) for _ in range(FAULTS))
     clients = tuple(
         _client(luck, kind, number, topics, count // of, times)
-        for kind, of, count in (("caller", CALLERS, CALLS), ("pubsub", PUBSUBS, PUBLISHED))
+        for kind, of, count in (
+            ("caller", CALLERS, CALLS * CALLERS // (CALLERS + PROGRAMS)),
+            ("program", PROGRAMS, CALLS * PROGRAMS // (CALLERS + PROGRAMS)),
+            ("pubsub", PUBSUBS, PUBLISHED * PUBSUBS // (PUBSUBS + BROKERS)),
+            ("broker", BROKERS, PUBLISHED * BROKERS // (PUBSUBS + BROKERS)),
+        )
         for number in range(of)
     )
     faults = [_fault(luck, at, luck.choice(kinds), nodes, clients) for at in times]
@@ -163,7 +172,7 @@ def _rounded(seconds: float) -> float:
 
 
 def _client(luck: Random, kind: str, number: int, topics: list[str], count: int, faults: list[float]) -> ClientPlan:
-    is_caller = kind == "caller"
+    is_caller = kind in ("caller", "program")
     sends = luck.choice([0.1, 0.5, 0.5, 0.9]) if is_caller else 0.0
     return ClientPlan(
         kind,
