@@ -1,4 +1,4 @@
-"""One run: a real cluster, the simulation's clients on real connections, one kind of fault, and the judgement."""
+"""One run: a real cluster, a crowd that uses it, one kind of fault, and the judgement."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import contextlib
 import dataclasses
 import random
 import socket
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from tests.chaos.clock import Clock
+from tests.chaos.crowd import Crowd
 from tests.chaos.faults import WORKERS, Faults
-from tests.chaos.net import DIALS_S, Door, Net
+from tests.chaos.net import DIALS_S, Door
 from tests.chaos.stalls import Starvation
-from tests.cluster.clusters import Cluster, ClusterNode
+from tests.cluster.clusters import Cluster
 from tests.cluster.network import Loopback, Machine, Network
 from tests.promises.history import TRUE, History
 from tests.promises.rules import broken
-from tests.simulation.clients import Caller, Client, PubSub
-from tests.simulation.plan import SPEAK_S, ClientPlan, Plan, Spurt, plan
+from tests.simulation.plan import SPEAK_S, plan
 from tests.workers.pubsub_bus import PubSubStatic
 from tests.workers.wire_client import Address
 
@@ -28,14 +28,11 @@ NODES: Final = {"kill": 1, "stop": 1, "reload": 2, "leave": 3, "death": 3, "part
 NETWORKED: Final = ("part", "half-open")
 
 ROUND_S: Final = 3.0
-"""Seconds of a round: what a plan of the simulation has in ten, of which half of the clients are there."""
+"""Seconds of a round: what a plan of the simulation has in ten."""
 
 HAPPENS: Final = 3
 CUTS: Final = 10
 """How often in a round that happens, and a client loses its connection."""
-
-LONGEST_MS: Final = 1000
-"""Of the timeouts of calls: at the end of a run all are waited for."""
 
 LAST_ANSWERS_S: Final = 8.0
 
@@ -60,37 +57,35 @@ def run(kind: str, seconds: float, seed: int) -> Result:
     with contextlib.ExitStack() as stack:
         network = stack.enter_context(Network(NODES[kind] + 1)) if kind in NETWORKED else None
         machines: list[Machine] = [*network.hosts] if network else [Loopback()] * (NODES[kind] + 1)
-        cluster = stack.enter_context(
-            Cluster(NODES[kind], machines=machines[:-1], workers=WORKERS, drain_timeout_s=1.0)
-        )
+        made = Cluster(NODES[kind], machines=machines[:-1], workers=WORKERS, drain_timeout_s=1.0)
+        cluster = stack.enter_context(made)
         cluster.discovery = pubsub = PubSubStatic(cluster.nodes)
         cluster.start()
         clock = Clock(seed)
-        rounds = [plan(random.Random(f"{seed} {n}").getrandbits(32)) for n in range(round(seconds / ROUND_S) or 1)]
-        clients = _clients(clock, cluster, pubsub, machines[-1], rounds)
         stack.callback(clock.close)
-        for client in clients:
-            stack.callback(client.cut)
-        far = [client for number, client in enumerate(clients) if not number % FAR]
-        faults = Faults(clock, cluster, network, far)
+
+        def doors(number: int, kind: str) -> Mapping[Door, str]:
+            found = {}
+            for node in cluster.nodes:
+                address = pubsub.address(node) if kind == "pubsub" else (node.machine.address, node.port)
+                found[_door(address, node.machine if number % FAR else machines[-1])] = node.name
+            return found
+
+        rounds = [plan(random.Random(f"{seed} {n}").getrandbits(32)) for n in range(round(seconds / ROUND_S) or 1)]
+        crowd = Crowd(clock, rounds, ROUND_S, doors)
+        stack.callback(crowd.close)
+        faults = Faults(clock, cluster, network, crowd.clients[::FAR])
         for number, each in enumerate(rounds):
             times = [clock.now + ROUND_S * (number + fault.at / SPEAK_S) for fault in each.faults]
             for at in clock.luck.sample(times, HAPPENS):
                 clock.at(at, lambda: faults.happen(kind))
             for at in clock.luck.sample(times, CUTS):
-                clock.at(at, lambda: clock.luck.choice(clients).cut())
+                clock.at(at, lambda: clock.luck.choice(crowd.clients).cut())
         Starvation(clock, lambda: (pid for node in cluster.live for pid in node.worker_pids())).look()
         clock.go_on(ROUND_S * len(rounds))
-        for client in clients:
-            client.is_done = True
-        clock.go_on(LAST_ANSWERS_S, lambda: faults.is_over and not any(client.under_way() for client in clients))
+        connections = crowd.finish(LAST_ANSWERS_S, lambda: faults.is_over)
         faults.name_slots()
-        connections = [each for client in clients for each in client.connections]
-        for client in clients:
-            client.look_back()
-        for connection in connections:
-            connection.is_whole = False
-        history = History(connections, len(cluster.nodes), faults.troubles, clock.stalls)
+        history = History(connections, len(cluster.nodes), faults.troubles, stalls=clock.stalls)
         calls = [*history.calls()]
         return Result(
             len(calls),
@@ -102,39 +97,9 @@ def run(kind: str, seconds: float, seed: int) -> Result:
         )
 
 
-def _clients(clock: Clock, cluster: Cluster, pubsub: PubSubStatic, far: Machine, rounds: list[Plan]) -> list[Client]:
-    """Return half of those that the plans have; some of them are far away."""
-    doors: dict[Door, str] = {}
+def _door(address: Address, machine: Machine) -> Door:
+    def dial() -> socket.socket:
+        with machine.inside():
+            return socket.create_connection(address, DIALS_S)
 
-    def door(node: ClusterNode, address: Address, machine: Machine) -> Door:
-        def dial() -> socket.socket:
-            with machine.inside():
-                return socket.create_connection(address, DIALS_S)
-
-        doors[dial] = node.name
-        return dial
-
-    net: Any = Net(clock, doors)
-    topics = [f"topic{number}" for number in range(max(each.topics for each in rounds))]
-    clients: list[Client] = []
-    for number, plans in enumerate(zip(*(each.clients[::2] for each in rounds), strict=True)):
-        found: list[Any] = []
-        for node in cluster.nodes:
-            where = (node.machine.address, node.port) if plans[0].kind == "caller" else pubsub.address(node)
-            found.append(door(node, where, node.machine if number % FAR else far))
-        made = Caller if plans[0].kind == "caller" else PubSub
-        clients.append(made(net, _joined(plans), "", found, topics))
-    return clients
-
-
-def _joined(plans: Sequence[ClientPlan]) -> ClientPlan:
-    """Return one client that says what it would have said in each round."""
-    spurts = [
-        Spurt(
-            ROUND_S * (number + spurt.at / SPEAK_S),
-            tuple(word._replace(timeout_ms=min(word.timeout_ms, LONGEST_MS)) for word in spurt.words),
-        )
-        for number, plan in enumerate(plans)
-        for spurt in plan.spurts
-    ]
-    return dataclasses.replace(plans[0], spurts=tuple(spurts))
+    return dial
