@@ -58,7 +58,7 @@ class Crowd:
     def close(self) -> None:
         """Hang up."""
         for client in self.clients:
-            client.cut()
+            client.cut("hangs up")
 
 
 def _joined(plans: Sequence[ClientPlan], round_s: float, prefix: str) -> ClientPlan:

@@ -158,7 +158,7 @@ class Faults:
             for client in self._far_clients:
                 if client.connections:
                     client.connection.taken_until = self._clock.now + 2 * seconds + RETRY_S
-                client.cut()
+                client.cut("is gone without a word")
                 client.stop(seconds + RETRY_S)
             self._after(seconds, trouble, self._network.heal, seconds + RETRY_S)
 

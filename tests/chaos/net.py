@@ -55,6 +55,7 @@ class Machine:
 class End:
     """What a connection has brought its client. When the other side ended it nobody can tell."""
 
+    peer = "a node"
     ended_at = reset_at = NEVER
 
     def __init__(self) -> None:
@@ -100,7 +101,7 @@ class Socket:
         return data
 
     def send(self, data: bytes) -> int:
-        """Write what there is room for; return how much. Raises BlockingIOError for none, OSError if it is broken."""
+        """Write what there is room for; return how much. Raises BlockingIOError, or OSError if it is broken."""
         try:
             return self._socket.send(data)
         except ssl.SSLWantWriteError as error:

@@ -80,7 +80,7 @@ def run(kind: str, seconds: float, seed: int) -> Result:
             for at in clock.luck.sample(times, HAPPENS):
                 clock.at(at, lambda: faults.happen(kind))
             for at in clock.luck.sample(times, CUTS):
-                clock.at(at, lambda: clock.luck.choice(crowd.clients).cut())
+                clock.at(at, lambda: clock.luck.choice(crowd.clients).cut("is cut off"))
         Starvation(clock, lambda: (pid for node in cluster.live for pid in node.worker_pids())).look()
         clock.go_on(ROUND_S * len(rounds))
         connections = crowd.finish(LAST_ANSWERS_S, lambda: faults.is_over)

@@ -67,7 +67,7 @@ def answers_come_in_time(history: History) -> Iterator[str]:
         late = call.answered_at - due_at
         if call.answer == TIMED_OUT and late < 0:
             yield f"{call} timed out {-late:.3f} s early"
-        if late <= allowed or call.answer in (LOST, UNANSWERED) or call.connection.library:
+        if call.answer in (LOST, UNANSWERED) or late <= allowed or call.connection.library:
             continue
         if late <= allowed + history.stalled_s(due_at - allowed, call.answered_at):
             continue  # it is the machine that was late

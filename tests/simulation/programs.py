@@ -13,13 +13,13 @@ import functools
 import itertools
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgpack
 
 from skywalker import aio
-from skywalker.errors import OutcomeUnknown, RequestError, SkywalkerError, TimedOut, Unreachable
+from skywalker.errors import SkywalkerError, TimedOut, Unreachable
 from skywalker.pubsub import aio as pubsub
 from tests.promises.history import (
     CANCELLED,
@@ -27,7 +27,6 @@ from tests.promises.history import (
     NEVER_S,
     TIMED_OUT,
     TRUE,
-    UNKNOWN,
     VALUE,
     Call,
     Cancel,
@@ -124,15 +123,15 @@ class Program:
         self.stops.append(Trouble("slow client", self.name, now, now + seconds))
         self._process.task.stop(seconds)
 
-    def cut(self) -> None:
-        """Lose a connection or all, or be killed."""
+    def cut(self, what: str, how: Callable[[End], None] | None = None) -> None:
+        """Be killed, or have `how` done to a connection or all."""
         luck, ends = self.net.kernel.luck, [end for end in self._machine.ends if not end.is_closed]
-        if luck.random() < 0.4:
+        if how is None:
             self._kill()
         elif ends:
-            self.net.kernel.note(self.name, "has connections cut")
+            self.net.kernel.note(self.name, what)
             for end in luck.sample(ends, luck.choice([1, len(ends)])):
-                end.cut()
+                how(end)
 
     def _kill(self) -> None:
         if self._process.has_ended:
