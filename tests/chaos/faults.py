@@ -152,7 +152,7 @@ class Faults:
     def vanish(self) -> None:
         """Have the machine of some clients be gone for a while, and its clients for good: no node hears of that."""
         if (node := self._node()) is not None and self._network is not None and self._far_clients:
-            trouble = self._suffer("half-open", node)
+            trouble = self._suffer("half open", node)
             self._network.isolate(self._network.hosts[-1])
             seconds = self._luck.random() * self._luck.choice(PARTS_S)
             for client in self._far_clients:
@@ -170,5 +170,5 @@ KINDS: Final[dict[str, Callable[[Faults], None]]] = {
     "leave": Faults.leave,
     "death": Faults.die,
     "part": Faults.part,
-    "half-open": Faults.vanish,
+    "half open": Faults.vanish,
 }

@@ -22,10 +22,10 @@ from tests.simulation.plan import SPEAK_S, plan
 from tests.workers.pubsub_bus import PubSubStatic
 from tests.workers.wire_client import Address
 
-NODES: Final = {"kill": 1, "stop": 1, "reload": 2, "leave": 3, "death": 3, "part": 3, "half-open": 2}
+NODES: Final = {"kill": 1, "stop": 1, "reload": 2, "leave": 3, "death": 3, "part": 3, "half open": 2}
 """That it takes for each kind of fault to show what it does."""
 
-NETWORKED: Final = ("part", "half-open")
+NETWORKED: Final = ("part", "half open")
 
 ROUND_S: Final = 3.0
 """Seconds of a round: what a plan of the simulation has in ten."""
