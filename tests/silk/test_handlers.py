@@ -12,7 +12,6 @@ from skywalker.silk.service import MAX_RUNNING
 from tests.silk.driving import cluster, new_node, simulate, soon
 
 
-
 class Unsayable(Exception):
     def __str__(self) -> str:
         raise RuntimeError("not even this")

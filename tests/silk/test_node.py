@@ -24,7 +24,6 @@ from skywalker.silk.hub import Hub
 from skywalker.wire.silk import MAX_MESSAGE, Message
 from tests.silk.driving import Diary, cluster, hear_each_other, keepalive, met, new_node, simulate, soon
 
-
 NOWHERE = "tcp://127.0.0.1:9"
 
 
