@@ -1,4 +1,4 @@
-"""Nodes that die, stand still, restart, or are cut off from others: how soon that is known, and that all is well again."""
+"""Nodes that die, stand still, restart, or are cut off from others: how soon that is known, and all is well again."""
 
 from __future__ import annotations
 
