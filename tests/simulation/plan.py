@@ -181,12 +181,12 @@ def _spurts_of(client: dict[str, Any]) -> tuple[Spurt, ...]:
     return tuple(Spurt(at, tuple(Word(*word) for word in words)) for at, words in client["spurts"])
 
 
-def plan(seed: int) -> Plan:
-    """Return the plan of one seed."""
+def plan(seed: int, kinds: Sequence[str] = ()) -> Plan:
+    """Return the plan of one seed, in which only faults of some kinds happen if these are named."""
     luck = Random(seed)
     nodes, way = luck.choice([1, 2, 3]), luck.choice(WAYS)
     topics = [f"topic{n}" for n in range(luck.choice([1, 4, 20]))]
-    kinds = luck.sample(KINDS, luck.randint(1, 3))
+    some = luck.sample(KINDS, luck.randint(1, 3))
     times = sorted(_rounded(0.1 + luck.random() * SPEAK_S) for _ in range(FAULTS))
     clients = tuple(
         _client(luck, kind, number, topics, count // of, times)
@@ -198,7 +198,7 @@ def plan(seed: int) -> Plan:
         )
         for number in range(of)
     )
-    faults = [_fault(luck, at, luck.choice(kinds), nodes, clients) for at in times]
+    faults = [_fault(luck, at, luck.choice(kinds or some), nodes, clients) for at in times]
     for _ in range(CUTS):
         faults.append(Fault(_rounded(luck.random() * SPEAK_S), luck.choice(CUTS_OF), luck.choice(clients).name))
     faults.sort(key=lambda fault: fault.at)
