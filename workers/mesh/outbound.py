@@ -142,7 +142,10 @@ class Outbound(Carrier):
     def __init__(
         self, messages: Messages, turn: Turn, junction: Junction, place: Place | None, kin: Kin | None
     ) -> None:
-        """`place` is that of an owner; without one, the other end only asks us. `kin` are all siblings, if it is one."""
+        """`place` is that of an owner; without one, the other end only asks us.
+
+        `kin` are all siblings, if it is one.
+        """
         Carrier.__init__(self, place, GRACE_S)
         self.parts = False  # the other end has said that it goes, as is planned
         self.route = NODE if messages.abroad else SIBLING
