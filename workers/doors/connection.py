@@ -420,7 +420,8 @@ class Connection(Subscribing):
             # What these values bring about is answered now, and not when the turn began.
             self.turn.now = self.turn.clock()
         if complete:
-            hand.taken(written_down)
+            if hand.count > written_down:
+                hand.taken(written_down)
             for listener in values:
                 self.delivered(listener)
             self._roomy()
