@@ -22,20 +22,24 @@ STOPS_S: Final = (0.02, 0.2, 2.0)
 PARTS_S: Final = (0.5, 2.0)
 """Seconds for which a worker stands still, or nothing passes between nodes, at most."""
 
-DOWN_S: Final = 1.0
+RETRY_S: Final = 0.5
+"""Seconds by which the kernel's pause before it sends once more may be longer than what it has tried for."""
+
+DOWN_S: Final = 0.5
 """Seconds from the end of a node to its next life."""
 
 
 class Faults:
     """Strikes nodes and their clients, and notes when that was trouble."""
 
-    def __init__(self, clock: Clock, cluster: Cluster, network: Network | None, clients: Sequence[Client]) -> None:
+    def __init__(self, clock: Clock, cluster: Cluster, network: Network | None, far_clients: Sequence[Client]) -> None:
+        """The clients are those on the network's last machine, which no node is on."""
         self.troubles: list[Trouble] = []
         self._clock = clock
         self._luck = clock.luck
         self._cluster = cluster
         self._network = network
-        self._clients = clients
+        self._far_clients = far_clients
         self._killed: dict[int, Trouble] = {}
 
     def happen(self, kind: str) -> None:
@@ -66,22 +70,27 @@ class Faults:
         self._clock.note(node.name, kind)
         return trouble
 
-    def _until(self, trouble: Trouble, is_over: Callable[[], bool]) -> None:
-        """Have a trouble end as soon as it is over."""
+    def _until(self, trouble: Trouble, *steps: Callable[[], bool]) -> None:
+        """Have a trouble end as soon as each of these was true, one after the other."""
+        left = [*steps]
 
         def look() -> None:
-            if is_over():
+            while left and left[0]():
+                del left[0]
+            if left:
+                self._clock.at(self._clock.now + LOOK_S, look)
+            else:
                 trouble.until = self._clock.now
                 self._clock.note(trouble.node, f"{trouble.kind} is over")
-            else:
-                self._clock.at(self._clock.now + LOOK_S, look)
 
         look()
 
-    def _after(self, seconds: float, trouble: Trouble, undo: Callable[[], None]) -> None:
+    def _after(self, seconds: float, trouble: Trouble, undo: Callable[[], None], felt_s: float = 0.0) -> None:
+        """Undo something then; it is felt for some time after that."""
+
         def end() -> None:
             undo()
-            trouble.until = self._clock.now
+            trouble.until = self._clock.now + felt_s
             self._clock.note(trouble.node, f"{trouble.kind} is over")
 
         self._clock.at(self._clock.now + seconds, end)
@@ -116,20 +125,20 @@ class Faults:
         if (node := self._node()) is not None:
             trouble = self._suffer("leave", node)
             node.drain()
-            self._until(trouble, lambda: not node.lives and self._comes_back(node))
+            self._until(trouble, lambda: not node.lives and self._revived(node), self._cluster.is_settled)
 
     def die(self) -> None:
         """End a node at once, and have it come back."""
         if (node := self._node()) is not None:
             trouble = self._suffer("death", node)
             node.kill()
-            self._until(trouble, lambda: self._clock.now > trouble.since + DOWN_S and self._comes_back(node))
+            is_time = self._clock.now + DOWN_S
+            self._until(trouble, lambda: self._clock.now > is_time and self._revived(node), self._cluster.is_settled)
 
-    def _comes_back(self, node: ClusterNode) -> bool:
-        if not node.lives:
-            node.end()
-            self._cluster.revive(node)
-        return self._cluster.is_settled()
+    def _revived(self, node: ClusterNode) -> bool:
+        node.end()
+        self._cluster.revive(node)
+        return True
 
     def part(self) -> None:
         """Have nothing pass between one node and the others for a while."""
@@ -137,11 +146,21 @@ class Faults:
         if node is not None and isinstance(node.machine, Host) and self._network is not None:
             trouble = self._suffer("part", node)
             self._network.isolate(node.machine)
-            self._after(self._luck.random() * self._luck.choice(PARTS_S), trouble, self._network.heal)
+            seconds = self._luck.random() * self._luck.choice(PARTS_S)
+            self._after(seconds, trouble, self._network.heal, seconds + RETRY_S)
 
     def vanish(self) -> None:
-        """Have a client's machine be gone, without a word to its node."""
-        raise NotImplementedError
+        """Have the machine of some clients be gone for a while, and its clients for good: no node hears of that."""
+        if (node := self._node()) is not None and self._network is not None and self._far_clients:
+            trouble = self._suffer("half open", node)
+            self._network.isolate(self._network.hosts[-1])
+            seconds = self._luck.random() * self._luck.choice(PARTS_S)
+            for client in self._far_clients:
+                if client.connections:
+                    client.connection.taken_until = self._clock.now + 2 * seconds + RETRY_S
+                client.cut("is gone without a word")
+                client.stop(seconds + RETRY_S)
+            self._after(seconds, trouble, self._network.heal, seconds + RETRY_S)
 
 
 KINDS: Final[dict[str, Callable[[Faults], None]]] = {
@@ -151,4 +170,5 @@ KINDS: Final[dict[str, Callable[[Faults], None]]] = {
     "leave": Faults.leave,
     "death": Faults.die,
     "part": Faults.part,
+    "half open": Faults.vanish,
 }
