@@ -11,7 +11,7 @@ from tests.promises.history import LOST, NEVER_S, UNANSWERED, UNKNOWN, VALUE, Ca
 LATE_S: Final = 0.1
 """Seconds for a process to do what is due."""
 
-KINDS_OF_SILENCE: Final = "kill stop reload part"
+KINDS_OF_SILENCE: Final = "kill", "stop", "suspend", "reload", "part", "link half open", "link reset", "no descriptors"
 """Trouble in which a node may say nothing for as long as a library waits for it."""
 
 
