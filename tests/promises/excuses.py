@@ -36,9 +36,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "part": Excuse(0.5, 1.0, "a worker that opens waits for word of other nodes"),
         "death": Excuse(FELT_S, FELT_S, "another node may have the last word"),
     },
-    "answers_are_true": {
-        "kill": Excuse(DOUBT_S, DOUBT_S, "an owner that dies takes along what it knew of who had a value"),
-    },
+    "answers_are_true": {},
     "who_waits_meets": {
         "kill": Excuse(0.0, FELT_S, "what waited at a dead worker has to be issued again"),
         "stop": Excuse(0.0, FELT_S, "who stands still brings nobody together"),
