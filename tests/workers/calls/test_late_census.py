@@ -23,7 +23,7 @@ def test_a_census_that_was_refused_is_not_answered_again_when_its_owner_wakes_or
             topic = any_client.topic_owned_by(1)
         os.kill(owner, signal.SIGSTOP)
         for id in range(5):
-            client.call(":topic", id, topic)
+            client.answer(":topic", id, topic)
         refused = [refusal(reply) for reply in client.replies(5)]
         assert {(each.id, each.code) for each in refused} == {(id, "busy") for id in range(5)}
         if end is not None:
@@ -34,7 +34,7 @@ def test_a_census_that_was_refused_is_not_answered_again_when_its_owner_wakes_or
         answers: list[list[object]] = []
 
         def counted() -> bool:
-            client.call(":topic", "again", topic)
+            client.answer(":topic", "again", topic)
             answers.append(client.reply())
             return isinstance(answers[-1][2], dict)
 
@@ -51,7 +51,7 @@ def test_a_census_that_comes_after_a_connections_last_words_is_kept_from_it() ->
             topic = any_client.topic_owned_by(1)
         os.kill(owner, signal.SIGSTOP)
         try:
-            client.call(":topic", 1, topic)
+            client.answer(":topic", 1, topic)
             client.write(b"\x00\x01\xc1" * MAX_UNREADABLE)
             assert [refusal(reply).code for reply in client.replies(MAX_UNREADABLE)] == ["bad-frame"] * MAX_UNREADABLE
             client.wait_for_end()
