@@ -20,6 +20,9 @@ FORK_S: Final = 1e-3
 SIGNAL_S: Final = 1e-4
 """Seconds until a process that was forked begins, and until its parent hears of its end."""
 
+FATAL: Final = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV)
+"""Signals of which a process ends; of the others it may hear."""
+
 
 class Pending(End):
     """Signals that a process has not read."""
@@ -159,6 +162,7 @@ class Process:
         self.threads: list[Thread] = []
         self.forks = 0
         self.status: int | None = None
+        self._last: int | None = None  # the signal of which it ends once it goes on
         self.program: Any = None
         self._loop: EventLoop | None = None
         self._course: Generator[float, None, int] | None = None
@@ -172,6 +176,9 @@ class Process:
     def step(self) -> float:
         """Do some of it."""
         assert self._course is not None, "it has begun"
+        if self._last is not None:
+            self.end(-self._last)
+            return NEVER
         try:
             return next(self._course)
         except StopIteration as end:
@@ -211,9 +218,10 @@ class Process:
         kernel = self.machine.net.kernel
         if self.status is not None:
             return
-        if number == signal.SIGABRT and self.task.stopped_until > kernel.time():
-            kernel.at(self.task.stopped_until, lambda: self.signal(number))
-        elif number in (signal.SIGKILL, signal.SIGABRT):
+        if number in FATAL and number != signal.SIGKILL and self.task.stopped_until > kernel.time():
+            self._last = number
+            self.task.wake(kernel.time())
+        elif number in FATAL:
             self.end(-number)
         elif self.signals is not None:
             self.signals.take(number)

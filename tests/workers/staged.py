@@ -21,7 +21,8 @@ from skywalker.ring import token_of
 from tests.helpers import written_to
 from tests.simulation import node as simulation
 from tests.simulation.machine import Net, Socket
-from tests.simulation.membership import Directory, assembler
+from tests.simulation.membership import TOKENS, Directory, assembler
+from tests.simulation.plan import tokens
 from tests.simulation.processes import Process
 from tests.simulation.stage import Line, Stage, stage
 from tests.workers.pubsub_bus import Bus, Place
@@ -48,7 +49,8 @@ class LoggingNode(simulation.Node):
 
     def __init__(self, net: Net, name: str, host: str, workers: int, config: Config) -> None:
         self.log = tempfile.TemporaryFile()  # noqa: SIM115  # it closes with the node
-        super().__init__(net, name, host, workers, config, assembler(Directory(net.kernel)))
+        spread = tokens(net.kernel.luck, "even", TOKENS)
+        super().__init__(net, name, host, workers, config, spread, assembler(Directory(net.kernel)))
 
     def log_of(self, who: str) -> Any:
         return Log(self.kernel.time, self.log.fileno())
