@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tests.simulation.clients import Client
 from tests.simulation.machine import End
-from tests.simulation.node import Node, WorkerProcess
+from tests.simulation.node import Node
 from tests.simulation.plan import Fault
+from tests.simulation.processes import Process
+from tests.simulation.programs import Program
 
 WRITES: Final = 4
 """Those of its next writes after one of which a worker is killed in a step."""
@@ -18,7 +20,7 @@ WRITES: Final = 4
 class Cluster:
     """Those to whom something happens, by their names."""
 
-    def __init__(self, nodes: list[Node], clients: list[Client]) -> None:
+    def __init__(self, nodes: list[Node], clients: Sequence[Client | Program]) -> None:
         self.nodes = {node.name: node for node in nodes}
         self.clients = {client.name: client for client in clients}
 
@@ -30,7 +32,7 @@ class Cluster:
         """Return the one that it happens to."""
         return self.nodes.get(fault.whom)
 
-    def worker(self, fault: Fault) -> WorkerProcess | None:
+    def worker(self, fault: Fault) -> Process | None:
         """Return the one that it happens to."""
         node = self.node(fault)
         workers = node.workers() if node is not None else []
@@ -44,7 +46,7 @@ class Cluster:
 
 def _kill(cluster: Cluster, fault: Fault) -> None:
     if (worker := cluster.worker(fault)) is not None:
-        worker.end(-signal.SIGKILL)
+        worker.signal(signal.SIGKILL)
 
 
 def _kill_in_a_step(cluster: Cluster, fault: Fault) -> None:
@@ -53,8 +55,9 @@ def _kill_in_a_step(cluster: Cluster, fault: Fault) -> None:
 
 
 def _stop(cluster: Cluster, fault: Fault) -> None:
-    if (worker := cluster.worker(fault)) is not None:
-        worker.node.stop(worker, fault.seconds)
+    node, worker = cluster.node(fault), cluster.worker(fault)
+    if node is not None and worker is not None:
+        node.stop(worker, fault.seconds)
 
 
 def _reload(cluster: Cluster, fault: Fault) -> None:
@@ -102,8 +105,9 @@ def _link_half_open(cluster: Cluster, fault: Fault) -> None:
 
 
 def _no_descriptors(cluster: Cluster, fault: Fault) -> None:
-    if (worker := cluster.worker(fault)) is not None:
-        worker.node.suffer("no descriptors", worker.node.kernel.now + fault.seconds)
+    node, worker = cluster.node(fault), cluster.worker(fault)
+    if node is not None and worker is not None:
+        node.suffer("no descriptors", node.kernel.now + fault.seconds)
         worker.task.starve(fault.seconds)
 
 
@@ -114,7 +118,7 @@ def _slow_client(cluster: Cluster, fault: Fault) -> None:
 
 def _cut(cluster: Cluster, fault: Fault) -> None:
     if (client := cluster.clients.get(fault.whom)) is not None:
-        client.cut("is cut off", lambda end: None)
+        client.cut("is cut off")
 
 
 def _client_reset(cluster: Cluster, fault: Fault) -> None:

@@ -135,10 +135,11 @@ class Task:
         self.waits_with: list[Readiness] = []
         self.writes_left: int | None = None
         """How often it still writes before it is killed, if it is to be."""
-        self._process = process
+        self.process = process
         self._due_at = NEVER  # when it runs in any case
         self._busy_until = 0.0
-        self._stopped_until = 0.0
+        self.stopped_until = 0.0
+        """When it goes on that stands still."""
         self._looks_at = NEVER  # when it is looked at next
         self.starves_until = 0.0
         """Until when there are no descriptors left for it."""
@@ -159,7 +160,7 @@ class Task:
 
     def look(self, at: float) -> None:
         """Have it run at that time if something that it waits for is there then."""
-        at = max(at, self._busy_until, self._stopped_until, self.kernel.now)
+        at = max(at, self._busy_until, self.stopped_until, self.kernel.now)
         if at < self._looks_at and self.lives:
             self._looks_at = at
             self.kernel.at(at, self._look)
@@ -169,7 +170,7 @@ class Task:
         if not self.lives or now != self._looks_at:
             return  # it was looked at before
         self._looks_at = NEVER
-        if self._busy_until > now or self._stopped_until > now:
+        if self._busy_until > now or self.stopped_until > now:
             self.look(now)
         elif min(self._due_at, self._ready_at()) <= now:
             self._run()
@@ -189,7 +190,7 @@ class Task:
         self._due_at = NEVER
         kernel.running, self.spent = self, 0.0
         try:
-            self._due_at = self._process.step() + kernel.behind.get(self.host, 0.0)
+            self._due_at = self.process.step() + kernel.behind.get(self.host, 0.0)
         finally:
             kernel.running = None
         kernel.trace = zlib.crc32(b"%d" % (kernel.now * 1e9), kernel.trace)
@@ -200,11 +201,11 @@ class Task:
     def stop(self, seconds: float) -> None:
         """Stand still for so long, as at SIGSTOP and SIGCONT; its clock goes on."""
         self.kernel.note(self.name, f"is stopped for {seconds:.3f} s")
-        self._stopped_until = self.kernel.now + seconds
+        self.stopped_until = self.kernel.now + seconds
 
     def suspend(self, seconds: float) -> None:
         """Stand still for so long together with the clock."""
-        self._stopped_until = self.kernel.now + seconds
+        self.stopped_until = self.kernel.now + seconds
         self._due_at += seconds
 
     def starve(self, seconds: float) -> None:
@@ -214,7 +215,7 @@ class Task:
 
     def go_on(self) -> None:
         """Stand still no longer."""
-        self._stopped_until = self.kernel.now
+        self.stopped_until = self.kernel.now
         self.look(self.kernel.now)
 
     def kill_after(self, writes: int) -> None:

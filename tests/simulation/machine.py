@@ -11,11 +11,11 @@ import os
 import select
 import socket
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any, Final
 
-from tests.simulation.kernel import NEVER, Kernel, Task
+from tests.simulation.kernel import NEVER, Kernel, Process, Task
 from tests.simulation.plan import FAIR, ROOM, Conditions
 from workers.engine.machine import Machine
 
@@ -79,6 +79,9 @@ class End:
         self.error = 0  # why it is not connected
         self.taken: list[tuple[float, bytes]] | None = None
         """When the kernel took what for it, of one that is watched."""
+        self.said: list[tuple[float, bytes]] | None = None
+        """And what of it."""
+        self.closed_at = NEVER
         self._last_at = 0.0
 
     def look(self, at: float) -> None:
@@ -128,6 +131,8 @@ class End:
         net.kernel.trace_bytes(data)
         if self.taken is not None:
             self.taken.append((net.kernel.time(), data))
+        if self.peer is not None and self.peer.said is not None:
+            self.peer.said.append((net.kernel.time(), data))
         if self.is_closed and not self.is_lost:
             _let_go(passed)
             return
@@ -196,11 +201,17 @@ class End:
     def close(self) -> None:
         """Nobody has it any more."""
         self.is_closed = True
+        self.closed_at = self.net.kernel.time()
         if self.peer is not None and not self.peer.is_closed:
             self.peer.end(bool(self.inbox))
         for _, _, passed in self.inbox:
             _let_go(passed)
         self.inbox.clear()
+
+    @property
+    def lost_at(self) -> float:
+        """When it was over at this end, for whatever reason."""
+        return min(self.ended_at, self.reset_at, self.closed_at)
 
     def refuse(self) -> None:
         """Raise what a write says whose other end is closed, if that is known here."""
@@ -251,9 +262,15 @@ class Net:
         self.conditions = conditions
         self.files: dict[int, Socket] = {}  # by descriptor: no two processes have the same ones
         self.doors: dict[Address, list[Queue]] = {}  # in the order of the slots
+        self.listened: dict[Address, str] = {}  # who listens there, or did last
         self.parted: dict[tuple[str, str], float] = {}  # until when nothing passes from one host to another
         self.names: dict[str, list[str]] = {}
         """The addresses of hosts that have a name."""
+        self.processes: dict[int, Any] = {}
+        """Those that are not reaped, by their number."""
+        self._last_pid = 0
+        self.ended: list[Callable[[Task], None]] = []
+        """Who is told of a process that has ended, and of what it has open elsewhere."""
         self._last_fd = FIRST_FD
         self._last_port = 40_000
 
@@ -271,6 +288,18 @@ class Net:
         at = now + luck * (NETWORK_S if luck < 0.99 else SLOW_S)
         return max(at, self.parted.get((here, there), 0.0) + luck * NETWORK_S)
 
+    def task(self, name: str, host: str, process: Process) -> Task:
+        """Return what has a process run, on a host."""
+        return Task(self.kernel, name, host, process)
+
+    def machine(self, task: Task) -> Simulated:
+        """Return what a process asks for all that is the machine's."""
+        return Simulated(self, task)
+
+    def node_at(self, address: Address) -> str:
+        """Return who listens there, or did."""
+        return self.listened[address]
+
     def file(self, end: End, owner: Task | None) -> Socket:
         """Return another descriptor of one end, which that process has."""
         self._last_fd += 1
@@ -282,6 +311,12 @@ class Net:
         """Raise OSError if there are no descriptors left for a process."""
         if task is not None and task.starves_until > self.kernel.time():
             raise OSError(errno.EMFILE, "Too many open files")
+
+    def add_process(self, process: Any) -> int:
+        """Return the number of a new process."""
+        self._last_pid += 1
+        self.processes[self._last_pid] = process
+        return self._last_pid
 
     def writer(self) -> str:
         """Return the name of whoever runs."""
@@ -296,6 +331,7 @@ class Net:
         """Return so many listeners of one address, the source port chooses. Raises OSError if it is taken."""
         if self.doors.get(address):
             raise OSError(errno.EADDRINUSE, "Address already in use")
+        self.listened[address] = owner.name
         queues = self.doors[address] = [Queue(self, address) for _ in range(count)]
         return [self.file(queue, owner) for queue in queues]
 
@@ -342,6 +378,8 @@ class Net:
         """Close what a process has open that has ended."""
         for each in [each for each in self.files.values() if each.owner is task]:
             each.close()
+        for told in self.ended:
+            told(task)
 
 
 class Socket:

@@ -14,8 +14,12 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 WORKERS: Final = 2
-CALLERS: Final = 34
-PUBSUBS: Final = 6
+CALLERS: Final = 28
+PROGRAMS: Final = 6
+PUBSUBS: Final = 4
+BROKERS: Final = 2
+"""Clients: those that know the wire and nothing else, and those that use our library."""
+
 CALLS: Final = 3000
 PUBLISHED: Final = 600
 FAULTS: Final = 10
@@ -32,6 +36,9 @@ CUTS_OF: Final = ("cut", "cut", "client reset", "client half open")
 """How they do."""
 
 TOKENS: Final = ("even", "uneven", "nearly all to one")
+
+WAYS: Final = ("join", "dns", "consul")
+"""How nodes may find each other."""
 
 STOPS_S: Final = (0.02, 0.2, 2.0)
 """Seconds for which a process is stopped or two nodes are parted, at most."""
@@ -140,13 +147,15 @@ class Plan:
     clients: tuple[ClientPlan, ...]
     faults: tuple[Fault, ...]
     conditions: Conditions = FAIR
+    way: str = "join"
+    """How its nodes find each other: one of WAYS."""
 
     def words(self) -> int:
         """Return how much is said."""
         return sum(len(spurt.words) for client in self.clients for spurt in client.spurts)
 
     def __str__(self) -> str:
-        size = f"seed {self.seed}: {self.nodes} nodes, {self.workers} workers each, {self.topics} topics"
+        size = f"seed {self.seed}: {self.nodes} nodes, {self.workers} workers each, {self.topics} topics, {self.way}"
         return "\n".join([size, str(self.conditions), *map(str, self.clients), *map(str, self.faults)])
 
     def text(self) -> str:
@@ -170,20 +179,25 @@ def _spurts_of(client: dict[str, Any]) -> tuple[Spurt, ...]:
 def plan(seed: int) -> Plan:
     """Return the plan of one seed."""
     luck = Random(seed)
-    nodes = luck.choice([1, 2, 3])
+    nodes, way = luck.choice([1, 2, 3]), luck.choice(WAYS)
     topics = [f"topic{n}" for n in range(luck.choice([1, 4, 20]))]
     kinds = luck.sample(KINDS, luck.randint(1, 3))
     times = sorted(_rounded(0.1 + luck.random() * SPEAK_S) for _ in range(FAULTS))
     clients = tuple(
         _client(luck, kind, number, topics, count // of, times)
-        for kind, of, count in (("caller", CALLERS, CALLS), ("pubsub", PUBSUBS, PUBLISHED))
+        for kind, of, count in (
+            ("caller", CALLERS, CALLS * CALLERS // (CALLERS + PROGRAMS)),
+            ("program", PROGRAMS, CALLS * PROGRAMS // (CALLERS + PROGRAMS)),
+            ("pubsub", PUBSUBS, PUBLISHED * PUBSUBS // (PUBSUBS + BROKERS)),
+            ("broker", BROKERS, PUBLISHED * BROKERS // (PUBSUBS + BROKERS)),
+        )
         for number in range(of)
     )
     faults = [_fault(luck, at, luck.choice(kinds), nodes, clients) for at in times]
     for _ in range(CUTS):
         faults.append(Fault(_rounded(luck.random() * SPEAK_S), luck.choice(CUTS_OF), luck.choice(clients).name))
     faults.sort(key=lambda fault: fault.at)
-    return Plan(seed, nodes, WORKERS, len(topics), clients, tuple(faults), _conditions(luck))
+    return Plan(seed, nodes, WORKERS, len(topics), clients, tuple(faults), _conditions(luck), way)
 
 
 def _conditions(luck: Random) -> Conditions:
@@ -212,7 +226,7 @@ def _rounded(seconds: float) -> float:
 
 
 def _client(luck: Random, kind: str, number: int, topics: list[str], count: int, faults: list[float]) -> ClientPlan:
-    is_caller = kind == "caller"
+    is_caller = kind in ("caller", "program")
     sends = luck.choice([0.1, 0.5, 0.5, 0.9]) if is_caller else 0.0
     return ClientPlan(
         kind,

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from skywalker.config import Config
-from skywalker.members import Snapshot
 from tests.promises.history import TRUE, History
 from tests.promises.rules import broken, in_doubt, unknown
 from tests.simulation.clients import Caller, Client, PubSub
 from tests.simulation.faults import Cluster
 from tests.simulation.kernel import Kernel, Listener
 from tests.simulation.machine import Net
+from tests.simulation.membership import Founder
 from tests.simulation.node import Node
-from tests.simulation.plan import SPEAK_S, ClientPlan, Fault, Plan, tokens
+from tests.simulation.plan import SPEAK_S, ClientPlan, Fault, Plan
 from tests.simulation.plan import plan as planned
+from tests.simulation.programs import Broker, Junction, Program
 from workers.setup.ground import JUNCTION, PUBSUB
 
 BOOT_S: Final = 0.1
@@ -26,10 +27,12 @@ MEET_S: Final = 1.5
 LAST_ANSWERS_S: Final = 8.0
 """Seconds in which the last calls are answered."""
 
-TOKENS: Final = 16
-"""Of each node."""
-
-CLIENTS: Final = {"caller": (Caller, JUNCTION, "10.1.0"), "pubsub": (PubSub, PUBSUB, "10.2.0")}
+CLIENTS: Final[Mapping[str, tuple[type[Client | Program], str, str]]] = {
+    "caller": (Caller, JUNCTION, "10.1.0"),
+    "program": (Junction, JUNCTION, "10.1.1"),
+    "pubsub": (PubSub, PUBSUB, "10.2.0"),
+    "broker": (Broker, PUBSUB, "10.2.1"),
+}
 """Kinds of clients: what they are, which door they use, and where they are."""
 
 
@@ -56,28 +59,15 @@ class Result:
 
 def _nodes(net: Net, plan: Plan) -> list[Node]:
     """Return its nodes, which have found each other."""
-    kernel, config = net.kernel, Config(drain_timeout_s=0.5)
-    nodes = [
-        Node(
-            net,
-            f"node{n}",
-            f"10.0.0.{n + 1}",
-            plan.workers,
-            config,
-            tokens(kernel.luck, plan.conditions.tokens, TOKENS),
-        )
-        for n in range(plan.nodes)
-    ]
-    kernel.go_on(BOOT_S)
+    founder = Founder(net, plan)
+    nodes = [founder.node(number) for number in range(plan.nodes)]
+    net.kernel.go_on(BOOT_S)
     if len(nodes) > 1:
-        ring = Snapshot([node.member for node in nodes])
-        for node in nodes:
-            node.follow(ring)
-        kernel.go_on(MEET_S)
+        net.kernel.go_on(MEET_S)
     return nodes
 
 
-def _client(net: Net, plan: ClientPlan, nodes: list[Node], topics: list[str]) -> Client:
+def _client(net: Net, plan: ClientPlan, nodes: list[Node], topics: list[str]) -> Client | Program:
     made, door, network = CLIENTS[plan.kind]
     return made(net, plan, f"{network}.{plan.number}", [node.address(door) for node in nodes], topics)
 
@@ -108,10 +98,13 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
     for node in nodes:
         node.close()
     for client in clients:
+        if isinstance(client, Program):
+            client.close()
         client.look_back()
     connections = [each for client in clients for each in client.connections]
     troubles = [each for node in nodes for each in node.troubles]
-    history = History(connections, len(nodes), troubles)
+    streams = [each for client in clients if isinstance(client, Program) for each in client.streams]
+    history = History(connections, len(nodes), troubles, streams)
     calls = [*history.calls()]
     return Result(
         len(calls),

@@ -25,6 +25,10 @@ HERE: Final = "10.1.0.1"
 LOOK_S: Final = 5e-5
 """Seconds that it takes a test to see whether something has come."""
 
+SEND_S: Final = 2e-6
+BYTE_S: Final = 1e-9
+"""Seconds that a test takes to write, and for each byte."""
+
 TAKEN: Final = 4 << 20
 """Bytes that wait to be read by a test at most, as Linux lets buffers grow."""
 
@@ -133,7 +137,9 @@ class Line:
         return self._once(lambda: self._socket.recv(size))
 
     def send(self, data: bytes) -> int:
-        return self._once(lambda: self._socket.send(data))
+        sent = self._once(lambda: self._socket.send(data))
+        self._stage.sleep(SEND_S + sent * BYTE_S)
+        return sent
 
     def sendall(self, data: bytes) -> None:
         view = memoryview(data)
@@ -203,7 +209,7 @@ def stage(seed: int | None = None) -> Iterator[Stage]:
         yield _on[-1]
         return
     if seed is None:
-        seed = zlib.crc32(os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0].encode())
+        seed = zlib.crc32(os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0].encode())
     made = Stage(seed)
     _on.append(made)
     try:

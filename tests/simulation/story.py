@@ -15,6 +15,9 @@ from tests.simulation.kernel import BEGIN
 from tests.simulation.machine import End
 from workers.mesh import messages
 
+LENGTH_BYTES: Final = 4
+"""Of what workers say to each other: the constant of messages is no name of Python once that is compiled."""
+
 VALUE: Final = re.compile(r"(?:caller|pubsub|asyncio)\d+\.\d+")
 CALL: Final = re.compile(r":\w+! \d+ of \w+")
 CLIENT: Final = re.compile(r"^(?:caller|pubsub|asyncio)\d+$")
@@ -37,6 +40,7 @@ TO_THE_OWNER: Final[dict[int, str]] = {
     messages.CENSUS: "asks, as ({no}), how many are on {0}",
     messages.PUBLISH: "asks, as ({no}), to publish {1} on {0}",
     messages.VISIT: "asks, as ({no}), to be visited by its successor",
+    messages.INQUIRE: "asks, as ({no}), what is known of what the dead {0} handed out",
 }
 TO_THE_HOME: Final[dict[int, str]] = {
     messages.GIVE: "gives ({no}) the value {0}",
@@ -56,6 +60,10 @@ TO_ALL: Final[dict[int, str]] = {
     messages.SETTLED: "says that this was all from before",
     messages.RETIRED: "says that it hands out nothing more, but a successor does",
     messages.PARTING: "says that it goes, as is planned",
+    messages.OF: "says that the next value is of ({no}) of a client of {0}",
+    messages.TAKEN: "says that ({no}), which waited at {0}, was taken",
+    messages.DOUBT: "says that ({no}) may have been taken, and nobody will say so",
+    messages.OUT: "says that ({no}) was given to another node",
 }
 """What a message between workers means, by its kind: {no} is its number, or what is there, and then what follows."""
 
@@ -104,7 +112,7 @@ class Story:
             name, fields = json.loads(data)
             yield f"orders {name} {fields or ''}", set()
         elif end.packets:
-            for message in split(data, messages.LENGTH_BYTES)[0]:
+            for message in split(data, LENGTH_BYTES)[0]:
                 yield _meant(message, writer, reader)
         elif PUBSUB_PORT in (end.name[1], end.peer.name[1] if end.peer else 0):
             if found := VALUE.findall(data.decode("latin-1")):
@@ -115,13 +123,13 @@ class Story:
     def _streamed(self, writer: str, reader: str, end: End, data: bytes) -> Iterator[tuple[str, set[str]]]:
         data = self._rests.get(end, b"") + data
         while data:
-            width = messages.LENGTH_BYTES if end in self._peers else 2
+            width = LENGTH_BYTES if end in self._peers else 2
             size = width + int.from_bytes(data[:width], "big")
             if len(data) < size:
                 break
             [frame], _ = split(data[:size], width)
             data = data[size:]
-            if width == messages.LENGTH_BYTES:
+            if width == LENGTH_BYTES:
                 yield _meant(frame, writer, reader)
                 continue
             elements = [_plain(each) for each in frame]

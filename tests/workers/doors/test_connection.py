@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.helpers import CLOCK, eventually
-from tests.workers.staged import StagedNode
+from tests.workers.staged import Node
 from tests.workers.wire_client import TIMED_OUT, Clients, ConnectionEnded, WireClient, packed, raw_call
 
 LEAVING = {"closes": WireClient.close, "resets": WireClient.reset}
@@ -18,7 +18,7 @@ LEAVING = {"closes": WireClient.close, "resets": WireClient.reset}
 @pytest.mark.parametrize("leave", LEAVING.values(), ids=LEAVING)
 @pytest.mark.parametrize("method", [":recv!", ":take!"])
 def test_a_send_goes_on_waiting_if_its_only_listener_left_just_before(
-    node: StagedNode, connect: Clients, topic: str, leave: Callable[[WireClient], None], method: str
+    node: Node, connect: Clients, topic: str, leave: Callable[[WireClient], None], method: str
 ) -> None:
     group = ["pool"] if method == ":take!" else []
     sender, heir = connect(), connect()
@@ -36,9 +36,7 @@ def test_a_send_goes_on_waiting_if_its_only_listener_left_just_before(
         assert sender.reply() == [":send!", round, True]
 
 
-def test_of_many_takers_that_leave_the_one_that_stays_gets_the_value(
-    node: StagedNode, connect: Clients, topic: str
-) -> None:
+def test_of_many_takers_that_leave_the_one_that_stays_gets_the_value(node: Node, connect: Clients, topic: str) -> None:
     sender = connect()
     leaving = [connect() for _ in range(20)]
     for client in leaving:
@@ -203,7 +201,7 @@ class TestAcknowledged:
         eventually(lambda: all(receiver.info([topic, n])["senders"] == 0 for n in range(20)))
 
 
-def test_connections_that_come_and_go_in_any_way_leave_nothing(node: StagedNode, connect: Clients, topic: str) -> None:
+def test_connections_that_come_and_go_in_any_way_leave_nothing(node: Node, connect: Clients, topic: str) -> None:
     watcher = connect()
     ways = itertools.cycle([WireClient.close, WireClient.reset])
     for round in range(100):
