@@ -2,7 +2,7 @@
 
 what programs call      junction, client and serving: written in aio/, and made from that in blocking/
 what runs calls         aio/ and blocking/: driver over any core, line_driver over connections, host for serve()
-connections             blocking/: connection, dialer, directs; sockets
+connections             blocking/: connection, dialer, directs; sockets; machine: luck, and where they come from
 a core                  core: what a driver needs of it; call, stream; bus: in process; calls: over connections
 below calls             dialogue: frames and outcomes; line; requests; routes: direct lines; homes: where to dial;
                         survey: who is there

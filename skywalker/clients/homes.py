@@ -50,8 +50,8 @@ class Homes:
         return self.ordered(self._members - self._avoided, luck)[:MEMBERS_TRIED]
 
     def ordered(self, addresses: Iterable[Address], luck: Callable[[], float]) -> list[Address]:
-        """Return addresses at random, those to be avoided last."""
-        return sorted(addresses, key=lambda address: (address in self._avoided, luck()))
+        """Return addresses at random, those to be avoided last; the same luck gives the same order."""
+        return sorted(sorted(addresses), key=lambda address: (address in self._avoided, luck()))
 
 
 class Round:

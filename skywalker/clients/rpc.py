@@ -8,10 +8,10 @@ if whoever took it up is lost before       {"error": text, "gone": true}
 from __future__ import annotations
 
 import math
-import secrets
 from dataclasses import dataclass
 from typing import Any, Final
 
+from skywalker.clients.machine import Machine
 from skywalker.errors import HandlerFailed, NoReply, OutcomeUnknown
 from skywalker.limits import MAX_TIMEOUT_MS
 
@@ -19,9 +19,9 @@ _LONGEST_TEXT = 1000
 """Characters of a failed handler's message: enough to find it in its log, and surely fits in a frame."""
 
 
-def private_topic() -> list[Any]:
+def private_topic(machine: Machine) -> list[Any]:
     """Return a topic that nobody else uses or can guess."""
-    return ["skywalker.reply", secrets.token_bytes(16)]
+    return ["skywalker.reply", machine.nonce(16)]
 
 
 class Parcel(dict[str, Any]):

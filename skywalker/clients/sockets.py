@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from skywalker.address import Address
 from skywalker.clients.core import Dial
+from skywalker.clients.machine import Machine
 from skywalker.dialling import bind_to_steer
 
 ATTEMPT_S: Final = 5.0
@@ -38,24 +39,23 @@ def tune(sock: socket.socket) -> None:
             sock.setsockopt(getattr(socket, level), getattr(socket, option), value)
 
 
-def numeric(address: Address) -> tuple[int, Any]:
+def numeric(address: Address) -> tuple[socket.AddressFamily, Any]:
     """Return the family and the form that sockets want of a numeric address. Raises OSError for any other."""
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     family, _, _, _, form = found[0]
     return family, form
 
 
-def direct_socket(family: int, dial: Dial) -> socket.socket:
+def direct_socket(family: socket.AddressFamily, dial: Dial, machine: Machine) -> socket.socket:
     """Return a socket, yet to be connected, from which a connection meets the worker that is wanted; it never blocks.
 
     Raises OSError if there is none.
     """
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock = machine.tcp(family)
     try:
-        sock.setblocking(False)
         tune(sock)
         if dial.worker is not None:
-            bind_to_steer(sock, dial.worker, dial.workers)
+            bind_to_steer(sock, dial.worker, dial.workers, machine.random)
     except BaseException:
         sock.close()
         raise

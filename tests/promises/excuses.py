@@ -27,31 +27,30 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
     "connections_last": {
         "kill": Excuse(0.0, FELT_S, "they end with their worker"),
         "reload": Excuse(0.0, FELT_S, "who has not gone when the time to drain is over is sent away"),
-        "stop": Excuse(0.0, FELT_S, "a worker that stands still is waited for no longer than others are"),
+        "leave": Excuse(0.0, FELT_S, "they end with their node"),
+        "death": Excuse(0.0, FELT_S, "they end with their node"),
     },
     "answers_come_in_time": {
         "kill": Excuse(FELT_S, FELT_S, "a new worker has to start and to open"),
-        "reload": Excuse(FELT_S, FELT_S, "a new worker has to open"),
         "stop": Excuse(FELT_S, FELT_S, "who stands still answers nobody"),
-        "part": Excuse(FELT_S, FELT_S, "another node may have the last word"),
+        "death": Excuse(FELT_S, FELT_S, "another node may have the last word"),
     },
-    "answers_are_true": {
-        "kill": Excuse(DOUBT_S, DOUBT_S, "an owner that dies takes along what it knew of who had a value"),
-    },
+    "answers_are_true": {},
     "who_waits_meets": {
         "kill": Excuse(0.0, FELT_S, "what waited at a dead worker has to be issued again"),
-        "reload": Excuse(0.0, FELT_S, "what waited moves to a new worker"),
         "stop": Excuse(0.0, FELT_S, "who stands still brings nobody together"),
         "part": Excuse(0.0, FELT_S, "they may be on two sides of it"),
+        "leave": Excuse(0.0, FELT_S, "what waited moves to another node, and back"),
+        "death": Excuse(0.0, FELT_S, "until a dead node is given up, its topics are nobody's"),
     },
     "nothing_comes_twice": {
         "kill": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
-        "stop": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
-        "part": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
     },
     "subscribers_miss_nothing": {
         "stop": Excuse(0.05, FELT_S, "a publisher is not made to wait for a worker that stands still"),
         "part": Excuse(0.05, FELT_S, "a publisher is not made to wait for a node that cannot be reached"),
+        "leave": Excuse(0.0, FELT_S, "while topics move to another node, and back, not all know who publishes where"),
+        "death": Excuse(0.0, FELT_S, "until a dead node is given up, its topics are nobody's"),
         TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker may take another new one's word for that of its predecessor"),
     },
     "order_holds": {

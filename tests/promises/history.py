@@ -6,7 +6,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgpack
 
@@ -21,6 +21,7 @@ TIMED_OUT: Final = "timed out"
 CANCELLED: Final = "cancelled"
 UNKNOWN: Final = "unknown-outcome"
 LOST: Final = "connection lost"
+UNREACHABLE: Final = "unreachable"
 UNANSWERED: Final = "nothing"
 
 
@@ -38,9 +39,27 @@ class Call:
     answer: str = UNANSWERED
     answered_at: float = NEVER_S
     answers: int = 0
+    copies: list[Copy] = field(default_factory=list)  # of one that a client library makes
+    got: str = ""  # what a listener was told by such a library
+
+    @property
+    def waits_since(self) -> float:
+        """Since when it is with the node that answers it."""
+        return self.copies[-1].at if self.copies else self.at
 
     def __str__(self) -> str:
         return f"{self.method} {self.id} of {self.connection.client} on {self.topic}"
+
+
+@dataclass
+class Copy:
+    """A time that a client library gave a call of its program to a node: on one connection, and perhaps on the next."""
+
+    at: float  # when the kernel had all of it
+    lost_at: float  # when that connection was over
+    answer: str = UNANSWERED  # by the node, as the kernel took it for the library
+    value: str = ""
+    answered_at: float = NEVER_S
 
 
 @dataclass
@@ -52,6 +71,7 @@ class Published:
     value: str
     at: float
     acked_at: float = NEVER_S
+    failed_at: float = NEVER_S  # when a client library said that it does not know whether it was
 
     def __str__(self) -> str:
         return f"{self.value!r} on {self.topic}"
@@ -76,12 +96,13 @@ class Given:
 
 @dataclass
 class Trouble:
-    """What happened to a node, or a client, of what kind, from when to when."""
+    """What happened to a node, one of its workers, or a client; of what kind, from when to when."""
 
     kind: str
     node: str
     since: float
     until: float
+    worker: int | None = None
 
     def touches(self, begin: float, end: float) -> bool:
         """Return whether some of it was between two times."""
@@ -103,9 +124,16 @@ class Connection:
     client: str
     opened_at: float
     stops: list[Trouble]  # when its client stood still
+    node: str = ""  # that it is to, where one is meant
+    worker: int | None = None  # of that node, once it has said so
+    is_whole: bool = True  # `given` is all that the kernel took for it, not only what its client came to read
+    taken_until: float = 0.0  # until when its node takes it for alive, if that is after its end
     closed_at: float = NEVER_S
     is_cut: bool = False  # by its client
     acks: bool = False  # what it gets for its calls
+    library: bool = False  # it stands for all connections that a client library made for one process
+    resends: bool = True  # such a library makes a send again that may have reached a node
+    resent: set[str] = field(default_factory=set)  # what it gave to nodes twice, not knowing whether they had it
     cancels: dict[int, Cancel] = field(default_factory=dict)
     strange: list[str] = field(default_factory=list)  # answers to what was never asked
     calls: dict[int, Call] = field(default_factory=dict)
@@ -115,6 +143,32 @@ class Connection:
     taken: list[tuple[float, bytes]] = field(default_factory=list)
     given: list[Given] = field(default_factory=list)
 
+    def depends_on(self, trouble: Trouble) -> bool:
+        """Return whether it may end by some trouble: not if that is another node's, or another worker's."""
+        is_elsewhere = self.node and trouble.node and self.node != trouble.node
+        is_anothers = None not in (self.worker, trouble.worker) and self.worker != trouble.worker
+        return not (is_elsewhere or is_anothers)
+
+
+class Stall(NamedTuple):
+    """A time in which a process would have run for so many seconds, and the machine did something else."""
+
+    since: float
+    until: float
+    seconds: float
+
+
+@dataclass
+class Stream:
+    """A subscription of a client library: its connections, one after the other, and what its program got of it."""
+
+    client: str
+    connections: list[Connection]
+    stops: list[Trouble]
+    got: list[str] = field(default_factory=list)
+    gaps: int = 0  # times that it was told that something may be missing
+    ended_at: float = NEVER_S  # when its program read no more
+
 
 @dataclass
 class History:
@@ -123,8 +177,11 @@ class History:
     connections: list[Connection]
     nodes: int
     troubles: list[Trouble]
+    streams: list[Stream] = field(default_factory=list)
+    stalls: list[Stall] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.resent = {value for connection in self.connections for value in connection.resent}
         self.takers: dict[str, list[Given]] = defaultdict(list)  # of each value, in the order in which they had it
         for connection in self.connections:
             for given in connection.given:
@@ -153,14 +210,21 @@ class History:
         """Yield all sends, each with those who had its value."""
         return ((call, self.takers.get(call.value, [])) for call in self.calls() if call.method == ":send!")
 
-    def excuses(self, rule: str, begin: float, end: float) -> bool:
-        """Return whether a rule need not hold of what went from `begin` to `end`, because of trouble."""
+    def excuses(self, rule: str, begin: float, end: float, of: Connection | None = None) -> bool:
+        """Return whether a rule need not hold of what went from `begin` to `end`, because of trouble.
+
+        If it is what happened to one connection, then that is trouble of its own node and worker.
+        """
         excuses = EXCUSES[rule]
         return any(
-            each.touches(begin - excuse.after_s, end + excuse.before_s)
+            each.touches(begin - excuse.after_s, end + excuse.before_s) and (of is None or of.depends_on(each))
             for each in self._troubles
             if (excuse := excuses.get(each.kind)) is not None
         )
+
+    def stalled_s(self, begin: float, end: float) -> float:
+        """Return the seconds that the machine kept anybody waiting between two times."""
+        return sum(each.seconds for each in self.stalls if each.since <= end and each.until >= begin)
 
     def quiet_s(self, rule: str, begin: float, end: float) -> float:
         """Return the seconds of the longest time in between in which no trouble excused from a rule."""

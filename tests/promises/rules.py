@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
+from tests.promises import libraries
 from tests.promises.history import (
     CANCELLED,
     LOST,
@@ -32,7 +33,7 @@ MEET_S: Final = 0.5
 
 def broken(history: History) -> list[str]:
     """Return what does not hold, a line each, which begins with the rule."""
-    return [f"{rule.__name__}: {line}" for rule in RULES for line in rule(history)]
+    return [f"{rule.__name__}: {line}" for rule in (*RULES, *libraries.RULES) for line in rule(history)]
 
 
 def each_call_has_one_answer(history: History) -> Iterator[str]:
@@ -46,7 +47,7 @@ def each_call_has_one_answer(history: History) -> Iterator[str]:
         for line in connection.strange:
             yield f"{connection.client} was told {line}"
         for published in connection.published:
-            if published.acked_at == connection.closed_at == NEVER_S:
+            if published.acked_at == published.failed_at == connection.closed_at == NEVER_S:
                 yield f"{published} was never acked"
 
 
@@ -54,7 +55,7 @@ def connections_last(history: History) -> Iterator[str]:
     """None is lost without a reason."""
     for each in history.connections:
         at = each.closed_at
-        if at < NEVER_S and not each.is_cut and not history.excuses("connections_last", at, at):
+        if at < NEVER_S and not each.is_cut and not history.excuses("connections_last", at, at, each):
             yield f"a connection of {each.client} was lost at {at:.6f}"
 
 
@@ -66,8 +67,10 @@ def answers_come_in_time(history: History) -> Iterator[str]:
         late = call.answered_at - due_at
         if call.answer == TIMED_OUT and late < 0:
             yield f"{call} timed out {-late:.3f} s early"
-        if late <= allowed or call.answer in (LOST, UNANSWERED):
+        if call.answer in (LOST, UNANSWERED) or late <= allowed or call.connection.library:
             continue
+        if late <= allowed + history.stalled_s(due_at - allowed, call.answered_at):
+            continue  # it is the machine that was late
         if any(each.touches(due_at, call.answered_at) for each in call.connection.stops):
             continue  # it is the client that was late
         spans = (call.at, call.at), (due_at, call.answered_at)
@@ -77,11 +80,53 @@ def answers_come_in_time(history: History) -> Iterator[str]:
 
 def answers_are_true(history: History) -> Iterator[str]:
     """A sender that is told true has met somebody; one that is told otherwise has not, unless that is not known."""
-    for call, takers in history.sends():
-        if call.answer == TRUE and not takers:
+    chances = _chances(history)
+    for call, takers in sorted(history.sends(), key=lambda each: each[0].answered_at):
+        if call.answer == TRUE and not takers and not _took_a_chance(call, chances):
             yield f"{call} was told true, and nobody had the value"
         if _is_untrue(call, takers) and not _is_in_doubt(history, takers, "answers_are_true"):
             yield f"{call} was told {call.answer!r}, and {takers[0].connection.client} had the value"
+
+
+class Chance(NamedTuple):
+    """When somebody may have had a value that nobody knows of, who lost a connection to which it was written."""
+
+    end: float
+    begin: float
+    is_one: bool  # value alone
+
+    def fits(self, send: Call) -> bool:
+        """Return whether it may have been this one's value."""
+        return send.at <= self.end and self.begin <= send.answered_at
+
+
+def _chances(history: History) -> dict[str, list[Chance]]:
+    """Return those that there were, by topic; none where it is known what the kernel took, or a client has to say."""
+    found: dict[str, list[Chance]] = defaultdict(list)
+    for connection in history.connections:
+        if connection.is_whole or connection.closed_at == NEVER_S:
+            continue
+        end = max(connection.closed_at, connection.taken_until)
+        for topic in {*connection.subscriptions, *connection.topics.values()}:
+            found[topic].append(Chance(end, connection.closed_at - LATE_S, is_one=False))
+        for call in connection.calls.values():
+            if call.method != ":send!" and call.answer == LOST and not connection.acks:
+                found[call.topic].append(Chance(end, call.at, is_one=True))
+    return {topic: sorted(chances) for topic, chances in found.items()}
+
+
+def _took_a_chance(send: Call, chances: dict[str, list[Chance]]) -> bool:
+    """Take the chance that ends first of those that fit a send; return whether there is one.
+
+    If whoever ends first chooses first, as many as possible have one.
+    """
+    of_topic = chances.get(send.topic, [])
+    for chance in of_topic:
+        if chance.fits(send):
+            if chance.is_one:
+                of_topic.remove(chance)
+            return True
+    return False
 
 
 def in_doubt(history: History) -> int:
@@ -129,16 +174,17 @@ def who_waits_meets(history: History) -> Iterator[str]:
         senders = [call for call in calls if call.method == ":send!"]
         for listener in (call for call in calls if call.method != ":send!"):
             for sender in senders:
-                begin = max(sender.at, listener.at)
+                begin = max(sender.waits_since, listener.waits_since)
                 end = min(sender.at + sender.timeout_s, listener.at + listener.timeout_s)
-                if end - begin > MEET_S and history.quiet_s("who_waits_meets", begin, end) > MEET_S:
+                within = MEET_S + history.stalled_s(begin, end)
+                if end - begin > within and history.quiet_s("who_waits_meets", begin, end) > within:
                     yield f"{sender} and {listener} did not meet"
 
 
 def nothing_comes_twice(history: History) -> Iterator[str]:
     """One of a group takes a value, and no call or subscription gets it twice, unless it was in doubt."""
     for value, takers in history.takers.items():
-        if not takers[0].is_sure or _is_in_doubt(history, takers[:1], "nothing_comes_twice"):
+        if value in history.resent or not takers[0].is_sure or _is_in_doubt(history, takers[:1], "nothing_comes_twice"):
             continue
         if sum(each.method == ":take!" for each in takers) > 1:
             yield f"{value!r} was taken twice"
@@ -160,7 +206,8 @@ def subscribers_miss_nothing(history: History) -> Iterator[str]:
             for other in history.connections:
                 since = other.subscriptions.get(published.topic, NEVER_S)
                 stayed = other.closed_at == NEVER_S or (
-                    other.closed_at > published.acked_at + LATE_S
+                    other.is_whole
+                    and other.closed_at > published.acked_at + LATE_S
                     and not any(each.touches(published.at, other.closed_at) for each in other.stops)
                 )  # one that reads nothing, and is lost then, loses what it did not read
                 if since < published.at and stayed and id(other) not in had:
@@ -180,6 +227,8 @@ def order_holds(history: History) -> Iterator[str]:
             if given.value in place and not given.method.endswith("!"):
                 publisher, topic, number = place[given.value]
                 before = last.get((publisher, topic), -1)
+                if number < before and given.value in history.resent:
+                    continue  # it came in its place, too
                 if number < before and not history.excuses("order_holds", given.at, given.at):
                     yield f"{given.value!r} on {topic} came late to {connection.client}"
                 last[publisher, topic] = number

@@ -1,8 +1,10 @@
-"""Runs seeds on all cores, and prints of each that fails what did not hold, and the command that shows it.
+"""Runs seeds on all cores. Of each that fails it prints what did not hold, and the command that runs it again; of the
+first of each kind also the smallest part of its plan that fails in the same way, and what happened in that.
 
 python -m tests.simulation --seeds 100        # fresh ones
 python -m tests.simulation --minutes 10
-python -m tests.simulation --seed 4711        # that one, and all that happens in it
+python -m tests.simulation --seed 4711        # that one, and what happened to the calls that it is about
+python -m tests.simulation --plan '{"seed":4711,...}'
 """
 
 from __future__ import annotations
@@ -15,13 +17,19 @@ import sys
 import time
 from collections.abc import Iterator
 
-from tests.simulation.run import Result, run
+from tests.simulation.failure import Failure, failure_of, shrunk
+from tests.simulation.plan import Plan, plan
+from tests.simulation.run import Result
+from tests.simulation.story import Story
 
 AT_ONCE = 40
 """Seeds between two looks at the clock."""
 
 SHOWN = 5
 """Lines of what did not hold in one run."""
+
+SHRUNK = 4
+"""Failures that are shrunk, each of another kind."""
 
 
 def rounds(count: int | None, minutes: float | None) -> Iterator[list[int]]:
@@ -34,50 +42,63 @@ def rounds(count: int | None, minutes: float | None) -> Iterator[list[int]]:
         yield [luck.getrandbits(32) for _ in range(size)]
 
 
-def tried(seed: int) -> tuple[int, Result | str]:
-    """Run one; what is no result is why there is none."""
-    try:
-        return seed, run(seed)
-    except Exception as error:
-        return seed, f"{type(error).__name__}: {error}"
+def tried(seed: int) -> tuple[int, Result | None, Failure | None]:
+    """Run one; there is no result where it came to no end."""
+    return (seed, *failure_of(plan(seed)))
 
 
-def main() -> int:
-    """Run them; return 1 if something did not hold."""
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
-    parser.add_argument("--seed", type=int, help="run this one, and tell all that happens")
-    parser.add_argument("--seeds", type=int, help="run so many fresh ones")
-    parser.add_argument("--minutes", type=float, help="run fresh ones for so long")
-    options = parser.parse_args()
-    if options.seed is not None:
-        result = run(options.seed, print)
+def show(what: Plan, everything: bool) -> int:
+    """Run a plan, and print what happened in it; return 1 if something did not hold."""
+    story = Story()
+    result, failure = failure_of(what, story)
+    if everything:
+        print(*story.lines, sep="\n")
+    elif failure is not None:
+        print(*story.about(failure.lines), sep="\n")
+    if result is not None:
         print(f"{result.calls} calls, {result.met} met, {result.published} published, trace {result.trace:08x}")
-        print(*result.broken or ["all holds"], sep="\n")
-        return int(bool(result.broken))
-    count = options.seeds if options.seeds is not None or options.minutes is not None else 100
-    began, seeds, failed, results = time.monotonic(), 0, 0, []
+    print(*failure.lines if failure is not None else ["all holds"], sep="\n")
+    return int(failure is not None)
+
+
+def many(count: int | None, minutes: float | None) -> int:
+    """Run fresh seeds; return 1 if something did not hold."""
+    began, results, failed = time.monotonic(), [], 0
+    kinds: dict[frozenset[str], int] = {}
     with multiprocessing.Pool(os.cpu_count()) as pool:
-        for seed, found in (each for some in rounds(count, options.minutes) for each in pool.imap(tried, some)):
-            seeds += 1
-            if isinstance(found, str):
-                wrong = [found]
-            else:
-                wrong = found.broken
-                results.append(found)
-            if wrong:
+        for seed, result, failure in (each for some in rounds(count, minutes) for each in pool.imap(tried, some)):
+            if result is not None:
+                results.append(result)
+            if failure is not None:
                 failed += 1
-                print(f"seed {seed}: {len(wrong)} did not hold", *wrong[:SHOWN], sep="\n    ")
-                print(f"    to see it: {sys.executable} -m tests.simulation --seed {seed}", flush=True)
-    took = time.monotonic() - began
+                kinds.setdefault(failure.kinds, seed)
+                print(f"seed {seed}: {len(failure.lines)} did not hold", *failure.lines[:SHOWN], sep="\n    ")
+                print(f"    to see it: make simulate SEED={seed}", flush=True)
+        took = time.monotonic() - began
+        for text in pool.imap(shrunk, [*kinds.values()][:SHRUNK]):
+            print(text, flush=True)
     simulated, met = (sum(getattr(each, what) for each in results) for what in ("seconds", "met"))
-    kills, unknown, in_doubt = (
-        sum(getattr(each, what) for each in results) for what in ("kills", "unknown", "in_doubt")
+    kills, unknown, in_doubt, under_way = (
+        sum(getattr(each, what) for each in results) for what in ("kills", "unknown", "in_doubt", "under_way")
     )
-    print(f"{seeds} seeds, {failed} failed; {simulated:.0f} s simulated in {took:.0f} s, {met} rendezvous;")
-    under_way = sum(each.under_way for each in results)
+    print(f"{len(results)} seeds, {failed} failed; {simulated:.0f} s simulated in {took:.0f} s, {met} rendezvous;")
     print(f"{kills} kills, {under_way} calls under way when something happened;")
     print(f"{unknown} sends of which nobody knows, {in_doubt} senders told nobody came though somebody had their value")
     return int(failed > 0)
+
+
+def main() -> int:
+    """Do what is asked for; return 1 if something did not hold."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seed", type=int, help="run this one, and tell what happened to what failed in it")
+    parser.add_argument("--plan", type=Plan.of, help="run this plan, a line of the corpus, in the same way")
+    parser.add_argument("--all", action="store_true", help="tell all that happens in it")
+    parser.add_argument("--seeds", type=int, help="run so many fresh ones")
+    parser.add_argument("--minutes", type=float, help="run fresh ones for so long")
+    options = parser.parse_args()
+    if options.plan is not None or options.seed is not None:
+        return show(options.plan or plan(options.seed), options.all)
+    return many(options.seeds if options.seeds is not None or options.minutes is not None else 100, options.minutes)
 
 
 if __name__ == "__main__":

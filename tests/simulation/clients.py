@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import itertools
 import struct
+from collections import deque
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgpack
 
 from tests.promises.history import LOST, VALUE, Call, Cancel, Connection, Given, Published, Trouble, answer_of, pieces
-from tests.simulation.kernel import NEVER, Task
-from tests.simulation.machine import READ, ROOM, WRITE, Address, Net, Poller, Simulated, Socket
+from tests.simulation.kernel import NEVER
+from tests.simulation.machine import READ, WRITE, Address, End, Net, Poller, Socket
+from tests.simulation.plan import ClientPlan, Word
 
-Spurt = tuple[float, int]
-"""When, and how many calls."""
-
-TIMEOUTS_MS: Final = (0, 1, 5, 20, 50, 200, 1000, 5000)
 REST_S: Final = 0.02
 """Seconds until a lost connection is made anew, at most."""
 
@@ -31,25 +30,21 @@ SUBSCRIBE: Final = 2
 class Client:
     """What they have in common: a connection, which is read as fast as something comes."""
 
-    def __init__(
-        self, net: Net, name: str, host: str, doors: list[Address], topics: list[str], spurts: list[Spurt]
-    ) -> None:
+    def __init__(self, net: Net, plan: ClientPlan, host: str, doors: list[Address], topics: list[str]) -> None:
         self.net = net
-        self.luck = net.kernel.luck
-        self.name = name
+        self.plan = plan
+        self.name = plan.name
         self.topics = topics
-        self.task = Task(net.kernel, name, host, self)
+        self.task = net.task(plan.name, host, self)
+        self.luck = self.task.luck
         self.connections: list[Connection] = []
         self.stops: list[Trouble] = []
-        self.pause_s = self.luck.choice([0.0, 0.001, 0.01, 0.05])
-        self.depth = self.luck.choice([1, 1, 4, 16, 64])
-        self._room = self.luck.choice([ROOM, ROOM, ROOM, 1000])
-        self._spurts = sorted(spurts)
+        self._spurts = [(net.kernel.now + at, words) for at, words in plan.spurts]
         self.is_done = False
         """It says nothing more."""
-        self._left = 0
+        self._left: deque[Word] = deque()
         """What it has still to say in this spurt."""
-        self._machine = Simulated(net, self.task)
+        self._machine = net.machine(self.task)
         self._poller: Poller = self._machine.poller()
         self._doors = doors
         self._socket: Socket | None = None
@@ -63,8 +58,8 @@ class Client:
     def greet(self) -> None:
         """Say the first words."""
 
-    def speak(self, most: int) -> int:
-        """Say something, at most so much; return how much."""
+    def speak(self, words: list[Word]) -> None:
+        """Say these."""
         raise NotImplementedError
 
     def received(self, data: bytes) -> None:
@@ -73,13 +68,9 @@ class Client:
     def forget(self) -> None:
         """The connection is lost."""
 
-    def is_full(self) -> bool:
-        """Whether it waits for answers before it says more."""
-        return False
-
     def under_way(self) -> int:
-        """Return how many calls of it wait for their answer."""
-        return 0
+        """Return how much of what it said waits for its answer."""
+        raise NotImplementedError
 
     def look_back(self) -> None:
         """Find out what the kernel took for it, whether or not it came to read that."""
@@ -97,14 +88,16 @@ class Client:
             self._connect()
             return NEVER
         while self._spurts and self._spurts[0][0] <= now:
-            self._left += self._spurts.pop(0)[1]
-        if self._is_connected and now >= self._next_at and self._left and not (self.is_done or self.is_full()):
-            self._left -= self.speak(self._left)
-            self._next_at = now + 1e-5 + 2 * self.pause_s * self.luck.random()
+            self._left.extend(self._spurts.pop(0)[1])
+        free = self.plan.depth - self.under_way()
+        if self._is_connected and now >= self._next_at and self._left and free > 0 and not self.is_done:
+            count = self.luck.randint(1, min(len(self._left), free))
+            self.speak([self._left.popleft() for _ in range(count)])
+            self._next_at = now + 1e-5 + 2 * self.plan.pause_s * self.luck.random()
         if self.is_done:
             return NEVER
         if self._left:
-            return NEVER if self.is_full() or not self._is_connected else self._next_at
+            return NEVER if self.under_way() >= self.plan.depth or not self._is_connected else self._next_at
         return self._spurts[0][0] if self._spurts else NEVER
 
     @property
@@ -119,11 +112,13 @@ class Client:
 
     def _connect(self) -> None:
         made: Socket = self._machine.tcp()
+        door = self.luck.choice(self._doors)
         self._socket, self._is_connected, self._output = made, False, b""
-        self.connections.append(Connection(self.name, self.task.clock(), self.stops))
-        made.end.taken, made.end.room = self.connection.taken, self._room
+        connection = Connection(self.name, self.task.clock(), self.stops, self.net.node_at(door))
+        self.connections.append(connection)
+        made.end.taken, made.end.room = connection.taken, self.plan.room
+        made.connect_ex(door)
         self._poller.register(made.fileno(), READ | WRITE)
-        made.connect_ex(self.luck.choice(self._doors))
 
     def _ready(self) -> None:
         made = self._socket
@@ -149,11 +144,16 @@ class Client:
         self.stops.append(Trouble("slow client", self.name, now, now + seconds))
         self.task.stop(seconds)
 
-    def cut(self) -> None:
-        """Lose the connection, as when the program is killed: what has come and was not read is lost."""
-        if self._socket is not None:
-            self.net.kernel.note(self.name, "is cut off")
+    def cut(self, what: str, how: Callable[[End], None] | None = None) -> None:
+        """Lose the connection, as when the program is killed: what has come and was not read is lost.
+
+        Before that, `how` is done to it.
+        """
+        if self._socket is not None and self._socket.end.peer is not None:
+            self.net.kernel.note(self.name, what)
             self.connection.is_cut = True
+            if how is not None:
+                how(self._socket.end)
             self._lose(self._socket)
 
     def _flush(self) -> None:
@@ -186,52 +186,40 @@ class Caller(Client):
         Client.__init__(self, *given)
         self._ids = itertools.count(1)
         self._in_flight: dict[int, Call] = {}
-        self._sends = self.luck.choice([0.1, 0.5, 0.5, 0.9])
-        self._subscribes = self.luck.random() < 0.1
-        self._acks = self.luck.random() < 0.2
         self._input = b""
 
     def greet(self) -> None:
         self._input = b""
-        self.connection.acks = self._acks
-        self.write(_packed([":hello", 0, {"ack": self._acks}]))
-        if self._subscribes:
+        self.connection.acks = self.plan.acks
+        self.write(_packed([":hello", 0, {"ack": self.plan.acks}]))
+        if self.plan.subscribes:
             for topic in self.topics:
                 id = next(self._ids)
                 self.connection.topics[id] = topic
                 self.write(_packed([":subscribe", id, topic]))
 
-    def is_full(self) -> bool:
-        return len(self._in_flight) >= self.depth
-
     def under_way(self) -> int:
         return len(self._in_flight)
 
-    def speak(self, most: int) -> int:
-        luck, batch = self.luck, []
-        count = luck.randint(1, min(most, self.depth - len(self._in_flight)))
-        for _ in range(count):
-            id, topic, timeout_ms = next(self._ids), luck.choice(self.topics), luck.choice(TIMEOUTS_MS)
-            value = ""
-            frame: list[Any]
-            if luck.random() < self._sends:
-                value = f"{self.name}.{id}"
-                frame = [":send!", id, timeout_ms, topic, value]
-            elif luck.random() < 0.7:
-                frame = [":recv!", id, timeout_ms, topic]
-            else:
-                frame = [":take!", id, timeout_ms, topic, "group"]
-            call = Call(self.connection, id, frame[0], topic, value, self.task.clock(), timeout_ms / 1000)
+    def speak(self, words: list[Word]) -> None:
+        batch = []
+        for method, topic, timeout_ms, cancels in words:
+            id = next(self._ids)
+            value = f"{self.name}.{id}" if method == ":send!" else ""
+            frame: list[Any] = [method, id, timeout_ms, topic]
+            if method != ":recv!":
+                frame.append(value or "group")
+            call = Call(self.connection, id, method, topic, value, self.task.clock(), timeout_ms / 1000)
             self._in_flight[id] = self.connection.calls[id] = call
             batch.append(_packed(frame))
-            self.net.kernel.note(self.name, f"says {call}, for {timeout_ms} ms")
-            if luck.random() < 0.05:
-                unwanted = luck.choice([*self._in_flight.values()])
+            what = f" {value!r}" if value else ""
+            self.net.kernel.note(self.name, f"says {call}{what}, for {timeout_ms} ms")
+            if cancels:
+                unwanted = self.luck.choice([*self._in_flight.values()])
                 self.connection.cancels[-id] = Cancel(unwanted)
                 batch.append(_packed([":cancel", -id, unwanted.id]))
                 self.net.kernel.note(self.name, f"cancels {unwanted}")
         self.write(b"".join(batch))
-        return count
 
     def received(self, data: bytes) -> None:
         self._input += data
@@ -250,10 +238,13 @@ class Caller(Client):
             call.answers += 1
             call.answer, call.answered_at = answer_of(result), now
             self._in_flight.pop(id, None)
-            if self._acks and call.answer == VALUE and self.luck.random() < 0.95:
+            if self.plan.acks and call.answer == VALUE and self.luck.random() < 0.95:
                 self.write(_packed([":ack", id]))
-            self.net.kernel.note(self.name, f"hears {call.answer} of {call}")
-        elif method not in (":hello", ":message"):
+            what = repr(result) if call.answer == VALUE else call.answer
+            self.net.kernel.note(self.name, f"hears {what} of {call}")
+        elif method == ":hello" and id == 0:
+            connection.worker = result["worker"] if isinstance(result, dict) else None
+        elif method != ":message":
             connection.strange.append(f"{method} {id} {result}")
 
     def forget(self) -> None:
@@ -278,32 +269,29 @@ class PubSub(Client):
     def __init__(self, *given: Any) -> None:
         Client.__init__(self, *given)
         self._numbers = itertools.count(1)
-        self._subscribes = self.luck.random() < 0.6
         self._unacked: list[Published | str] = []  # or the topic of a subscription
         self._input = b""
 
     def greet(self) -> None:
         self._input, self._unacked = b"", []
-        if self._subscribes:
+        if self.plan.subscribes:
             for topic in self.topics:
                 self._unacked.append(topic)
                 self.write(bytes((SUBSCRIBE, len(topic))) + topic.encode())
 
-    def is_full(self) -> bool:
-        return len(self._unacked) >= self.depth
+    def under_way(self) -> int:
+        return len(self._unacked)
 
-    def speak(self, most: int) -> int:
+    def speak(self, words: list[Word]) -> None:
         batch = []
-        count = self.luck.randint(1, min(most, self.depth - len(self._unacked)))
-        for _ in range(count):
-            topic, value = self.luck.choice(self.topics), f"{self.name}.{next(self._numbers)}"
+        for _, topic, _, _ in words:
+            value = f"{self.name}.{next(self._numbers)}"
             published = Published(self.connection, topic, value, self.task.clock())
             self._unacked.append(published)
             self.connection.published.append(published)
             self.net.kernel.note(self.name, f"publishes {published}")
             batch.append(bytes((PUBLISH, len(topic))) + topic.encode() + struct.pack("<H", len(value)) + value.encode())
         self.write(b"".join(batch))
-        return count
 
     def received(self, data: bytes) -> None:
         self._input += data

@@ -10,7 +10,7 @@ import heapq
 import random
 import zlib
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 NEVER: Final = float("inf")
 
@@ -42,21 +42,35 @@ class Killed(SystemExit):
 class Readiness(Protocol):
     """What a process waits with."""
 
-    def has_ready(self) -> bool:
-        """Whether something that is waited for is there."""
+    def ready_at(self) -> float:
+        """Return from when on something that is waited for is there, as far as that is known; else NEVER."""
+
+
+class Listener(Protocol):
+    """Is told all that happens in a run."""
+
+    def note(self, at: float, who: str, what: str) -> None:
+        """Something happened."""
+
+    def wrote(self, at: float, writer: str, reader: str, end: Any, data: bytes, arrives_at: float) -> None:
+        """A process wrote something to an end of a connection, which another has."""
 
 
 class Kernel:
     """All processes of one run, and what is to happen. The same seed gives the same run."""
 
-    def __init__(self, seed: int, tell: Callable[[str], None] | None = None) -> None:
-        """`tell` is given a line for all that happens."""
+    def __init__(self, seed: int, listener: Listener | None = None) -> None:
+        self.seed = seed
         self.luck = random.Random(seed)
+        """What nobody has done is decided by this, and all else by that of the process which does it."""
         self.now = BEGIN
         self.running: Task | None = None
+        self.tasks: list[Task] = []
+        self.behind: dict[str, float] = {}
+        """By how many seconds the clock of a host is behind, since it stood still."""
         self.trace = 0
         """A hash of all that happened so far."""
-        self._tell = tell
+        self.listener = listener
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
 
@@ -66,14 +80,22 @@ class Kernel:
 
     def note(self, who: str, what: str) -> None:
         """Something happened."""
-        line = f"{self.time() - BEGIN:.6f} {who} {what}"
-        self.trace = zlib.crc32(line.encode(), self.trace)
-        if self._tell is not None:
-            self._tell(line)
+        at = self.time()
+        self.trace = zlib.crc32(f"{at - BEGIN:.6f} {who} {what}".encode(), self.trace)
+        if self.listener is not None:
+            self.listener.note(at, who, what)
 
     def trace_bytes(self, data: bytes) -> None:
         """These were written."""
         self.trace = zlib.crc32(data, self.trace)
+
+    def suspend(self, host: str, seconds: float) -> None:
+        """Have a host stand still for so long, and its clock, too."""
+        self.note(host, f"stands still, and its clock too, for {seconds:.3f} s")
+        self.behind[host] = self.behind.get(host, 0.0) + seconds
+        for task in self.tasks:
+            if task.host == host:
+                task.suspend(seconds)
 
     def at(self, when: float, call: Callable[[], None]) -> None:
         """Have something called at that time; of what is due at once, first what was asked for first."""
@@ -105,26 +127,31 @@ class Task:
         self.kernel = kernel
         self.name = name
         self.host = host
+        self.luck = random.Random(f"{kernel.seed} {name}")
+        """Its own, so that what others do does not depend on how often it is asked."""
         self.lives = True
         self.spent = 0.0
         """Seconds of the step that is on."""
         self.waits_with: list[Readiness] = []
         self.writes_left: int | None = None
         """How often it still writes before it is killed, if it is to be."""
-        self._process = process
+        self.process = process
         self._due_at = NEVER  # when it runs in any case
         self._busy_until = 0.0
         self.stopped_until = 0.0
         """When it goes on that stands still."""
-        self._looks: set[float] = set()
+        self._looks_at = NEVER  # when it is looked at next
+        self.starves_until = 0.0
+        """Until when there are no descriptors left for it."""
+        kernel.tasks.append(self)
 
     def clock(self) -> float:
         """Return the time. To look at it takes some, so that no two looks are alike."""
         kernel = self.kernel
         if kernel.running is self:
-            luck = kernel.luck.random()
+            luck = self.luck.random()
             self.spent += luck * (LOOK_S if luck < 0.999 else DELAY_S)
-        return kernel.time()
+        return kernel.time() - kernel.behind.get(self.host, 0.0) if kernel.behind else kernel.time()
 
     def wake(self, at: float) -> None:
         """Have it run at that time in any case, or as soon as it can."""
@@ -133,51 +160,63 @@ class Task:
 
     def look(self, at: float) -> None:
         """Have it run at that time if something that it waits for is there then."""
-        at = max(at, self._busy_until, self.stopped_until)
-        if self.lives and at not in self._looks:
-            self._looks.add(at)
-            self.kernel.at(at, lambda: self._look(at))
+        at = max(at, self._busy_until, self.stopped_until, self.kernel.now)
+        if at < self._looks_at and self.lives:
+            self._looks_at = at
+            self.kernel.at(at, self._look)
 
-    def _look(self, at: float) -> None:
-        self._looks.discard(at)
+    def _look(self) -> None:
         now = self.kernel.now
-        if not self.lives:
-            return
-        if max(self._busy_until, self.stopped_until) > now:
+        if not self.lives or now != self._looks_at:
+            return  # it was looked at before
+        self._looks_at = NEVER
+        if self._busy_until > now or self.stopped_until > now:
             self.look(now)
-        elif self._due_at <= now or self._has_ready():
+        elif min(self._due_at, self._ready_at()) <= now:
             self._run()
+        else:
+            self._look_again()
 
-    def _has_ready(self) -> bool:
-        return any(each.has_ready() for each in self.waits_with)
+    def _ready_at(self) -> float:
+        return min([each.ready_at() for each in self.waits_with], default=NEVER)
+
+    def _look_again(self) -> None:
+        at = min(self._due_at, self._ready_at())
+        if at < NEVER:
+            self.look(at)
 
     def _run(self) -> None:
         kernel = self.kernel
         self._due_at = NEVER
         kernel.running, self.spent = self, 0.0
         try:
-            next_at = self._process.step()
+            self._due_at = self.process.step() + kernel.behind.get(self.host, 0.0)
         finally:
             kernel.running = None
         kernel.trace = zlib.crc32(b"%d" % (kernel.now * 1e9), kernel.trace)
         self._busy_until = kernel.now + self.spent + STEP_S
         self.spent = 0.0
-        if next_at < NEVER:
-            self.wake(next_at)
-        if self._has_ready():
-            self.look(kernel.now)
+        self._look_again()
 
     def stop(self, seconds: float) -> None:
         """Stand still for so long, as at SIGSTOP and SIGCONT; its clock goes on."""
         self.kernel.note(self.name, f"is stopped for {seconds:.3f} s")
         self.stopped_until = self.kernel.now + seconds
 
+    def suspend(self, seconds: float) -> None:
+        """Stand still for so long together with the clock."""
+        self.stopped_until = self.kernel.now + seconds
+        self._due_at += seconds
+
+    def starve(self, seconds: float) -> None:
+        """Have no descriptors left for so long."""
+        self.kernel.note(self.name, f"has no descriptors left for {seconds:.3f} s")
+        self.starves_until = self.kernel.now + seconds
+
     def go_on(self) -> None:
         """Stand still no longer."""
         self.stopped_until = self.kernel.now
         self.look(self.kernel.now)
-        if self._due_at < NEVER:
-            self.look(self._due_at)
 
     def kill_after(self, writes: int) -> None:
         """Have it killed in the middle of a step, once it has written so often."""

@@ -12,9 +12,11 @@ import select
 import socket
 from collections import deque
 from collections.abc import Callable, Iterable
+from random import Random
 from typing import Any, Final
 
-from tests.simulation.kernel import NEVER, Kernel, Task
+from tests.simulation.kernel import NEVER, Kernel, Process, Task
+from tests.simulation.plan import FAIR, ROOM, Conditions
 from workers.engine.machine import Machine
 
 READ: Final = select.EPOLLIN
@@ -30,9 +32,6 @@ FIRST_FD: Final = 1_000_000
 NETWORK_S: Final = 2e-4
 SLOW_S: Final = 5e-3
 """Seconds that something is on its way between machines, at most; the latter once in a hundred."""
-
-ROOM: Final = 212_992
-"""Bytes that wait to be read at most."""
 
 PACKET_BYTES: Final = 768
 """What the smallest packet counts for: so 278 fit."""
@@ -58,6 +57,7 @@ class End:
     """
 
     def __init__(self, net: Net, *, packets: bool = False, room: int = ROOM) -> None:
+        """One that keeps packets whole is within one machine."""
         self.net = net
         self.packets = packets  # it keeps them whole, and is within one machine
         self.host = ""
@@ -66,22 +66,28 @@ class End:
         self.is_closed = False
         self.copies = 0  # descriptors of it
         self.name: Address = ("", 0)
-        self.pollers: dict[Poller, None] = {}
+        self.pollers: dict[Poller, int] = {}  # each with the descriptor that it has of it
         self.inbox: deque[tuple[float, bytes, list[End | File]]] = deque()
         self.size = 0  # what that counts for
         self.ended_at = NEVER  # when it is here that nothing more comes
         self.reset_at = NEVER  # when it is here that what the other end was sent was not read
+        self.broken_by = errno.ECONNRESET  # what is told then
         self.is_told = False  # somebody knows that already
+        self.is_lost = False  # nothing that is written to it arrives any more
+        self.gives_up_after_s = NEVER  # with what the other end's kernel does not say it has taken
         self.connected_at = 0.0
         self.error = 0  # why it is not connected
         self.taken: list[tuple[float, bytes]] | None = None
         """When the kernel took what for it, of one that is watched."""
+        self.said: list[tuple[float, bytes]] | None = None
+        """And what of it."""
+        self.closed_at = NEVER
         self._last_at = 0.0
 
     def look(self, at: float) -> None:
         """Have those look who wait for it, at that time."""
-        for poller in self.pollers:
-            poller.task.look(at)
+        for poller, fd in self.pollers.items():
+            poller.changed(fd, at)
 
     def events(self, now: float) -> int:
         """Return what holds of it."""
@@ -96,11 +102,18 @@ class End:
             mask = READ
         peer = self.peer
         assert peer is not None, "it is connected"
-        if peer.is_closed:
-            mask |= READ | WRITE | HUNG_UP if self.packets else WRITE
-        elif peer.size * 4 <= peer.room if self.packets else peer.size * 3 < peer.room * 2:
+        if peer.is_closed and not peer.is_lost:
+            if not self.packets:
+                mask |= WRITE
+            elif self.ended_at <= now:  # all that was written before has come
+                mask |= READ | WRITE | HUNG_UP
+        elif peer.has_room():
             mask |= WRITE
         return mask
+
+    def has_room(self) -> bool:
+        """Whether the other end is told that it may write."""
+        return self.size * 4 <= self.room if self.packets else self.size * 3 < self.room * 2
 
     def next_at(self) -> float:
         """Return when there is something to tell of it next."""
@@ -118,27 +131,68 @@ class End:
         net.kernel.trace_bytes(data)
         if self.taken is not None:
             self.taken.append((net.kernel.time(), data))
-        if self.is_closed:
+        if self.peer is not None and self.peer.said is not None:
+            self.peer.said.append((net.kernel.time(), data))
+        if self.is_closed and not self.is_lost:
             _let_go(passed)
             return
-        at = self._arrival()
+        at = self._arrival(net.luck.random() * net.conditions.late_s if passed and self.packets else 0.0)
+        if net.kernel.listener is not None:
+            net.kernel.listener.wrote(net.kernel.time(), net.writer(), net.reader(self), self, data, at)
         self.inbox.append((at, data, passed))
         self.size += self.weight(data)
         self.look(at)
 
     def end(self, is_reset: bool) -> None:
         """The other end writes nothing more, and perhaps has not read all."""
+        if self.is_lost:
+            return
         at = self._arrival()
         self.ended_at = min(self.ended_at, at)
         if is_reset:
             self.reset_at = at
         self.look(at)
 
-    def _arrival(self) -> float:
-        assert self.peer is not None, "it is connected"
-        at = self.net.arrival(self.peer.host, self.host, self.packets)
+    def _arrival(self, late_s: float = 0.0) -> float:
+        peer = self.peer
+        assert peer is not None, "it is connected"
+        if self.is_lost:
+            peer.break_off(self.net.kernel.time() + peer.gives_up_after_s, errno.ETIMEDOUT)
+            return NEVER
+        at = self.net.arrival(peer.host, self.host, self.packets) + late_s
         self._last_at = max(self._last_at, at)
         return self._last_at
+
+    def break_off(self, at: float, why: int = errno.ECONNRESET) -> None:
+        """The connection breaks at that time."""
+        if at < self.reset_at:
+            self.reset_at, self.broken_by = at, why
+            self.look(at)
+
+    def broken(self) -> OSError:
+        """Return the error by which it is told that it is broken."""
+        self.is_told = True
+        return OSError(self.broken_by, os.strerror(self.broken_by))
+
+    def lose(self) -> None:
+        """Nothing passes any more, and nobody is told."""
+        for each in (self, self.peer):
+            assert each is not None, "it is connected"
+            each.is_lost = True
+
+    def reset_both(self) -> None:
+        """The connection breaks on both ends."""
+        for each in (self, self.peer):
+            assert each is not None, "it is connected"
+            each.reset()
+
+    def reset(self) -> None:
+        """The connection breaks at once, and what has come and was not read is lost."""
+        for _, _, passed in self.inbox:
+            _let_go(passed)
+        self.inbox.clear()
+        self.size = 0
+        self.break_off(self.net.kernel.time())
 
     def begin_at(self, at: float) -> None:
         """Nothing arrives before that."""
@@ -147,19 +201,24 @@ class End:
     def close(self) -> None:
         """Nobody has it any more."""
         self.is_closed = True
+        self.closed_at = self.net.kernel.time()
         if self.peer is not None and not self.peer.is_closed:
             self.peer.end(bool(self.inbox))
         for _, _, passed in self.inbox:
             _let_go(passed)
         self.inbox.clear()
 
+    @property
+    def lost_at(self) -> float:
+        """When it was over at this end, for whatever reason."""
+        return min(self.ended_at, self.reset_at, self.closed_at)
+
     def refuse(self) -> None:
         """Raise what a write says whose other end is closed, if that is known here."""
         now = self.net.kernel.time()
         if self.reset_at <= now or self.packets:
             if self.reset_at <= now and not self.is_told:
-                self.is_told = True
-                raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+                raise self.broken()
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")
         if self.reset_at == NEVER:
             self.is_told = self.ended_at <= now  # a write after the end is told by EPIPE alone
@@ -198,26 +257,48 @@ def _let_go(passed: Iterable[End | File]) -> None:
 class Net:
     """All connections of a run, and who has which."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, conditions: Conditions = FAIR) -> None:
         self.kernel = kernel
+        self.conditions = conditions
         self.files: dict[int, Socket] = {}  # by descriptor: no two processes have the same ones
         self.doors: dict[Address, list[Queue]] = {}  # in the order of the slots
-        self.parted: dict[frozenset[str], float] = {}  # until when nothing passes between two hosts
+        self.listened: dict[Address, str] = {}  # who listens there, or did last
+        self.parted: dict[tuple[str, str], float] = {}  # until when nothing passes from one host to another
         self.names: dict[str, list[str]] = {}
         """The addresses of hosts that have a name."""
+        self.processes: dict[int, Any] = {}
+        """Those that are not reaped, by their number."""
+        self._last_pid = 0
         self.ended: list[Callable[[Task], None]] = []
         """Who is told of a process that has ended, and of what it has open elsewhere."""
         self._last_fd = FIRST_FD
         self._last_port = 40_000
+
+    @property
+    def luck(self) -> Random:
+        """That of whoever runs."""
+        return (self.kernel.running or self.kernel).luck
 
     def arrival(self, here: str, there: str, local: bool = False) -> float:
         """Return when what is written now is there: at once within one machine, else when no partition is between."""
         now = self.kernel.time()
         if local:
             return now
-        luck = self.kernel.luck.random()
+        luck = self.luck.random()
         at = now + luck * (NETWORK_S if luck < 0.99 else SLOW_S)
-        return max(at, self.parted.get(frozenset((here, there)), 0.0) + luck * NETWORK_S)
+        return max(at, self.parted.get((here, there), 0.0) + luck * NETWORK_S)
+
+    def task(self, name: str, host: str, process: Process) -> Task:
+        """Return what has a process run, on a host."""
+        return Task(self.kernel, name, host, process)
+
+    def machine(self, task: Task) -> Simulated:
+        """Return what a process asks for all that is the machine's."""
+        return Simulated(self, task)
+
+    def node_at(self, address: Address) -> str:
+        """Return who listens there, or did."""
+        return self.listened[address]
 
     def file(self, end: End, owner: Task | None) -> Socket:
         """Return another descriptor of one end, which that process has."""
@@ -226,10 +307,31 @@ class Net:
         made = self.files[self._last_fd] = Socket(self, self._last_fd, end, owner)
         return made
 
+    def may_open(self, task: Task | None) -> None:
+        """Raise OSError if there are no descriptors left for a process."""
+        if task is not None and task.starves_until > self.kernel.time():
+            raise OSError(errno.EMFILE, "Too many open files")
+
+    def add_process(self, process: Any) -> int:
+        """Return the number of a new process."""
+        self._last_pid += 1
+        self.processes[self._last_pid] = process
+        return self._last_pid
+
+    def writer(self) -> str:
+        """Return the name of whoever runs."""
+        return self.kernel.running.name if self.kernel.running is not None else "somebody"
+
+    def reader(self, end: End) -> str:
+        """Return the name of whoever has an end."""
+        owners = [each.owner.name for each in self.files.values() if each.end is end and each.owner is not None]
+        return owners[0] if owners else f"whoever accepts at {end.name[0]}:{end.name[1]}"
+
     def listen(self, address: Address, count: int, owner: Task) -> list[Socket]:
         """Return so many listeners of one address, the source port chooses. Raises OSError if it is taken."""
         if self.doors.get(address):
             raise OSError(errno.EADDRINUSE, "Address already in use")
+        self.listened[address] = owner.name
         queues = self.doors[address] = [Queue(self, address) for _ in range(count)]
         return [self.file(queue, owner) for queue in queues]
 
@@ -251,7 +353,7 @@ class Net:
         ours.connected_at = there_at + self.arrival(address[0], ours.host) - self.kernel.time()
         queues = self.doors.get(address)
         if queues:
-            theirs = End(self)
+            theirs = End(self, room=self.conditions.room)
             theirs.name, theirs.host = address, address[0]
             ours.peer, theirs.peer = theirs, ours
             ours.begin_at(ours.connected_at)
@@ -263,9 +365,14 @@ class Net:
             ours.error = errno.ECONNREFUSED
         ours.look(ours.connected_at)
 
-    def part(self, one: str, other: str, seconds: float) -> None:
-        """Have nothing pass between two hosts for so long; it comes then."""
-        self.parted[frozenset((one, other))] = self.kernel.now + seconds
+    def part(self, here: str, there: str, seconds: float) -> None:
+        """Have nothing pass from one host to another for so long; it comes then."""
+        self.parted[here, there] = self.kernel.now + seconds
+
+    def between(self, here: str, there: str) -> list[End]:
+        """Return the ends on one host of connections to another."""
+        ends = {each.end: None for each in self.files.values() if each.end.host == here and each.end.peer is not None}
+        return [end for end in ends if end.peer is not None and end.peer.host == there and not end.peer.is_closed]
 
     def end(self, task: Task) -> None:
         """Close what a process has open that has ended."""
@@ -309,32 +416,39 @@ class Socket:
         inbox = end.inbox
         has_come = bool(inbox) and inbox[0][0] <= now
         if end.reset_at <= now and not end.is_told and (end.packets or not has_come):
-            end.is_told = True
-            raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+            raise end.broken()
         if not has_come:
             if min(end.ended_at, end.reset_at) > now:
                 raise BlockingIOError
             return b""
+        self._may_refuse()
         at, found, passed = inbox.popleft()
+        was_full = not end.has_room()
         end.size -= end.weight(found)
         while not end.packets and inbox and inbox[0][0] <= now and len(found) < size:
             at, data, _ = inbox.popleft()
             end.size -= len(data)
             found += data
-        if not end.packets and len(found) > 1 and self._net.kernel.luck.random() < 0.01:
-            size = min(size, self._net.kernel.luck.randrange(1, len(found)))
+        if not end.packets and len(found) > 1 and self._net.luck.random() < self._net.conditions.pieces:
+            size = min(size, self._net.luck.randrange(1, len(found)))
         if len(found) > size and not end.packets:
             inbox.appendleft((at, found[size:], passed))
             end.size += len(found) - size
-        if end.peer is not None:
+        if was_full and end.peer is not None:
             end.peer.look(now)
         return found[:size]
+
+    def _may_refuse(self) -> None:
+        """Raise BlockingIOError in spite of what was told, as TCP may: packets were lost, or memory is short."""
+        refusals = self._net.conditions.refusals
+        if refusals and not self.end.packets and self._net.luck.random() < refusals:
+            raise BlockingIOError
 
     def send(self, data: bytes) -> int:
         return self._send(data, [])
 
     def _send(self, data: bytes, passed: list[End | File]) -> int:
-        peer, luck, running = self.end.peer, self._net.kernel.luck, self._net.kernel.running
+        peer, luck, running = self.end.peer, self._net.luck, self._net.kernel.running
         assert peer is not None, "it is connected"
         if self._fd < 0:
             raise OSError(errno.EBADF, "Bad file descriptor")
@@ -342,15 +456,16 @@ class Socket:
             running.may_write()
         if not data and not peer.packets:
             return 0
-        if peer.is_closed:
+        if (peer.is_closed and not peer.is_lost) or self.end.reset_at <= self._net.kernel.time():
             self.end.refuse()
         else:
+            self._may_refuse()
             room = peer.room - peer.size
             if room <= 0:
                 raise BlockingIOError
             if not peer.packets:
                 data = data[:room]
-                if peer.size and len(data) > 1 and luck.random() < 0.01:  # an empty buffer takes all
+                if len(data) > 1 and luck.random() < self._net.conditions.pieces:
                     data = data[: luck.randrange(1, len(data))]
         peer.put(bytes(data), passed)
         if running is not None:
@@ -388,6 +503,7 @@ class Socket:
         assert isinstance(queue, Queue)
         if queue.next_at() > kernel.time():
             raise BlockingIOError
+        self._net.may_open(kernel.running)
         _, end = queue.waiting.popleft()
         assert end.peer is not None, "it came from somewhere"
         return self._net.file(end, kernel.running), end.peer.name
@@ -408,8 +524,10 @@ class Socket:
     def getsockopt(self, *_: int) -> int:
         return self.end.error
 
-    def setsockopt(self, *_: Any) -> None:
-        """No option makes a difference here."""
+    def setsockopt(self, level: int, option: int, value: Any) -> None:
+        """Few options make a difference here."""
+        if (level, option) == (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT):
+            self.end.gives_up_after_s = value / 1000
 
     def setblocking(self, _: bool) -> None:
         """It never does."""
@@ -434,45 +552,55 @@ class Poller:
         self.task = task
         self._net = net
         self._wanted: dict[int, int] = {}
+        self._changed: dict[int, None] = {}  # those of which there may be something to tell, now or later
         task.waits_with.append(self)
 
     def register(self, fd: int, events: int, /) -> None:
         end = self._net.files[fd].end
-        end.pollers[self] = None
-        self._wanted[fd] = events
-        self._look(end)
+        assert self not in end.pollers, "one descriptor of it is enough"
+        end.pollers[self] = fd
+        self.modify(fd, events)
 
     def modify(self, fd: int, events: int, /) -> None:
-        assert fd in self._wanted, "it was registered"
         self._wanted[fd] = events
-        self._look(self._net.files[fd].end)
-
-    def _look(self, end: End) -> None:
-        now, next_at = self._net.kernel.time(), end.next_at()
-        if next_at < NEVER:
-            self.task.look(max(now, next_at))
+        self.changed(fd, self._net.files[fd].end.next_at())
 
     def unregister(self, fd: int, /) -> None:
         del self._wanted[fd]
+        self._changed.pop(fd, None)
         self._net.files[fd].end.pollers.pop(self, None)
 
+    def changed(self, fd: int, at: float) -> None:
+        """There may be something to tell of it from that time on."""
+        self._changed[fd] = None
+        if at < NEVER:
+            self.task.look(at)
+
     def poll(self, timeout: float | None = None, /) -> list[tuple[int, int]]:
-        found = self._ready()
-        if len(found) > 1:
-            self._net.kernel.luck.shuffle(found)
-        return found
-
-    def has_ready(self) -> bool:
-        files, now = self._net.files, self._net.kernel.time()
-        return any(files[fd].end.events(now) & (wanted | BROKEN) for fd, wanted in self._wanted.items())
-
-    def _ready(self) -> list[tuple[int, int]]:
-        files, now = self._net.files, self._net.kernel.time()
+        files, wanted, now = self._net.files, self._wanted, self._net.kernel.time()
         found = []
-        for fd, wanted in self._wanted.items():
-            mask = files[fd].end.events(now) & (wanted | BROKEN)
+        for fd in self._changed:
+            mask = files[fd].end.events(now) & (wanted[fd] | BROKEN)
             if mask:
                 found.append((fd, mask))
+        if len(found) > 1:
+            self.task.luck.shuffle(found)
+        return found
+
+    def ready_at(self) -> float:
+        files, wanted, now = self._net.files, self._wanted, self._net.kernel.time()
+        found, settled = NEVER, []
+        for fd in self._changed:
+            end = files[fd].end
+            if end.events(now) & (wanted[fd] | BROKEN):
+                return now
+            at = end.next_at()
+            if at == NEVER:
+                settled.append(fd)
+            elif now < at < found:
+                found = at
+        for fd in settled:
+            del self._changed[fd]
         return found
 
 
@@ -481,8 +609,8 @@ class Simulated(Machine):
 
     def __init__(self, net: Net, task: Task) -> None:
         self.monotonic = task.clock
-        self.random = net.kernel.luck.random
-        self.token = lambda size: net.kernel.luck.randbytes(size).hex()
+        self.random = task.luck.random
+        self.token = lambda size: task.luck.randbytes(size).hex()
         self._net = net
         self._task = task
 
@@ -493,11 +621,13 @@ class Simulated(Machine):
         return self._net.files[fd]
 
     def tcp(self, family: socket.AddressFamily = socket.AF_INET) -> Any:
-        end = End(self._net)
+        self._net.may_open(self._task)
+        end = End(self._net, room=self._net.conditions.room)
         end.host = self._task.host
         return self._net.file(end, self._task)
 
     def pair(self) -> Any:
-        ends = End(self._net, packets=True), End(self._net, packets=True)
+        room = self._net.conditions.room
+        ends = End(self._net, packets=True, room=room), End(self._net, packets=True, room=room)
         ends[0].peer, ends[1].peer = ends[1], ends[0]
         return self._net.file(ends[0], self._task), self._net.file(ends[1], self._task)

@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
-from random import Random
 from typing import Final
 
-from skywalker.config import Config
-from skywalker.members import Snapshot
 from tests.promises.history import TRUE, History
 from tests.promises.rules import broken, in_doubt, unknown
-from tests.simulation.clients import Caller, Client, PubSub, Spurt
-from tests.simulation.kernel import Kernel
+from tests.simulation.clients import Caller, Client, PubSub
+from tests.simulation.faults import Cluster
+from tests.simulation.kernel import Kernel, Listener
 from tests.simulation.machine import Net
+from tests.simulation.membership import Founder
 from tests.simulation.node import Node
+from tests.simulation.plan import SPEAK_S, ClientPlan, Fault, Plan
+from tests.simulation.plan import plan as planned
+from tests.simulation.programs import Broker, Junction, Program
 from workers.setup.ground import JUNCTION, PUBSUB
-
-WORKERS: Final = 2
-CALLERS: Final = 34
-PUBSUBS: Final = 6
-CALLS: Final = 3000
-PUBLISHED: Final = 600
-FAULTS: Final = 10
-CUTS: Final = 20
-"""Clients that lose their connection."""
-
-KINDS: Final = ("kill", "kill in a step", "reload", "stop", "slow client", "part")
-"""What a fault may be. A run has some of them: two kinds at once would excuse much of what one must not do."""
-
-STOPS_S: Final = (0.02, 0.2, 2.0)
-"""Seconds for which a process is stopped or two nodes are parted, at most."""
 
 BOOT_S: Final = 0.1
 MEET_S: Final = 1.5
 """Seconds for nodes to start, and then to find each other."""
 
-SPEAK_S: Final = 10.0
 LAST_ANSWERS_S: Final = 8.0
-"""Seconds in which clients speak, and in which the last of them are answered."""
+"""Seconds in which the last calls are answered."""
+
+CLIENTS: Final[Mapping[str, tuple[type[Client | Program], str, str]]] = {
+    "caller": (Caller, JUNCTION, "10.1.0"),
+    "program": (Junction, JUNCTION, "10.1.1"),
+    "pubsub": (PubSub, PUBSUB, "10.2.0"),
+    "broker": (Broker, PUBSUB, "10.2.1"),
+}
+"""Kinds of clients: what they are, which door they use, and where they are."""
 
 
 @dataclass
@@ -63,86 +57,40 @@ class Result:
     broken: list[str]
 
 
-def _spurts(luck: Random, count: int, faults: list[float], now: float) -> list[Spurt]:
-    """Return when a client says how much: most of the times at a fault."""
-    parts = luck.randint(1, 8)
-    found = []
-    for _ in range(parts):
-        at = now + luck.random() * SPEAK_S
-        if luck.random() < 0.7:
-            at = max(now, luck.choice(faults) - luck.choice([0.0005, 0.005, 0.05]) * luck.random())
-        found.append((at, count // parts))
-    return found
-
-
-def _cluster(net: Net) -> list[Node]:
-    """Return one to three nodes that have found each other."""
-    luck, kernel, config = net.kernel.luck, net.kernel, Config(drain_timeout_s=0.5)
-    nodes = [Node(net, f"node{n}", f"10.0.0.{n + 1}", WORKERS, config) for n in range(luck.choice([1, 2, 3]))]
-    kernel.go_on(BOOT_S)
+def _nodes(net: Net, plan: Plan) -> list[Node]:
+    """Return its nodes, which have found each other."""
+    founder = Founder(net, plan)
+    nodes = [founder.node(number) for number in range(plan.nodes)]
+    net.kernel.go_on(BOOT_S)
     if len(nodes) > 1:
-        ring = Snapshot([node.member for node in nodes])
-        for node in nodes:
-            node.follow(ring)
-        kernel.go_on(MEET_S)
+        net.kernel.go_on(MEET_S)
     return nodes
 
 
-def _happen(luck: Random, kind: str, nodes: list[Node], clients: Sequence[Client]) -> None:
-    """Do one of KINDS to one of them."""
-    node = luck.choice(nodes)
-    seconds = luck.random() * luck.choice(STOPS_S)
-    workers = node.workers()
-    if kind == "reload":
-        node.reload()
-    elif kind == "slow client":
-        luck.choice(clients).stop(seconds)
-    elif kind == "part":
-        if len(nodes) > 1:
-            node.part(luck.choice([each for each in nodes if each is not node]), seconds)
-    elif workers:
-        victim = luck.choice(workers)
-        if kind == "stop":
-            node.stop(victim, seconds)
-        elif kind == "kill":
-            victim.end(-signal.SIGKILL)
-        else:
-            victim.task.kill_after(luck.randint(1, 4))
+def _client(net: Net, plan: ClientPlan, nodes: list[Node], topics: list[str]) -> Client | Program:
+    made, door, network = CLIENTS[plan.kind]
+    return made(net, plan, f"{network}.{plan.number}", [node.address(door) for node in nodes], topics)
 
 
-def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
-    """Run one seed; `tell` is given a line for all that happens."""
-    kernel = Kernel(seed, tell)
+def run(what: Plan | int, listener: Listener | None = None) -> Result:
+    """Run a plan, or that of a seed."""
+    plan = planned(what) if isinstance(what, int) else what
+    kernel = Kernel(plan.seed, listener)
     began = kernel.now
-    luck, net = kernel.luck, Net(kernel)
-    nodes = _cluster(net)
-    topics = [f"topic{n}" for n in range(luck.choice([1, 4, 20]))]
-    kinds = luck.sample(KINDS, luck.randint(1, min(3, len(KINDS))))
-    faults = [kernel.now + 0.1 + luck.random() * SPEAK_S for _ in range(FAULTS)]
-    junctions, pubsub_doors = ([node.address(door) for node in nodes] for door in (JUNCTION, PUBSUB))
-
-    def spurts(count: int) -> list[Spurt]:
-        return _spurts(luck, count, faults, kernel.now)
-
-    callers = [
-        Caller(net, f"caller{n}", f"10.1.0.{n}", junctions, topics, spurts(CALLS // CALLERS)) for n in range(CALLERS)
-    ]
-    pubsubs = [
-        PubSub(net, f"pubsub{n}", f"10.2.0.{n}", pubsub_doors, topics, spurts(PUBLISHED // PUBSUBS))
-        for n in range(PUBSUBS)
-    ]
-    clients = [*callers, *pubsubs]
+    net = Net(kernel, plan.conditions)
+    nodes = _nodes(net, plan)
+    topics = [f"topic{n}" for n in range(plan.topics)]
+    clients = [_client(net, each, nodes, topics) for each in plan.clients]
+    cluster = Cluster(nodes, clients)
     under_way = 0
 
-    def trouble() -> None:
+    def happen(fault: Fault) -> None:
         nonlocal under_way
-        under_way += sum(client.under_way() for client in callers)
-        _happen(luck, luck.choice(kinds), nodes, clients)
+        under_way += sum(client.under_way() for client in clients)
+        cluster.happen(fault)
 
-    for at in faults:
-        kernel.at(at, trouble)
-    for _ in range(CUTS):
-        kernel.at(kernel.now + luck.random() * SPEAK_S, lambda: luck.choice(clients).cut())
+    for fault in plan.faults:
+        kernel.at(kernel.now + fault.at, functools.partial(happen, fault))
     kernel.go_on(SPEAK_S)
     for client in clients:
         client.is_done = True
@@ -150,10 +98,13 @@ def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
     for node in nodes:
         node.close()
     for client in clients:
+        if isinstance(client, Program):
+            client.close()
         client.look_back()
     connections = [each for client in clients for each in client.connections]
     troubles = [each for node in nodes for each in node.troubles]
-    history = History(connections, len(nodes), troubles)
+    streams = [each for client in clients if isinstance(client, Program) for each in client.streams]
+    history = History(connections, len(nodes), troubles, streams)
     calls = [*history.calls()]
     return Result(
         len(calls),

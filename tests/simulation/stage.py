@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from tests.helpers import CLOCK
 from tests.simulation.kernel import Kernel
-from tests.simulation.machine import Address, End, Net
+from tests.simulation.machine import ROOM, Address, End, Net
 
 T = TypeVar("T")
 
@@ -24,6 +24,13 @@ HERE: Final = "10.1.0.1"
 
 LOOK_S: Final = 5e-5
 """Seconds that it takes a test to see whether something has come."""
+
+SEND_S: Final = 2e-6
+BYTE_S: Final = 1e-9
+"""Seconds that a test takes to write, and for each byte."""
+
+TAKEN: Final = 4 << 20
+"""Bytes that wait to be read by a test at most, as Linux lets buffers grow."""
 
 LONGEST_S: Final = 100_000.0
 """Seconds that a test waits which does so for as long as it takes."""
@@ -63,6 +70,17 @@ class Stage:
         return Line(self, host)
 
 
+class Waiting:
+    """The test itself, which waits for what may come at one end."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+
+    def changed(self, _: int, at: float) -> None:
+        """Have it look at that time."""
+        self._kernel.at(at, lambda: None)
+
+
 class Line:
     """A connection as a test has it, with as much of socket.socket as tests of nodes ask for."""
 
@@ -70,8 +88,10 @@ class Line:
 
     def __init__(self, stage: Stage, host: str) -> None:
         self._stage = stage
-        self.end = End(stage.net)
+        self.end = End(stage.net, room=TAKEN)
         self.end.host = host
+        waiting: Any = Waiting(stage.kernel)
+        self.end.pollers[waiting] = 0
         self._socket = stage.net.file(self.end, None)
         self._timeout_s: float | None = None
         self._resets = False
@@ -93,7 +113,7 @@ class Line:
 
     def setsockopt(self, level: int, option: int, value: Any) -> None:
         if (level, option) == (socket.SOL_SOCKET, socket.SO_RCVBUF):
-            self.end.room = value
+            self.end.room = value + ROOM  # what the kernel of the node takes counts, too
         elif (level, option) == (socket.SOL_SOCKET, socket.SO_LINGER):
             self._resets = True
 
@@ -117,7 +137,9 @@ class Line:
         return self._once(lambda: self._socket.recv(size))
 
     def send(self, data: bytes) -> int:
-        return self._once(lambda: self._socket.send(data))
+        sent = self._once(lambda: self._socket.send(data))
+        self._stage.sleep(SEND_S + sent * BYTE_S)
+        return sent
 
     def sendall(self, data: bytes) -> None:
         view = memoryview(data)
@@ -187,7 +209,7 @@ def stage(seed: int | None = None) -> Iterator[Stage]:
         yield _on[-1]
         return
     if seed is None:
-        seed = zlib.crc32(os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0].encode())
+        seed = zlib.crc32(os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0].encode())
     made = Stage(seed)
     _on.append(made)
     try:

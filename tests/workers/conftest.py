@@ -9,19 +9,19 @@ import pytest
 
 from tests.authority import Authority
 from tests.workers.pubsub_bus import Bus, Doors, doors_of
-from tests.workers.staged import StagedNode, simulated
+from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import Clients, clients_of
 
 
 @pytest.fixture(params=[1, 2], ids=lambda workers: f"{workers}-workers")
-def node(request: pytest.FixtureRequest) -> Iterator[StagedNode]:
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
     """A node that no test may harm, in virtual time."""
     with simulated(request.param) as node:
         yield node
 
 
 @pytest.fixture
-def connect(node: StagedNode) -> Iterator[Clients]:
+def connect(node: Node) -> Iterator[Clients]:
     """Connects to the node; what is connected is closed after the test."""
     with clients_of(node.address) as clients:
         yield clients

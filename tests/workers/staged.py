@@ -9,13 +9,19 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
+
 from skywalker import config
 from skywalker.config import Config
+from skywalker.limits import DEFAULT_PORT
 from skywalker.members import Snapshot
 from skywalker.ring import token_of
 from tests.helpers import written_to
 from tests.simulation import node as simulation
 from tests.simulation.machine import Net, Socket
+from tests.simulation.membership import TOKENS, Directory, assembler
+from tests.simulation.plan import tokens
+from tests.simulation.processes import Process
 from tests.simulation.stage import Line, Stage, stage
 from tests.workers.pubsub_bus import Bus, Place
 from tests.workers.pubsub_client import PubSubClient
@@ -27,7 +33,7 @@ from workers.stats.log import Log
 START_S: Final = 5.0
 """Seconds for a node to serve."""
 
-MEET_S: Final = 1.5
+MEET_S: Final = 15.0
 """Seconds for nodes to find each other."""
 
 DRAIN_S: Final = 0.2
@@ -38,29 +44,35 @@ class LoggingNode(simulation.Node):
 
     def __init__(self, net: Net, name: str, host: str, workers: int, config: Config) -> None:
         self.log = tempfile.TemporaryFile()  # noqa: SIM115  # it closes with the node
-        super().__init__(net, name, host, workers, config)
+        spread = tokens(net.kernel.luck, "even", TOKENS)
+        super().__init__(net, name, host, workers, config, spread, assembler(Directory(net.kernel)))
 
     def log_of(self, who: str) -> Any:
-        return Log(self.kernel.time, self.log.fileno(), process=who)
+        return Log(self.kernel.time, self.log.fileno())
 
     def close(self) -> None:
         super().close()
+        ring = self.supervisor._agent.snapshot  # a real file, which a real process would have closed with its end
+        if ring is not None:
+            ring.close()
         self.log.close()
 
 
-class StagedNode(Owners):
+class Node(Owners):
     """A node of a simulation. Made by simulated()."""
 
-    def __init__(self, on: Stage, name: str, workers: int, settings: Config) -> None:
+    def __init__(self, on: Stage, host: str, workers: int, settings: Config) -> None:
         self.stage = on
-        self.name = name
-        self._node = LoggingNode(on.net, name, on.host(), workers, settings)
+        name = f"node-{host}"
+        self._node = LoggingNode(on.net, name, host, workers, settings)
         self.member = self._node.member
         self.address = self._node.address(JUNCTION)
         self.pubsub = self._node.address(PUBSUB)
         self.tokens = [*self.member.tokens]
         super().__init__(self.tokens, workers)
         assert on.until(lambda: self._node.serves, START_S), self.log
+        self.process = self._node.process
+        """Its supervisor."""
         self.first_pids = self.pids()
         self.bus = Bus(self.places(), self.owner)
 
@@ -77,12 +89,16 @@ class StagedNode(Owners):
         """Return the processes of the workers that live now."""
         return sorted(process.pid for process in self._node.workers())
 
-    def _process(self, pid: int) -> simulation.WorkerProcess:
+    def _process(self, pid: int) -> Process:
         return next(each for each in self._node.workers() if each.pid == pid)
 
-    def _sockets(self, process: simulation.WorkerProcess) -> list[Socket]:
+    def _sockets(self, process: Process) -> list[Socket]:
         files = self.stage.net.files.values()
         return [each for each in files if each.owner is process.task and each.end.peer and not each.end.packets]
+
+    def pid_of(self, client: WireClient | PubSubClient) -> int:
+        """Return the process that has the other end of a connection."""
+        return self.pid_behind(client)
 
     def pid_behind(self, client: WireClient | PubSubClient) -> int:
         """Return the process that has the other end of a connection, once one has."""
@@ -106,9 +122,23 @@ class StagedNode(Owners):
         """Return how many connections the workers have open."""
         return sum(len(self._sockets(process)) for process in self._node.workers())
 
+    def open_files(self, pid: int) -> int:
+        """Return how many descriptors a worker has open."""
+        task = self._process(pid).task
+        return sum(each.owner is task for each in self.stage.net.files.values())
+
+    def resident(self) -> int:
+        """Return the bytes of memory that this program takes for itself, of which its workers are a part."""
+        taken: int = psutil.Process().memory_full_info().uss
+        return taken
+
     def kill(self, pid: int, number: signal.Signals = signal.SIGKILL) -> None:
-        """End a worker by a signal."""
-        self._process(pid).end(-number)
+        """Send a worker a signal, which it hears of or ends by."""
+        process = self._process(pid)
+        if number == signal.SIGTERM:
+            process.signal(number)
+        else:
+            process.end(-number)
 
     @contextmanager
     def hung_process(self, pid: int) -> Iterator[None]:
@@ -129,11 +159,22 @@ class StagedNode(Owners):
     def reload(self) -> None:
         """Have all workers replaced, and wait until they are."""
         self._node.reload()
+        self.stage.sleep(0.001)
         assert self.stage.until(lambda: not self._node.reloads, 60.0), self.log
 
-    def follow(self, snapshot: Snapshot) -> None:
-        """Have it go by a ring."""
-        self._node.follow(snapshot)
+    def signal(self, number: signal.Signals) -> None:
+        """Send the supervisor a signal."""
+        self.process.signal(number)
+
+    def wait(self, within: float) -> int:
+        """Return the status with which it ends; AssertionError if it does not in time."""
+        assert self.stage.until(lambda: self.process.status is not None, within), self.log
+        assert self.process.status is not None
+        return self.process.status
+
+    def ring(self) -> list[int]:
+        """Return how many nodes each worker counts as the ring."""
+        return [len(each.program._node.snapshot.by_id) for each in self._node.workers()]
 
     def assert_unharmed(self) -> None:
         """Assert that no worker has died, or said anything of an exception."""
@@ -155,13 +196,13 @@ def config_of(settings: Mapping[str, Any]) -> Config:
 
 
 @contextmanager
-def simulated(workers: int = 1, *, harmed: bool = False, **settings: Any) -> Iterator[StagedNode]:
+def simulated(workers: int = 1, *, harmed: bool = False, host: str | None = None, **settings: Any) -> Iterator[Node]:
     """Yield a node that serves, on the stage that is on or one of its own.
 
     At the end it must be unharmed, unless the test is to harm it.
     """
     with stage() as on:
-        node = StagedNode(on, f"node{len(on.net.doors)}", workers, config_of(settings))
+        node = Node(on, host or on.host(), workers, config_of(settings))
         try:
             yield node
             if not harmed:
@@ -171,18 +212,19 @@ def simulated(workers: int = 1, *, harmed: bool = False, **settings: Any) -> Ite
 
 
 @contextmanager
-def simulated_nodes(count: int, workers: int = 2, **settings: Any) -> Iterator[list[StagedNode]]:
+def simulated_nodes(count: int, workers: int = 2, **settings: Any) -> Iterator[list[Node]]:
     """Yield nodes that have found each other, and may be harmed."""
     with stage() as on, ExitStack() as stack:
-        nodes = [stack.enter_context(simulated(workers, harmed=True, **settings)) for _ in range(count)]
-        ring = Snapshot([node.member for node in nodes])
-        for node in nodes:
-            node.follow(ring)
-        on.sleep(MEET_S)
+        hosts = [on.host() for _ in range(count)]
+        join = ",".join(f"{host}:{DEFAULT_PORT}" for host in hosts)
+        nodes = [
+            stack.enter_context(simulated(workers, harmed=True, host=host, join=join, **settings)) for host in hosts
+        ]
+        assert on.until(lambda: all(node.ring() == [count] * workers for node in nodes), MEET_S)
         yield nodes
 
 
-def bus_of(nodes: list[StagedNode]) -> Bus:
+def bus_of(nodes: list[Node]) -> Bus:
     """Return nodes that have found each other as one bus."""
     ring = Snapshot([node.member for node in nodes]).ring
     first = {node.member.id: number * node.workers for number, node in enumerate(nodes)}
@@ -192,3 +234,19 @@ def bus_of(nodes: list[StagedNode]) -> Bus:
         return first[place.node] + place.worker
 
     return Bus([place for node in nodes for place in node.places()], owner)
+
+
+ONE, TWO, CLUSTER = "1-worker", "2-workers", "3-nodes"
+
+
+@contextmanager
+def running_bus(kind: str) -> Iterator[Bus]:
+    """Yield a bus of one of the kinds above; at the end it must be unharmed."""
+    with ExitStack() as stack:
+        if kind == CLUSTER:
+            nodes = stack.enter_context(simulated_nodes(3))
+            yield bus_of(nodes)
+            for node in nodes:
+                node.assert_unharmed()
+        else:
+            yield stack.enter_context(simulated(int(kind[0]))).bus

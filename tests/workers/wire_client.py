@@ -100,6 +100,11 @@ class WireClient:
             self._input += data
         return frame
 
+    def rest(self) -> bytearray:
+        """Return what came behind the last frame that was read, and keep it no more."""
+        rest, self._input = self._input, bytearray()
+        return rest
+
     def reply(self, within: float = 5.0) -> list[Any]:
         """Return the elements of the next frame."""
         return decoded(self.read_frame(within))

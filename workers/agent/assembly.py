@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -43,7 +42,6 @@ def assemble(
     `last` were in the last snapshot of the agent before it.
     """
     cluster = config.cluster
-    listener = ground.keep_admin()
     answers = cluster.register or cluster.health_port
     ping = Ping(ground.near, credentials and credentials.own)
     return Agent(
@@ -54,9 +52,10 @@ def assemble(
         tls=credentials and credentials.client,
         registration=(lambda health: _registration(cluster, ground.member, health)) if cluster.register else None,
         health=Health(Address(config.health_host, cluster.health_port), ping) if answers else None,
-        admin=_admin(config, ground, listener, ping, shared, log, credentials) if config.admin else None,
+        admin=_admin(config, ground, ping, shared, log, credentials) if config.admin else None,
         channel=channel,
         log=log,
+        machine=machine,
         last=last,
         alive=lambda: shared.agent_lives(machine.monotonic()),
     )
@@ -65,7 +64,6 @@ def assemble(
 def _admin(
     config: Config,
     ground: Ground,
-    listener: socket.socket | None,
     ping: Ping,
     shared: SharedCounters,
     log: Log,
@@ -79,13 +77,13 @@ def _admin(
             missing = [error.name or str(error)]
     if missing:
         log.warning("no-admin", missing=" ".join(missing), install=extras.command_for("admin"))
-        if listener is not None:
-            listener.close()
+        if ground.admin is not None:
+            ground.admin.close()
         return None
     doors = {door: str(Address(*address)) for door, address in ground.addresses.items()}
     tls = credentials and credentials.server
     bind = config.admin_host, config.admin_port
-    return Admin(bind, listener, ground.member, ping, doors, shared, log, tls=tls, access=config.access)
+    return Admin(bind, ground.admin, ground.member, ping, doors, shared, log, tls=tls, access=config.access)
 
 
 def _silk(config: Cluster, member: Member, last: Iterable[Member]) -> Source:

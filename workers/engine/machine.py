@@ -15,6 +15,7 @@ import selectors
 import signal
 import socket
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -60,7 +61,7 @@ class Birth:
     name: str
     """What `ps -o comm` and `top` show: at most 15 letters."""
     make: Callable[[Machine, Sequence[socket.socket]], Program]
-    """Returns what it is for, given the machine as it sees it, and its copies of what it keeps. Opens nothing."""
+    """Returns what it is for, given the machine as it sees it, and its copies of what it keeps."""
     keeps: Sequence[socket.socket]
     """Sockets of its parent's that it has, too."""
     close_others: Callable[[], None]
@@ -117,7 +118,17 @@ class Machine:
         """Return what reads these signals, and none of those that are ignored, once it is opened."""
         return Signals(wanted, ignored)
 
-    # Other processes.
+    # Other threads and processes.
+
+    def thread(self, name: str, call: Callable[[], None]) -> threading.Thread:
+        """Have something done in a thread, which ends with this process at the latest; return it."""
+        thread = threading.Thread(target=call, name=name, daemon=True)
+        thread.start()
+        return thread
+
+    def event(self) -> threading.Event:
+        """Return something that threads wait for."""
+        return threading.Event()
 
     def fork(self, birth: Birth, signals: Signals) -> int:
         """Have a process born that is killed when this one dies; return its pid. Raises OSError.
@@ -143,9 +154,8 @@ class Machine:
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:
                 os._exit(0)  # it died before the kernel was told
-            program = birth.make(self, birth.keeps)
             birth.close_others()
-            status = program.run()
+            status = birth.make(self, birth.keeps).run()
         except BaseException:
             traceback.print_exc()
         finally:

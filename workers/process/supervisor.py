@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import enum
 import json
-import os
 import selectors
 import signal
 import socket
@@ -126,7 +125,8 @@ class Supervisor:
         )
         self._shared = SharedCounters(len(ground.listeners))
         self._before = config, credentials  # gone back to if a reload fails
-        self._state = State.STARTING
+        self.state = State.STARTING
+        """Where it is in its life."""
         self._rollout: Rollout | None = None  # while it reloads
         self._reload_again = False  # once it serves
         self._doors_close_at: float | None = None  # while it leaves
@@ -136,8 +136,8 @@ class Supervisor:
         """Serve until told to end; return the exit status, of which exits.py has a list."""
         try:
             self.begin()
-            while not self.is_over:
-                self.turn()
+            while self.turn():
+                pass
         except BootError as error:
             print(f"skywalker: {error}", file=sys.stderr)
             return exits.BOOT
@@ -168,11 +168,6 @@ class Supervisor:
             self._crew.start(slot)
         self._watch(self._config.watchdog_s)
 
-    @property
-    def is_over(self) -> bool:
-        """Whether there is nothing more to do."""
-        return self._crew.is_over
-
     def end(self) -> None:
         """End, at once, what still lives."""
         self._crew.kill_all()
@@ -185,15 +180,15 @@ class Supervisor:
         )
 
     def _happened(self, event: Event) -> None:
-        self._state = State(LIFE.after(self._state, event))
+        self.state = State(LIFE.after(self.state, event))
 
     # A turn.
 
-    def turn(self) -> None:
-        """Wait for what is next, and do it."""
-        assert (self._rollout is not None) == (self._state is State.RELOADING)
-        assert (self._doors_close_at is not None) == (self._state is State.HIDING)
-        assert (self._stop_at is not None) == (self._state in (State.HIDING, State.DRAINING))
+    def turn(self) -> bool:
+        """Wait for what is next, and do it; return whether there is more to come."""
+        assert (self._rollout is not None) == (self.state is State.RELOADING)
+        assert (self._doors_close_at is not None) == (self.state is State.HIDING)
+        assert (self._stop_at is not None) == (self.state in (State.HIDING, State.DRAINING))
         for key, _ in self._selector.select(self.wait()):
             key.data()
         now = self._machine.monotonic()
@@ -211,6 +206,7 @@ class Supervisor:
             if self._credentials is not None:
                 self._credentials.renew()  # for children still to come
             self._introduce()  # those, too, for whom there was no room before
+        return not self._crew.is_over
 
     def wait(self) -> float:
         """Return the seconds until there is something to do, whatever comes."""
@@ -220,9 +216,9 @@ class Supervisor:
 
     @property
     def _doing(self) -> str:
-        if self._state >= State.HIDING:
+        if self.state >= State.HIDING:
             return "draining"
-        return "reloading" if self._state is State.RELOADING else "serving"
+        return "reloading" if self.state is State.RELOADING else "serving"
 
     def _on_signals(self) -> None:
         for number in self._signals.read():
@@ -232,7 +228,7 @@ class Supervisor:
                 self._crew.reap()
             elif number == signal.SIGHUP:
                 self._reload()
-            elif self._state >= State.HIDING:
+            elif self.state >= State.HIDING:
                 self._stop()
             else:
                 self._drain(signal.Signals(number).name)
@@ -241,7 +237,7 @@ class Supervisor:
         # The other end never writes: this is its end, with the program that we are part of.
         assert self._parent is not None
         self._selector.unregister(self._parent)
-        if self._state < State.HIDING:
+        if self.state < State.HIDING:
             self._drain("the program that started this node is gone")
         self._stop()
 
@@ -249,7 +245,7 @@ class Supervisor:
         match message:
             case control.Ready():
                 self._introduce()
-                if self._crew.served and self._state is State.STARTING:
+                if self._crew.served and self.state is State.STARTING:
                     self._announce()
             case control.Heard():
                 self._agent.tell(message)
@@ -314,30 +310,24 @@ class Supervisor:
             self._credentials and self._credentials.told_by(log),
             succeeds=slot.worker is not None,
             machine=machine,
+            hand=self._shared.hands.hand(part),
         )
 
     def _fork_agent(self) -> Child:
-        return Child(AGENT, self._make_agent, [], lambda: self._close_what_is_ours(None), self._signals, self._machine)
+        last = snapshots.content(self._agent.snapshot) if self._agent.snapshot else ()
 
-    def _make_agent(self, machine: Machine, channel: control.Channel, _: Sequence[socket.socket]) -> Program:
-        last = snapshots.read(os.dup(self._agent.snapshot.fileno())) if self._agent.snapshot else ()
-        log = self._log.bind(process="agent", pid=machine.pid())
-        return self._assemble(
-            self._config,
-            self._ground,
-            self._credentials and self._credentials.told_by(log),
-            last,
-            channel,
-            log,
-            self._shared,
-            machine,
-        )
+        def make(machine: Machine, channel: control.Channel, _: Sequence[socket.socket]) -> Program:
+            log = self._log.bind(process="agent", pid=machine.pid())
+            credentials = self._credentials and self._credentials.told_by(log)
+            return self._assemble(self._config, self._ground, credentials, last, channel, log, self._shared, machine)
+
+        return Child(AGENT, make, [], lambda: self._close_what_is_ours(None), self._signals, self._machine)
 
     def _close_what_is_ours(self, but: Slot | None) -> None:
         self._selector.close()
         self._signals.close()
         self._notifier.close()
-        self._ground.close()
+        self._ground.close(but_admin=but is None)
         if self._parent is not None:
             self._parent.close()
         self._agent.close()
@@ -355,9 +345,9 @@ class Supervisor:
 
     def _reload(self) -> None:
         """Go on with the settings as they are now, if they are right."""
-        if self._state >= State.HIDING or self._read_again is None:
+        if self.state >= State.HIDING or self._read_again is None:
             return
-        if self._state is not State.SERVING:
+        if self.state is not State.SERVING:
             self._reload_again = True
             return
         self._reload_again = False
@@ -425,7 +415,7 @@ class Supervisor:
     @property
     def _is_idle(self) -> bool:
         """Whether, in a node that drains, no call waits any more, and nobody is sent here."""
-        return self._state is State.DRAINING and self._crew.is_idle and self._agent.left
+        return self.state is State.DRAINING and self._crew.is_idle and self._agent.left
 
     def _close_doors(self) -> None:
         self._happened(Event.HIDDEN)
@@ -433,7 +423,7 @@ class Supervisor:
         self._crew.drain(self._ground.outlived)
 
     def _stop(self) -> None:
-        if self._state is not State.STOPPING:
+        if self.state is not State.STOPPING:
             self._happened(Event.STOPPED)
             self._stop_at = self._doors_close_at = None
             self._crew.stop()

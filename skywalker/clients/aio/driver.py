@@ -14,6 +14,7 @@ from typing import Any
 
 from skywalker.clients.call import Call, PubSubKind
 from skywalker.clients.core import Core
+from skywalker.clients.machine import machine_of
 from skywalker.clients.requests import Kind
 from skywalker.errors import Closed
 from skywalker.limits import DEFAULT_CONTROL_TIMEOUT_S
@@ -55,6 +56,7 @@ class Driver:
         self.core = core
         self.is_closed = False
         self._loop = asyncio.get_running_loop()
+        self.machine = machine_of(self._loop)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
         self._stalled = 0  # connections whose node does not keep up

@@ -8,7 +8,6 @@ begin() and all that builds on it wait for room.
 from __future__ import annotations
 
 import asyncio
-import random
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -175,8 +174,8 @@ class LineDriver(Driver, Generic[C]):
         self._redialling: asyncio.Task[None] | None = None
         self.address: Address | None = None
         """Where the main one was made."""
-        self._trying = Round(self.core.homes, random.random)
-        self._adding: set[asyncio.Task[None]] = set()  # direct ones
+        self._trying = Round(self.core.homes, self.machine.random)
+        self._adding: dict[asyncio.Task[None], None] = {}  # direct ones
         self._flush_is_due = False
         self._begun = 0  # calls, in this turn of the loop
         self._is_eager = False  # whether a call need not wait for others of its turn
@@ -196,7 +195,7 @@ class LineDriver(Driver, Generic[C]):
                     self.check_open()
                     if self.core.given_up:
                         raise self.core.unreachable()
-                    await asyncio.sleep(backoff.delay(self.core.failures - 1, random.random()))
+                    await asyncio.sleep(backoff.delay(self.core.failures - 1, self.machine.random()))
                     await self._attempt()
         except TimeoutError:
             raise self.core.unreachable(self.cause) from None
@@ -343,14 +342,14 @@ class LineDriver(Driver, Generic[C]):
         try:
             while self._link is None and self.core.busy:
                 if self.core.failures:
-                    await asyncio.sleep(backoff.delay(self.core.failures - 1, random.random()))
+                    await asyncio.sleep(backoff.delay(self.core.failures - 1, self.machine.random()))
                 await self._attempt()
         finally:
             self._redialling = None
 
     async def _attempt(self) -> None:
         """Try every address that there is, until a node is reached."""
-        round = self._trying = Round(self.core.homes, random.random)
+        round = self._trying = Round(self.core.homes, self.machine.random)
         while (address := await self._next_address(round)) is not None:
             try:
                 patience = ATTEMPT_S if round.is_last else HASTY_S
@@ -394,8 +393,8 @@ class LineDriver(Driver, Generic[C]):
     def _add_direct(self, now: float) -> None:
         while self._link is not None and (wanted := self.core.dial(now)) is not None:
             task = self._loop.create_task(self._dial_direct(self._link, wanted))
-            self._adding.add(task)
-            task.add_done_callback(self._adding.discard)
+            self._adding[task] = None
+            task.add_done_callback(self._adding.pop)
 
     async def _dial_direct(self, main: Link, wanted: Dial) -> None:
         core = self.core
@@ -406,7 +405,7 @@ class LineDriver(Driver, Generic[C]):
                 assert address is not None  # there is a main one
                 peer = (beside.family, beside.getpeername())
                 family, form = peer if wanted.address is None else numeric(wanted.address)
-                sock = direct_socket(family, wanted)
+                sock = direct_socket(family, wanted, self.machine)
                 link = await dial_by(self._loop, self, sock, form, address.host, self._settings.tls)
         except OSError:
             core.not_opened(wanted, self._loop.time())

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from skywalker.clients.blocking.connection import LineConnection, line_connection
 from skywalker.clients.blocking.dialer import Opening
 from skywalker.clients.core import Dial
+from skywalker.clients.machine import MACHINE
 from skywalker.clients.sockets import ATTEMPT_S, direct_socket, numeric
 from skywalker.clients.stream import Stream
 from skywalker.dialling import begin
@@ -74,7 +75,7 @@ class Directs:
         try:
             peer = (main.socket.family, main.socket.getpeername())
             family, form = peer if wanted.address is None else numeric(wanted.address)
-            sock = direct_socket(family, wanted)
+            sock = direct_socket(family, wanted, MACHINE)
             opening = Opening(sock, host if wanted.address is None else wanted.address.host, self._tls)
             attempt = self._attempts[sock.fileno()] = Attempt(wanted, opening, time.monotonic() + ATTEMPT_S)
             try:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from skywalker.clients.call import Call, PubSubKind
 from skywalker.clients.core import Core
+from skywalker.clients.machine import MACHINE
 from skywalker.clients.requests import Kind
 from skywalker.deadlines import PRECISION_S
 from skywalker.errors import Closed
@@ -55,6 +56,7 @@ class Driver:
     def __init__(self, core: Core) -> None:
         self.core = core
         self.is_closed = False
+        self.machine = MACHINE
         self._lock = threading.Lock()
         self._sleepers: dict[threading.Lock, None] = {}  # locks of threads that wait to be woken
 

@@ -96,7 +96,7 @@ class Junction:
         Raises TimedOut if nobody takes the request up in time, NoReply if somebody does, or may have, and does not
         answer in time, or is gone before, and HandlerFailed if the handler raised.
         """
-        reply_topic = rpc.private_topic()
+        reply_topic = rpc.private_topic(self._driver.machine)
         answer = self._driver.begin("recv", (reply_topic,), timeout)
         try:
             doubt = None

@@ -1,0 +1,268 @@
+"""A run as data: the cluster, who says what and when, and what happens to whom.
+
+All of it is made from a seed before anything runs, so parts can be left out while the rest stays as it is, and a plan
+can be kept where a change of the product would change what comes of its seed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final, NamedTuple
+
+WORKERS: Final = 2
+CALLERS: Final = 28
+PROGRAMS: Final = 6
+PUBSUBS: Final = 4
+BROKERS: Final = 2
+"""Clients: those that know the wire and nothing else, and those that use our library."""
+
+CALLS: Final = 3000
+PUBLISHED: Final = 600
+FAULTS: Final = 10
+CUTS: Final = 20
+"""How often a client loses its connection."""
+
+KINDS: Final = (
+    "kill", "kill in a step", "reload", "stop", "suspend", "part", "part one way", "link reset", "link half open",
+    "no descriptors", "slow client",
+)  # fmt: skip
+"""What a fault may be. A run has some of them: two kinds at once would excuse much of what one must not do."""
+
+CUTS_OF: Final = ("cut", "cut", "client reset", "client half open")
+"""How they do."""
+
+TOKENS: Final = ("even", "uneven", "nearly all to one")
+
+WAYS: Final = ("join", "dns", "consul")
+"""How nodes may find each other."""
+
+STOPS_S: Final = (0.02, 0.2, 2.0)
+"""Seconds for which a process is stopped or two nodes are parted, at most."""
+
+SPEAK_S: Final = 10.0
+"""Seconds in which clients speak."""
+
+TIMEOUTS_MS: Final = (0, 1, 5, 20, 50, 200, 1000, 5000)
+ROOM: Final = 212_992
+"""Bytes that a kernel takes for a process before it reads them, as a rule."""
+
+PUBLISH: Final = "publish"
+
+
+class Word(NamedTuple):
+    """One thing that a client says."""
+
+    method: str
+    topic: str
+    timeout_ms: int = 0
+    cancels: bool = False
+    """Whether it takes back one of its calls then."""
+
+
+class Spurt(NamedTuple):
+    """What a client has to say from a time on, counted from when clients begin to speak."""
+
+    at: float
+    words: tuple[Word, ...]
+
+
+@dataclass(frozen=True)
+class ClientPlan:
+    """One client."""
+
+    kind: str
+    number: int
+    pause_s: float
+    """Seconds between two times that it speaks, on average."""
+    depth: int
+    """Calls that it has under way at most."""
+    room: int
+    """Bytes that its kernel takes for it before it reads them."""
+    subscribes: bool
+    acks: bool
+    spurts: tuple[Spurt, ...]
+
+    @property
+    def name(self) -> str:
+        """What it is called in what is printed."""
+        return f"{self.kind}{self.number}"
+
+    def __str__(self) -> str:
+        words = [
+            f"at {at:.6f} s {', '.join(f'{word.method} {word.topic} {word.timeout_ms}' for word in words)}"
+            for at, words in self.spurts
+        ]
+        traits = "subscribes, " * self.subscribes + "acks, " * self.acks
+        return f"{self.name} ({traits}{self.depth} at once, room for {self.room} bytes): {'; '.join(words)}"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens to one of them, so many seconds after clients begin to speak."""
+
+    at: float
+    kind: str
+    whom: str
+    nth: int = 0
+    """Which of its workers, or of the other nodes; or after how many writes."""
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return f"at {self.at:.6f} s: {self.kind} ({self.whom}, {self.nth}, {self.seconds:.3f} s)"
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What sockets are like throughout a run."""
+
+    pieces: float = 0.01
+    """How often a stream is read or written only in part, of all times."""
+    refusals: float = 0.0
+    """How often there turns out to be nothing to read, or no room to write."""
+    room: int = ROOM
+    """Bytes that a kernel takes between workers, and between nodes."""
+    late_s: float = 0.0
+    """Seconds that it takes at most until a descriptor that is passed on is there."""
+    tokens: str = "even"
+    """How they are spread: one of TOKENS."""
+
+
+FAIR: Final = Conditions()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run is made from."""
+
+    seed: int
+    """Of the luck that no plan has: how long things take, and what comes first."""
+    nodes: int
+    workers: int
+    """Of each node."""
+    topics: int
+    clients: tuple[ClientPlan, ...]
+    faults: tuple[Fault, ...]
+    conditions: Conditions = FAIR
+    way: str = "join"
+    """How its nodes find each other: one of WAYS."""
+
+    def words(self) -> int:
+        """Return how much is said."""
+        return sum(len(spurt.words) for client in self.clients for spurt in client.spurts)
+
+    def __str__(self) -> str:
+        size = f"seed {self.seed}: {self.nodes} nodes, {self.workers} workers each, {self.topics} topics, {self.way}"
+        return "\n".join([size, str(self.conditions), *map(str, self.clients), *map(str, self.faults)])
+
+    def text(self) -> str:
+        """Return it as one line."""
+        return json.dumps(dataclasses.asdict(self), separators=(",", ":"))
+
+    @staticmethod
+    def of(text: str) -> Plan:
+        """Return what text() has written."""
+        given: dict[str, Any] = json.loads(text)
+        given["faults"] = tuple(Fault(**each) for each in given["faults"])
+        given["clients"] = tuple(ClientPlan(**{**each, "spurts": _spurts_of(each)}) for each in given["clients"])
+        given["conditions"] = Conditions(**given["conditions"])
+        return Plan(**given)
+
+
+def _spurts_of(client: dict[str, Any]) -> tuple[Spurt, ...]:
+    return tuple(Spurt(at, tuple(Word(*word) for word in words)) for at, words in client["spurts"])
+
+
+def plan(seed: int) -> Plan:
+    """Return the plan of one seed."""
+    luck = Random(seed)
+    nodes, way = luck.choice([1, 2, 3]), luck.choice(WAYS)
+    topics = [f"topic{n}" for n in range(luck.choice([1, 4, 20]))]
+    kinds = luck.sample(KINDS, luck.randint(1, 3))
+    times = sorted(_rounded(0.1 + luck.random() * SPEAK_S) for _ in range(FAULTS))
+    clients = tuple(
+        _client(luck, kind, number, topics, count // of, times)
+        for kind, of, count in (
+            ("caller", CALLERS, CALLS * CALLERS // (CALLERS + PROGRAMS)),
+            ("program", PROGRAMS, CALLS * PROGRAMS // (CALLERS + PROGRAMS)),
+            ("pubsub", PUBSUBS, PUBLISHED * PUBSUBS // (PUBSUBS + BROKERS)),
+            ("broker", BROKERS, PUBLISHED * BROKERS // (PUBSUBS + BROKERS)),
+        )
+        for number in range(of)
+    )
+    faults = [_fault(luck, at, luck.choice(kinds), nodes, clients) for at in times]
+    for _ in range(CUTS):
+        faults.append(Fault(_rounded(luck.random() * SPEAK_S), luck.choice(CUTS_OF), luck.choice(clients).name))
+    faults.sort(key=lambda fault: fault.at)
+    return Plan(seed, nodes, WORKERS, len(topics), clients, tuple(faults), _conditions(luck), way)
+
+
+def _conditions(luck: Random) -> Conditions:
+    return Conditions(
+        pieces=luck.choice([0.01, 0.01, 0.3]),
+        refusals=luck.choice([0.0, 0.0, 0.03]),
+        room=luck.choice([ROOM, ROOM, 16384]),
+        late_s=luck.choice([0.0, 0.0, 0.02]),
+        tokens=luck.choice(TOKENS),
+    )
+
+
+def tokens(luck: Random, how: str, count: int) -> tuple[int, ...]:
+    """Return the tokens of one node, spread as one of TOKENS says."""
+    if how == "even":
+        found = [luck.getrandbits(64) for _ in range(count)]
+    elif how == "uneven":
+        found = [int(luck.random() ** 4 * 2**64) for _ in range(count)]
+    else:
+        found = [2**63 + luck.getrandbits(32) for _ in range(count)]
+    return tuple(sorted(token - 2**63 for token in found))
+
+
+def _rounded(seconds: float) -> float:
+    return round(seconds, 6)
+
+
+def _client(luck: Random, kind: str, number: int, topics: list[str], count: int, faults: list[float]) -> ClientPlan:
+    is_caller = kind in ("caller", "program")
+    sends = luck.choice([0.1, 0.5, 0.5, 0.9]) if is_caller else 0.0
+    return ClientPlan(
+        kind,
+        number,
+        pause_s=luck.choice([0.0, 0.001, 0.01, 0.05]),
+        depth=luck.choice([1, 1, 4, 16, 64]),
+        room=luck.choice([ROOM, ROOM, ROOM, 1000]),
+        subscribes=luck.random() < (0.1 if is_caller else 0.6),
+        acks=is_caller and luck.random() < 0.2,
+        spurts=tuple(
+            Spurt(
+                at, tuple(_word(luck, topics, sends) if is_caller else Word(PUBLISH, luck.choice(topics)) for _ in some)
+            )
+            for at, some in _spurts(luck, count, faults)
+        ),
+    )
+
+
+def _spurts(luck: Random, count: int, faults: list[float]) -> list[tuple[float, range]]:
+    """Return when a client says how much: most of the times at a fault."""
+    parts = luck.randint(1, 8)
+    found = []
+    for _ in range(parts):
+        at = luck.random() * SPEAK_S
+        if luck.random() < 0.7:
+            at = max(0.0, luck.choice(faults) - luck.choice([0.0005, 0.005, 0.05]) * luck.random())
+        found.append((_rounded(at), range(count // parts)))
+    return sorted(found, key=lambda each: each[0])
+
+
+def _word(luck: Random, topics: Sequence[str], sends: float) -> Word:
+    method = ":send!" if luck.random() < sends else ":recv!" if luck.random() < 0.7 else ":take!"
+    return Word(method, luck.choice(topics), luck.choice(TIMEOUTS_MS), luck.random() < 0.05)
+
+
+def _fault(luck: Random, at: float, kind: str, nodes: int, clients: Sequence[ClientPlan]) -> Fault:
+    seconds = _rounded(luck.random() * luck.choice(STOPS_S))
+    whom = luck.choice(clients).name if kind == "slow client" else f"node{luck.randrange(nodes)}"
+    return Fault(at, kind, whom, luck.randrange(12), seconds)
