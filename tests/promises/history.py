@@ -20,6 +20,7 @@ VALUE: Final = "a value"
 TIMED_OUT: Final = "timed out"
 CANCELLED: Final = "cancelled"
 UNKNOWN: Final = "unknown-outcome"
+UNREACHABLE: Final = "unreachable"
 LOST: Final = "connection lost"
 UNANSWERED: Final = "nothing"
 

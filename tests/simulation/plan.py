@@ -164,6 +164,12 @@ def plan(seed: int) -> Plan:
     )
     faults = [_fault(luck, at, luck.choice(kinds), nodes, clients) for at in times]
     faults += [Fault(_rounded(luck.random() * SPEAK_S), CUT, luck.choice(clients).name) for _ in range(CUTS)]
+    faults += [
+        Fault(_rounded(spurt.at + luck.choice([0.001, 0.01, 0.1]) * luck.random()), CUT, client.name)
+        for client in clients
+        if client.kind in ("program", "broker")
+        for spurt in luck.sample(client.spurts, 1)
+    ]
     return Plan(seed, nodes, WORKERS, len(topics), clients, tuple(sorted(faults, key=lambda fault: fault.at)))
 
 

@@ -28,6 +28,7 @@ from tests.promises.history import (
     TIMED_OUT,
     TRUE,
     UNKNOWN,
+    UNREACHABLE,
     VALUE,
     Call,
     Cancel,
@@ -57,8 +58,6 @@ LATE_S: Final = 0.1
 """Seconds more than it was given that connect() may take."""
 
 KINDS: Final = {":send!": "send", ":recv!": "recv", ":take!": "take"}
-
-UNREACHABLE: Final = "unreachable"
 
 logging.getLogger("skywalker").addHandler(logging.NullHandler())
 """What the library logs of lost connections is of no interest here."""
@@ -305,7 +304,6 @@ class Broker(Program):
                 reader.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await reader
-                self.streams[-1].ended_at = loop.time()
 
     async def _read(self, broker: pubsub.Broker, stream: Stream, loop: EventLoop) -> None:
         def gap(_: str) -> None:
