@@ -84,8 +84,8 @@ soak: setup ## Use and hit nodes for a long time: has anything grown? (MINUTES=1
 	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
 
 simulate: MINUTES =
-simulate: setup ## Run whole clusters on a virtual clock, from fresh seeds (SEEDS=100 MINUTES=10 SEED=4711)
-	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES))
+simulate: setup ## Run whole clusters on a virtual clock, from fresh seeds (SEEDS=100 MINUTES=10 SEED=4711 ARGS=--all)
+	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
 
 fuzz: SECONDS = 60
 fuzz: setup ## Have atheris attack each decoder and door for a time (SECONDS=60 TARGETS="frames session")

@@ -10,15 +10,43 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Final, TypeVar
 
 T = TypeVar("T")
 
 LONGEST_PAUSE_S = 0.05
 
 
+class Clock:
+    """The time of tests: that of the machine, unless a simulation is on, whose is virtual."""
+
+    def __init__(self) -> None:
+        self.monotonic: Callable[[], float] = time.monotonic
+        self.sleep: Callable[[float], None] = time.sleep
+        self.is_virtual = False
+
+    @contextlib.contextmanager
+    def replaced(self, monotonic: Callable[[], float], sleep: Callable[[float], None]) -> Iterator[None]:
+        """Have it be another one for a while."""
+        before = self.monotonic, self.sleep
+        self.monotonic, self.sleep, self.is_virtual = monotonic, sleep, True
+        try:
+            yield
+        finally:
+            self.monotonic, self.sleep = before
+            self.is_virtual = False
+
+
+CLOCK: Final = Clock()
+
+
 def time_factor() -> float:
-    """How many times longer than stated anything may take here; read anew at each call."""
+    """How many times longer than stated anything may take here; read anew at each call.
+
+    One in virtual time, which no other program takes any of.
+    """
+    if CLOCK.is_virtual:
+        return 1.0
     text = os.environ.get("SKYWALKER_TEST_TIME_FACTOR", "1")
     try:
         factor = float(text)
@@ -36,10 +64,10 @@ def eventually(check: Callable[[], T], within: float = 5.0) -> T:
     `check` means "not yet", and is the cause of the AssertionError if it was the last thing that happened.
     """
     limit = within * time_factor()
-    deadline = time.monotonic() + limit
+    deadline = CLOCK.monotonic() + limit
     pause = 0.001
     while True:
-        last_chance = time.monotonic() >= deadline
+        last_chance = CLOCK.monotonic() >= deadline
         try:
             value = check()
         except Exception as error:
@@ -50,7 +78,7 @@ def eventually(check: Callable[[], T], within: float = 5.0) -> T:
                 return value
             if last_chance:
                 raise AssertionError(f"not within {limit:g} s; last value was {value!r}")
-        time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
+        CLOCK.sleep(min(pause, max(0.0, deadline - CLOCK.monotonic())))
         pause = min(2 * pause, LONGEST_PAUSE_S)
 
 

@@ -144,10 +144,9 @@ ASK_FOR_THEMSELVES = {
     "workers.setup",
     "workers.engine.machine",
     "workers.process.notify",
-    "workers.process.supervisor",
-    "workers.stats.shared",  # the agent beats there, and waits to read
+    "workers.stats.shared",  # it waits to read
 }
-MAKES_THEM_WITH_THE_REAL_ONE = "workers.process.supervisor"
+MAKES_THEM_WITH_THE_REAL_ONE = "workers.process.start"
 
 
 def sources(package: str) -> list[Path]:
@@ -323,7 +322,7 @@ def test_a_worker_asks_its_machine_for_time_and_luck() -> None:
     assert not unused, f"these need no excuse: {sorted(unused)}"
 
 
-def test_nobody_but_the_supervisor_names_the_real_machine() -> None:
+def test_nobody_but_who_starts_a_node_names_the_real_machine() -> None:
     named = {
         module_name(path)
         for path in sources("workers")

@@ -23,7 +23,11 @@ Trouble = Callable[[str | None], None]
 
 
 def watch(
-    source: Source, found: Callable[[frozenset[Address]], None], trouble: Trouble, stopped: threading.Event
+    source: Source,
+    found: Callable[[frozenset[Address]], None],
+    trouble: Trouble,
+    stopped: threading.Event,
+    luck: Callable[[], float] = random.random,
 ) -> None:
     """Look at a source until `stopped` is set: found() is called with the first addresses, and whenever they differ.
 
@@ -40,10 +44,15 @@ def watch(
             found(known)
         return finding.pause_s
 
-    repeat(look, trouble, stopped)
+    repeat(look, trouble, stopped, luck)
 
 
-def repeat(step: Callable[[], float | None], trouble: Trouble, stopped: threading.Event) -> None:
+def repeat(
+    step: Callable[[], float | None],
+    trouble: Trouble,
+    stopped: threading.Event,
+    luck: Callable[[], float] = random.random,
+) -> None:
     """Call step() until `stopped` is set. It returns the seconds until the next, None for never, or raises."""
     failures = 0
     while not stopped.is_set():
@@ -52,7 +61,7 @@ def repeat(step: Callable[[], float | None], trouble: Trouble, stopped: threadin
         except DiscoveryError as error:
             if not failures and not stopped.is_set():
                 trouble(str(error))
-            pause = backoff.delay(failures, random.random(), cap_s=RETRY_CAP_S)
+            pause = backoff.delay(failures, luck(), cap_s=RETRY_CAP_S)
             failures += 1
         else:
             if failures:

@@ -83,7 +83,7 @@ except SystemExit:
 
 def test_help_loads_neither_client_nor_server() -> None:
     loaded = modules_loaded("--help")
-    heavy = {"asyncio", "ssl", "subprocess", "skywalker.clients.blocking.client", "workers.process.supervisor"}
+    heavy = {"asyncio", "ssl", "subprocess", "skywalker.clients.blocking.client", "workers.process.start"}
     assert not loaded & heavy
 
 

@@ -304,3 +304,8 @@ def test_free_ports_are_free_and_different() -> None:
     for port in ports:
         with socket.socket() as stream:
             stream.bind((HOST, port))
+
+
+def test_no_port_is_given_twice() -> None:
+    ports = [port for _ in range(100) for port in free_ports(20)]
+    assert len(set(ports)) == 2000

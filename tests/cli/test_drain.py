@@ -127,9 +127,10 @@ def test_a_hundred_drains_in_a_row_are_all_told_to_a_node_that_does_not_react() 
     port = free_port()
     program = f"""
 import signal, socket
-from workers.process import child
+from skywalker.processes import node_name
+from workers.engine.machine import rename
 listener = socket.create_server(("127.0.0.1", {port}))
-child.be_node({port})
+rename(node_name({port}))
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 print("here", flush=True)
 while True:

@@ -6,7 +6,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgpack
 
@@ -56,7 +56,8 @@ class Copy:
     """A time that a client library gave a call of its program to a node: on one connection, and perhaps on the next."""
 
     at: float  # when the kernel had all of it
-    lost_at: float  # when that connection was over
+    lost_at: float  # when that connection was over, and the library was told
+    mute_at: float = NEVER_S  # since when nothing passed there, of which it was not told
     answer: str = UNANSWERED  # by the node, as the kernel took it for the library
     value: str = ""
     answered_at: float = NEVER_S
@@ -96,12 +97,13 @@ class Given:
 
 @dataclass
 class Trouble:
-    """What happened to a node, or a client, of what kind, from when to when."""
+    """What happened to a node, one of its workers, or a client; of what kind, from when to when."""
 
     kind: str
     node: str
     since: float
     until: float
+    worker: int | None = None
 
     def touches(self, begin: float, end: float) -> bool:
         """Return whether some of it was between two times."""
@@ -123,6 +125,10 @@ class Connection:
     client: str
     opened_at: float
     stops: list[Trouble]  # when its client stood still
+    node: str = ""  # that it is to, where one is meant
+    worker: int | None = None  # of that node, once it has said so
+    is_whole: bool = True  # `given` is all that the kernel took for it, not only what its client came to read
+    taken_until: float = 0.0  # until when its node takes it for alive, if that is after its end
     closed_at: float = NEVER_S
     is_cut: bool = False  # by its client
     acks: bool = False  # what it gets for its calls
@@ -137,6 +143,20 @@ class Connection:
     topics: dict[int, str] = field(default_factory=dict)  # by the id of the subscription
     taken: list[tuple[float, bytes]] = field(default_factory=list)
     given: list[Given] = field(default_factory=list)
+
+    def depends_on(self, trouble: Trouble) -> bool:
+        """Return whether it may end by some trouble: not if that is another node's, or another worker's."""
+        is_elsewhere = self.node and trouble.node and self.node != trouble.node
+        is_anothers = None not in (self.worker, trouble.worker) and self.worker != trouble.worker
+        return not (is_elsewhere or is_anothers)
+
+
+class Stall(NamedTuple):
+    """A time in which a process would have run for so many seconds, and the machine did something else."""
+
+    since: float
+    until: float
+    seconds: float
 
 
 @dataclass
@@ -159,6 +179,7 @@ class History:
     nodes: int
     troubles: list[Trouble]
     streams: list[Stream] = field(default_factory=list)
+    stalls: list[Stall] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.resent = {value for connection in self.connections for value in connection.resent}
@@ -190,14 +211,21 @@ class History:
         """Yield all sends, each with those who had its value."""
         return ((call, self.takers.get(call.value, [])) for call in self.calls() if call.method == ":send!")
 
-    def excuses(self, rule: str, begin: float, end: float) -> bool:
-        """Return whether a rule need not hold of what went from `begin` to `end`, because of trouble."""
+    def excuses(self, rule: str, begin: float, end: float, of: Connection | None = None) -> bool:
+        """Return whether a rule need not hold of what went from `begin` to `end`, because of trouble.
+
+        If it is what happened to one connection, then that is trouble of its own node and worker.
+        """
         excuses = EXCUSES[rule]
         return any(
-            each.touches(begin - excuse.after_s, end + excuse.before_s)
+            each.touches(begin - excuse.after_s, end + excuse.before_s) and (of is None or of.depends_on(each))
             for each in self._troubles
             if (excuse := excuses.get(each.kind)) is not None
         )
+
+    def stalled_s(self, begin: float, end: float) -> float:
+        """Return the seconds that the machine kept anybody waiting between two times."""
+        return sum(each.seconds for each in self.stalls if each.since <= end and each.until >= begin)
 
     def quiet_s(self, rule: str, begin: float, end: float) -> float:
         """Return the seconds of the longest time in between in which no trouble excused from a rule."""

@@ -58,7 +58,7 @@ def a_library_says_unknown_for_a_reason(history: History) -> Iterator[str]:
         if call.answer != UNKNOWN:
             continue
         due_at = call.at + call.timeout_s
-        is_lost = any(each.lost_at <= call.answered_at for each in call.copies)
+        is_lost = any(min(each.lost_at, each.mute_at) <= call.answered_at for each in call.copies)
         is_told = any(each.answer == UNKNOWN for each in call.copies)
         is_silent = call.answered_at >= due_at + GRACE_S and (
             _stands_still(call, call.at, call.answered_at)
@@ -87,7 +87,7 @@ def a_library_returns_what_it_was_given(history: History) -> Iterator[str]:
         if call.answer == VALUE and call.method != ":send!" and call.got not in values:
             yield f"{call} returned {call.got!r}, which no node gave it"
         for copy in call.copies:
-            in_time = copy.answered_at + LATE_S < min(call.answered_at, copy.lost_at)
+            in_time = copy.answered_at + LATE_S < min(call.answered_at, copy.lost_at, copy.mute_at)
             is_wrong = copy.answer == VALUE and call.answer != VALUE
             if is_wrong and in_time and not _stands_still(call, copy.answered_at, call.answered_at):
                 yield f"{call} was given {copy.value!r}, and ended with {call.answer!r}"

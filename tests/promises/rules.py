@@ -55,7 +55,7 @@ def connections_last(history: History) -> Iterator[str]:
     """None is lost without a reason."""
     for each in history.connections:
         at = each.closed_at
-        if at < NEVER_S and not each.is_cut and not history.excuses("connections_last", at, at):
+        if at < NEVER_S and not each.is_cut and not history.excuses("connections_last", at, at, each):
             yield f"a connection of {each.client} was lost at {at:.6f}"
 
 
@@ -67,8 +67,10 @@ def answers_come_in_time(history: History) -> Iterator[str]:
         late = call.answered_at - due_at
         if call.answer == TIMED_OUT and late < 0:
             yield f"{call} timed out {-late:.3f} s early"
-        if late <= allowed or call.answer in (LOST, UNANSWERED) or call.connection.library:
+        if call.answer in (LOST, UNANSWERED) or late <= allowed or call.connection.library:
             continue
+        if late <= allowed + history.stalled_s(due_at - allowed, call.answered_at):
+            continue  # it is the machine that was late
         if any(each.touches(due_at, call.answered_at) for each in call.connection.stops):
             continue  # it is the client that was late
         spans = (call.at, call.at), (due_at, call.answered_at)
@@ -78,11 +80,43 @@ def answers_come_in_time(history: History) -> Iterator[str]:
 
 def answers_are_true(history: History) -> Iterator[str]:
     """A sender that is told true has met somebody; one that is told otherwise has not, unless that is not known."""
-    for call, takers in history.sends():
-        if call.answer == TRUE and not takers:
+    chances = _chances(history)
+    for call, takers in sorted(history.sends(), key=lambda each: each[0].answered_at):
+        if call.answer == TRUE and not takers and not _took_a_chance(call, chances):
             yield f"{call} was told true, and nobody had the value"
         if _is_untrue(call, takers) and not _is_in_doubt(history, takers, "answers_are_true"):
             yield f"{call} was told {call.answer!r}, and {takers[0].connection.client} had the value"
+
+
+Chance = tuple[float, float]
+
+
+def _chances(history: History) -> dict[str, list[Chance]]:
+    """Return, by topic, when somebody may have had one value that nobody knows of.
+
+    That is who has lost a connection while it waited, where it is not known what the kernel took for it.
+    """
+    found: dict[str, list[Chance]] = defaultdict(list)
+    for connection in history.connections:
+        for call in connection.calls.values():
+            has_a_chance = call.method != ":send!" and call.answer == LOST and not connection.acks
+            if has_a_chance and not connection.is_whole:
+                found[call.topic].append((max(call.answered_at, connection.taken_until), call.at))
+    return {topic: sorted(chances) for topic, chances in found.items()}
+
+
+def _took_a_chance(send: Call, chances: dict[str, list[Chance]]) -> bool:
+    """Take the chance that ends first of those in which a send may have met somebody; return whether there is one.
+
+    If whoever ends first chooses first, as many as possible have one.
+    """
+    of_topic = chances.get(send.topic, [])
+    for chance in of_topic:
+        end, begin = chance
+        if send.at <= end and begin <= send.answered_at:
+            of_topic.remove(chance)
+            return True
+    return False
 
 
 def in_doubt(history: History) -> int:
@@ -124,7 +158,8 @@ def who_waits_meets(history: History) -> Iterator[str]:
     """A sender and a listener that wait on one topic for some quiet time do not both wait in vain."""
     in_vain: dict[str, list[Call]] = defaultdict(list)
     for call in history.calls():
-        if call.answer == TIMED_OUT and call.timeout_s > MEET_S:
+        has_node = not call.copies or call.copies[-1].answer != UNANSWERED
+        if call.answer == TIMED_OUT and call.timeout_s > MEET_S and has_node:
             in_vain[call.topic].append(call)
     for calls in in_vain.values():
         senders = [call for call in calls if call.method == ":send!"]
@@ -132,7 +167,8 @@ def who_waits_meets(history: History) -> Iterator[str]:
             for sender in senders:
                 begin = max(sender.waits_since, listener.waits_since)
                 end = min(sender.at + sender.timeout_s, listener.at + listener.timeout_s)
-                if end - begin > MEET_S and history.quiet_s("who_waits_meets", begin, end) > MEET_S:
+                within = MEET_S + history.stalled_s(begin, end)
+                if end - begin > within and history.quiet_s("who_waits_meets", begin, end) > within:
                     yield f"{sender} and {listener} did not meet"
 
 
@@ -161,7 +197,8 @@ def subscribers_miss_nothing(history: History) -> Iterator[str]:
             for other in history.connections:
                 since = other.subscriptions.get(published.topic, NEVER_S)
                 stayed = other.closed_at == NEVER_S or (
-                    other.closed_at > published.acked_at + LATE_S
+                    other.is_whole
+                    and other.closed_at > published.acked_at + LATE_S
                     and not any(each.touches(published.at, other.closed_at) for each in other.stops)
                 )  # one that reads nothing, and is lost then, loses what it did not read
                 if since < published.at and stayed and id(other) not in had:

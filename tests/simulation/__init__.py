@@ -9,6 +9,9 @@
     plan       a run as data, made from a seed: the cluster, who says what when, what happens to whom
     faults     what each kind of fault does
     run        one run of a plan, and its judgement by tests.promises
+    failure    how a plan fails, and the smallest part of it that fails so
+    shrink     what can be left out of a plan
+    story      what happened to some calls of a run, in words
     ablations  safeguards of the product, each switched off to see who notices
 
 `python -m tests.simulation` runs many.

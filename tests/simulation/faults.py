@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tests.simulation.clients import Client
-from tests.simulation.node import Node, WorkerProcess
+from tests.simulation.machine import End
+from tests.simulation.node import Node
 from tests.simulation.plan import Fault
+from tests.simulation.processes import Process
+from tests.simulation.programs import Program
 
 WRITES: Final = 4
 """Those of its next writes after one of which a worker is killed in a step."""
@@ -17,7 +20,7 @@ WRITES: Final = 4
 class Cluster:
     """Those to whom something happens, by their names."""
 
-    def __init__(self, nodes: list[Node], clients: list[Client]) -> None:
+    def __init__(self, nodes: list[Node], clients: Sequence[Client | Program]) -> None:
         self.nodes = {node.name: node for node in nodes}
         self.clients = {client.name: client for client in clients}
 
@@ -29,7 +32,7 @@ class Cluster:
         """Return the one that it happens to."""
         return self.nodes.get(fault.whom)
 
-    def worker(self, fault: Fault) -> WorkerProcess | None:
+    def worker(self, fault: Fault) -> Process | None:
         """Return the one that it happens to."""
         node = self.node(fault)
         workers = node.workers() if node is not None else []
@@ -43,7 +46,7 @@ class Cluster:
 
 def _kill(cluster: Cluster, fault: Fault) -> None:
     if (worker := cluster.worker(fault)) is not None:
-        worker.end(-signal.SIGKILL)
+        worker.signal(signal.SIGKILL)
 
 
 def _kill_in_a_step(cluster: Cluster, fault: Fault) -> None:
@@ -52,8 +55,9 @@ def _kill_in_a_step(cluster: Cluster, fault: Fault) -> None:
 
 
 def _stop(cluster: Cluster, fault: Fault) -> None:
-    if (worker := cluster.worker(fault)) is not None:
-        worker.node.stop(worker, fault.seconds)
+    node, worker = cluster.node(fault), cluster.worker(fault)
+    if node is not None and worker is not None:
+        node.stop(worker, fault.seconds)
 
 
 def _reload(cluster: Cluster, fault: Fault) -> None:
@@ -61,10 +65,50 @@ def _reload(cluster: Cluster, fault: Fault) -> None:
         node.reload()
 
 
+def _suspend(cluster: Cluster, fault: Fault) -> None:
+    if (node := cluster.node(fault)) is not None:
+        node.suffer("suspend", node.kernel.now + fault.seconds)
+        node.kernel.suspend(node.host, fault.seconds)
+
+
 def _part(cluster: Cluster, fault: Fault) -> None:
     node, other = cluster.node(fault), cluster.other(fault)
     if node is not None and other is not None:
         node.part(other, fault.seconds)
+
+
+def _part_one_way(cluster: Cluster, fault: Fault) -> None:
+    node, other = cluster.node(fault), cluster.other(fault)
+    if node is not None and other is not None:
+        node.part(other, fault.seconds, "one way")
+
+
+def _link(cluster: Cluster, fault: Fault, what: str) -> End | None:
+    """Return one end of a connection between two nodes, of which it is noted what happens to it."""
+    node, other = cluster.node(fault), cluster.other(fault)
+    ends = node.net.between(node.host, other.host) if node is not None and other is not None else []
+    if not ends or node is None or other is None:
+        return None
+    node.suffer(what, node.kernel.now)
+    node.kernel.note(node.name, f"has one of {len(ends)} connections to {other.name} {what}")
+    return ends[fault.nth % len(ends)]
+
+
+def _link_reset(cluster: Cluster, fault: Fault) -> None:
+    if (end := _link(cluster, fault, "reset")) is not None:
+        end.reset_both()
+
+
+def _link_half_open(cluster: Cluster, fault: Fault) -> None:
+    if (end := _link(cluster, fault, "half open")) is not None:
+        end.lose()
+
+
+def _no_descriptors(cluster: Cluster, fault: Fault) -> None:
+    node, worker = cluster.node(fault), cluster.worker(fault)
+    if node is not None and worker is not None:
+        node.suffer("no descriptors", node.kernel.now + fault.seconds)
+        worker.task.starve(fault.seconds)
 
 
 def _slow_client(cluster: Cluster, fault: Fault) -> None:
@@ -74,7 +118,17 @@ def _slow_client(cluster: Cluster, fault: Fault) -> None:
 
 def _cut(cluster: Cluster, fault: Fault) -> None:
     if (client := cluster.clients.get(fault.whom)) is not None:
-        client.cut()
+        client.cut("is cut off")
+
+
+def _client_reset(cluster: Cluster, fault: Fault) -> None:
+    if (client := cluster.clients.get(fault.whom)) is not None:
+        client.cut("has its connection reset", End.reset_both)
+
+
+def _client_half_open(cluster: Cluster, fault: Fault) -> None:
+    if (client := cluster.clients.get(fault.whom)) is not None:
+        client.cut("is gone without a word", End.lose)
 
 
 HAPPENS: Final[Mapping[str, Callable[[Cluster, Fault], None]]] = {
@@ -82,7 +136,14 @@ HAPPENS: Final[Mapping[str, Callable[[Cluster, Fault], None]]] = {
     "kill in a step": _kill_in_a_step,
     "reload": _reload,
     "stop": _stop,
+    "suspend": _suspend,
     "part": _part,
+    "part one way": _part_one_way,
+    "link reset": _link_reset,
+    "link half open": _link_half_open,
+    "no descriptors": _no_descriptors,
     "slow client": _slow_client,
     "cut": _cut,
+    "client reset": _client_reset,
+    "client half open": _client_half_open,
 }

@@ -65,6 +65,9 @@ class Kernel:
         """What nobody has done is decided by this, and all else by that of the process which does it."""
         self.now = BEGIN
         self.running: Task | None = None
+        self.tasks: list[Task] = []
+        self.behind: dict[str, float] = {}
+        """By how many seconds the clock of a host is behind, since it stood still."""
         self.trace = 0
         """A hash of all that happened so far."""
         self.listener = listener
@@ -86,6 +89,14 @@ class Kernel:
         """These were written."""
         self.trace = zlib.crc32(data, self.trace)
 
+    def suspend(self, host: str, seconds: float) -> None:
+        """Have a host stand still for so long, and its clock, too."""
+        self.note(host, f"stands still, and its clock too, for {seconds:.3f} s")
+        self.behind[host] = self.behind.get(host, 0.0) + seconds
+        for task in self.tasks:
+            if task.host == host:
+                task.suspend(seconds)
+
     def at(self, when: float, call: Callable[[], None]) -> None:
         """Have something called at that time; of what is due at once, first what was asked for first."""
         self._count += 1
@@ -94,12 +105,19 @@ class Kernel:
     def go_on(self, seconds: float) -> None:
         """Have so much time go by."""
         until = self.now + seconds
+        while self.next(until):
+            pass
+
+    def next(self, until: float) -> bool:
+        """Have what is due next happen; return False, and have it be `until`, if there is nothing until then."""
         events = self._events
-        while events and events[0][0] <= until:
-            when, _, call = heapq.heappop(events)
-            self.now = max(self.now, when)
-            call()
-        self.now = until
+        if not events or events[0][0] > until:
+            self.now = until
+            return False
+        when, _, call = heapq.heappop(events)
+        self.now = max(self.now, when)
+        call()
+        return True
 
 
 class Task:
@@ -117,11 +135,14 @@ class Task:
         self.waits_with: list[Readiness] = []
         self.writes_left: int | None = None
         """How often it still writes before it is killed, if it is to be."""
-        self._process = process
+        self.process = process
         self._due_at = NEVER  # when it runs in any case
         self._busy_until = 0.0
-        self._stopped_until = 0.0
+        self.stopped_until = 0.0
         self._looks_at = NEVER  # when it is looked at next
+        self.starves_until = 0.0
+        """Until when there are no descriptors left for it."""
+        kernel.tasks.append(self)
 
     def clock(self) -> float:
         """Return the time. To look at it takes some, so that no two looks are alike."""
@@ -129,7 +150,7 @@ class Task:
         if kernel.running is self:
             luck = self.luck.random()
             self.spent += luck * (LOOK_S if luck < 0.999 else DELAY_S)
-        return kernel.time()
+        return kernel.time() - kernel.behind.get(self.host, 0.0) if kernel.behind else kernel.time()
 
     def wake(self, at: float) -> None:
         """Have it run at that time in any case, or as soon as it can."""
@@ -138,7 +159,7 @@ class Task:
 
     def look(self, at: float) -> None:
         """Have it run at that time if something that it waits for is there then."""
-        at = max(at, self._busy_until, self._stopped_until, self.kernel.now)
+        at = max(at, self._busy_until, self.stopped_until, self.kernel.now)
         if at < self._looks_at and self.lives:
             self._looks_at = at
             self.kernel.at(at, self._look)
@@ -148,7 +169,7 @@ class Task:
         if not self.lives or now != self._looks_at:
             return  # it was looked at before
         self._looks_at = NEVER
-        if self._busy_until > now or self._stopped_until > now:
+        if self._busy_until > now or self.stopped_until > now:
             self.look(now)
         elif min(self._due_at, self._ready_at()) <= now:
             self._run()
@@ -168,7 +189,7 @@ class Task:
         self._due_at = NEVER
         kernel.running, self.spent = self, 0.0
         try:
-            self._due_at = self._process.step()
+            self._due_at = self.process.step() + kernel.behind.get(self.host, 0.0)
         finally:
             kernel.running = None
         kernel.trace = zlib.crc32(b"%d" % (kernel.now * 1e9), kernel.trace)
@@ -179,7 +200,22 @@ class Task:
     def stop(self, seconds: float) -> None:
         """Stand still for so long, as at SIGSTOP and SIGCONT; its clock goes on."""
         self.kernel.note(self.name, f"is stopped for {seconds:.3f} s")
-        self._stopped_until = self.kernel.now + seconds
+        self.stopped_until = self.kernel.now + seconds
+
+    def suspend(self, seconds: float) -> None:
+        """Stand still for so long together with the clock."""
+        self.stopped_until = self.kernel.now + seconds
+        self._due_at += seconds
+
+    def starve(self, seconds: float) -> None:
+        """Have no descriptors left for so long."""
+        self.kernel.note(self.name, f"has no descriptors left for {seconds:.3f} s")
+        self.starves_until = self.kernel.now + seconds
+
+    def go_on(self) -> None:
+        """Stand still no longer."""
+        self.stopped_until = self.kernel.now
+        self.look(self.kernel.now)
 
     def kill_after(self, writes: int) -> None:
         """Have it killed in the middle of a step, once it has written so often."""

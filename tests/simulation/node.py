@@ -1,48 +1,47 @@
-"""A node: the crew that its supervisor has, and its workers, which are the real ones.
-
-What the rest of the supervisor does, Node does here: it has the crew take its turns, and begins reloads.
-"""
+"""A node of the simulated cluster: its supervisor and all that comes of it, as they are, and what happens to it."""
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 from collections.abc import Callable
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from skywalker.address import Address
 from skywalker.config import Config
-from skywalker.members import Member, Snapshot
+from skywalker.members import Member
 from tests.promises.history import Trouble
-from tests.simulation.kernel import NEVER, Kernel, Killed, Task
-from tests.simulation.machine import Net, Poller, Simulated
-from workers.calls.own_node import OwnNode
-from workers.ipc import exits, snapshots
-from workers.ipc.control import Channel, Message
-from workers.process.crew import Crew
-from workers.process.reload import Rollout
-from workers.process.slot import Process, Slot
+from tests.simulation.kernel import NEVER
+from tests.simulation.machine import Net
+from tests.simulation.processes import Process
+from workers.agent.agent import Agent
+from workers.process.notify import Notifier
+from workers.process.supervisor import State, Supervisor
 from workers.setup.ground import JUNCTION, PUBSUB
-from workers.stats.shared import SharedCounters
 from workers.worker.worker import Worker
 
 PORTS: Final = {JUNCTION: 3443, PUBSUB: 27022}
-TOKENS: Final = 16
-
-FORK_S: Final = 1e-3
-SIGNAL_S: Final = 1e-4
-"""Seconds until a process that was forked begins, and until its parent hears of its end."""
 
 
 class Log:
     """Takes what is logged for something that happened; a bug ends the run."""
 
-    def __init__(self, kernel: Kernel, who: str) -> None:
-        self._kernel = kernel
+    def __init__(self, node: Node, who: str) -> None:
+        self._node = node
         self._who = who
+
+    def bind(self, **fields: object) -> Log:
+        """Return the log of a process that is to be forked."""
+        log: Log = self._node.log_of(f"{self._node.name}/{fields['process']} {fields.get('worker', '')}".strip())
+        return log
+
+    def use(self, level: str, form: str) -> None:
+        """All levels are of interest."""
 
     def info(self, event: str, **fields: object) -> None:
         """Note it."""
-        self._kernel.note(self._who, f"says {event}: {fields.get('reason', '')}")
+        self._node.kernel.note(self._who, f"says {event}: {fields.get('reason') or fields.get('changes') or ''}")
+        self._node.told(event)
 
     warning = info
 
@@ -52,156 +51,86 @@ class Log:
         self.info(event, **fields)
 
 
-class Selector:
-    """What the supervisor waits with."""
+class Ground:
+    """What there is before a supervisor is, as setup/ground.py has it."""
 
-    def __init__(self, poller: Poller) -> None:
-        self._poller = poller
-        self._told: dict[int, Callable[[], None]] = {}
+    outlived: Final[list[str]] = []
+    steering = True
+    admin = None
 
-    def register(self, file: Any, events: int, data: Callable[[], None]) -> None:
-        """Have `data` called when the file is ready."""
-        self._poller.register(file.fileno(), events)
-        self._told[file.fileno()] = data
+    def __init__(self, net: Net, member: Member, process: Process) -> None:
+        host, workers = member.address.host, member.workers
+        doors = {door: net.listen((host, port), workers, process.task) for door, port in PORTS.items()}
+        self.listeners = [{door: each[slot] for door, each in doors.items()} for slot in range(workers)]
+        self.addresses = {door: (host, port) for door, port in PORTS.items()}
+        self.member = member
+        self.near = member.address
 
-    def unregister(self, file: Any) -> None:
-        """Have nothing called any more."""
-        self._poller.unregister(file.fileno())
-        del self._told[file.fileno()]
+    @property
+    def serves(self) -> bool:
+        """Whether there is a worker in each place that serves."""
+        return self.supervisor.state is State.SERVING
 
-    def ready(self) -> list[Callable[[], None]]:
-        """Return what is to be called now."""
-        return [self._told[fd] for fd, _ in self._poller.poll()]
+    @property
+    def reloads(self) -> bool:
+        """Whether workers are being replaced."""
+        return self.supervisor.state is State.RELOADING or self.process.has_signals
 
-
-class WorkerProcess(Process):
-    """A worker as the supervisor and the kernel see it."""
-
-    def __init__(self, node: Node, slot: Slot, part: int) -> None:
-        self.node = node
-        live: Any = node.be_worker
-        nobody: Any = None
-        super().__init__(slot, part, lambda channel: live(slot, channel, part), nobody, node.machine)
-
-    def _fork(self, name: str, live: Callable[[Channel], Any], signals: Any) -> tuple[int, Channel]:
-        node = self.node
-        node.forks += 1
-        self.task = Task(node.kernel, f"{node.name}/{name}.{node.forks}", node.host, self)
-        self.status: int | None = None
-        self.worker: Worker | None = None  # once it runs
-        ours, theirs = Channel.pair(node.machine)
-        node.net.files[theirs.fileno()].owner = self.task
-        self._live: Callable[[], Worker] = lambda: live(theirs)
-        self.task.wake(node.kernel.time() + FORK_S)
-        return node.forks, ours
-
-    def step(self) -> float:
-        """Do a turn of the worker."""
-        try:
-            if self.worker is None:
-                self.node.kernel.note(self.task.name, "begins")
-                self.worker = self._live()
-                self.worker.begin()
-            elif not self.worker.turn():
-                self.end(exits.OK)
-                return NEVER
-        except Killed:
-            self.end(-signal.SIGKILL)
-            return NEVER
-        now, wait = self.task.clock(), self.worker.wait()
-        return NEVER if wait is None else now + wait
-
-    def end(self, status: int) -> None:
-        """It has ended, with that status, or by a signal as a negative number."""
-        if self.status is None:
-            self.status = status
-            if status < 0:
-                self.node.suffer("kill", self.node.kernel.time())
-            self.task.end()
-            self.node.net.end(self.task)
-            self.node.child_ended()
-
-    def kill(self) -> None:
-        self.end(-signal.SIGKILL)
-
-    def abort(self) -> None:
-        self.end(-signal.SIGABRT)
-
-    def is_dead(self) -> bool:
-        return self.status is not None
-
-    def _wait(self) -> int:
-        assert self.status is not None, "it is dead"
-        return self.status
+    def close(self) -> None:
+        """Its listeners are closed with the process."""
 
 
 class Node:
     """One of a cluster."""
 
-    def __init__(self, net: Net, name: str, host: str, workers: int, config: Config) -> None:
-        kernel = net.kernel
+    def __init__(
+        self,
+        net: Net,
+        name: str,
+        host: str,
+        workers: int,
+        config: Config,
+        tokens: tuple[int, ...],
+        assemble: Callable[..., Agent],
+    ) -> None:
+        """`assemble` puts its agent together."""
         self.net = net
-        self.kernel = kernel
+        self.kernel = net.kernel
         self.name = name
         self.host = host
-        self.forks = 0
         self.troubles: list[Trouble] = []
-        """Kills and reloads of it."""
-        self._config = config
-        self._task = Task(kernel, name, host, self)
-        self.machine = Simulated(net, self._task)
-        self._selector = Selector(self.machine.poller())
-        self._rollout: Rollout | None = None
-        self._has_dead = False
-        self._ring: BinaryIO | None = None
-        doors = {door: net.listen((host, port), workers, self._task) for door, port in PORTS.items()}
-        listeners: list[Any] = [{door: each[slot] for door, each in doors.items()} for slot in range(workers)]
-        tokens = tuple(sorted(kernel.luck.getrandbits(64) - 2**63 for _ in range(TOKENS)))
+        """What happened to it."""
+        self._config = dataclasses.replace(config, open=True, admin=False)
+        self._reloading: Trouble | None = None
+        self._assemble = assemble
         self.member = Member(name, name, Address(host, PORTS[JUNCTION]), workers, True, tokens)
-        self._shared = SharedCounters(workers)
-        selector: Any = self._selector
-        log: Any = Log(kernel, name)
-        self._crew = Crew(
-            listeners,
-            self._shared,
-            lambda slot, part: WorkerProcess(self, slot, part),
-            self._heard,
-            selector,
-            log,
-            self.machine,
+        self.start()
+
+    def start(self) -> None:
+        """Begin to live, or to live again."""
+        process = Process(self.net, self.name, self.host, self._ended)
+        given: Any = Ground(self.net, self.member, process), None, self._assemble, self.log_of(self.name)
+        self.supervisor = Supervisor(
+            self._config, *given, process.machine, notifier=Notifier(), read_again=lambda: self._config
         )
-        self._to_start = [*self._crew.slots]
-        self._task.wake(kernel.now)
+        process.begin(self.supervisor, self.kernel.now)
+        self.process = process
 
-    def be_worker(self, slot: Slot, channel: Channel, part: int) -> Worker:
-        """Return what a worker does in its process."""
-        process = next(each for each in slot.processes() if each.part == part)
-        assert isinstance(process, WorkerProcess)
-        net, task = self.net, process.task
-        machine = Simulated(net, task)
-        listeners: Any = {
-            door: net.file(net.files[listener.fileno()].end, task) for door, listener in slot.listeners.items()
-        }
-        log: Any = Log(self.kernel, task.name)
-        return Worker(
-            OwnNode(self.member, "0", slot.number, None, machine),
-            self._config,
-            listeners,
-            channel,
-            log,
-            self._shared.part(part),
-            None,
-            succeeds=slot.worker is not process,
-            machine=machine,
-        )
+    def log_of(self, who: str) -> Any:
+        """Return what one of its processes logs to."""
+        return Log(self, who)
 
-    def _heard(self, process: Process, message: Message) -> None:
-        self.kernel.note(self.name, f"hears {type(message).__name__} of {process.pid}")
+    def _ended(self, process: Process) -> None:
+        if process.status is not None and process.status < 0:
+            self.suffer("kill", self.kernel.time())
 
-    def child_ended(self) -> None:
-        """A worker is dead."""
-        self._has_dead = True
-        self._task.wake(self.kernel.time() + SIGNAL_S)
+    def told(self, event: str) -> None:
+        """Its log says that this has happened."""
+        if event == "reloading":
+            self._reloading = self.suffer("reload", NEVER)
+        elif self._reloading is not None and event in ("reloaded", "reload-failed", "draining"):
+            self._reloading.until = self.kernel.time()
+            self._reloading = None
 
     def suffer(self, kind: str, until: float) -> Trouble:
         """It has trouble of that kind from now on, until then."""
@@ -209,59 +138,43 @@ class Node:
         self.troubles.append(trouble)
         return trouble
 
-    def stop(self, victim: WorkerProcess, seconds: float) -> None:
-        """Have a worker stand still for so long."""
+    def stop(self, victim: Process, seconds: float) -> None:
+        """Have one of its processes stand still for so long."""
         self.suffer("stop", self.kernel.now + seconds)
         victim.task.stop(seconds)
 
-    def part(self, other: Node, seconds: float) -> None:
-        """Have nothing pass between this node and another for so long."""
+    def part(self, other: Node, seconds: float, ways: str = "both ways") -> None:
+        """Have nothing pass between this node and another for so long, or only not to that one."""
         self.suffer("part", self.kernel.now + seconds)
-        self.kernel.note(self.name, f"is parted from {other.name} for {seconds:.3f} s")
+        self.kernel.note(self.name, f"is parted from {other.name} for {seconds:.3f} s, {ways}")
         self.net.part(self.host, other.host, seconds)
+        if ways == "both ways":
+            self.net.part(other.host, self.host, seconds)
 
     def address(self, door: str) -> tuple[str, int]:
         """Return where a door of it is."""
         return self.host, PORTS[door]
 
-    def workers(self) -> list[WorkerProcess]:
+    def workers(self) -> list[Process]:
         """Return those that live."""
-        return [each for each in self._crew.processes() if isinstance(each, WorkerProcess) and not each.is_dead()]
+        return [each for each in self.process.children if each.status is None and isinstance(each.program, Worker)]
 
-    def follow(self, snapshot: Snapshot) -> None:
-        """Have all workers follow a ring."""
-        self.close()
-        self._ring = snapshots.write(snapshot)
-        self._crew.follow(self._ring)
+    @property
+    def serves(self) -> bool:
+        """Whether there is a worker in each place that serves."""
+        return self.supervisor.state is State.SERVING
+
+    @property
+    def reloads(self) -> bool:
+        """Whether workers are being replaced."""
+        return self.supervisor.state is State.RELOADING or self.process.has_signals
 
     def close(self) -> None:
         """Give back what is real of it."""
-        if self._ring is not None:
-            self._ring.close()
+        self.process.ended = lambda _: None
+        self.process.end(-signal.SIGKILL)
 
     def reload(self) -> None:
-        """Have all workers replaced, unless they are already."""
-        if self._rollout is None and self._crew.is_serving:
-            self.kernel.note(self.name, "reloads")
-            self._rollout = Rollout(self._crew, self._config.drain_timeout_s)
-            self._reload = self.suffer("reload", NEVER)
-            self._task.wake(self.kernel.now)
-
-    def step(self) -> float:
-        """Do a turn of the supervisor."""
-        crew = self._crew
-        while self._to_start:
-            crew.start(self._to_start.pop(0))
-        for call in self._selector.ready():
-            call()
-        if self._has_dead:
-            self._has_dead = False
-            crew.reap()
-        now = self._task.clock()
-        crew.turn(now)
-        if self._rollout is not None and not self._rollout.go_on():
-            self._rollout = None
-            self._reload.until = now
-            self.kernel.note(self.name, "has reloaded")
-        next_at = crew.next_at()
-        return NEVER if next_at is None else max(now, next_at)
+        """Have it told to reload."""
+        self.kernel.note(self.name, "gets SIGHUP")
+        self.process.signal(signal.SIGHUP)

@@ -13,7 +13,7 @@ import functools
 import itertools
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgpack
@@ -96,6 +96,7 @@ class Program:
         self._numbers = itertools.count(1)
         self._under_way: dict[int, Call | Published] = {}
         self._ends: list[tuple[Connection, list[End]]] = []
+        self._mute: dict[End, float] = {}  # since when nothing passes, of which nobody was told
         self._lives = 0
         self._start()
 
@@ -124,15 +125,18 @@ class Program:
         self.stops.append(Trouble("slow client", self.name, now, now + seconds))
         self._process.task.stop(seconds)
 
-    def cut(self) -> None:
-        """Lose a connection or all, or be killed."""
-        luck, ends = self.net.kernel.luck, [end for end in self._machine.ends if not end.is_closed]
-        if luck.random() < 0.4:
+    def cut(self, what: str, how: Callable[[End], None] | None = None) -> None:
+        """Be killed, or have `how` done to a connection or all."""
+        luck = self.net.kernel.luck
+        ends = [end for end in self._machine.ends if not end.is_closed and end.peer is not None]
+        if how is None:
             self._kill()
         elif ends:
-            self.net.kernel.note(self.name, "has connections cut")
+            self.net.kernel.note(self.name, what)
             for end in luck.sample(ends, luck.choice([1, len(ends)])):
-                end.cut()
+                how(end)
+                if end.is_lost:
+                    self._mute.setdefault(end, self.net.kernel.now)
 
     def _kill(self) -> None:
         if self._process.has_ended:
@@ -266,7 +270,7 @@ class Junction(Program):
                     method, id, *more = msgpack.unpackb(frame, strict_map_key=False)
                     if method in KINDS:
                         topics[id], values[id] = more[1], str(more[-1])
-                        here[id] = Copy(at, end.lost_at)
+                        here[id] = Copy(at, end.lost_at, self._mute.get(end, NEVER_S))
                         copies.setdefault(id, []).append(here[id])
                 for at, frame in pieces(end.taken or []):
                     method, id, result = msgpack.unpackb(frame, strict_map_key=False)
@@ -357,12 +361,13 @@ class Broker(Program):
 
     def _heard(self, record: Connection, end: End) -> Connection:
         """Return what there was on one connection of a subscription."""
-        found = Connection(self.name, end.connected_at, self.stops, closed_at=end.lost_at, is_cut=True)
+        closed_at = min(end.lost_at, self._mute.get(end, NEVER_S))
+        found = Connection(self.name, end.connected_at, self.stops, closed_at=closed_at, is_cut=True)
         asked = [_topic(message) for _, message in _messages(end.said or []) if message[0] == SUBSCRIBE]
         for at, message in _messages(end.taken or []):
             if message[0] == ACK:
                 found.subscriptions[asked.pop(0)] = at
-            else:
+            elif at < self._mute.get(end, NEVER_S):
                 found.given.append(Given(at, found, "message", 0, _topic(message), _payload(message)))
         return found
 

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from skywalker.config import Config
-from skywalker.members import Snapshot
 from tests.promises.history import TRUE, History
 from tests.promises.rules import broken, in_doubt, unknown
 from tests.simulation.clients import Caller, Client, PubSub
 from tests.simulation.faults import Cluster
 from tests.simulation.kernel import Kernel, Listener
 from tests.simulation.machine import Net
+from tests.simulation.membership import Founder
 from tests.simulation.node import Node
 from tests.simulation.plan import SPEAK_S, ClientPlan, Fault, Plan
 from tests.simulation.plan import plan as planned
@@ -60,14 +59,11 @@ class Result:
 
 def _nodes(net: Net, plan: Plan) -> list[Node]:
     """Return its nodes, which have found each other."""
-    kernel, config = net.kernel, Config(drain_timeout_s=0.5)
-    nodes = [Node(net, f"node{n}", f"10.0.0.{n + 1}", plan.workers, config) for n in range(plan.nodes)]
-    kernel.go_on(BOOT_S)
+    founder = Founder(net, plan)
+    nodes = [founder.node(number) for number in range(plan.nodes)]
+    net.kernel.go_on(BOOT_S)
     if len(nodes) > 1:
-        ring = Snapshot([node.member for node in nodes])
-        for node in nodes:
-            node.follow(ring)
-        kernel.go_on(MEET_S)
+        net.kernel.go_on(MEET_S)
     return nodes
 
 
@@ -81,7 +77,7 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
     plan = planned(what) if isinstance(what, int) else what
     kernel = Kernel(plan.seed, listener)
     began = kernel.now
-    net = Net(kernel)
+    net = Net(kernel, plan.conditions)
     nodes = _nodes(net, plan)
     topics = [f"topic{n}" for n in range(plan.topics)]
     clients = [_client(net, each, nodes, topics) for each in plan.clients]

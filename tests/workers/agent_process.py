@@ -194,6 +194,7 @@ def _run(settings: dict[str, Any]) -> int:
         health=Health(Address(*settings["health"]), Ping(me.address)) if settings["health"] else None,
         channel=Channel(socket.socket(fileno=settings["fd"])),
         log=Log(MACHINE.monotonic),
+        machine=MACHINE,
         last=[member for member in map(Member.parse, settings["last"]) if member is not None],
     ).run()
 

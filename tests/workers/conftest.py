@@ -1,4 +1,4 @@
-"""A node of 1, 2 and 4 workers for each module, and connections to it for each test; authorities for each module."""
+"""A simulated node of one and of two workers for each test, and connections to it; authorities for each module."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 
 from tests.authority import Authority
 from tests.workers.pubsub_bus import Bus, Doors, doors_of
-from tests.workers.running_nodes import TLS, Node, running_by
+from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import Clients, clients_of
 
 
-@pytest.fixture(scope="module", params=[1, 2, 4, TLS], ids=lambda param: TLS if param == TLS else f"{param}-workers")
-def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node that the tests of a module share, and none of them may harm."""
-    with running_by(request.param, tmp_path_factory) as node:
+@pytest.fixture(params=[1, 2], ids=lambda workers: f"{workers}-workers")
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A node that no test may harm, in virtual time."""
+    with simulated(request.param) as node:
         yield node
 
 

@@ -8,6 +8,7 @@ import selectors
 import signal
 import socket
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tests.helpers import eventually
 from workers.engine.machine import MACHINE
@@ -15,7 +16,7 @@ from workers.engine.signals import Signals
 from workers.ipc import control
 from workers.ipc.control import Channel, Message
 from workers.process.crew import Crew
-from workers.process.slot import Process, Slot
+from workers.process.slot import Process
 from workers.stats.log import Log
 from workers.stats.shared import SharedCounters
 
@@ -31,7 +32,7 @@ class Orders:
         self.selector = selectors.DefaultSelector()
         self._lines = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2 * workers)]  # by part
 
-    def obey(self, slot: Slot, channel: Channel, part: int) -> int:
+    def obey(self, channel: Channel, part: int) -> int:
         """Be a worker."""
         while True:
             what, _, how = self._lines[part][1].recv(100).decode().partition(" ")
@@ -72,6 +73,19 @@ class Orders:
                 end.close()
 
 
+@dataclass
+class Worker:
+    """Obeys, and does nothing else."""
+
+    orders: Orders
+    channel: Channel
+    part: int
+
+    def run(self) -> int:
+        """Do as it is told."""
+        return self.orders.obey(self.channel, self.part)
+
+
 @contextlib.contextmanager
 def crew(workers: int, listeners: Sequence[dict[str, socket.socket]] | None = None) -> Iterator[tuple[Crew, Orders]]:
     """Yield a crew of workers that all serve, and what orders them about; those have these listeners, or none."""
@@ -80,7 +94,9 @@ def crew(workers: int, listeners: Sequence[dict[str, socket.socket]] | None = No
     found = Crew(
         [{} for _ in range(workers)] if listeners is None else listeners,
         orders.shared,
-        lambda slot, part: Process(slot, part, lambda channel: orders.obey(slot, channel, part), signals, MACHINE),
+        lambda slot, part: Process(
+            slot, part, lambda machine, channel, kept: Worker(orders, channel, part), lambda: None, signals, MACHINE
+        ),
         lambda process, message: orders.heard.append((process, message)),
         orders.selector,
         Log(MACHINE.monotonic),

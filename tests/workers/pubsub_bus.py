@@ -6,7 +6,7 @@ import itertools
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
 import psutil
@@ -175,24 +175,3 @@ class PubSubCluster(Cluster):
             return numbers[snapshot.by_id[place.node].name] * self.workers + place.worker
 
         return Bus([place for node in live for place in self.places_of(node)], owner)
-
-
-ONE, TWO, FOUR, CLUSTER = "1-worker", "2-workers", "4-workers", "3-nodes"
-
-
-@contextmanager
-def running_bus(kind: str) -> Iterator[Bus]:
-    """Yield a bus of one of the kinds above; at the end it must be unharmed."""
-    with ExitStack() as stack:
-        if kind == CLUSTER:
-            cluster = stack.enter_context(PubSubCluster(3, workers=2))
-            cluster.start()
-            workers = [node.worker_pids() for node in cluster.nodes]
-            eventually(cluster.is_settled)
-            yield cluster.bus()
-            assert [node.worker_pids() for node in cluster.nodes] == workers
-            assert not any("Traceback" in node.log for node in cluster.nodes)
-        else:
-            node = stack.enter_context(pubsub_node(int(kind.partition("-")[0])))
-            yield node.bus
-            node.assert_unharmed()

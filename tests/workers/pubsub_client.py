@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-import select
 import socket
 import struct
-import time
 from collections import deque
 from typing import Final, NamedTuple, Self
 
 from skywalker.dialling import source_port
-from tests.helpers import time_factor
+from tests.helpers import CLOCK, time_factor
+from tests.simulation.stage import is_readable, socket_for
 from tests.workers.wire_client import RST_ON_CLOSE, SECURE, Address, ConnectionEnded
 
 ACK: Final = b"\x04"
@@ -58,7 +57,7 @@ class PubSubClient:
     @classmethod
     def open(cls, address: Address, *, steer: tuple[int, int] | None = None, receive_buffer: int | None = None) -> Self:
         """Connect, to a worker of so many if that is named. A small `receive_buffer` (bytes) soon takes no more."""
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock = socket_for(address)
         if receive_buffer is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         try:
@@ -106,7 +105,7 @@ class PubSubClient:
 
     def read(self, size: int, within: float = 5.0) -> bytes:
         """Return the next bytes, exactly so many, whatever they mean. Raises TimeoutError or ConnectionEnded."""
-        deadline = time.monotonic() + within * time_factor()
+        deadline = CLOCK.monotonic() + within * time_factor()
         while len(self._input) < size:
             self._receive(deadline)
         data = bytes(self._input[:size])
@@ -115,21 +114,21 @@ class PubSubClient:
 
     def acks(self, count: int, within: float = 5.0) -> None:
         """Wait for so many acks; messages that come before them are kept."""
-        deadline = time.monotonic() + within * time_factor()
+        deadline = CLOCK.monotonic() + within * time_factor()
         while self._acks < count:
             self._sort(deadline)
         self._acks -= count
 
     def message(self, within: float = 5.0) -> Message:
         """Return the next message; acks that come before it are counted."""
-        deadline = time.monotonic() + within * time_factor()
+        deadline = CLOCK.monotonic() + within * time_factor()
         while not self._messages:
             self._sort(deadline)
         return self._messages.popleft()
 
     def next(self, within: float = 5.0) -> Message | None:
         """Return the next message, or None for an ack that comes before it; for who has waited for neither yet."""
-        return self._next(time.monotonic() + within * time_factor())
+        return self._next(CLOCK.monotonic() + within * time_factor())
 
     def messages(self, count: int, within: float = 5.0) -> list[Message]:
         """Return the next so many."""
@@ -137,9 +136,9 @@ class PubSubClient:
 
     def arrived(self) -> list[Message]:
         """Return the messages that are here, without waiting; `ended` tells whether more can come."""
-        while not self.ended and select.select([self.socket], [], [], 0)[0]:
+        while not self.ended and is_readable(self.socket, 0):
             try:
-                self._receive(time.monotonic())
+                self._receive(CLOCK.monotonic())
             except ConnectionEnded:
                 self.ended = True
         while self._size() is not None:
@@ -150,13 +149,11 @@ class PubSubClient:
 
     def has_input(self, within: float = 0.0) -> bool:
         """Tell whether something, also an ack nobody waited for, or an end, can be read now or comes in time."""
-        return bool(self._messages or self._acks or self._input) or bool(
-            select.select([self.socket], [], [], within)[0]
-        )
+        return bool(self._messages or self._acks or self._input) or is_readable(self.socket, within)
 
     def until_end(self, within: float = 5.0) -> tuple[int, list[Message], bytes]:
         """Read until the node closes: return how many acks came, the messages, and the rest that is none."""
-        deadline = time.monotonic() + within * time_factor()
+        deadline = CLOCK.monotonic() + within * time_factor()
         rest: bytes | None = None
         while rest is None:
             try:
@@ -181,7 +178,7 @@ class PubSubClient:
             self._messages.append(item)
 
     def _receive(self, deadline: float) -> None:
-        self.socket.settimeout(max(0.000_001, deadline - time.monotonic()))
+        self.socket.settimeout(max(0.000_001, deadline - CLOCK.monotonic()))
         try:
             data = self.socket.recv(1 << 20)
         except ConnectionResetError:

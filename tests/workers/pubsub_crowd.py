@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import random
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from tests.helpers import time_factor
-from tests.workers.pubsub_client import PubSubClient, subscribe
+from tests.helpers import CLOCK, time_factor
+from tests.workers.pubsub_client import PubSubClient, publish, subscribe
 from tests.workers.wire_client import Address, ConnectionEnded
 
 ACK_S: Final = 12.0
@@ -59,44 +57,55 @@ class Subscriber:
             self._client = None
 
 
-class Publisher(threading.Thread):
+class Publisher:
     """One that publishes numbers, each once the one before is acked, on all topics in turn."""
 
     def __init__(self, number: int, topics: Sequence[str], doors: Callable[[], Sequence[Address]]) -> None:
-        super().__init__(daemon=True)
         self.number = number
         self.next = 0  # what it publishes next
-        self.problem: BaseException | None = None
         self._topics = topics
         self._doors = doors
-        self._ends = threading.Event()
+        self._client: PubSubClient | None = None
+        self._asked_at: float | None = None  # when it published what is not acked yet
 
     def topic_of(self, number: int) -> str:
         """Return where it publishes a number."""
         return self._topics[number % len(self._topics)]
 
-    def run(self) -> None:
-        while not self._ends.is_set():
-            try:
-                self._publish()
-            except TimeoutError as problem:
-                self.problem = problem
+    def go_on(self) -> None:
+        """Publish one more, if the one before is acked."""
+        try:
+            if self._client is None:
+                self._client = PubSubClient.open(random.choice(self._doors()))
+            if self._asked_at is not None and not self._client.has_input():
+                assert CLOCK.monotonic() - self._asked_at < ACK_S * time_factor(), "no ack came in time"
                 return
-            except (ConnectionEnded, OSError):
-                time.sleep(0.002)  # its worker has died; nobody says so sooner than a new connection
-
-    def _publish(self) -> None:
-        with PubSubClient.open(random.choice(self._doors())) as client:
-            while not self._ends.is_set():
-                number, self.next = self.next, self.next + 1
-                client.publish(self.topic_of(number).encode(), b"%d %d" % (self.number, number), ACK_S)
-                time.sleep(0.000_5)
-            client.reset()
+            self._hear()
+            number, self.next = self.next, self.next + 1
+            self._client.write(publish(self.topic_of(number).encode(), b"%d %d" % (self.number, number)))
+            self._asked_at = CLOCK.monotonic()
+        except (ConnectionEnded, OSError):
+            self._leave()  # its worker has died; nobody says so sooner than a new connection
 
     def stop(self) -> None:
-        """Have it end, and wait for that."""
-        self._ends.set()
-        self.join()
+        """Publish nothing more, and wait for the last ack."""
+        try:
+            self._hear()
+        except (ConnectionEnded, ConnectionError):
+            pass
+        finally:
+            self._leave()
+
+    def _hear(self) -> None:
+        if self._client is not None and self._asked_at is not None:
+            self._client.acks(1, ACK_S)
+            self._asked_at = None
+
+    def _leave(self) -> None:
+        self._asked_at = None
+        if self._client is not None:
+            self._client.reset()
+            self._client = None
 
 
 class Crowd:
@@ -116,10 +125,9 @@ class Crowd:
             Subscriber([topics[(n + 4 * step) % len(topics)] for step in range(5)], doors) for n in range(subscribers)
         ]
         self.publishers = [Publisher(number, topics, doors) for number in range(publishers)]
+        self._goes_on = True
 
     def __enter__(self) -> Crowd:
-        for publisher in self.publishers:
-            publisher.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -134,13 +142,17 @@ class Crowd:
 
     def until(self, check: Callable[[], bool], within: float) -> None:
         """Let it go on until something is true."""
-        deadline = time.monotonic() + within * time_factor()
+        deadline = CLOCK.monotonic() + within * time_factor()
         while not _holds(check):
-            assert time.monotonic() < deadline, f"not within {within:g} s"
-            for subscriber in self.subscribers:
-                subscriber.look()
-            problems = [publisher.problem for publisher in self.publishers if publisher.problem]
-            assert not problems, f"no ack came within {ACK_S:g} s: {problems}"
+            assert CLOCK.monotonic() < deadline, f"not within {within:g} s"
+            self._take_turns()
+
+    def _take_turns(self) -> None:
+        if self._goes_on:
+            for publisher in self.publishers:
+                publisher.go_on()
+        for subscriber in self.subscribers:
+            subscriber.look()
 
     def go_on(self, count: int, within: float = 20.0) -> None:
         """Let every publisher publish so many more."""
@@ -152,6 +164,7 @@ class Crowd:
         lives = [len(subscriber.lives) for subscriber in self.subscribers]
         first = [publisher.next for publisher in self.publishers]  # the one before may still be on its way
         self.go_on(count)
+        self._goes_on = False
         for publisher in self.publishers:
             publisher.stop()
         wanted = list(self._wanted(first))
@@ -169,14 +182,13 @@ class Crowd:
 
     def _is_quiet(self) -> bool:
         """Whether nothing more comes for a second; returns as soon as something does."""
-        if any(publisher.is_alive() for publisher in self.publishers):
+        if self._goes_on:
             return False
         before = self._received()
-        deadline = time.monotonic() + time_factor()
-        while time.monotonic() < deadline:
-            time.sleep(0.05)
-            for subscriber in self.subscribers:
-                subscriber.look()
+        deadline = CLOCK.monotonic() + time_factor()
+        while CLOCK.monotonic() < deadline:
+            CLOCK.sleep(0.05)
+            self._take_turns()
             if self._received() != before:
                 return False
         return True

@@ -20,7 +20,23 @@ from tests.helpers import eventually
 from tests.workers.wire_client import SECURE, Address, WireClient, packed
 
 
-class Node:
+class Owners:
+    """Which worker of a node owns which topics."""
+
+    def __init__(self, tokens: list[int], workers: int) -> None:
+        self.workers = workers
+        self._ring = Ring(slices(tokens, workers))
+
+    def owner(self, topic: Any) -> int:
+        """Return the number of the worker that owns a topic."""
+        return self._ring.owner(token_of(packed(topic)))
+
+    def topic_of(self, worker: int, about: str) -> str:
+        """Return a topic that this worker owns; the same one for the same `about`."""
+        return next(topic for n in range(10_000) if self.owner(topic := f"{about}-{n}") == worker)
+
+
+class Node(Owners):
     """A node that serves. Made by running()."""
 
     def __init__(self, embedded: Any) -> None:
@@ -30,24 +46,15 @@ class Node:
         host, _, port = embedded.pubsub_address.rpartition(":")
         self.pubsub: Address = (host, int(port or 0))
         self.first_pids: list[int] = embedded.worker_pids()
-        self.workers = len(self.first_pids)
         with WireClient.open(self.address) as client:
             self.tokens: list[int] = client.ask(":tokens", 1)
-        self._ring = Ring(slices(self.tokens, self.workers))
+        super().__init__(self.tokens, len(self.first_pids))
 
     @property
     def log(self) -> str:
         """What was logged so far."""
         text: str = self._embedded.log
         return text
-
-    def owner(self, topic: Any) -> int:
-        """Return the number of the worker that owns a topic."""
-        return self._ring.owner(token_of(packed(topic)))
-
-    def topic_of(self, worker: int, about: str) -> str:
-        """Return a topic that this worker owns; the same one for the same `about`."""
-        return next(topic for n in range(10_000) if self.owner(topic := f"{about}-{n}") == worker)
 
     def pids(self) -> list[int]:
         """Return the processes of the workers that live now."""

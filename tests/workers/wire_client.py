@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import select
 import socket
 import ssl
 import struct
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
@@ -14,7 +12,8 @@ from typing import Any, NamedTuple, Self
 import msgpack
 import pytest
 
-from tests.helpers import eventually, time_factor
+from tests.helpers import CLOCK, eventually, time_factor
+from tests.simulation.stage import is_readable, socket_for
 
 TIMED_OUT = msgpack.ExtType(0x54, b"\0")
 ERROR_TYPE = 0x45
@@ -54,7 +53,7 @@ class WireClient:
     @classmethod
     def open(cls, address: Address, *, receive_buffer: int | None = None) -> Self:
         """Connect. A small `receive_buffer` (bytes) makes a peer that soon takes no more."""
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock = socket_for(address)
         if receive_buffer is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         sock.settimeout(5 * time_factor())
@@ -89,9 +88,9 @@ class WireClient:
 
     def read_frame(self, within: float = 5.0) -> bytes:
         """Return the next whole frame with its length. Raises TimeoutError or ConnectionEnded."""
-        deadline = time.monotonic() + within * time_factor()
+        deadline = CLOCK.monotonic() + within * time_factor()
         while (frame := self._cut()) is None:
-            self.socket.settimeout(max(0.000_001, deadline - time.monotonic()))
+            self.socket.settimeout(max(0.000_001, deadline - CLOCK.monotonic()))
             try:
                 data = self.socket.recv(1 << 20)
             except ConnectionResetError:
@@ -100,6 +99,11 @@ class WireClient:
                 raise ConnectionEnded(bytes(self._input))
             self._input += data
         return frame
+
+    def rest(self) -> bytearray:
+        """Return what came behind the last frame that was read, and keep it no more."""
+        rest, self._input = self._input, bytearray()
+        return rest
 
     def reply(self, within: float = 5.0) -> list[Any]:
         """Return the elements of the next frame."""
@@ -124,7 +128,7 @@ class WireClient:
         """Tell whether something, or an end, can be read now or comes in time."""
         if isinstance(self.socket, ssl.SSLSocket) and self.socket.pending():
             return True
-        return bool(self._input) or bool(select.select([self.socket], [], [], within)[0])
+        return bool(self._input) or is_readable(self.socket, within)
 
     def wait_for_end(self, within: float = 5.0) -> None:
         """Return once the node has closed, having said nothing more."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import secrets
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
@@ -69,12 +68,13 @@ _MUTE: Final[Mapping[type[OSError], str]] = {ConnectionResetError: CLOSED, Conne
 class Ours:
     """What is ours in every acquaintance: which node this is, and how it speaks with others.
 
-    Others learn where it is from a :join, unless a source tells them (`joins` is false). `tls` returns the context, or
-    raises ConfigError.
+    Others learn where it is from a :join, unless a source tells them (`joins` is false). `nonce` returns so many bytes
+    that nobody can guess. `tls` returns the context, or raises ConfigError.
     """
 
     node: Member
     joins: bool
+    nonce: Callable[[int], bytes]
     trust: Trust = dataclasses.field(default_factory=Trust)
     tls: Callable[[], ssl.SSLContext] | None = None
 
@@ -199,7 +199,7 @@ class Acquaintance(asyncio.Protocol):
     def _introduce(self, transport: asyncio.Transport) -> None:
         ours = self._ours
         names = names_in(transport.get_extra_info("peercert") or {})
-        nonce = secrets.token_bytes(NONCE)
+        nonce = ours.nonce(NONCE)
         self._introduction = Introduction(ours.trust, ours.node.id, ours.node.address, self._reached, names, nonce)
         try:
             challenge = self._introduction.begin(_PROOF_ID)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import random
 import signal
 import ssl
 import threading
@@ -28,6 +27,7 @@ from skywalker.members import Member, Snapshot
 from workers.agent.acquaintance import Ours
 from workers.agent.circle import Circle
 from workers.agent.health import Health
+from workers.engine.machine import Machine
 from workers.ipc import exits, snapshots
 from workers.ipc.control import Channel, Drain, Heard, Inspect, Left, Message, Ring
 from workers.stats.log import Log
@@ -69,6 +69,7 @@ class Agent:
         health: Health | None,
         channel: Channel,
         log: Log,
+        machine: Machine,
         admin: Admin | None = None,
         last: Iterable[Member] = (),
         alive: Callable[[], None] = lambda: None,
@@ -83,13 +84,15 @@ class Agent:
         self._admin = admin
         self._channel = channel
         self._log = log
+        self._machine = machine
         self._last = last
         self._alive = alive
         self._unsaid: Snapshot | None = None  # the supervisor had no room for it
         self._registered: threading.Thread | None = None
-        self._stopped = threading.Event()
-        self._draining = threading.Event()
-        self._status = exits.OK
+        self._stopped = machine.event()
+        self._draining = machine.event()
+        self.status = exits.OK
+        """With which it ends."""
 
     def run(self) -> int:
         """Run until the supervisor is gone; return the exit status."""
@@ -98,19 +101,21 @@ class Agent:
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         # Without asyncio.run(), which at the end would wait for a name server that does not answer.
-        self._loop = loop = asyncio.new_event_loop()
+        loop = asyncio.new_event_loop()
         try:
-            loop.set_exception_handler(self._on_bug)
-            loop.run_until_complete(self._live())
+            loop.run_until_complete(self.live())
         finally:
             loop.close()
-        return self._status
+        return self.status
 
-    async def _live(self) -> None:
-        loop = self._loop
+    async def live(self) -> None:
+        """Do all that it does, in the loop that runs, until the supervisor is gone."""
+        self._loop = loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._on_bug)
         self._over = loop.create_future()
-        roster = Roster(self._me, learning=self._learning, luck=random.random, now=loop.time(), last=self._last)
-        ours = Ours(self._me, self._learning, self._trust, self._tls)
+        luck = self._machine.random
+        roster = Roster(self._me, learning=self._learning, luck=luck, now=loop.time(), last=self._last)
+        ours = Ours(self._me, self._learning, self._machine.nonce, self._trust, self._tls)
         self._circle = Circle(roster, ours, self._publish, self._log)
         loop.add_reader(self._channel.fileno(), self._hear)
         self._beat()
@@ -119,7 +124,7 @@ class Agent:
         if self._admin is not None:
             self._admin.start(lambda: self._soon(self._finish, exits.BUG))
         if self._source is not None:
-            threading.Thread(target=self._watch, args=(self._source,), name="watch", daemon=True).start()
+            self._machine.thread("watch", self._watch)
         try:
             await self._over
         finally:
@@ -145,7 +150,7 @@ class Agent:
         self._finish(exits.BUG)
 
     def _finish(self, status: int) -> None:
-        self._status = status
+        self.status = status
         if not self._over.done():
             self._over.set_result(None)
 
@@ -206,7 +211,7 @@ class Agent:
         if self._admin is not None:
             self._admin.view.draining = True
         self._circle.drain()
-        threading.Thread(target=self._leave, name="leave", daemon=True).start()
+        self._machine.thread("leave", self._leave)
 
     def _left(self) -> None:
         assert self._draining.is_set(), "nobody else is found no more"
@@ -228,18 +233,21 @@ class Agent:
         health.ready = True
         if self._registration is not None:
             registration = self._registration(at)
-            self._registered = threading.Thread(
-                target=self._register, args=(registration,), name="register", daemon=True
+            self._registered = self._machine.thread(
+                "register", lambda: registration.keep(self._trouble("registration"), self._draining)
             )
-            self._registered.start()
 
     # In threads of their own.
 
-    def _watch(self, source: Source) -> None:
-        watch(source, lambda found: self._soon(self._circle.found, found), self._trouble("discovery"), self._stopped)
-
-    def _register(self, registration: Registration) -> None:
-        registration.keep(self._trouble("registration"), self._draining)
+    def _watch(self) -> None:
+        assert self._source is not None, "it is watched"
+        watch(
+            self._source,
+            lambda found: self._soon(self._circle.found, found),
+            self._trouble("discovery"),
+            self._stopped,
+            self._machine.random,
+        )
 
     def _leave(self) -> None:
         """Have all who find the node find it no more."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from workers.agent.health import Health
 from workers.agent.ping import Ping
 from workers.engine import sockets
 from workers.engine.credentials import Credentials
+from workers.engine.machine import Machine
 from workers.ipc.control import Channel
 from workers.setup.cluster import consul_access, source, trust
 from workers.setup.ground import Ground
@@ -27,20 +27,19 @@ if TYPE_CHECKING:
     from workers.agent.admin.server import Admin
 
 
-def be_agent(
+def assemble(
     config: Config,
     ground: Ground,
-    listener: socket.socket | None,
     credentials: Credentials | None,
     last: Iterable[Member],
     channel: Channel,
     log: Log,
     shared: SharedCounters,
-) -> int:
-    """Run the agent of a node; return its exit status.
+    machine: Machine,
+) -> Agent:
+    """Return the agent of a node, which opens nothing before it runs.
 
-    Admin is served on `listener`, None if its address could not be had. `last` were in the last snapshot of the agent
-    before it.
+    `last` were in the last snapshot of the agent before it.
     """
     cluster = config.cluster
     answers = cluster.register or cluster.health_port
@@ -53,18 +52,18 @@ def be_agent(
         tls=credentials and credentials.client,
         registration=(lambda health: _registration(cluster, ground.member, health)) if cluster.register else None,
         health=Health(Address(config.health_host, cluster.health_port), ping) if answers else None,
-        admin=_admin(config, ground, listener, ping, shared, log, credentials) if config.admin else None,
+        admin=_admin(config, ground, ping, shared, log, credentials) if config.admin else None,
         channel=channel,
         log=log,
+        machine=machine,
         last=last,
-        alive=shared.agent_lives,
-    ).run()
+        alive=lambda: shared.agent_lives(machine.monotonic()),
+    )
 
 
 def _admin(
     config: Config,
     ground: Ground,
-    listener: socket.socket | None,
     ping: Ping,
     shared: SharedCounters,
     log: Log,
@@ -78,13 +77,13 @@ def _admin(
             missing = [error.name or str(error)]
     if missing:
         log.warning("no-admin", missing=" ".join(missing), install=extras.command_for("admin"))
-        if listener is not None:
-            listener.close()
+        if ground.admin is not None:
+            ground.admin.close()
         return None
     doors = {door: str(Address(*address)) for door, address in ground.addresses.items()}
     tls = credentials and credentials.server
     bind = config.admin_host, config.admin_port
-    return Admin(bind, listener, ground.member, ping, doors, shared, log, tls=tls, access=config.access)
+    return Admin(bind, ground.admin, ground.member, ping, doors, shared, log, tls=tls, access=config.access)
 
 
 def _silk(config: Cluster, member: Member, last: Iterable[Member]) -> Source:

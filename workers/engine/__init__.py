@@ -3,7 +3,8 @@
     loop            waits for descriptors and times, and calls their handlers; one turn of it, in which what comes of
                     that is written when it ends; and alarms, which call somebody at a time
     life            a table of states, and of what leads from which to which: whatever has a life has one
-    machine         what is asked of the machine: time, luck, readiness, sockets; a simulation is another one
+    machine         what is asked of the machine: time, luck, readiness, sockets, processes; a simulation is another
+                    one
     signals         signals as events of a loop
     sockets         listeners and connections: how they are made and tuned, and who has an address already
     steering        which worker a new connection comes to

@@ -102,6 +102,11 @@ class Credentials:
             # The clock may be wrong, or a better one be on its way: who knows better goes on.
             log.warning("certificate-useless", reason=useless)
 
+    @staticmethod
+    def of(config: Config, log: Log, clock: Callable[[], float]) -> Credentials | None:
+        """Return those that the settings name, if they do. Raises ConfigError."""
+        return Credentials(config, log, clock) if config.tls_cert else None
+
     def renew(self) -> None:
         """See whether the files have changed. Those that are not what they should be are told of in the log."""
         for renewed in self._all:

@@ -1,19 +1,34 @@
-"""What a worker and its supervisor ask of the machine that they run on: time, luck, readiness and sockets.
+"""What the processes of a node ask of the machine that they run on: time, luck, readiness, sockets, other processes.
 
-They ask the one that they are made with, or are given what they need of it: the supervisor makes them with MACHINE,
-which nobody else names, and a test with a machine that has a clock and a network of its own. Who forks and kills is
-process/child.py, in the same way.
+They ask the one that they are made with, or are given what they need of it: process/start.py makes the first of them
+with MACHINE, which nobody else names, and a test with a machine that has a clock and a network of its own.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
 import random
 import secrets
 import select
+import selectors
+import signal
 import socket
+import sys
+import threading
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
+
+from workers.engine.signals import Signals
+
+PR_SET_PDEATHSIG: Final = 1
+PR_SET_NAME: Final = 15
+
+FAILED: Final = 1
+"""The status of a program that ends by an exception."""
 
 
 class Poller(Protocol):
@@ -32,6 +47,27 @@ class Poller(Protocol):
         """Return the descriptors that are ready, each with its events; wait for so many seconds for the first."""
 
 
+class Program(Protocol):
+    """What a process is for."""
+
+    def run(self) -> int:
+        """Do it from beginning to end; return the exit status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """A process that is to be forked."""
+
+    name: str
+    """What `ps -o comm` and `top` show: at most 15 letters."""
+    make: Callable[[Machine, Sequence[socket.socket]], Program]
+    """Returns what it is for, given the machine as it sees it, and its copies of what it keeps."""
+    keeps: Sequence[socket.socket]
+    """Sockets of its parent's that it has, too."""
+    close_others: Callable[[], None]
+    """Closes, in the new process, the copies of what is its parent's alone."""
+
+
 class Machine:
     """The real one."""
 
@@ -46,6 +82,10 @@ class Machine:
         """From 0 to below 1."""
         self.token: Callable[[int], str] = secrets.token_hex
         """So many bytes that nobody can guess, in hex."""
+        self.pid: Callable[[], int] = os.getpid
+        """The number of this process."""
+        self.kill: Callable[[int, int], None] = os.kill
+        """Send a process a signal."""
 
     def nonce(self, size: int) -> bytes:
         """Return such bytes themselves."""
@@ -69,6 +109,73 @@ class Machine:
         for end in ends:
             end.setblocking(False)
         return ends
+
+    def selector(self) -> selectors.BaseSelector:
+        """Return one for a process that has few descriptors, each of which has something called."""
+        return selectors.DefaultSelector()
+
+    def signals(self, wanted: Iterable[signal.Signals], ignored: Iterable[signal.Signals] = ()) -> Signals:
+        """Return what reads these signals, and none of those that are ignored, once it is opened."""
+        return Signals(wanted, ignored)
+
+    # Other threads and processes.
+
+    def thread(self, name: str, call: Callable[[], None]) -> threading.Thread:
+        """Have something done in a thread, which ends with this process at the latest; return it."""
+        thread = threading.Thread(target=call, name=name, daemon=True)
+        thread.start()
+        return thread
+
+    def event(self) -> threading.Event:
+        """Return something that threads wait for."""
+        return threading.Event()
+
+    def fork(self, birth: Birth, signals: Signals) -> int:
+        """Have a process born that is killed when this one dies; return its pid. Raises OSError.
+
+        Until it has opened its own, it gets none of the `signals` that this one reads.
+        """
+        parent = os.getpid()
+        sys.stderr.flush()
+        # A signal to the child would be queued as ours, until it has opened its own queue.
+        signals.hold()
+        try:
+            pid = os.fork()
+            if not pid:
+                self._be(birth, parent)
+        finally:
+            signals.release()
+        return pid
+
+    def _be(self, birth: Birth, parent: int) -> None:
+        status = FAILED
+        try:
+            rename(birth.name)
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(0)  # it died before the kernel was told
+            birth.close_others()
+            status = birth.make(self, birth.keeps).run()
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+
+    def is_dead(self, pid: int) -> bool:
+        """Whether a child has ended. Its pid is not free before it is reaped."""
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def reap(self, pid: int) -> int:
+        """Wait for the end of a child; return its status, or the signal that ended it as a negative number."""
+        _, status = os.waitpid(pid, 0)
+        return os.waitstatus_to_exitcode(status)
+
+
+def rename(name: str) -> None:
+    """Have `ps -o comm` and `top` show this process by that name, of at most 15 letters."""
+    assert len(name) <= 15, "the kernel would cut it"
+    ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode())
 
 
 MACHINE: Final = Machine()

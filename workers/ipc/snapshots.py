@@ -23,11 +23,14 @@ def write(snapshot: Snapshot) -> BinaryIO:
 
 def read(fd: int) -> Snapshot:
     """Return the snapshot in a file, and close this descriptor of it."""
-    try:
-        data = os.pread(fd, os.fstat(fd).st_size, 0)  # the position is everybody's
-    finally:
-        os.close(fd)
-    content = json.loads(data)
-    members = [Member.parse(each) for each in content["members"]]
-    unproven = {Address.parse(address): reason for address, reason in content["unproven"].items()}
+    with open(fd, "rb", buffering=0) as file:
+        return content(file)
+
+
+def content(file: BinaryIO) -> Snapshot:
+    """Return the snapshot in a file."""
+    fd = file.fileno()
+    found = json.loads(os.pread(fd, os.fstat(fd).st_size, 0))  # the position is everybody's
+    members = [Member.parse(each) for each in found["members"]]
+    unproven = {Address.parse(address): reason for address, reason in found["unproven"].items()}
     return Snapshot([member for member in members if member is not None], unproven)

@@ -1,8 +1,9 @@
 """The supervisor, which forks all other processes and outlives each of them.
 
     command     `skywalker serve`
+    start       what is done once, before there are processes; it names the real machine
     supervisor  has the workers and the agent forked, and sees to them until the node ends
-    child       forks a process, hears it, kills and reaps it
+    child       a process that it has forked: heard, killed and reaped
     slot        a worker's place, its processes, and the table of their lives
     crew        all workers: linked to each other, and what happens when one dies
     agent_keeper  the agent: started again when it dies

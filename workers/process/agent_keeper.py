@@ -6,10 +6,8 @@ import selectors
 from collections.abc import Callable
 from typing import BinaryIO
 
-from skywalker.embedding import AGENT
 from workers.engine import sockets
 from workers.engine.machine import Machine
-from workers.engine.signals import Signals
 from workers.ipc import control, exits
 from workers.process.child import Child
 from workers.process.crew import Crew
@@ -22,15 +20,14 @@ class AgentKeeper:
 
     def __init__(
         self,
-        live: Callable[[control.Channel], int],
-        signals: Signals,
+        fork: Callable[[], Child],
         selector: selectors.BaseSelector,
         crew: Crew,
         log: Log,
         machine: Machine,
     ) -> None:
-        self._live = live
-        self._signals = signals
+        """`fork` makes an agent, or raises OSError as Child does."""
+        self._fork = fork
         self._selector = selector
         self._crew = crew
         self._log = log
@@ -51,7 +48,7 @@ class AgentKeeper:
         assert self.agent is None, "there is one at a time"
         self.restart_at = None
         try:
-            self.agent = agent = Child(AGENT, self._live, self._signals, self._machine)
+            self.agent = agent = self._fork()
         except OSError as error:
             self._log.error("cannot-fork", process="agent", reason=error.strerror)
             self._put_off(0.0)

@@ -46,7 +46,7 @@ def _serve(config_file: Path | None, parent_fd: int, **flags: Any) -> int:
     given = {key: text for key, text in flags.items() if text is not None}
     # Only now: `skywalker --help` reads this file too.
     from workers.engine import credentials
-    from workers.process.supervisor import Supervisor
+    from workers.process.start import Start
     from workers.setup import cluster, exposure, ports
 
     def load() -> Config:
@@ -67,7 +67,7 @@ def _serve(config_file: Path | None, parent_fd: int, **flags: Any) -> int:
     settings = load()
     if settings.tls_cert:
         credentials.server(settings)  # what is wrong with the files is told before anything is bound
-    return Supervisor(settings, parent_fd, read).run()
+    return Start(settings, parent_fd, read).run()
 
 
 def _check_writable(journal: Path) -> None:

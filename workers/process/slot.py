@@ -10,8 +10,7 @@ from typing import Final
 from workers.engine.life import Life
 from workers.engine.machine import Machine
 from workers.engine.signals import Signals
-from workers.ipc.control import Channel
-from workers.process.child import Child
+from workers.process.child import Child, Make
 
 State = enum.IntEnum("State", "STARTING SERVING DRAINING IDLE STOPPING GONE", start=0)
 """Where a worker's process is in its life. metrics.STATES has their names."""
@@ -101,12 +100,16 @@ class Process(Child):
         self,
         slot: Slot,
         part: int,
-        live: Callable[[Channel], int],
+        make: Make,
+        close_others: Callable[[], None],
         signals: Signals,
         machine: Machine,
     ) -> None:
-        """Fork it. `part` of the shared counters is its own. Raises OSError if there is no room for it."""
-        super().__init__(f"skywalker-{slot.number}", live, signals, machine)
+        """Fork it; it keeps the listeners of its slot. `part` of the shared counters is its own.
+
+        Raises OSError if there is no room for it.
+        """
+        super().__init__(f"skywalker-{slot.number}", make, [*slot.listeners.values()], close_others, signals, machine)
         self.slot = slot
         self.part = part
         self.state = State.STARTING

@@ -1,6 +1,6 @@
 """The first process of a node: has its workers and its agent live, and its signals and its manager heard.
 
-It carries no traffic and does nothing that can block. It has child.py fork. Sockets that
+It carries no traffic and does nothing that can block. start.py makes it once it has all that it needs. Sockets that
 processes share are described in engine/sockets.py, what is said over the channels in ipc/control.py, what may happen to
 a worker in slot.py, what is done then in crew.py.
 """
@@ -9,42 +9,36 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import functools
 import json
-import os
 import selectors
 import signal
 import socket
 import sys
-import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from pwd import struct_passwd
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import skywalker
-from skywalker import build, memory, own_directory
+from skywalker import build
 from skywalker.address import Address
 from skywalker.config import Config
-from skywalker.errors import ConfigError, SkywalkerError
+from skywalker.embedding import AGENT
+from skywalker.errors import SkywalkerError
+from skywalker.members import Member
 from workers.calls.own_node import OwnNode
-from workers.engine import sockets
-from workers.engine.credentials import Credentials, server
+from workers.engine.credentials import Credentials
 from workers.engine.life import Life
-from workers.engine.machine import MACHINE
-from workers.engine.signals import Signals
+from workers.engine.machine import Machine, Program
 from workers.ipc import control, exits, snapshots
-from workers.process import child, reload
+from workers.process import reload
 from workers.process.agent_keeper import AgentKeeper
+from workers.process.child import Child
 from workers.process.crew import BootError, Crew
 from workers.process.liveness import Liveness
 from workers.process.notify import Notifier
 from workers.process.reload import Rollout
 from workers.process.slot import Process, Slot
-from workers.setup import cluster, exposure, privileges
-from workers.setup.activation import inherited
-from workers.setup.ground import JUNCTION, Ground, state_path
-from workers.setup.identity import StateDirectory, StateError
+from workers.setup import cluster, exposure
+from workers.setup.ground import JUNCTION, Ground
 from workers.stats import metrics
 from workers.stats.log import Log
 from workers.stats.shared import SharedCounters
@@ -91,145 +85,113 @@ LIFE: Final = Life(
 )
 
 
-class Supervisor:
-    """A node, from its start to its end."""
+Assemble = Callable[
+    [Config, Ground, Credentials | None, Iterable[Member], control.Channel, Log, SharedCounters, Machine], Program
+]
+"""Makes the agent of a node, as assemble() of assembly.py does."""
 
-    def __init__(self, config: Config, parent_fd: int = -1, read_again: Callable[[], Config] | None = None) -> None:
-        """The socket `parent_fd`, unless it is -1, is told the address once every worker serves; its end ends the node.
+
+class Supervisor:
+    """A node, from the birth of its first process to the end of its last."""
+
+    def __init__(
+        self,
+        config: Config,
+        ground: Ground,
+        credentials: Credentials | None,
+        assemble: Assemble,
+        log: Log,
+        machine: Machine,
+        *,
+        notifier: Notifier,
+        parent: socket.socket | None = None,
+        read_again: Callable[[], Config] | None = None,
+    ) -> None:
+        """The socket `parent`, if any, is told the address once every worker serves; its end ends the node.
 
         At SIGHUP the settings that `read_again` returns are taken over; it raises a SkywalkerError if they are wrong.
         """
         self._config = config
+        self._ground = ground
+        self._credentials = credentials  # if it speaks TLS
+        self._assemble = assemble
+        self._log = log
+        self._machine = machine
+        self._notifier = notifier
+        self._parent = parent  # the program that started this node, if it wants to know of it
         self._read_again = read_again
-        self._parent_fd = parent_fd
-        self._parent: socket.socket | None = None  # the program that started this node, if it wants to know of it
-        self._log = Log(MACHINE.monotonic, process="supervisor")
-        # It says of whoever has started it what it becomes, whatever the level is: see _live().
-        self._log.use("info", config.log_format)
-        self._signals = Signals(
+        self._signals = machine.signals(
             [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD], ignored=[signal.SIGPIPE]
         )
-        self._credentials: Credentials | None = None  # from when it listens, if it speaks TLS
-        self._before: tuple[Config, Credentials | None] = config, None  # gone back to if a reload fails
-        self._state = State.STARTING
+        self._shared = SharedCounters(len(ground.listeners))
+        self._before = config, credentials  # gone back to if a reload fails
+        self.state = State.STARTING
+        """Where it is in its life."""
         self._rollout: Rollout | None = None  # while it reloads
         self._reload_again = False  # once it serves
         self._doors_close_at: float | None = None  # while it leaves
         self._stop_at: float | None = None  # while it leaves or drains
 
     def run(self) -> int:
-        """Serve until told to end; return the exit status, of which exits.py has a list.
-
-        Says in one line what keeps it from starting.
-        """
-        privileges.forbid_core_dumps()
-        self._notifier = Notifier.from_environ(os.environ)
+        """Serve until told to end; return the exit status, of which exits.py has a list."""
         try:
-            listeners = inherited(os.environ, os.getpid())
-            heir = self._heir(is_local=not listeners and exposure.is_local(self._config))
-            self._ground = ground = Ground(self._config, listeners, functools.partial(self._settle, heir))
-        except (sockets.AddressError, StateError) as error:
-            print(f"skywalker: {error}", file=sys.stderr)
-            return exits.ADDRESS if isinstance(error, sockets.AddressError) else exits.STATE
-        with contextlib.closing(ground):
-            child.be_node(ground.addresses[JUNCTION][1])
-            sockets.allow_many_files()
-            self._shared = SharedCounters(len(ground.listeners))
-            self._shared.node[metrics.STARTED.at] = time.time_ns() // 1000
-            self._signals.open()
-            self._selector = selectors.DefaultSelector()
-            self._selector.register(self._signals, selectors.EVENT_READ, self._on_signals)
-            if self._parent_fd >= 0:
-                self._parent = socket.socket(fileno=self._parent_fd)
-                self._selector.register(self._parent, selectors.EVENT_READ, self._on_parent)
-            self._crew = Crew(
-                ground.listeners, self._shared, self._fork_worker, self._heard, self._selector, self._log, MACHINE
-            )
-            self._agent = AgentKeeper(self._be_agent, self._signals, self._selector, self._crew, self._log, MACHINE)
-            return self._live()
-
-    def _heir(self, *, is_local: bool) -> struct_passwd | None:
-        """Return whom to become, None if nobody else. Raises ConfigError if root has to say, and has not."""
-        if not (is_local and privileges.is_undecided(self._config.user)):
-            return privileges.heir(self._config.user)
-        advice = "say by --user whom it is to become, or root"
-        try:
-            nobody = privileges.heir(privileges.NOBODY)
-            assert nobody is not None, "that is not root"
-            privileges.trial(nobody, self._look_around)
-        except ConfigError as error:
-            self._log.warning("stays-root", reason=error, advice=advice)
-            return None
-        self._log.warning("leaves-root", user=nobody.pw_name, advice=advice)
-        return nobody
-
-    def _look_around(self) -> None:
-        """Read and write what the node has to, as it would. Raises an exception if it may not."""
-        state_at = state_path(self._config)
-        journal = Path(self._config.journal) if self._config.journal else None
-        with contextlib.ExitStack() as stack:
-            for path in filter(None, (journal, state_at)):
-                # Root, as which the node then goes on, takes no directory that belongs to somebody else.
-                stack.enter_context(own_directory.removed_on_error(path))
-            if self._config.tls_cert:
-                server(self._config)
-            if self._read_again is not None:
-                self._read_again()
-            if state_at is not None:
-                state = StateDirectory(state_at)
-                state.open(self._config.tokens)
-                state.close()
-
-    def _settle(self, heir: struct_passwd | None, addresses: Mapping[str, tuple[str, int]]) -> None:
-        """Be who the node is from now on, and see that all is well for them. Raises ConfigError."""
-        exposure.check(self._config, addresses)
-        if heir is not None:
-            privileges.become(heir)
-        try:
-            if self._read_again is not None:
-                self._read_again()
-            self._credentials = self._credentials_of(self._config)
-        except SkywalkerError as error:
-            if heir is None:
-                raise
-            raise ConfigError(f"{error} ({privileges.told(heir)})") from error
-
-    def _credentials_of(self, config: Config) -> Credentials | None:
-        return Credentials(config, self._log, MACHINE.monotonic) if config.tls_cert else None
-
-    def _live(self) -> int:
-        self._log.use(self._config.log_level, self._config.log_format)
-        try:
-            for slot in self._crew.slots:
-                self._crew.start(slot)
-            self._watch(self._config.watchdog_s)
-            while not self._crew.is_over:
-                self._turn()
+            self.begin()
+            while self.turn():
+                pass
         except BootError as error:
             print(f"skywalker: {error}", file=sys.stderr)
             return exits.BOOT
         finally:
-            self._crew.kill_all()
-            self._agent.end()
+            self.end()
         self._log.info("ended")
         return exits.OK
 
+    def begin(self) -> None:
+        """Have the first workers forked. Raises BootError."""
+        self._shared.node[metrics.STARTED.at] = int(self._machine.unix() * 1e6)
+        self._signals.open()
+        self._selector = self._machine.selector()
+        self._selector.register(self._signals, selectors.EVENT_READ, self._on_signals)
+        if self._parent is not None:
+            self._selector.register(self._parent, selectors.EVENT_READ, self._on_parent)
+        self._crew = Crew(
+            self._ground.listeners,
+            self._shared,
+            self._fork_worker,
+            self._heard,
+            self._selector,
+            self._log,
+            self._machine,
+        )
+        self._agent = AgentKeeper(self._fork_agent, self._selector, self._crew, self._log, self._machine)
+        for slot in self._crew.slots:
+            self._crew.start(slot)
+        self._watch(self._config.watchdog_s)
+
+    def end(self) -> None:
+        """End, at once, what still lives."""
+        self._crew.kill_all()
+        self._agent.end()
+
     def _watch(self, patience_s: float) -> None:
         self._patience_s = patience_s
-        self._liveness = Liveness(self._crew, self._agent, self._shared, self._notifier, patience_s, time.monotonic())
+        self._liveness = Liveness(
+            self._crew, self._agent, self._shared, self._notifier, patience_s, self._machine.monotonic()
+        )
 
     def _happened(self, event: Event) -> None:
-        self._state = State(LIFE.after(self._state, event))
+        self.state = State(LIFE.after(self.state, event))
 
     # A turn.
 
-    def _turn(self) -> None:
-        assert (self._rollout is not None) == (self._state is State.RELOADING)
-        assert (self._doors_close_at is not None) == (self._state is State.HIDING)
-        assert (self._stop_at is not None) == (self._state in (State.HIDING, State.DRAINING))
-        for key, _ in self._selector.select(self._wait()):
+    def turn(self) -> bool:
+        """Wait for what is next, and do it; return whether there is more to come."""
+        assert (self._rollout is not None) == (self.state is State.RELOADING)
+        assert (self._doors_close_at is not None) == (self.state is State.HIDING)
+        assert (self._stop_at is not None) == (self.state in (State.HIDING, State.DRAINING))
+        for key, _ in self._selector.select(self.wait()):
             key.data()
-        now = time.monotonic()
+        now = self._machine.monotonic()
         if self._doors_close_at is not None and (self._doors_close_at <= now or self._agent.left):
             self._close_doors()
         if self._stop_at is not None and (self._stop_at <= now or self._is_idle):
@@ -244,17 +206,19 @@ class Supervisor:
             if self._credentials is not None:
                 self._credentials.renew()  # for children still to come
             self._introduce()  # those, too, for whom there was no room before
+        return not self._crew.is_over
 
-    def _wait(self) -> float:
+    def wait(self) -> float:
+        """Return the seconds until there is something to do, whatever comes."""
         times = [self._doors_close_at, self._stop_at]
         times += [self._crew.next_at(), self._liveness.next_at, self._agent.restart_at]
-        return max(0.0, min(at for at in times if at is not None) - time.monotonic())
+        return max(0.0, min(at for at in times if at is not None) - self._machine.monotonic())
 
     @property
     def _doing(self) -> str:
-        if self._state >= State.HIDING:
+        if self.state >= State.HIDING:
             return "draining"
-        return "reloading" if self._state is State.RELOADING else "serving"
+        return "reloading" if self.state is State.RELOADING else "serving"
 
     def _on_signals(self) -> None:
         for number in self._signals.read():
@@ -264,7 +228,7 @@ class Supervisor:
                 self._crew.reap()
             elif number == signal.SIGHUP:
                 self._reload()
-            elif self._state >= State.HIDING:
+            elif self.state >= State.HIDING:
                 self._stop()
             else:
                 self._drain(signal.Signals(number).name)
@@ -273,7 +237,7 @@ class Supervisor:
         # The other end never writes: this is its end, with the program that we are part of.
         assert self._parent is not None
         self._selector.unregister(self._parent)
-        if self._state < State.HIDING:
+        if self.state < State.HIDING:
             self._drain("the program that started this node is gone")
         self._stop()
 
@@ -281,7 +245,7 @@ class Supervisor:
         match message:
             case control.Ready():
                 self._introduce()
-                if self._crew.served and self._state is State.STARTING:
+                if self._crew.served and self.state is State.STARTING:
                     self._announce()
             case control.Heard():
                 self._agent.tell(message)
@@ -298,27 +262,12 @@ class Supervisor:
             steering=self._ground.member.steering,
             compiled=build.COMPILED,
         )
-        if self._config.cluster.secret_in_clear:
-            self._log.warning(
-                "secret-in-clear",
-                reason="whoever poses as a node of the version before gets cluster.secret: take secret_in_clear away "
-                "once no node is of that version, and then give all nodes another secret",
-            )
-        count, limits, group = len(self._crew.slots), self._config.limits, memory.of_group()
-        needed = count * memory.wanted(limits, count)
-        if group is not None and group < needed:
-            advice = memory.advice(limits, count, group // count, "its control group more, by MemoryMax=")
-            self._log.warning(
-                "memory-short", there=memory.shown(group), needed=memory.shown(needed), advice=f"give {advice}"
-            )
-        if self._config.bares_tokens:
-            self._log.warning("tokens-in-plain", reason="without tls_cert they can be read on their way here")
         self._notifier.ready()
         if self._reload_again:
             self._reload()
         if self._parent is not None:
             pids = [slot.worker.pid for slot in self._crew.slots if slot.worker is not None]
-            ready = {"pid": os.getpid(), "workers": pids, **self._addresses()}
+            ready = {"pid": self._machine.pid(), "workers": pids, **self._addresses()}
             with contextlib.suppress(BrokenPipeError):  # its end says so too, and is dealt with there
                 self._parent.sendall(json.dumps(ready).encode() + b"\n")
 
@@ -332,37 +281,52 @@ class Supervisor:
     # Its children, as they begin.
 
     def _fork_worker(self, slot: Slot, part: int) -> Process:
-        return Process(slot, part, lambda channel: self._be_worker(slot, channel, part), self._signals, MACHINE)
+        doors = [*slot.listeners]
 
-    def _be_worker(self, slot: Slot, channel: control.Channel, part: int) -> int:
-        self._close_what_is_ours(slot)
-        log = self._log.bind(process="worker", worker=slot.number, pid=os.getpid())
+        def make(machine: Machine, channel: control.Channel, kept: Sequence[socket.socket]) -> Program:
+            return self._worker(slot, part, machine, channel, dict(zip(doors, kept, strict=True)))
+
+        return Process(slot, part, make, lambda: self._close_what_is_ours(slot), self._signals, self._machine)
+
+    def _worker(
+        self,
+        slot: Slot,
+        part: int,
+        machine: Machine,
+        channel: control.Channel,
+        listeners: Mapping[str, socket.socket],
+    ) -> Worker:
+        log = self._log.bind(process="worker", worker=slot.number, pid=machine.pid())
         hears = cluster.hears_of_nodes(self._config.cluster)
         heard = (lambda address: channel.send(control.Heard(str(address)))) if hears else None
-        node = OwnNode(self._ground.member, skywalker.__version__, slot.number, heard, MACHINE)
-        cells = self._shared.part(part)
-        succeeds = slot.worker is not None
-        credentials = self._credentials and self._credentials.told_by(log)
-        worker = Worker(
-            node, self._config, slot.listeners, channel, log, cells, credentials, succeeds=succeeds, machine=MACHINE
+        node = OwnNode(self._ground.member, skywalker.__version__, slot.number, heard, machine)
+        return Worker(
+            node,
+            self._config,
+            listeners,
+            channel,
+            log,
+            self._shared.part(part),
+            self._credentials and self._credentials.told_by(log),
+            succeeds=slot.worker is not None,
+            machine=machine,
         )
-        return worker.run()
 
-    def _be_agent(self, channel: control.Channel) -> int:
-        last = snapshots.read(os.dup(self._agent.snapshot.fileno())) if self._agent.snapshot else ()
-        listener = self._ground.keep_admin()
-        self._close_what_is_ours(None)
-        log = self._log.bind(process="agent", pid=os.getpid())
-        credentials = self._credentials and self._credentials.told_by(log)
-        from workers.agent import assembly  # only here: it takes much that no worker needs
+    def _fork_agent(self) -> Child:
+        last = snapshots.content(self._agent.snapshot) if self._agent.snapshot else ()
 
-        return assembly.be_agent(self._config, self._ground, listener, credentials, last, channel, log, self._shared)
+        def make(machine: Machine, channel: control.Channel, _: Sequence[socket.socket]) -> Program:
+            log = self._log.bind(process="agent", pid=machine.pid())
+            credentials = self._credentials and self._credentials.told_by(log)
+            return self._assemble(self._config, self._ground, credentials, last, channel, log, self._shared, machine)
+
+        return Child(AGENT, make, [], lambda: self._close_what_is_ours(None), self._signals, self._machine)
 
     def _close_what_is_ours(self, but: Slot | None) -> None:
         self._selector.close()
         self._signals.close()
         self._notifier.close()
-        self._ground.close()
+        self._ground.close(but_admin=but is None)
         if self._parent is not None:
             self._parent.close()
         self._agent.close()
@@ -380,9 +344,9 @@ class Supervisor:
 
     def _reload(self) -> None:
         """Go on with the settings as they are now, if they are right."""
-        if self._state >= State.HIDING or self._read_again is None:
+        if self.state >= State.HIDING or self._read_again is None:
             return
-        if self._state is not State.SERVING:
+        if self.state is not State.SERVING:
             self._reload_again = True
             return
         self._reload_again = False
@@ -391,7 +355,7 @@ class Supervisor:
         try:
             config, waiting = reload.merged(self._config, self._read_again())
             exposure.check(config, self._ground.addresses)
-            credentials = self._credentials_of(config)
+            credentials = Credentials.of(config, self._log, self._machine.monotonic)
         except SkywalkerError as error:
             self._shared.node[metrics.RELOADED.cell("refused")] += 1
             self._log.error("reload-refused", reason=error)
@@ -442,7 +406,7 @@ class Supervisor:
         self._notifier.stopping(timeout_s + MARGIN_S)
         self._happened(Event.DRAINED)
         self._rollout = None
-        now = time.monotonic()
+        now = self._machine.monotonic()
         self._stop_at = now + timeout_s
         self._agent.drain()
         self._doors_close_at = now if self._agent.left else now + min(LEAVE_S, timeout_s / 2)
@@ -450,7 +414,7 @@ class Supervisor:
     @property
     def _is_idle(self) -> bool:
         """Whether, in a node that drains, no call waits any more, and nobody is sent here."""
-        return self._state is State.DRAINING and self._crew.is_idle and self._agent.left
+        return self.state is State.DRAINING and self._crew.is_idle and self._agent.left
 
     def _close_doors(self) -> None:
         self._happened(Event.HIDDEN)
@@ -458,7 +422,7 @@ class Supervisor:
         self._crew.drain(self._ground.outlived)
 
     def _stop(self) -> None:
-        if self._state is not State.STOPPING:
+        if self.state is not State.STOPPING:
             self._happened(Event.STOPPED)
             self._stop_at = self._doors_close_at = None
             self._crew.stop()

@@ -47,7 +47,7 @@ class Ground:
         inherited = inherited or {}
         self.outlived = list(inherited)  # by the listeners of these doors: who wants in just waits for the next node
         self._state: StateDirectory | None = None
-        self._admin: socket.socket | None = None
+        self.admin: socket.socket | None = None  # the listener of that door, if it could be had
         self._unix = "", 0, 0  # what is to be removed at the end, by which process, and that it is still ours
         self.listeners: list[dict[str, socket.socket]] = []  # for each worker, by door
         try:
@@ -106,13 +106,8 @@ class Ground:
     def _open_admin(self, host: str, port: int) -> None:
         # One that another has keeps no node from starting: the agent says so, and waits for it.
         with contextlib.suppress(sockets.AddressError):
-            self._admin = sockets.admin_listener(host, port)
-            self.addresses[ADMIN] = host, int(self._admin.getsockname()[1])
-
-    def keep_admin(self) -> socket.socket | None:
-        """Return the listener for ADMIN, if there is one; close() then leaves this process's copy open."""
-        kept, self._admin = self._admin, None
-        return kept
+            self.admin = sockets.admin_listener(host, port)
+            self.addresses[ADMIN] = host, int(self.admin.getsockname()[1])
 
     def _identify(self, config: Config) -> Identity:
         path = state_path(config)
@@ -121,10 +116,10 @@ class Ground:
         self._state = StateDirectory(path)
         return self._state.open(config.tokens)
 
-    def close(self) -> None:
+    def close(self, *, but_admin: bool = False) -> None:
         """Give up this process's copies of the listener for ADMIN, of the Unix socket and of the state directory."""
-        if self._admin is not None:
-            self._admin.close()
+        if self.admin is not None and not but_admin:
+            self.admin.close()
         path, maker, inode = self._unix
         if maker == os.getpid():
             with contextlib.suppress(OSError):  # it may be gone, or in a directory that is not ours any more

@@ -100,9 +100,9 @@ class SharedCounters:
         cells[:] = memoryview(array("q", bytes(CELL * _PART)))
         self._cells[0] += 1
 
-    def agent_lives(self) -> None:
-        """Write down that the loop of the agent turns."""
-        self.node[AGENT_BEAT] = int(time.monotonic() * 1e6)
+    def agent_lives(self, now: float) -> None:
+        """Write down that the loop of the agent turns, at that time."""
+        self.node[AGENT_BEAT] = int(now * 1e6)
 
     def read(self) -> Reading:
         """Return what all metrics are now, each as it was at some moment of this call."""

@@ -102,10 +102,7 @@ class Worker:
         gc.freeze()  # what came with the fork stays: no use in looking through it, or copying its pages, ever again
         gc.set_threshold(*GARBAGE)
         faulthandler.enable()  # where it hangs or dies, it says on standard error
-        signals = Signals([signal.SIGTERM], ignored=NOT_OURS)
-        signals.open()
         self.begin()
-        self._loop.add(signals.fileno(), _Ready(lambda: self._signalled(signals)))
         while self.turn():
             pass
         return exits.OK
@@ -113,7 +110,10 @@ class Worker:
     def begin(self) -> None:
         """Take up its work, which it does in turns."""
         machine = self._machine
+        signals = machine.signals([signal.SIGTERM], ignored=NOT_OURS)
+        signals.open()
         self._loop = loop = Loop(machine)
+        loop.add(signals.fileno(), _Ready(lambda: self._signalled(signals)))
         clock = machine.monotonic
         turn = Turn(clock(), Counters(self._cells, clock, machine.random), clock)
         config = self._config

@@ -16,12 +16,19 @@ HOST: Final = "127.0.0.1"
 # Below those that Linux gives to connections, so that none is taken before the program has it.
 _FIRST, _LAST = 20_000, 32_000
 
+# One that nobody listens at yet may have been given to a program that is about to.
+_given: Final[set[int]] = set()
+
 
 def free_ports(count: int) -> list[int]:
-    """Return different ports of this machine that are free, for TCP and UDP. Raises SkywalkerError."""
+    """Return ports of this machine that are free, for TCP and UDP, and that no earlier call in this process returned.
+
+    Raises SkywalkerError if there aren't that many.
+    """
     with contextlib.ExitStack() as held:
         ports: list[int] = []
-        for port in random.sample(range(_FIRST, _LAST), 1000):
+        untried = [port for port in range(_FIRST, _LAST) if port not in _given]
+        for port in random.sample(untried, min(1000, len(untried))):
             with contextlib.ExitStack() as attempt:
                 try:
                     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
@@ -31,6 +38,7 @@ def free_ports(count: int) -> list[int]:
                 held.push(attempt.pop_all())
             ports.append(port)
             if len(ports) == count:
+                _given.update(ports)
                 return ports
     raise SkywalkerError(f"there are no {count} free ports from {_FIRST} to {_LAST} at {HOST}")
 

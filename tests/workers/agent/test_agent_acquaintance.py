@@ -71,7 +71,9 @@ async def until(check: Callable[[], object]) -> None:
 
 @contextlib.contextmanager
 def dialled(address: Address, reports: Reports) -> Iterator[Acquaintance]:
-    found = Acquaintance(address, Ours(ME, joins=False), reports, lambda: None, Log(MACHINE.monotonic))
+    found = Acquaintance(
+        address, Ours(ME, joins=False, nonce=MACHINE.nonce), reports, lambda: None, Log(MACHINE.monotonic)
+    )
     found.dial()
     try:
         yield found
@@ -145,7 +147,9 @@ class Nameless(asyncio.Transport):
 
 def test_one_that_is_gone_as_soon_as_it_is_there_is_no_bug(reports: Reports) -> None:
     async def meet() -> None:
-        found = Acquaintance(Address(HOST, 1), Ours(ME, joins=False), reports, lambda: None, Log(MACHINE.monotonic))
+        found = Acquaintance(
+            Address(HOST, 1), Ours(ME, joins=False, nonce=MACHINE.nonce), reports, lambda: None, Log(MACHINE.monotonic)
+        )
         found.connection_made(Nameless())
 
     asyncio.run(meet())
@@ -165,7 +169,7 @@ def test_whoever_says_something_else_than_the_answer_to_a_challenge_is_listened_
                 sock.sendall(said * 1000)
 
     async def meet(address: Address) -> None:
-        ours = Ours(ME, joins=True, trust=Trust(secret="the-secret"))
+        ours = Ours(ME, joins=True, nonce=MACHINE.nonce, trust=Trust(secret="the-secret"))
         found = Acquaintance(address, ours, reports, lambda: None, Log(MACHINE.monotonic))
         found.dial()
         try:

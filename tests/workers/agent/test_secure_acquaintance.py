@@ -58,7 +58,9 @@ class Reports(Roster):
 async def _report(address: Address, tls: Callable[[], ssl.SSLContext] | None) -> Reports:
     reports = Reports()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reports.ends.append(("bug", str(context))))
-    found = Acquaintance(address, Ours(ME, joins=True, tls=tls), reports, lambda: None, Log(MACHINE.monotonic))
+    found = Acquaintance(
+        address, Ours(ME, joins=True, nonce=MACHINE.nonce, tls=tls), reports, lambda: None, Log(MACHINE.monotonic)
+    )
     found.dial()
     try:
         async with asyncio.timeout(10 * time_factor()):
@@ -148,7 +150,9 @@ def test_hanging_up_in_the_midst_of_a_handshake_is_nobodys_trouble(
         troubles: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: troubles.append(context))
         reports = Reports()
-        found = Acquaintance(address, Ours(ME, joins=False, tls=ours), reports, lambda: None, Log(MACHINE.monotonic))
+        found = Acquaintance(
+            address, Ours(ME, joins=False, nonce=MACHINE.nonce, tls=ours), reports, lambda: None, Log(MACHINE.monotonic)
+        )
         found.dial()
         await asyncio.sleep(after)
         found.hang_up()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.workers.running_nodes import running
+from tests.workers.staged import simulated
 from tests.workers.wire_client import call, clients_of
 
 CROWD = 8
@@ -11,7 +11,7 @@ CALLS_EACH = 9_900
 
 
 def test_a_value_reaches_eighty_thousand_receivers_of_a_sibling() -> None:
-    with running(workers=2) as node, clients_of(node.address) as connect:
+    with simulated(workers=2) as node, clients_of(node.address) as connect:
         topic = node.topic_of(1, "crowd")
         sender, crowd = connect(worker=1), [connect(worker=0) for _ in range(CROWD)]
         for client in crowd:

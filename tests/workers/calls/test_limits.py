@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.helpers import eventually, time_factor
-from tests.workers.running_nodes import Node, running
+from tests.helpers import CLOCK, eventually, time_factor
+from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import (
     TIMED_OUT,
     Clients,
@@ -27,10 +26,10 @@ KIB = 1024
 HALF_FRAME_S = 0.4
 
 
-@pytest.fixture(scope="module", params=[1, 2], ids=lambda count: f"{count}-workers")
+@pytest.fixture(params=[1, 2], ids=lambda count: f"{count}-workers")
 def node(request: pytest.FixtureRequest) -> Iterator[Node]:
     """A node with little room for everything."""
-    with running(
+    with simulated(
         workers=request.param,
         max_connections=60,
         max_calls=50,
@@ -122,7 +121,7 @@ def taken_in(clients: list[WireClient], refused: list[Refusal]) -> list[Refusal]
 
 
 def test_calls_for_a_worker_that_hangs_are_refused_when_too_many_are_queued_and_none_is_lost(topic: str) -> None:
-    with running(workers=2, mesh_bytes=256 * KIB) as node, clients_of(node.address) as connect:
+    with simulated(workers=2, mesh_bytes=256 * KIB) as node, clients_of(node.address) as connect:
         name, at_home, value = node.topic_of(1, topic), node.topic_of(0, topic), "x" * 60_000
         client, hung, other = connect(worker=0), connect(worker=1), connect(worker=0)
         with node.hung(hung):
@@ -186,23 +185,23 @@ class TestHalfAFrame:
     @pytest.mark.parametrize("part", [b"\x00", b"\x00\x10", call(":ping", 1)[:-1], call(":ping", 1) + b"\x00"])
     def test_the_rest_must_come_in_time(self, connect: Clients, part: bytes) -> None:
         client = connect().greet()
-        began = time.monotonic()
+        began = CLOCK.monotonic()
         client.write(part)
         if len(part) > len(call(":ping", 1)):
             assert client.reply() == [":ping", 1, True]
         error = client.refusal(within=3.0)
         assert (error.method, error.id, error.code) == (":error", None, "bad-frame")
         client.wait_for_end()
-        assert HALF_FRAME_S <= time.monotonic() - began < HALF_FRAME_S + 0.5 * time_factor()
+        assert HALF_FRAME_S <= CLOCK.monotonic() - began < HALF_FRAME_S + 0.5 * time_factor()
 
     def test_a_byte_now_and_then_gains_no_time(self, connect: Clients) -> None:
         client = connect()
-        began = time.monotonic()
+        began = CLOCK.monotonic()
         for byte in framed(b"x" * 60_000):
             client.write(bytes((byte,)))
             if client.has_input(within=0.02):
                 break
-        assert time.monotonic() - began < HALF_FRAME_S + 0.5 * time_factor()
+        assert CLOCK.monotonic() - began < HALF_FRAME_S + 0.5 * time_factor()
         assert client.refusal().code == "bad-frame"
 
     def test_a_client_that_goes_on_sending_whole_frames_with_a_part_at_the_end_is_served(
@@ -211,8 +210,8 @@ class TestHalfAFrame:
         client = connect()
         frame = call(":ping", 1)
         client.write(frame[:3])
-        began = time.monotonic()
-        while time.monotonic() - began < 2 * HALF_FRAME_S:
+        began = CLOCK.monotonic()
+        while CLOCK.monotonic() - began < 2 * HALF_FRAME_S:
             client.write(frame[3:] + frame[:3])
             assert client.reply() == [":ping", 1, True]
         client.write(frame[3:])

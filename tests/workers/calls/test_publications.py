@@ -14,7 +14,7 @@ import pytest
 
 from skywalker.ring import token_of
 from skywalker.wire.pubsub import bus_topic
-from tests.helpers import eventually, time_factor
+from tests.helpers import CLOCK, eventually, time_factor
 from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, publish_typed, subscribe, unsubscribe
 from tests.workers.several_nodes import SeveralNodes, several
@@ -68,10 +68,10 @@ def connect(nodes: SeveralNodes) -> Iterator[Clients]:
 
 def until(nodes: SeveralNodes, client: PubSubClient, expected: bytes) -> None:
     """Let the nodes work until the client has these bytes, and no others."""
-    deadline = time.monotonic() + ANSWERED_S * time_factor()
+    deadline = CLOCK.monotonic() + ANSWERED_S * time_factor()
     got = b""
     while len(got) < len(expected):
-        assert time.monotonic() < deadline, f"only {got!r} of {expected!r} came in time"
+        assert CLOCK.monotonic() < deadline, f"only {got!r} of {expected!r} came in time"
         for node in nodes.nodes.values():
             node.turn()
         while client.has_input():
@@ -264,10 +264,10 @@ class Crowd:
 
     def wait(self, until: Callable[[], object]) -> None:
         """Let the nodes work until this holds."""
-        deadline = time.monotonic() + ANSWERED_S * time_factor()
+        deadline = CLOCK.monotonic() + ANSWERED_S * time_factor()
         while not until():
             lack = [each.unacked for each in self.subscribers]
-            assert time.monotonic() < deadline, f"not in time; acks lack: {lack}"
+            assert CLOCK.monotonic() < deadline, f"not in time; acks lack: {lack}"
             self.nodes.turn(0.002)
             for each in self.subscribers:
                 each.read()

@@ -12,9 +12,10 @@ import pytest
 
 from skywalker.limits import Limits
 from tests.workers.one_worker import OneWorker
-from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, Bus, Doors, running_bus
+from tests.workers.pubsub_bus import Bus, Doors
 from tests.workers.pubsub_client import publish
 from tests.workers.several_nodes import SeveralNodes, several
+from tests.workers.staged import CLUSTER, ONE, TWO, running_bus
 from tests.workers.wire_client import TIMED_OUT, WireClient, refusal
 from workers.doors.pubsub import PubSub
 from workers.engine.transport import PlainSocket
@@ -22,7 +23,7 @@ from workers.engine.transport import PlainSocket
 LONG_MS = 60_000
 
 
-@pytest.fixture(scope="module", params=[ONE, FOUR, CLUSTER])
+@pytest.fixture(params=[ONE, TWO, CLUSTER])
 def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
     with running_bus(request.param) as bus:
         yield bus

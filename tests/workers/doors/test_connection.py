@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.helpers import eventually
-from tests.workers.running_nodes import Node
+from tests.helpers import CLOCK, eventually
+from tests.workers.staged import Node
 from tests.workers.wire_client import TIMED_OUT, Clients, ConnectionEnded, WireClient, packed, raw_call
 
 LEAVING = {"closes": WireClient.close, "resets": WireClient.reset}
@@ -18,7 +18,7 @@ LEAVING = {"closes": WireClient.close, "resets": WireClient.reset}
 @pytest.mark.parametrize("leave", LEAVING.values(), ids=LEAVING)
 @pytest.mark.parametrize("method", [":recv!", ":take!"])
 def test_a_send_goes_on_waiting_if_its_only_listener_left_just_before(
-    connect: Clients, topic: str, leave: Callable[[WireClient], None], method: str
+    node: Node, connect: Clients, topic: str, leave: Callable[[WireClient], None], method: str
 ) -> None:
     group = ["pool"] if method == ":take!" else []
     sender, heir = connect(), connect()
@@ -28,13 +28,15 @@ def test_a_send_goes_on_waiting_if_its_only_listener_left_just_before(
         leaving.call(method, 1, 60_000, name, *group)
         waiting = {"takers": {"pool": 1}} if group else {"receivers": 1}
         sender.wait_until(name, **waiting)
-        leave(leaving)
-        sender.call(":send!", round, 60_000, name, round)
+        with node.hung(sender):
+            leave(leaving)
+            sender.call(":send!", round, 60_000, name, round)
+            CLOCK.sleep(0.02)  # both are there when the worker looks
         assert heir.ask(":recv!", round, 5000, name) == round
         assert sender.reply() == [":send!", round, True]
 
 
-def test_of_many_takers_that_leave_the_one_that_stays_gets_the_value(connect: Clients, topic: str) -> None:
+def test_of_many_takers_that_leave_the_one_that_stays_gets_the_value(node: Node, connect: Clients, topic: str) -> None:
     sender = connect()
     leaving = [connect() for _ in range(20)]
     for client in leaving:
@@ -43,9 +45,11 @@ def test_of_many_takers_that_leave_the_one_that_stays_gets_the_value(connect: Cl
     staying = connect()
     staying.call(":take!", 1, 60_000, topic, "pool")
     sender.wait_until(topic, takers={"pool": 21})
-    for client in leaving:
-        client.reset()
-    sender.call(":send!", 1, 5000, topic, "value")
+    with node.hung(sender):
+        for client in leaving:
+            client.reset()
+        sender.call(":send!", 1, 5000, topic, "value")
+        CLOCK.sleep(0.02)
     assert staying.reply() == [":take!", 1, "value"]
     assert sender.reply() == [":send!", 1, True]
 

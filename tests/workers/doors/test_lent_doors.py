@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import socket
-import time
 from collections import defaultdict
 
 import pytest
 
-from tests.helpers import eventually
+from tests.helpers import CLOCK, eventually
 from tests.workers.crews import LONG_S, crew
-from tests.workers.processes import open_files
-from tests.workers.pubsub_bus import PubSubNode, pubsub_node
 from tests.workers.pubsub_client import PubSubClient
+from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import TIMED_OUT, WireClient
 from workers.ipc import control
 from workers.ipc.control import Ready
@@ -23,31 +20,31 @@ from workers.process.slot import Process, State
 from workers.setup.ground import JUNCTION, PUBSUB
 
 
-def steered(node: PubSubNode, worker: int) -> WireClient:
+def steered(node: Node, worker: int) -> WireClient:
     """Return a connection that the kernel gives to the listener of a worker."""
     return WireClient(PubSubClient.open(node.address, steer=(worker, node.workers)).socket)
 
 
-def crash(pid: int) -> None:
-    os.kill(pid, signal.SIGSEGV)
+def crash(node: Node, pid: int) -> None:
+    node.kill(pid, signal.SIGSEGV)
 
 
 def test_a_sibling_answers_who_comes_to_a_worker_that_keeps_crashing() -> None:
-    with pubsub_node(2) as node:
+    with simulated(2, harmed=True) as node:
 
         def met_sibling() -> bool:
             with steered(node, 0) as client:
                 assert client.ask(":recv!", 1, 0, "nobody sends") == TIMED_OUT
                 if client.worker() == 1:
                     return True
-                crash(node.pid_behind(client))
+                crash(node, node.pid_behind(client))
                 return False
 
         eventually(met_sibling, within=20.0)
 
 
 def test_those_who_waited_at_its_doors_when_it_crashed_are_let_in_by_a_sibling() -> None:
-    with pubsub_node(2) as node:
+    with simulated(2, harmed=True) as node:
         sibling = _pid_at(node, 1)
 
         def all_met_sibling() -> bool:
@@ -55,11 +52,10 @@ def test_those_who_waited_at_its_doors_when_it_crashed_are_let_in_by_a_sibling()
                 if first.worker() == 1:
                     return False  # it is not back yet
                 pid = node.pid_behind(first)
-                os.kill(pid, signal.SIGSTOP)
-                waiting = [steered(node, 0) for _ in range(10)]
-                subscriber = PubSubClient.open(node.pubsub, steer=(0, 2))
-                crash(pid)
-                os.kill(pid, signal.SIGCONT)
+                with node.hung_process(pid):
+                    waiting = [steered(node, 0) for _ in range(10)]
+                    subscriber = PubSubClient.open(node.pubsub, steer=(0, 2))
+                    crash(node, pid)
                 try:
                     subscriber.subscribe(node.bus.topic(1).encode())
                     by_sibling = {client.worker() for client in waiting} == {1}
@@ -72,38 +68,38 @@ def test_those_who_waited_at_its_doors_when_it_crashed_are_let_in_by_a_sibling()
 
 
 def test_a_sibling_gives_the_doors_back_once_there_is_a_worker_again() -> None:
-    with pubsub_node(2) as node, steered(node, 1) as client:
+    with simulated(2, harmed=True) as node, steered(node, 1) as client:
         sibling = node.pid_behind(client)
 
         def files() -> int:
             assert client.worker() == 1  # what was closed before this is closed now
-            return open_files(sibling)
+            return node.open_files(sibling)
 
         before = files()
         for _ in range(3):
-            crash(eventually(lambda: _pid_at(node, 0)))
+            crash(node, eventually(lambda: _pid_at(node, 0)))
             eventually(lambda: _worker_at(node, 0) == 0)
         assert {_worker_at(node, 0) for _ in range(20)} == {0}
         eventually(lambda: files() == before)
 
 
-def _pid_at(node: PubSubNode, worker: int) -> int:
+def _pid_at(node: Node, worker: int) -> int:
     with steered(node, worker) as client:
         assert client.worker() == worker
         return node.pid_behind(client)
 
 
-def _worker_at(node: PubSubNode, worker: int) -> int:
+def _worker_at(node: Node, worker: int) -> int:
     with steered(node, worker) as client:
         return client.worker()
 
 
 def test_a_worker_alone_has_nobody_to_stand_in_for_it() -> None:
-    with pubsub_node(1) as node:
+    with simulated(1, harmed=True) as node:
         for _ in range(3):
             with WireClient.open(node.address) as client:
                 assert client.ask(":recv!", 1, 0, "nobody sends") == TIMED_OUT
-                crash(node.pid_behind(client))
+                crash(node, node.pid_behind(client))
         with WireClient.open(node.address) as client:
             assert client.ask(":recv!", 1, 0, "nobody sends") == TIMED_OUT
 
@@ -126,7 +122,7 @@ def test_whoever_serves_accepts_for_each_that_waits_and_for_nobody_else(seed: in
             tell(process, message, *rest, **passed)  # type: ignore[arg-type]
 
         found.tell = told  # type: ignore[method-assign, assignment]
-        now = time.monotonic()
+        now = CLOCK.monotonic()
         for _ in range(25):
             chosen = chance.choice([*found.processes(), None])
             if chosen is None:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.helpers import eventually, time_factor
-from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, TWO, Bus, Doors, running_bus
+from tests.helpers import CLOCK, eventually, time_factor
+from tests.workers.pubsub_bus import Bus, Doors
 from tests.workers.pubsub_client import PubSubClient, publish, subscribe
+from tests.workers.staged import CLUSTER, ONE, TWO, running_bus
 from tests.workers.wire_client import TIMED_OUT, WireClient, call, packed
 
 LONG = 60_000
 
 
-@pytest.fixture(scope="module", params=[ONE, TWO, FOUR, CLUSTER])
+@pytest.fixture(params=[ONE, TWO, CLUSTER])
 def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
     with running_bus(request.param) as bus:
         yield bus
@@ -285,7 +285,7 @@ def test_takers_share_what_is_published(bus: Bus, doors: Doors) -> None:
     publisher.write(b"".join(publish(topic.encode(), b"%d" % n) for n in range(count)))
     publisher.acks(count)
     got: list[int] = []
-    deadline = time.monotonic() + 5 * time_factor()
-    while len(got) < count and time.monotonic() < deadline:
+    deadline = CLOCK.monotonic() + 5 * time_factor()
+    while len(got) < count and CLOCK.monotonic() < deadline:
         got += [int(taker.reply()[2]) for taker in takers if taker.has_input()]
     assert sorted(got) == [*range(count)]

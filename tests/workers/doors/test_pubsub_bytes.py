@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import random
-import time
 import zlib
 from collections.abc import Iterator
 
 import pytest
 
-from tests.helpers import eventually, time_factor
-from tests.workers.pubsub_bus import CLUSTER, ONE, TWO, Bus, Doors, doors_of, pubsub_node, running_bus
+from tests.helpers import CLOCK, eventually, time_factor
+from tests.workers.pubsub_bus import Bus, Doors, doors_of
 from tests.workers.pubsub_client import (
     ACK,
     Message,
@@ -21,11 +20,12 @@ from tests.workers.pubsub_client import (
     subscribe,
     unsubscribe,
 )
+from tests.workers.staged import CLUSTER, ONE, TWO, running_bus, simulated
 
 COMPRESSED = 1
 
 
-@pytest.fixture(scope="module", params=[ONE, TWO, CLUSTER])
+@pytest.fixture(params=[ONE, TWO, CLUSTER])
 def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
     with running_bus(request.param) as bus:
         yield bus
@@ -213,7 +213,7 @@ HALF_FRAME_S = 0.4
 @pytest.fixture(scope="module")
 def impatient() -> Iterator[Bus]:
     """A node that waits for the rest of a message but a moment."""
-    with pubsub_node(2, half_frame_s=HALF_FRAME_S * time_factor()) as node:
+    with simulated(2, half_frame_s=HALF_FRAME_S * time_factor()) as node:
         yield node.bus
         node.assert_unharmed()
 
@@ -226,18 +226,18 @@ class TestHalfAMessage:
             client = doors.pubsub(0)
             client.write(publish(topic, b"whole") + publish(topic, b"half")[:cut])
             client.acks(1)
-            began = time.monotonic()
+            began = CLOCK.monotonic()
             client.wait_for_end()
-            assert 0.3 * time_factor() < time.monotonic() - began < 1.5 * time_factor()
+            assert 0.3 * time_factor() < CLOCK.monotonic() - began < 1.5 * time_factor()
 
     def test_is_old_although_more_of_it_comes_now_and_then(self, impatient: Bus) -> None:
         with doors_of(impatient) as doors:
             client = doors.pubsub(0)
             client.write(publish(b"t", b"half" * 1000)[:10])
-            began = time.monotonic()
+            began = CLOCK.monotonic()
             while not client.has_input(0.05):
                 client.write(b"h")
-                assert time.monotonic() - began < 2 * time_factor()
+                assert CLOCK.monotonic() - began < 2 * time_factor()
             client.wait_for_end()
 
     def test_is_no_reason_to_close_if_others_come_whole_meanwhile(self, impatient: Bus) -> None:
@@ -245,11 +245,11 @@ class TestHalfAMessage:
             client = doors.pubsub(0)
             whole = publish(b"t", b"whole")
             client.write(whole[:3])
-            began = time.monotonic()
-            while time.monotonic() - began < 2 * HALF_FRAME_S * time_factor():
+            began = CLOCK.monotonic()
+            while CLOCK.monotonic() - began < 2 * HALF_FRAME_S * time_factor():
                 client.write(whole[3:] + whole[:3])
                 client.acks(1)
-                time.sleep(0.02)
+                CLOCK.sleep(0.02)
             client.write(whole[3:])
             client.acks(1)
 
@@ -258,7 +258,7 @@ class TestHalfAMessage:
 def test_a_compressed_payload_may_fill_its_65_535_bytes(size: int) -> None:
     # On its way between workers it has a hint and flags besides.
     payload, squeezed = incompressible(size)
-    with pubsub_node(2) as node, doors_of(node.bus) as doors:
+    with simulated(2) as node, doors_of(node.bus) as doors:
         for publisher, subscriber, owner in itertools.product(range(2), repeat=3):
             topic = node.bus.topic(owner).encode()
             typed, plain = doors.pubsub(subscriber), doors.pubsub(subscriber)
@@ -280,7 +280,7 @@ def incompressible(size: int) -> tuple[bytes, bytes]:
 
 def test_bombs_cost_no_memory() -> None:
     bomb = zlib.compress(b"\x00" * 60_000_000, 9)
-    with pubsub_node(1) as node, doors_of(node.bus) as doors:
+    with simulated(1) as node, doors_of(node.bus) as doors:
         bystander = doors.pubsub()
         bystander.subscribe(b"t")
         before = node.resident()
@@ -296,7 +296,7 @@ def test_bombs_cost_no_memory() -> None:
 
 
 def test_more_subscriptions_than_fit_a_connection_end_it() -> None:
-    with pubsub_node(2, max_calls=50) as node, doors_of(node.bus) as doors:
+    with simulated(2, max_calls=50) as node, doors_of(node.bus) as doors:
         topics = [topic.encode() for topic in node.bus.topics(51)]
         client, census = doors.pubsub(), doors.junction()
         client.subscribe(*topics[:50])
@@ -310,7 +310,7 @@ def test_more_subscriptions_than_fit_a_connection_end_it() -> None:
 
 
 def test_an_ordinary_end_is_nothing_to_log() -> None:
-    with pubsub_node(1) as node, doors_of(node.bus) as doors:
+    with simulated(1) as node, doors_of(node.bus) as doors:
         for leave in (PubSubClient.close, PubSubClient.end_own_half):
             client = doors.pubsub()
             client.subscribe(b"t")
@@ -322,7 +322,7 @@ def test_an_ordinary_end_is_nothing_to_log() -> None:
 
 
 def test_the_end_of_a_connection_takes_no_time_of_the_worker() -> None:
-    with pubsub_node(1) as node, doors_of(node.bus) as doors:
+    with simulated(1) as node, doors_of(node.bus) as doors:
         client = doors.pubsub()
         client.write(subscribe(b"t") + b"\x00")
         assert client.read(1) == ACK

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import time
 from collections.abc import Iterator, Sequence
 
 import pytest
 
-from tests.helpers import eventually, time_factor
-from tests.workers.pubsub_bus import Doors, PubSubNode, doors_of, pubsub_node
+from tests.helpers import CLOCK, eventually, time_factor
+from tests.workers.pubsub_bus import Doors, doors_of
 from tests.workers.pubsub_client import PubSubClient, publish
+from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import TIMED_OUT
 
 KIB, MIB = 1024, 1024 * 1024
@@ -19,21 +18,21 @@ SMALL_BUFFER = 4096
 BUFFER = 512 * KIB
 
 
-@pytest.fixture(scope="module", params=[1, 4], ids=["1-worker", "4-workers"])
-def node(request: pytest.FixtureRequest) -> Iterator[PubSubNode]:
+@pytest.fixture(params=[1, 4], ids=["1-worker", "4-workers"])
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
     """A node that keeps but half a megabyte for a subscriber."""
-    with pubsub_node(request.param, subscriber_buffer=BUFFER) as node:
+    with simulated(request.param, subscriber_buffer=BUFFER) as node:
         yield node
         node.assert_unharmed()
 
 
 @pytest.fixture
-def doors(node: PubSubNode) -> Iterator[Doors]:
+def doors(node: Node) -> Iterator[Doors]:
     with doors_of(node.bus) as doors:
         yield doors
 
 
-def places(node: PubSubNode) -> Iterator[tuple[int, int, int]]:
+def places(node: Node) -> Iterator[tuple[int, int, int]]:
     """Yield telling combinations of the workers of a publisher, of a slow subscriber and of the topic's owner."""
     last = node.workers - 1
     yield from dict.fromkeys([(0, 0, 0), (0, last, 0), (0, 0, last), (0, last, last), (0, min(1, last), last)])
@@ -54,14 +53,14 @@ def publish_to(publisher: PubSubClient, quick: PubSubClient, topic: bytes, count
     """Publish one by one, and read them at the quick subscriber; return the longest time that one of them took."""
     worst = 0.0
     for number in count:
-        began = time.monotonic()
+        began = CLOCK.monotonic()
         publisher.publish(topic, numbered(number))
         assert quick.message() == (topic, numbered(number), b"")
-        worst = max(worst, time.monotonic() - began)
+        worst = max(worst, CLOCK.monotonic() - began)
     return worst
 
 
-def test_a_stalled_subscriber_is_cut_off_and_nobody_else_notices(node: PubSubNode, doors: Doors) -> None:
+def test_a_stalled_subscriber_is_cut_off_and_nobody_else_notices(node: Node, doors: Doors) -> None:
     for here, there, owner in places(node):
         topic = node.bus.topic(owner).encode()
         stalled = doors.pubsub(there, receive_buffer=SMALL_BUFFER)
@@ -84,7 +83,7 @@ def test_a_stalled_subscriber_is_cut_off_and_nobody_else_notices(node: PubSubNod
         quick.close()
 
 
-def test_a_subscriber_that_is_slow_but_not_too_slow_misses_nothing(node: PubSubNode, doors: Doors) -> None:
+def test_a_subscriber_that_is_slow_but_not_too_slow_misses_nothing(node: Node, doors: Doors) -> None:
     for here, there, owner in places(node):
         topic = node.bus.topic(owner).encode()
         slow, publisher, quick = (
@@ -104,21 +103,21 @@ def test_a_subscriber_that_is_slow_but_not_too_slow_misses_nothing(node: PubSubN
         assert quick.message().payload == slow.message().payload == b"still heard"
 
 
-def test_a_subscriber_that_publishes_and_does_not_read_blocks_nobody(node: PubSubNode, doors: Doors) -> None:
+def test_a_subscriber_that_publishes_and_does_not_read_blocks_nobody(node: Node, doors: Doors) -> None:
     topic = node.bus.topic(node.workers - 1).encode()
     echo, other = doors.pubsub(0, receive_buffer=SMALL_BUFFER), doors.pubsub(0)
     echo.subscribe(topic)
     # It is not read from once its own messages come back, so it is cut off or blocks.
     assert written_before_it_stops(echo, publish(topic, numbered(0, 60 * KIB))) < 64 * MIB
-    began = time.monotonic()
+    began = CLOCK.monotonic()
     other.subscribe(b"other")
     other.publish(b"other", b"quick")
     assert other.message().payload == b"quick"
-    assert time.monotonic() - began < 0.3 * time_factor()
+    assert CLOCK.monotonic() - began < 0.3 * time_factor()
 
 
 def test_a_send_whose_only_listener_is_stalled_is_told_so_and_its_value_is_not_delivered_later() -> None:
-    with pubsub_node(4) as node, doors_of(node.bus) as doors:
+    with simulated(4) as node, doors_of(node.bus) as doors:
         for here, there, owner in places(node):
             topic = node.bus.topic(owner)
             stalled, sender = doors.pubsub(there, receive_buffer=SMALL_BUFFER), doors.junction(here)
@@ -127,9 +126,9 @@ def test_a_send_whose_only_listener_is_stalled_is_told_so_and_its_value_is_not_d
             while len(told) < 200 and list(told.values()).count(TIMED_OUT) < 4:
                 number = len(told)
                 sender.call(":send!", number, 40, topic, numbered(number, 60 * KIB))
-                began = time.monotonic()
+                began = CLOCK.monotonic()
                 told[number] = sender.reply()[2]
-                assert time.monotonic() - began < 0.040 + 0.050 + 0.3 * time_factor()
+                assert CLOCK.monotonic() - began < 0.040 + 0.050 + 0.3 * time_factor()
             met = [number for number, result in told.items() if result is True]
             assert 0 < len(met) < len(told), "the subscriber was not slow"
             got: list[int] = []
@@ -155,7 +154,7 @@ class TestAHungWorker:
 
     @pytest.mark.parametrize("owners", [[0], [2], [0, 2, 3]], ids=["publisher's own", "another's", "of all three"])
     def test_holds_up_publishers_but_a_moment_and_its_subscribers_are_cut_off(self, owners: list[int]) -> None:
-        with pubsub_node(4) as node, doors_of(node.bus) as doors:
+        with simulated(4) as node, doors_of(node.bus) as doors:
             topics = [node.bus.topic(owner).encode() for owner in owners]
             hung, other, quick, publisher = (doors.pubsub(place) for place in (1, 1, 2, 0))
             for client in (hung, quick):
@@ -165,16 +164,18 @@ class TestAHungWorker:
             before = node.resident()
             pid = node.pid_of(hung)
             with node.hung_process(pid):
-                began = time.monotonic()
+                began = CLOCK.monotonic()
                 slowest: list[float] = []
                 for number in range(self.COUNT):
                     for topic in topics:
-                        asked = time.monotonic()
+                        asked = CLOCK.monotonic()
                         publisher.publish(topic, numbered(number))
-                        slowest.append(time.monotonic() - asked)
+                        slowest.append(CLOCK.monotonic() - asked)
                         assert quick.message() == (topic, numbered(number), b"")
                 held_up = sum(each for each in slowest if each > 0.2)
-                assert held_up < 1.3 * len(owners) * time_factor(), f"{held_up:.1f} of {time.monotonic() - began:.1f} s"
+                assert held_up < 1.3 * len(owners) * time_factor(), (
+                    f"{held_up:.1f} of {CLOCK.monotonic() - began:.1f} s"
+                )
                 assert held_up > 0.5, "it never fell behind"
                 assert node.resident() - before < 20 * MIB
             assert node.log.count("event=worker-behind") == len(topics)
@@ -200,7 +201,7 @@ class TestAHungWorker:
             node.assert_unharmed()
 
     def test_for_a_short_while_costs_its_subscribers_nothing(self) -> None:
-        with pubsub_node(4) as node, doors_of(node.bus) as doors:
+        with simulated(4) as node, doors_of(node.bus) as doors:
             topic = node.bus.topic(0).encode()
             hung, publisher = doors.pubsub(1), doors.pubsub(0)
             hung.subscribe(topic)
@@ -211,7 +212,7 @@ class TestAHungWorker:
             node.assert_unharmed()
 
     def test_acks_of_what_it_has_to_do_with_wait_and_all_that_follow_on_that_connection(self) -> None:
-        with pubsub_node(4) as node, doors_of(node.bus) as doors:
+        with simulated(4) as node, doors_of(node.bus) as doors:
             of_hung, elsewhere = node.bus.topic(1).encode(), node.bus.topic(0).encode()
             waiting, other, hung = doors.pubsub(0), doors.pubsub(0), doors.pubsub(1)
             with node.hung_process(node.pid_of(hung)):
@@ -222,7 +223,7 @@ class TestAHungWorker:
             assert not waiting.has_input(0.01)
 
     def test_leaves_what_many_publish_to_its_topics_bounded(self) -> None:
-        with pubsub_node(4) as node, doors_of(node.bus) as doors:
+        with simulated(4) as node, doors_of(node.bus) as doors:
             of_hung = node.bus.topic(1).encode()
             publishers, hung = [doors.pubsub(0) for _ in range(100)], doors.pubsub(1)
             before = node.resident()
@@ -230,10 +231,11 @@ class TestAHungWorker:
             with node.hung_process(node.pid_of(hung)):
                 for publisher in publishers:
                     publisher.socket.setblocking(False)
-                deadline = time.monotonic() + 1.0
-                while time.monotonic() < deadline:
+                deadline = CLOCK.monotonic() + 1.0
+                while CLOCK.monotonic() < deadline:
                     for publisher in publishers:
                         write_some(publisher, data)
+                    CLOCK.sleep(0.001)
                 # Each may have a quarter of a megabyte on its way, and what it was read too far.
                 assert node.resident() - before < 100 * MIB
             eventually(lambda: all(publisher.has_input() for publisher in publishers))
@@ -243,7 +245,7 @@ class TestAHungWorker:
 def write_some(publisher: PubSubClient, data: bytes) -> None:
     """Write what the kernel takes."""
     with contextlib.suppress(BlockingIOError):
-        os.write(publisher.socket.fileno(), data)
+        publisher.socket.send(data)
 
 
 def written_before_it_stops(client: PubSubClient, data: bytes) -> int:

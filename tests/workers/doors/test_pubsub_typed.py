@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, Bus, Doors, running_bus
+from tests.workers.pubsub_bus import Bus, Doors
 from tests.workers.pubsub_client import publish, publish_typed, subscribe
+from tests.workers.staged import CLUSTER, ONE, TWO, running_bus
 
 PAYLOAD = b"payload " * 50
 SQUEEZED = zlib.compress(PAYLOAD)
@@ -39,7 +40,7 @@ PUBLISHED: dict[str, Published] = {
 }
 
 
-@pytest.fixture(scope="module", params=[ONE, FOUR, CLUSTER])
+@pytest.fixture(params=[ONE, TWO, CLUSTER])
 def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
     with running_bus(request.param) as bus:
         yield bus

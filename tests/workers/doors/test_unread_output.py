@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.helpers import eventually
+from tests.helpers import CLOCK, eventually
 from tests.workers.nodes.test_slow_peers import MIB, SMALL_BUFFER, sends, write_all
-from tests.workers.running_nodes import TLS, Node, running_by
+from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import Clients, ConnectionEnded, call
 
 
-@pytest.fixture(scope="module", params=[1, 2, TLS], ids=str)
-def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+@pytest.fixture(params=[1, 2], ids=str)
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
     """A node with little patience."""
-    with running_by(request.param, tmp_path_factory, unread_output_s=0.6) as node:
+    with simulated(request.param, unread_output_s=0.6) as node:
         yield node
 
 
@@ -43,12 +42,12 @@ def test_a_peer_that_reads_steadily_is_kept_however_slow_it_is(connect: Clients,
     sender.wait_until(topic, takers={"pool": count})
     sender.write(sends(topic, 60_000, range(count)))
     eventually(sender.has_input)
-    began = time.monotonic()
+    began = CLOCK.monotonic()
     # Far too slow for the kernel to call the node's end writable within 0.6 s.
     for _ in range(18):
         slow.reply()
-        time.sleep(0.1)  # this is what the peer is: slow
-    assert time.monotonic() - began > 1.8
+        CLOCK.sleep(0.1)  # this is what the peer is: slow
+    assert CLOCK.monotonic() - began > 1.8
     assert len(slow.replies(count - 18)) == count - 18
     assert len(sender.replies(count)) == count
 

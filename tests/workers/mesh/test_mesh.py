@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from tests.helpers import eventually
-from tests.workers.running_nodes import Node, running
+from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import TIMED_OUT, Clients, WireClient, packed, raw_call, refusal
 
 
-@pytest.fixture(scope="module", params=[2, 3], ids=lambda count: f"{count}-workers")
+@pytest.fixture(params=[2, 3], ids=lambda count: f"{count}-workers")
 def node(request: pytest.FixtureRequest) -> Iterator[Node]:
     """A node where every place that a call may pass is a worker of its own, or two of them are the same."""
-    with running(workers=request.param) as node:
+    with simulated(workers=request.param) as node:
         yield node
 
 

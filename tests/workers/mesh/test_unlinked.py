@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -52,6 +52,15 @@ def left_by(deed: Callable[[], object]) -> Counter[str]:
         return alive() - before
     finally:
         gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def only_what_is_new() -> Iterator[None]:
+    """Have what other tests have left, which may be much, be neither looked through nor counted."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

@@ -12,12 +12,10 @@ from typing import Any
 import msgpack
 import pytest
 
-from skywalker.address import Address
-from skywalker.limits import DEFAULT_PUBSUB_PORT
 from skywalker.wire import pubsub
 from tests.helpers import eventually
 from tests.workers.pubsub_client import PubSubClient, publish, publish_typed
-from tests.workers.running_nodes import Node, running
+from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import ConnectionEnded, WireClient, packed, refusal
 from workers.calls.own_node import VERSION
 from workers.mesh.messages import (
@@ -42,9 +40,9 @@ from workers.mesh.messages import (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def node() -> Iterator[Node]:
-    with running(1, waiting_bytes="1MiB", mesh_bytes="1MiB", pubsub=True) as node:
+    with simulated(1, waiting_bytes="1MiB", mesh_bytes="1MiB", pubsub=True) as node:
         yield node
 
 
@@ -57,7 +55,7 @@ class Guest:
         options = {"from": "guest", "by": 0, "node": greeting["node"], "worker": 0, "version": VERSION}
         self.client.call(":peer", 0, options | wrong)
         self.met = self.client.reply()
-        self._input = bytearray()
+        self._input = self.client.rest()
 
     def say(self, *elements: Any) -> None:
         body = packed(elements)
@@ -287,8 +285,7 @@ def test_a_guest_that_asks_and_never_reads_is_cut_off(node: Node, guest: Guest, 
 @contextlib.contextmanager
 def subscriber_of(node: Node, topic: bytes, *, typed: bool = False) -> Iterator[PubSubClient]:
     """Yield a client of the pub/sub dialect that subscribes to a topic."""
-    address = Address.parse(node._embedded.pubsub_address, DEFAULT_PUBSUB_PORT)
-    with PubSubClient.open((address.host, address.port)) as subscriber:
+    with PubSubClient.open(node.pubsub) as subscriber:
         subscriber.subscribe(topic, typed=typed)
         yield subscriber
 
@@ -422,7 +419,7 @@ HUGE = b"v" * 66_000
 @pytest.fixture
 def own_node() -> Iterator[Node]:
     """A node for one test, which might harm it."""
-    with running(1, pubsub=True) as node:
+    with simulated(1, pubsub=True) as node:
         yield node
 
 
@@ -550,7 +547,7 @@ def test_random_words_about_topics_never_harm_who_subscribes(node: Node, client:
 
 @pytest.mark.parametrize("address", ["x" * 301, "x" * 4075, "host:0", "a b:c:d", ""], ids=len)
 def test_a_join_that_names_no_address_costs_its_sender_only(address: str) -> None:
-    with running(1, join="127.0.0.1:1") as node, WireClient.open(node.address) as client:
+    with simulated(1, join="127.0.0.1:1") as node, WireClient.open(node.address) as client:
         client.call(":join", 1, address)
         if address:
             assert client.refusal().code == "bad-frame"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.helpers import eventually, time_factor
-from tests.workers.running_nodes import TLS, Node, running_by
+from tests.helpers import CLOCK, eventually, time_factor
+from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import (
     TIMED_OUT,
     Clients,
@@ -23,10 +22,10 @@ VALUE = b"v" * 60_000
 SMALL_BUFFER = 4096
 
 
-@pytest.fixture(scope="module", params=[1, 2, 3, TLS], ids=str)
-def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+@pytest.fixture(params=[1, 2, 3], ids=str)
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
     """A node whose own limit of time for a slow peer plays no part."""
-    with running_by(request.param, tmp_path_factory) as node:
+    with simulated(request.param) as node:
         yield node
 
 
@@ -60,9 +59,9 @@ def test_what_a_slow_peer_gets_in_the_end_is_what_its_senders_were_told(
         told = {}
         for numbers in (range(60), range(60, 63), range(63, 66)):
             sender.write(sends(name, 40, numbers))
-            written_at = time.monotonic()
+            written_at = CLOCK.monotonic()
             answers = sender.replies(len(numbers))
-            assert time.monotonic() - written_at < 0.040 + 0.050 + 0.3 * time_factor()
+            assert CLOCK.monotonic() - written_at < 0.040 + 0.050 + 0.3 * time_factor()
             told |= {id: result for _, id, result in answers}
         met = [n for n, result in told.items() if result is True]
         unknown = [n for n, result in told.items() if result not in (True, TIMED_OUT)]
@@ -97,11 +96,11 @@ def test_others_do_not_notice_a_peer_that_does_not_read(node: Node, connect: Cli
     worst = 0.0
     for round in range(150):
         flooder.call(":send!", round, 100, [topic, "slow"], VALUE)
-        began = time.monotonic()
+        began = CLOCK.monotonic()
         one.call(":recv!", round, 5000, [topic, "quick"])
         assert other.ask(":send!", round, 5000, [topic, "quick"], round) is True
         assert one.reply() == [":recv!", round, round]
-        worst = max(worst, time.monotonic() - began)
+        worst = max(worst, CLOCK.monotonic() - began)
     assert worst < 0.1 * time_factor()
     assert node.resident() - before < 30 * MIB
     assert len(flooder.replies(150)) == 150

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+from collections.abc import Sequence
 
 from workers.engine.machine import Machine
 from workers.engine.signals import Signals
@@ -27,14 +28,21 @@ class Watched(Machine):
         return ends
 
 
-def _says_that_it_is_ready(channel: Channel) -> int:
-    channel.send(Ready())
-    return 3
+class Brief:
+    """Says that it is ready, and ends."""
+
+    def __init__(self, machine: Machine, channel: Channel, kept: Sequence[socket.socket]) -> None:
+        self._channel = channel
+
+    def run(self) -> int:
+        """Say so."""
+        self._channel.send(Ready())
+        return 3
 
 
 def test_its_clock_and_its_channel_are_those_of_its_machine() -> None:
     machine = Watched()
-    child = Child("test", _says_that_it_is_ready, Signals([signal.SIGCHLD]), machine)
+    child = Child("test", Brief, [], lambda: None, Signals([signal.SIGCHLD]), machine)
     ours, _ = machine.made
     assert child.started_at == NOW
     assert child.channel.fileno() == ours

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from skywalker.limits import Limits
-from tests.workers.running_nodes import TLS, Node, running, running_by
+from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import Clients, WireClient, call, clients_of, refusal
 
 VALUE = b"v" * 60_000
@@ -37,17 +37,17 @@ def answers_before_ping(client: WireClient) -> list[list[object]]:
     return found
 
 
-@pytest.fixture(scope="module", params=[1, 2, TLS], ids=str)
-def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+@pytest.fixture(params=[1, 2], ids=str)
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
     """A node whose limit of what a connection leaves unread is the nearest."""
-    with running_by(request.param, tmp_path_factory) as node:
+    with simulated(request.param) as node:
         yield node
 
 
 class TestByNumber:
     @pytest.fixture
     def connect(self) -> Iterator[Clients]:
-        with running(workers=1, max_calls=10) as node, clients_of(node.address) as clients:
+        with simulated(workers=1, max_calls=10) as node, clients_of(node.address) as clients:
             yield clients
 
     def test_no_more_values_are_given_than_calls_may_wait_until_some_are_acknowledged(self, connect: Clients) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -11,8 +12,16 @@ from hypothesis import strategies as st
 
 from tests.wire.encodings import array_header, bodies, encoded_values, mutated_bodies
 from tests.wire.streams import cut, is_one_array
-from tests.workers.running_nodes import Node
+from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import Clients, ConnectionEnded, WireClient, framed, packed, raw_call
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[Node]:
+    """A node that whatever is said to it does not harm, so that all may be said to one."""
+    with simulated(2) as node:
+        yield node
+
 
 RECV, SEND, TAKE, PING = (packed(method) for method in (":recv!", ":send!", ":take!", ":ping"))
 ID, SECOND, TOPIC = b"\x07", packed(1000), packed("topic")
@@ -215,8 +224,8 @@ calls_of_anything = st.builds(
 )
 """Bodies with a method that exists, and any values as its arguments: some of them are good calls."""
 
-# Over a real connection an example takes milliseconds: finding it is enough, making it small would take minutes.
-on_real_connections = settings(max_examples=60, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+# An example takes milliseconds: finding it is enough, making it small would take minutes.
+to_a_node = settings(max_examples=60, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 
 
 def outcome(client: WireClient) -> list[bytes]:
@@ -236,7 +245,7 @@ def outcome(client: WireClient) -> list[bytes]:
         frames.append(frame)
 
 
-@on_real_connections
+@to_a_node
 @given(data=st.data())
 def test_any_frames_cut_anywhere_are_answered_and_disturb_nobody(node: Node, data: st.DataObject) -> None:
     units = data.draw(st.lists(calls_of_anything | bodies | mutated_bodies() | st.binary(max_size=40), max_size=20))
@@ -256,7 +265,7 @@ def test_any_frames_cut_anywhere_are_answered_and_disturb_nobody(node: Node, dat
     node.assert_unharmed()
 
 
-@on_real_connections
+@to_a_node
 @given(noise=st.binary(max_size=3000))
 def test_any_bytes_disturb_nobody(node: Node, noise: bytes) -> None:
     with WireClient.open(node.address) as client, WireClient.open(node.address) as other:
@@ -266,7 +275,7 @@ def test_any_bytes_disturb_nobody(node: Node, noise: bytes) -> None:
     node.assert_unharmed()
 
 
-@on_real_connections
+@to_a_node
 @given(data=st.data())
 def test_a_well_formed_stream_is_answered_the_same_however_it_is_cut(node: Node, data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 20))

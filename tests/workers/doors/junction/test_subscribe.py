@@ -10,7 +10,8 @@ import msgpack
 import pytest
 
 from tests.helpers import eventually
-from tests.workers.pubsub_bus import CLUSTER, FOUR, ONE, Bus, Doors, doors_of, pubsub_node, running_bus
+from tests.workers.pubsub_bus import Bus, Doors, doors_of
+from tests.workers.staged import CLUSTER, ONE, TWO, running_bus, simulated
 from tests.workers.wire_client import WireClient, call, packed, raw_call, refusal
 
 NOBODY = {"receivers": 0, "takers": {}, "senders": 0, "subscribers": 0, "age": 0}
@@ -21,7 +22,7 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=[ONE, FOUR, CLUSTER])
+@pytest.fixture(params=[ONE, TWO, CLUSTER])
 def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
     with running_bus(request.param) as bus:
         yield bus
@@ -203,7 +204,7 @@ def test_a_thousand_subscriptions_of_one_connection_and_its_end_frees_them(bus: 
 
 
 def test_no_more_than_so_many_subscriptions_fit_a_connection() -> None:
-    with pubsub_node(2, max_calls=50) as node, doors_of(node.bus) as doors:
+    with simulated(2, max_calls=50) as node, doors_of(node.bus) as doors:
         client = doors.junction()
         for number, topic in enumerate(node.bus.topics(50)):
             subscribed(client, number, topic)
@@ -215,7 +216,7 @@ def test_no_more_than_so_many_subscriptions_fit_a_connection() -> None:
 
 
 def test_ends_of_subscribers_give_back_all_memory() -> None:
-    with pubsub_node(2) as node, doors_of(node.bus) as doors:
+    with simulated(2) as node, doors_of(node.bus) as doors:
         topics = node.bus.topics(1000)
         before = 0
         for round in range(12):

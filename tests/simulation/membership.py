@@ -1,0 +1,178 @@
+"""How the nodes of a run find each other: by a list, or by somebody whom they ask, whose answers are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Any, Final
+
+from skywalker.address import Address
+from skywalker.config import Cluster, Config
+from skywalker.discovery.source import Finding, Source
+from skywalker.discovery.watch import Trouble, repeat
+from skywalker.errors import DiscoveryError
+from skywalker.members import Member
+from tests.simulation.kernel import Kernel
+from tests.simulation.machine import Net
+from tests.simulation.node import PORTS, Node
+from tests.simulation.plan import Plan, tokens
+from tests.simulation.threads import Event, sleep
+from workers.agent.agent import Agent
+from workers.engine.machine import Machine
+from workers.ipc.control import Channel
+from workers.setup.cluster import source, trust
+from workers.setup.ground import JUNCTION
+
+LOOK_S: Final = 1.0
+"""Seconds between two looks at a directory, at most."""
+
+TOKENS: Final = 16
+"""Of each node."""
+
+ANSWER_S: Final = 0.3
+"""Seconds that an answer of it takes, at most."""
+
+NOBODY: Final = Address("10.9.9.9", 3443)
+"""Where there is no machine."""
+
+
+class Directory:
+    """A name server, or Consul, as nodes know it: who is listed there, and what is wrong with its answers."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.listed: dict[Address, None] = {}
+        self.trouble = ""
+        """What is wrong: it `fails`, or its answers are `empty`, `stale` or `wrong`."""
+        self._before: frozenset[Address] = frozenset()
+
+    @property
+    def luck(self) -> Random:
+        """That of whoever asks."""
+        return (self.kernel.running or self.kernel).luck
+
+    def list(self, address: Address) -> None:
+        """Have a node found."""
+        self._before = frozenset(self.listed)
+        self.listed[address] = None
+
+    def forget(self, address: Address) -> None:
+        """Have it found no more."""
+        self._before = frozenset(self.listed)
+        self.listed.pop(address, None)
+
+    def answer(self) -> frozenset[Address]:
+        """Return whom it lists, sooner or later, or raise DiscoveryError. Called in a thread."""
+        sleep(self.kernel, ANSWER_S * self.luck.random() ** 4)
+        if self.trouble == "fails":
+            raise DiscoveryError("it does not answer")
+        if self.trouble == "empty":
+            return frozenset()
+        if self.trouble == "stale":
+            return self._before
+        return frozenset(self.listed) | ({NOBODY} if self.trouble == "wrong" else set())
+
+
+class Asked(Source):
+    """A directory, as a source of addresses."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+
+    def look(self) -> Finding:
+        return Finding(self._directory.answer(), LOOK_S * self._directory.luck.random())
+
+    def close(self) -> None:
+        """It has nothing open."""
+
+    def __str__(self) -> str:
+        return "a directory"
+
+
+class Registered:
+    """Has a directory list a node while it serves, as Registration does with Consul."""
+
+    def __init__(self, directory: Directory, member: Member) -> None:
+        self._directory = directory
+        self._address = member.address
+
+    def keep(self, trouble: Trouble, stopped: Event) -> None:
+        """Have it listed until that is set."""
+
+        def ensure() -> float:
+            self._directory.answer()
+            self._directory.list(self._address)
+            return LOOK_S
+
+        given: Any = stopped
+        repeat(ensure, trouble, given, self._directory.luck.random)
+        self._directory.forget(self._address)
+
+
+class Health:
+    """Answers for a node over HTTP, if anybody asked."""
+
+    ready = False
+
+    def __init__(self, address: Address) -> None:
+        self.bind = address
+
+    def open(self) -> Address:
+        """Return where."""
+        return self.bind
+
+
+class Founder:
+    """Makes the nodes of a run."""
+
+    def __init__(self, net: Net, plan: Plan) -> None:
+        self.directory = Directory(net.kernel)
+        self._net = net
+        self._plan = plan
+        if plan.way == "join":
+            self._cluster = Cluster(join=",".join(str(_address(number)) for number in range(plan.nodes)))
+        elif plan.way == "dns":
+            self._cluster = Cluster(dns="nodes.test")
+        else:
+            self._cluster = Cluster(consul=True, register=True)
+
+    def node(self, number: int) -> Node:
+        """Return the one of that number, which begins."""
+        address = _address(number)
+        if self._cluster.dns:
+            self.directory.list(address)
+        config = Config(drain_timeout_s=0.5, cluster=self._cluster)
+        assemble = assembler(self.directory)
+        spread = tokens(self._net.kernel.luck, self._plan.conditions.tokens, TOKENS)
+        return Node(self._net, f"node{number}", address.host, self._plan.workers, config, spread, assemble)
+
+
+def _address(number: int) -> Address:
+    return Address(f"10.0.0.{number + 1}", PORTS[JUNCTION])
+
+
+def assembler(directory: Directory) -> Callable[..., Agent]:
+    """Return what puts the agents of nodes together that ask this one."""
+
+    def assemble(
+        config: Config, ground: Any, _: None, last: Iterable[Member], channel: Channel, log: Any, shared: Any,
+        machine: Machine,
+    ) -> Agent:  # fmt: skip
+        settings, member = config.cluster, ground.member
+        health: Any = Health(member.address) if settings.register else None
+        registration: Any = (lambda _: Registered(directory, member)) if settings.register else None
+        return Agent(
+            member,
+            source(settings) if settings.join else Asked(directory),
+            learning=bool(settings.join),
+            trust=trust(config),
+            registration=registration,
+            health=health,
+            channel=channel,
+            log=log,
+            machine=machine,
+            last=last,
+            alive=lambda: shared.agent_lives(machine.monotonic()),
+        )
+
+    return assemble

@@ -1,0 +1,230 @@
+"""Nodes of a simulation, for tests that block: see tests/simulation/stage.py."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from skywalker import config
+from skywalker.config import Config
+from skywalker.members import Snapshot
+from skywalker.ring import token_of
+from tests.helpers import written_to
+from tests.simulation import node as simulation
+from tests.simulation.machine import Net, Socket
+from tests.simulation.membership import Directory, assembler
+from tests.simulation.processes import Process
+from tests.simulation.stage import Line, Stage, stage
+from tests.workers.pubsub_bus import Bus, Place
+from tests.workers.pubsub_client import PubSubClient
+from tests.workers.running_nodes import Owners
+from tests.workers.wire_client import WireClient, packed
+from workers.agent.agent import Agent
+from workers.setup.ground import JUNCTION, PUBSUB
+from workers.stats.log import Log
+
+START_S: Final = 5.0
+"""Seconds for a node to serve."""
+
+MEET_S: Final = 3.0
+"""Seconds for nodes to find each other."""
+
+DRAIN_S: Final = 0.2
+
+
+class LoggingNode(simulation.Node):
+    """A node whose log is a file."""
+
+    def __init__(
+        self, net: Net, name: str, host: str, workers: int, config: Config, assemble: Callable[..., Agent]
+    ) -> None:
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115  # it closes with the node
+        super().__init__(net, name, host, workers, config, assemble)
+
+    def log_of(self, who: str) -> Any:
+        return Log(self.kernel.time, self.log.fileno(), process=who)
+
+    def close(self) -> None:
+        super().close()
+        self.log.close()
+
+
+class Node(Owners):
+    """A node of a simulation. Made by simulated()."""
+
+    def __init__(self, on: Stage, name: str, workers: int, settings: Config, directory: Directory) -> None:
+        """It finds others in the directory if its settings name one, and is found there."""
+        self.stage = on
+        self.name = name
+        self._node = LoggingNode(on.net, name, on.host(), workers, settings, assembler(directory))
+        directory.list(self._node.member.address)
+        self.member = self._node.member
+        self.address = self._node.address(JUNCTION)
+        self.pubsub = self._node.address(PUBSUB)
+        self.tokens = [*self.member.tokens]
+        super().__init__(self.tokens, workers)
+        assert on.until(lambda: self._node.serves, START_S), self.log
+        self.first_pids = self.pids()
+        self.bus = Bus(self.places(), self.owner)
+
+    def places(self) -> list[Place]:
+        """Return where its workers are."""
+        return [Place(self.pubsub, self.address, worker, self.workers) for worker in range(self.workers)]
+
+    @property
+    def log(self) -> str:
+        """What was logged so far."""
+        return written_to(self._node.log)
+
+    def pids(self) -> list[int]:
+        """Return the processes of the workers that live now."""
+        return sorted(process.pid for process in self._node.workers())
+
+    def _process(self, pid: int) -> Process:
+        return next(each for each in self._node.workers() if each.pid == pid)
+
+    def _sockets(self, process: Process) -> list[Socket]:
+        files = self.stage.net.files.values()
+        return [each for each in files if each.owner is process.task and each.end.peer and not each.end.packets]
+
+    def pid_of(self, client: WireClient | PubSubClient) -> int:
+        """Return the process that has the other end of a connection."""
+        return self.pid_behind(client)
+
+    def pid_behind(self, client: WireClient | PubSubClient) -> int:
+        """Return the process that has the other end of a connection, once one has."""
+        line: Any = client.socket
+        assert isinstance(line, Line)
+        found: list[int] = []
+
+        def has_one() -> bool:
+            found[:] = [
+                process.pid
+                for process in self._node.workers()
+                for each in self._sockets(process)
+                if each.end is line.end.peer
+            ]
+            return bool(found)
+
+        assert self.stage.until(has_one, START_S)
+        return found[0]
+
+    def connections(self) -> int:
+        """Return how many connections the workers have open."""
+        return sum(len(self._sockets(process)) for process in self._node.workers())
+
+    def open_files(self, pid: int) -> int:
+        """Return how many descriptors a worker has open."""
+        task = self._process(pid).task
+        return sum(each.owner is task for each in self.stage.net.files.values())
+
+    def resident(self) -> int:
+        """Return the bytes of memory that this program takes for itself, of which its workers are a part."""
+        taken: int = psutil.Process().memory_full_info().uss
+        return taken
+
+    def kill(self, pid: int, number: signal.Signals = signal.SIGKILL) -> None:
+        """Send a worker a signal, of which it ends; at SIGTERM in its own time."""
+        self._process(pid).signal(number)
+
+    @contextmanager
+    def hung_process(self, pid: int) -> Iterator[None]:
+        """Have a worker hang for a while."""
+        task = self._process(pid).task
+        task.stop(float("inf"))
+        try:
+            yield
+        finally:
+            task.go_on()
+
+    @contextmanager
+    def hung(self, client: WireClient | PubSubClient) -> Iterator[None]:
+        """Have the worker of this connection hang for a while."""
+        with self.hung_process(self.pid_behind(client)):
+            yield
+
+    def reload(self) -> None:
+        """Have all workers replaced, and wait until they are."""
+        self._node.reload()
+        assert self.stage.until(lambda: not self._node.reloads, 60.0), self.log
+
+    def assert_unharmed(self) -> None:
+        """Assert that no worker has died, or said anything of an exception."""
+        assert "Traceback" not in self.log, self.log
+        assert self.pids() == self.first_pids, self.log
+
+    def close(self) -> None:
+        """Give back what is real of it."""
+        self._node.close()
+
+
+def config_of(settings: Mapping[str, Any]) -> Config:
+    """Return these settings, named as those of embedded(); `access` is the table of a config file."""
+    document: dict[str, Any] = {"limits": {}, "cluster": {}}
+    for key, value in {"drain_timeout_s": DRAIN_S, **settings}.items():
+        known = config.BY_KEY.get(key)
+        (document[known.table] if known is not None and known.table else document)[key] = value
+    return config.of_document(document, Path("of the test"))
+
+
+@contextmanager
+def simulated(
+    workers: int = 1, *, harmed: bool = False, directory: Directory | None = None, **settings: Any
+) -> Iterator[Node]:
+    """Yield a node that serves, on the stage that is on or one of its own.
+
+    At the end it must be unharmed, unless the test is to harm it.
+    """
+    with stage() as on:
+        found = directory or Directory(on.kernel)
+        node = Node(on, f"node{len(on.net.doors)}", workers, config_of(settings), found)
+        try:
+            yield node
+            if not harmed:
+                node.assert_unharmed()
+        finally:
+            node.close()
+
+
+@contextmanager
+def simulated_nodes(count: int, workers: int = 2, **settings: Any) -> Iterator[list[Node]]:
+    """Yield nodes that have found each other, and may be harmed."""
+    with stage() as on, ExitStack() as stack:
+        found: dict[str, Any] = {"directory": Directory(on.kernel), "dns": "nodes.test"}
+        nodes = [stack.enter_context(simulated(workers, harmed=True, **found, **settings)) for _ in range(count)]
+        on.sleep(MEET_S)
+        yield nodes
+
+
+def bus_of(nodes: list[Node]) -> Bus:
+    """Return nodes that have found each other as one bus."""
+    ring = Snapshot([node.member for node in nodes]).ring
+    first = {node.member.id: number * node.workers for number, node in enumerate(nodes)}
+
+    def owner(topic: str) -> int:
+        place = ring.owner(token_of(packed(topic)))
+        return first[place.node] + place.worker
+
+    return Bus([place for node in nodes for place in node.places()], owner)
+
+
+ONE, TWO, CLUSTER = "1-worker", "2-workers", "3-nodes"
+
+
+@contextmanager
+def running_bus(kind: str) -> Iterator[Bus]:
+    """Yield a bus of one of the kinds above; at the end it must be unharmed."""
+    with ExitStack() as stack:
+        if kind == CLUSTER:
+            nodes = stack.enter_context(simulated_nodes(3))
+            yield bus_of(nodes)
+            for node in nodes:
+                node.assert_unharmed()
+        else:
+            yield stack.enter_context(simulated(int(kind[0]))).bus
