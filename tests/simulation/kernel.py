@@ -139,6 +139,7 @@ class Task:
         self._due_at = NEVER  # when it runs in any case
         self._busy_until = 0.0
         self.stopped_until = 0.0
+        """When it goes on that stands still."""
         self._looks_at = NEVER  # when it is looked at next
         self.starves_until = 0.0
         """Until when there are no descriptors left for it."""

@@ -11,7 +11,7 @@ import os
 import select
 import socket
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any, Final
 
@@ -268,6 +268,8 @@ class Net:
         self.processes: dict[int, Any] = {}
         """Those that are not reaped, by their number."""
         self._last_pid = 0
+        self.ended: list[Callable[[Task], None]] = []
+        """Who is told of a process that has ended, and of what it has open elsewhere."""
         self._last_fd = FIRST_FD
         self._last_port = 40_000
 
@@ -362,6 +364,8 @@ class Net:
         """Close what a process has open that has ended."""
         for each in [each for each in self.files.values() if each.owner is task]:
             each.close()
+        for told in self.ended:
+            told(task)
 
 
 class Socket:

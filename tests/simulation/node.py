@@ -66,16 +66,6 @@ class Ground:
         self.member = member
         self.near = member.address
 
-    @property
-    def serves(self) -> bool:
-        """Whether there is a worker in each place that serves."""
-        return self.supervisor.state is State.SERVING
-
-    @property
-    def reloads(self) -> bool:
-        """Whether workers are being replaced."""
-        return self.supervisor.state is State.RELOADING or self.process.has_signals
-
     def close(self) -> None:
         """Its listeners are closed with the process."""
 
