@@ -34,6 +34,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
     "answers_come_in_time": {
         "kill": Excuse(FELT_S, FELT_S, "a new worker has to start and to open"),
         "stop": Excuse(FELT_S, FELT_S, "who stands still answers nobody"),
+        "part": Excuse(0.5, 1.0, "a worker that opens waits for word of other nodes"),
         "death": Excuse(FELT_S, FELT_S, "another node may have the last word"),
         "suspend": Excuse(FELT_S, 5 + FELT_S, "its clock stands still, too: all that waited then is as much later"),
         "link reset": Excuse(FELT_S, FELT_S, "what was on its way is lost, and asked again over a new connection"),

@@ -201,6 +201,12 @@ def plan(seed: int, kinds: Sequence[str] = ()) -> Plan:
     faults = [_fault(luck, at, luck.choice(kinds or some), nodes, clients) for at in times]
     for _ in range(CUTS):
         faults.append(Fault(_rounded(luck.random() * SPEAK_S), luck.choice(CUTS_OF), luck.choice(clients).name))
+    faults += [
+        Fault(_rounded(spurt.at + luck.choice([0.001, 0.01, 0.1]) * luck.random()), luck.choice(CUTS_OF), client.name)
+        for client in clients
+        if client.kind in ("program", "broker")
+        for spurt in luck.sample(client.spurts, 1)
+    ]
     faults.sort(key=lambda fault: fault.at)
     return Plan(seed, nodes, WORKERS, len(topics), clients, tuple(faults), _conditions(luck), way)
 

@@ -422,7 +422,8 @@ class Connection(Subscribing):
             self.turn.now = self.turn.clock()
             assert reached("a value is written")
         if complete:
-            hand.taken(written_down)
+            if hand.count > written_down:
+                hand.taken(written_down)
             for listener in values:
                 self.delivered(listener)
             self._roomy()

@@ -2,8 +2,9 @@
 
 Everything that a turn brings about is written at its end, one write for each connection. Values
 go first, because what the kernel has taken of them earns their senders a `true`, then replies,
-then what is said to siblings, who so know first of what goes to other nodes. That something was handed out is said last, once it is written:
-a worker that is killed in between has acknowledged nothing that others then miss.
+then what is said to other workers, first to siblings, who so know what goes to other nodes. That
+something was handed out is said last, once it is written: a worker that is killed in between has
+acknowledged nothing that others then miss.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ class Link:
     """Our end of the link to one worker; `ended` is called, with the reason, once there is nothing more to read."""
 
     __slots__ = (
-        "_barrier", "_caught_up_at", "_ended", "_is_hearing", "_kin", "_loop", "_messages", "_settled", "_state", "_turn",
-        "_unheard", "_visit", "_waits_to_write", "inbound", "outbound",
+        "_barrier", "_caught_up_at", "_ended", "_is_hearing", "_kin", "_loop", "_messages", "_settled", "_state",
+        "_turn", "_unheard", "_visit", "_waits_to_write", "inbound", "outbound",
     )  # fmt: skip
 
     def __init__(
