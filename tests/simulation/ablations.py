@@ -104,7 +104,6 @@ def _answered_at_once(self: Kin, life: bytes, done: Callable[[], None]) -> None:
 TRUTH: Final = "answers_are_true"
 ONCE: Final = "nothing_comes_twice"
 ALL: Final = "subscribers_miss_nothing"
-UNKNOWN: Final = "a_library_says_unknown_for_a_reason"
 MEETING: Final = "who_waits_meets"
 ORDER: Final = "order_holds"
 ONE: Final = "each_call_has_one_answer"
@@ -134,9 +133,6 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
     ),
     "a value is asked back at the deadline": Safeguard(
         NodeCall, "ask_back", lambda _: _missed_at_once, (TRUTH,), STOPS
-    ),
-    "what has come is heard before a last word counts as missing": Safeguard(
-        ClientCall, "_hear_last_words", lambda _: _nothing, (TRUTH, UNKNOWN), STOPS
     ),
     "without a last word it is not known": Safeguard(ClientCall, "leave", lambda _: _over_at_once, (TRUTH,), STOPS),
     "opening barrier": Safeguard(ReadinessBarrier, "has_all", lambda _: _open_at_once, (ALL,), DEATHS),
