@@ -1,7 +1,7 @@
 """Safeguards of Silk, each of which can be switched off: a run that does not notice would not test it.
 
-    python -m tests.simulation.silk_ablations                 # all of them
-    python -m tests.simulation.silk_ablations "a repeated request is known"
+python -m tests.simulation.silk_ablations                 # all of them
+python -m tests.simulation.silk_ablations "a repeated request is known"
 """
 
 from __future__ import annotations

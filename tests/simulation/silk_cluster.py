@@ -268,6 +268,7 @@ class Cluster:
         for one in some:
             for other in others:
                 self.net.part(one, other, seconds)
+                self.net.part(other, one, seconds)
                 self.history.parts.append((frozenset((one, other)), (self.kernel.now, self.kernel.now + seconds)))
 
     def cut(self, member: Member) -> None:
