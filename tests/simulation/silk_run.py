@@ -32,6 +32,10 @@ KINDS: Final = ("kill", "kill in a step", "stop", "leave", "part", "cut")
 FOR_EVER: Final = 0.2
 """Part of those that die or leave and do not come back."""
 
+LOSSY: Final = 0.3
+LOSS: Final = 0.05
+"""Part of the runs in which messages are lost, and part of their direct messages that are."""
+
 LASTS_S: Final = (0.2, 2.0, 8.0)
 """Seconds for which one stands still, is away or is parted from others, at most."""
 
@@ -106,6 +110,9 @@ def run(seed: int, listener: Listener | None = None) -> Result:
         kernel.at(kernel.now + luck.random() * BEGIN_S, lambda host=host, routers=routers: cluster.start(host, routers))
     kernel.go_on(BEGIN_S)
     kinds = luck.sample(KINDS, luck.randint(1, 3))
+    if luck.random() < LOSSY:
+        cluster.history.is_lossy = True
+        cluster.zeromq.loses = lambda _: luck.random() < LOSS
     for _ in range(ROUNDS):
         for _ in range(FAULTS):
             at = kernel.now + luck.random() * TROUBLE_S
