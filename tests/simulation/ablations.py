@@ -13,7 +13,12 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from skywalker.errors import RequestError
+from skywalker.clients.aio.line_driver import LineDriver
+from skywalker.clients.call import Call
+from skywalker.clients.calls import Calls
+from skywalker.clients.line import Line as ClientLine
+from skywalker.errors import RequestError, TimedOut
+from skywalker.pubsub.exchange import Exchange
 from tests.simulation.run import run
 from workers.calls.call import ClientCall, NodeCall
 from workers.calls.interests import TopicInterest
@@ -91,12 +96,28 @@ def _some_heard(attend: Callable[[Link], None]) -> Callable[[Link], None]:
     return unsafe
 
 
+def _timed_out(_: Calls, call: Call) -> TimedOut:
+    return call.timed_out()
+
+
+def _forgetful(connected: Any) -> Any:
+    def unsafe(self: Exchange, *given: Any) -> None:
+        topics, self._topics = self._topics, {}
+        connected(self, *given)
+        self._topics = topics
+
+    return unsafe
+
+
 TRUTH: Final = "answers_are_true"
 ONCE: Final = "nothing_comes_twice"
 ALL: Final = "subscribers_miss_nothing"
 TIME: Final = "answers_come_in_time"
 MEETING: Final = "who_waits_meets"
 ORDER: Final = "order_holds"
+ENDS: Final = "calls_of_a_library_end_in_time"
+EACH: Final = "each_call_has_one_answer"
+STREAMS: Final = "streams_yield_what_came"
 
 SAFEGUARDS: Final[dict[str, tuple[type, str, Callable[[Any], Any], tuple[str, ...]]]] = {
     "a value is written before its sender is told true": (Connection, "flush", _confirmed_first, (TRUTH,)),
@@ -117,6 +138,14 @@ SAFEGUARDS: Final[dict[str, tuple[type, str, Callable[[Any], Any], tuple[str, ..
     "a subscription is acked once it is in effect": (TopicInterest, "change", _in_effect_at_once, (ALL,)),
     "a successor is told who subscribes": (Rebalance, "succeed", lambda _: _nothing, (ALL,)),
     "what a dead worker said is read to the end": (Link, "read_to_the_end", lambda _: _nothing, (TRUTH, ALL)),
+    "what was written to a lost connection is in doubt": (
+        ClientLine, "may_have", lambda _: _nothing, (TRUTH, "without_resend")
+    ),
+    "what a silent node has is in doubt": (Calls, "_not_answered", lambda _: _timed_out, (TRUTH,)),
+    "a call ends though no node says so": (Calls, "tick", lambda _: _nothing, (EACH, ENDS)),
+    "a lost connection is made again": (LineDriver, "_redial", lambda _: _nothing, (EACH, ENDS, STREAMS)),
+    "a new connection listens as the last one did": (Exchange, "connected_to_node", _forgetful, (STREAMS,)),
+    "a program is told of a gap": (Exchange, "_listening_again", lambda _: _nothing, (STREAMS,)),
 }  # fmt: skip
 """By what each does: the class and the method that do it, what stands in their place, and the rules that notice."""
 
