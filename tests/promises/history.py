@@ -22,6 +22,7 @@ CANCELLED: Final = "cancelled"
 UNKNOWN: Final = "unknown-outcome"
 UNREACHABLE: Final = "unreachable"
 LOST: Final = "connection lost"
+UNREACHABLE: Final = "unreachable"
 UNANSWERED: Final = "nothing"
 
 

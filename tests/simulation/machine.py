@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any, Final
 
-from tests.simulation.kernel import NEVER, Kernel, Task
+from tests.simulation.kernel import NEVER, Kernel, Process, Task
 from tests.simulation.plan import FAIR, ROOM, Conditions
 from workers.engine.machine import Machine
 
@@ -82,6 +82,7 @@ class End:
         self.said: list[tuple[float, bytes]] | None = None
         """And what of it."""
         self.closed_at = NEVER
+        self._lost_since = NEVER
         self._last_at = 0.0
 
     def look(self, at: float) -> None:
@@ -178,7 +179,7 @@ class End:
         """Nothing passes any more, and nobody is told."""
         for each in (self, self.peer):
             assert each is not None, "it is connected"
-            each.is_lost = True
+            each.is_lost, each._lost_since = True, self.net.kernel.time()
 
     def reset_both(self) -> None:
         """The connection breaks on both ends."""
@@ -211,7 +212,7 @@ class End:
     @property
     def lost_at(self) -> float:
         """When it was over at this end, for whatever reason."""
-        return min(self.ended_at, self.reset_at, self.closed_at)
+        return min(self.ended_at, self.reset_at, self.closed_at, self._lost_since)
 
     def refuse(self) -> None:
         """Raise what a write says whose other end is closed, if that is known here."""
@@ -262,6 +263,7 @@ class Net:
         self.conditions = conditions
         self.files: dict[int, Socket] = {}  # by descriptor: no two processes have the same ones
         self.doors: dict[Address, list[Queue]] = {}  # in the order of the slots
+        self.listened: dict[Address, str] = {}  # who listens there, or did last
         self.parted: dict[tuple[str, str], float] = {}  # until when nothing passes from one host to another
         self.names: dict[str, list[str]] = {}
         """The addresses of hosts that have a name."""
@@ -286,6 +288,18 @@ class Net:
         luck = self.luck.random()
         at = now + luck * (NETWORK_S if luck < 0.99 else SLOW_S)
         return max(at, self.parted.get((here, there), 0.0) + luck * NETWORK_S)
+
+    def task(self, name: str, host: str, process: Process) -> Task:
+        """Return what has a process run, on a host."""
+        return Task(self.kernel, name, host, process)
+
+    def machine(self, task: Task) -> Simulated:
+        """Return what a process asks for all that is the machine's."""
+        return Simulated(self, task)
+
+    def node_at(self, address: Address) -> str:
+        """Return who listens there, or did."""
+        return self.listened[address]
 
     def file(self, end: End, owner: Task | None) -> Socket:
         """Return another descriptor of one end, which that process has."""
@@ -318,6 +332,7 @@ class Net:
         """Return so many listeners of one address, the source port chooses. Raises OSError if it is taken."""
         if self.doors.get(address):
             raise OSError(errno.EADDRINUSE, "Address already in use")
+        self.listened[address] = owner.name
         queues = self.doors[address] = [Queue(self, address) for _ in range(count)]
         return [self.file(queue, owner) for queue in queues]
 
@@ -445,13 +460,14 @@ class Socket:
         if (peer.is_closed and not peer.is_lost) or self.end.reset_at <= self._net.kernel.time():
             self.end.refuse()
         else:
-            self._may_refuse()
+            if peer.size:  # or it takes all
+                self._may_refuse()
             room = peer.room - peer.size
             if room <= 0:
                 raise BlockingIOError
             if not peer.packets:
                 data = data[:room]
-                if len(data) > 1 and luck.random() < self._net.conditions.pieces:
+                if peer.size and len(data) > 1 and luck.random() < self._net.conditions.pieces:
                     data = data[: luck.randrange(1, len(data))]
         peer.put(bytes(data), passed)
         if running is not None:

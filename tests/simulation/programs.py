@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgpack
 
 from skywalker import aio
-from skywalker.errors import OutcomeUnknown, RequestError, SkywalkerError, TimedOut, Unreachable
+from skywalker.errors import SkywalkerError, TimedOut, Unreachable
 from skywalker.pubsub import aio as pubsub
 from tests.promises.history import (
     CANCELLED,
@@ -27,8 +27,6 @@ from tests.promises.history import (
     NEVER_S,
     TIMED_OUT,
     TRUE,
-    UNKNOWN,
-    UNREACHABLE,
     VALUE,
     Call,
     Cancel,
@@ -41,6 +39,7 @@ from tests.promises.history import (
     answer_of,
     pieces,
 )
+from tests.promises.record import answer_to
 from tests.simulation import eventloop
 from tests.simulation.clients import ACK, PUBLISH, SUBSCRIBE
 from tests.simulation.eventloop import EventLoop
@@ -242,7 +241,7 @@ class Junction(Program):
         try:
             got = await pending.result()
         except SkywalkerError as error:
-            call.answer = _answer_to(error)
+            call.answer = answer_to(error)
         else:
             call.answer = TRUE if value else VALUE
             call.got = str(got)
@@ -372,19 +371,6 @@ class Broker(Program):
             else:
                 found.given.append(Given(at, found, "message", 0, _topic(message), _payload(message)))
         return found
-
-
-def _answer_to(error: SkywalkerError) -> str:
-    match error:
-        case OutcomeUnknown():
-            return UNKNOWN
-        case TimedOut():
-            return TIMED_OUT
-        case Unreachable():
-            return UNREACHABLE
-        case RequestError():
-            return error.code
-    return type(error).__name__
 
 
 def _messages(taken: list[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:

@@ -25,6 +25,7 @@ from workers.doors.pubsub import PubSub
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Alarm, Loop, Turn
 from workers.engine.machine import Machine
+from workers.engine.points import reached
 from workers.engine.signals import Signals
 from workers.ipc import exits, snapshots
 from workers.ipc.control import (
@@ -46,6 +47,7 @@ from workers.ipc.control import (
 from workers.setup.cluster import trust
 from workers.setup.ground import JUNCTION, PUBSUB, UNIX
 from workers.stats.counters import Counters
+from workers.stats.hands import Hand
 from workers.stats.log import Log
 from workers.worker.core import Core
 from workers.worker.heap import Heap
@@ -84,6 +86,7 @@ class Worker:
         *,
         succeeds: bool,
         machine: Machine,
+        hand: Hand,
     ) -> None:
         """One that `succeeds` another is ready to; any other once it hears clients."""
         self._node = node
@@ -95,6 +98,7 @@ class Worker:
         self._credentials = credentials
         self._succeeds = succeeds
         self._machine = machine
+        self._hand = hand
         self._alarm = Alarm()  # by which its draining, leaving or closing is over
 
     def run(self) -> int:
@@ -115,7 +119,7 @@ class Worker:
         self._loop = loop = Loop(machine)
         loop.add(signals.fileno(), _Ready(lambda: self._signalled(signals)))
         clock = machine.monotonic
-        turn = Turn(clock(), Counters(self._cells, clock, machine.random), clock)
+        turn = Turn(clock(), Counters(self._cells, clock, machine.random), clock, self._hand)
         config = self._config
         self._core = core = Core(
             self._node,
@@ -199,17 +203,19 @@ class Worker:
         assert not self._core.standing.opening, "who comes in is heard"
         for door in self._doors.values():
             door.open()
+        assert reached("a worker lets clients in")
         if not self._succeeds:
             self._channel.send(Ready())
 
     def _obey(self, message: Message, passed: int | None) -> None:
         match message:
-            case Connect(slot=slot) if passed is not None:
+            case Connect(slot=slot, life=life) if passed is not None:
                 sock = self._machine.adopt(passed)
+                assert reached("a link is adopted")
                 if slot == ASKS_ONLY:
-                    self._core.siblings.serve(sock)
+                    self._core.siblings.serve(sock, bytes.fromhex(life))
                 else:
-                    self._core.siblings.connect(slot, sock)
+                    self._core.siblings.connect(slot, sock, bytes.fromhex(life))
             case Begin():
                 if self._core.standing.opening:
                     self._core.barrier.has_all(self._visit_all())
@@ -267,6 +273,7 @@ class Worker:
         for door in self._doors.values():
             door.leave()
         self._doors = {}
+        assert reached("a worker is replaced")
         self._core.be_replaced()
 
     # Its end.
@@ -287,6 +294,7 @@ class Worker:
         return False
 
     def _released(self) -> None:
+        assert reached("a worker is released")
         if self._core.standing.state is State.DRAINING_ALONE:
             # Calls of siblings' clients go to our successor.
             self._leave()
