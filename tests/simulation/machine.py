@@ -210,6 +210,7 @@ class Net:
         self.parted: dict[frozenset[str], float] = {}  # until when nothing passes between two hosts
         self.names: dict[str, list[str]] = {}
         """The addresses of hosts that have a name."""
+        self._off: dict[str, list[End]] = {}  # machines without power, and who waits for an answer of them
         self.processes: dict[int, Any] = {}
         """Those that are not reaped, by their number."""
         self._last_pid = 0
@@ -276,7 +277,10 @@ class Net:
         there_at = self.arrival(ours.host, address[0])
         ours.connected_at = there_at + self.arrival(address[0], ours.host) - self.kernel.time()
         queues = self.doors.get(address)
-        if queues:
+        if address[0] in self._off:
+            ours.error, ours.connected_at = errno.ECONNREFUSED, NEVER  # which is told once somebody answers
+            self._off[address[0]].append(ours)
+        elif queues:
             theirs = End(self)
             theirs.name, theirs.host = address, address[0]
             ours.peer, theirs.peer = theirs, ours
@@ -292,6 +296,28 @@ class Net:
     def part(self, one: str, other: str, seconds: float) -> None:
         """Have nothing pass between two hosts for so long; it comes then."""
         self.parted[frozenset((one, other))] = self.kernel.now + seconds
+
+    def turn_off(self, host: str) -> None:
+        """Have a machine vanish: who is connected to it, or connects, hears nothing."""
+        self._off[host] = lost = []
+        for each in [each for each in self.files.values() if each.owner is not None and each.owner.host == host]:
+            end = each.end
+            if isinstance(end, Queue):
+                lost += [waiting for _, waiting in end.waiting]
+                end.waiting.clear()
+            elif not end.packets and end.peer is not None and not end.is_closed:
+                lost.append(end)
+                each.forget()
+
+    def turn_on(self, host: str) -> None:
+        """Have it be there again: it knows of no connection that it had."""
+        for end in self._off.pop(host):
+            if end.error:
+                end.connected_at = self.kernel.now
+                end.look(self.kernel.now)
+            elif end.peer is not None and not end.peer.is_closed:
+                end.is_closed = True
+                end.peer.end(is_reset=True)
 
     def end(self, task: Task) -> None:
         """Close what a process has open that has ended."""
@@ -324,9 +350,13 @@ class Socket:
 
     def close(self) -> None:
         if self._fd >= 0:
-            del self._net.files[self._fd]
-            self._fd = -1
+            self.forget()
             _let_go([self.end])
+
+    def forget(self) -> None:
+        """Have nobody have it any more, of which the other end hears nothing."""
+        del self._net.files[self._fd]
+        self._fd = -1
 
     def recv(self, size: int) -> bytes:
         end, now = self.end, self._net.kernel.time()

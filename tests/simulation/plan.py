@@ -22,11 +22,20 @@ FAULTS: Final = 10
 CUTS: Final = 20
 """Clients that lose their connection."""
 
-KINDS: Final = ("kill", "kill in a step", "reload", "stop", "slow client", "part")
+KINDS: Final = (
+    *("kill", "kill in a step", "reload", "stop", "slow client", "part"),
+    *("join", "leave", "death", "agent kill", "agent stop", "supervisor stop", "wrong directory"),
+)
 """What a fault may be. A run has some of them: two kinds at once would excuse much of what one must not do."""
 
 WAYS: Final = ("join", "dns", "consul")
 """How nodes may find each other."""
+
+NODE: Final = "node"
+"""What the names of nodes begin with; the rest is a number."""
+
+LATECOMERS: Final = 2
+"""Nodes that may join."""
 
 CUT: Final = "cut"
 """What happens in each run besides."""
@@ -206,5 +215,6 @@ def _word(luck: Random, topics: Sequence[str], sends: float) -> Word:
 
 def _fault(luck: Random, at: float, kind: str, nodes: int, clients: Sequence[ClientPlan]) -> Fault:
     seconds = _rounded(luck.random() * luck.choice(STOPS_S))
-    whom = luck.choice(clients).name if kind == "slow client" else f"node{luck.randrange(nodes)}"
+    number = nodes + luck.randrange(LATECOMERS) if kind == "join" else luck.randrange(nodes)
+    whom = luck.choice(clients).name if kind == "slow client" else f"{NODE}{number}"
     return Fault(at, kind, whom, luck.randrange(12), seconds)

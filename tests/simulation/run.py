@@ -13,8 +13,7 @@ from tests.simulation.faults import Cluster
 from tests.simulation.kernel import Kernel, Listener
 from tests.simulation.machine import Net
 from tests.simulation.membership import Founder
-from tests.simulation.node import Node
-from tests.simulation.plan import SPEAK_S, ClientPlan, Fault, Plan
+from tests.simulation.plan import NODE, SPEAK_S, ClientPlan, Fault, Plan
 from tests.simulation.plan import plan as planned
 from workers.setup.ground import JUNCTION, PUBSUB
 
@@ -50,19 +49,19 @@ class Result:
     broken: list[str]
 
 
-def _nodes(net: Net, plan: Plan) -> list[Node]:
+def _cluster(net: Net, plan: Plan) -> Cluster:
     """Return its nodes, which have found each other."""
     founder = Founder(net, plan)
-    nodes = [founder.node(number) for number in range(plan.nodes)]
+    nodes = [founder.node(f"{NODE}{number}") for number in range(plan.nodes)]
     net.kernel.go_on(BOOT_S)
     if len(nodes) > 1:
         net.kernel.go_on(MEET_S)
-    return nodes
+    return Cluster(founder, nodes)
 
 
-def _client(net: Net, plan: ClientPlan, nodes: list[Node], topics: list[str]) -> Client:
+def _client(net: Net, plan: ClientPlan, founder: Founder, topics: list[str]) -> Client:
     made, door, network = CLIENTS[plan.kind]
-    return made(net, plan, f"{network}.{plan.number}", [node.address(door) for node in nodes], topics)
+    return made(net, plan, f"{network}.{plan.number}", founder.doors[door], topics)
 
 
 def run(what: Plan | int, listener: Listener | None = None) -> Result:
@@ -71,10 +70,10 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
     kernel = Kernel(plan.seed, listener)
     began = kernel.now
     net = Net(kernel)
-    nodes = _nodes(net, plan)
+    cluster = _cluster(net, plan)
     topics = [f"topic{n}" for n in range(plan.topics)]
-    clients = [_client(net, each, nodes, topics) for each in plan.clients]
-    cluster = Cluster(nodes, clients)
+    clients = [_client(net, each, cluster.founder, topics) for each in plan.clients]
+    cluster.clients = {client.name: client for client in clients}
     under_way = 0
 
     def happen(fault: Fault) -> None:
@@ -88,6 +87,8 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
     for client in clients:
         client.is_done = True
     kernel.go_on(LAST_ANSWERS_S)
+    nodes = [*cluster.nodes.values()]
+    disagreement = [] if cluster.agree() else [f"nodes_find_each_other: {[(each.name, each.ring) for each in nodes]}"]
     for node in nodes:
         node.close()
     for client in clients:
@@ -106,5 +107,5 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
         under_way,
         unknown(history),
         in_doubt(history),
-        broken(history),
+        [*broken(history), *disagreement],
     )
