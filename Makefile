@@ -13,8 +13,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP_STAMP := $(VENV)/.setup-done
 FUZZ_STAMP := $(VENV)/.fuzz-done
-# Takes nothing that is not in the lock, also not to build with: what is built uses the setuptools that is there.
-LOCKED := $(BIN)/python -m pip install --quiet --require-hashes --no-build-isolation
+# Takes nothing that is not in the lock, also not to build with: what is built uses the setuptools that is there. Of what
+# comes most is never imported, and so not compiled.
+LOCKED := $(BIN)/python -m pip install --quiet --require-hashes --no-build-isolation --no-compile
 IS_COMPILED := import sys; from skywalker import build; sys.exit(not build.COMPILED)
 SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
 
@@ -33,7 +34,7 @@ help: ## Show this list
 
 setup: $(SETUP_STAMP) ## Make .venv from the lock, if it is not up to date
 
-tools: ## Get what the tests need besides Python: Consul (into .tools), a DNS server, Java
+tools: ## Get what the tests need besides Python: Consul (into .tools), a DNS server, Java, Redis
 	@.ci/tools
 
 demo: setup ## Start a node and stream a text file through it (FILE=path)
@@ -46,7 +47,7 @@ demo-pipeline: setup ## Watch Spark study a node's traffic, and count words as t
 demo-cluster: setup ## Watch a cluster while its nodes come and go (FILE=path)
 	PATH="$(CURDIR)/.tools/bin:$$PATH" $(BIN)/skywalker demo-cluster $(if $(FILE),"$(FILE)") $(ARGS)
 
-test: setup redis-server ## Run every test, or with ARGS="tests/wire -x" in one go what it names
+test: setup ## Run every test, or with ARGS="tests/wire -x" in one go what it names
 	@.ci/tools || echo "the tests go on without, and say what they skip" >&2
 	$(if $(ARGS),$(BIN)/python -m pytest $(ARGS),.ci/parts)
 
@@ -84,8 +85,8 @@ soak: setup ## Use and hit nodes for a long time: has anything grown? (MINUTES=1
 	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
 
 simulate: MINUTES =
-simulate: setup ## Run whole clusters on a virtual clock, from fresh seeds (SEEDS=100 MINUTES=10 SEED=4711)
-	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES))
+simulate: setup ## Run whole clusters on a virtual clock, from fresh seeds (SEEDS=100 MINUTES=10 SEED=4711 ARGS=--all)
+	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
 
 fuzz: SECONDS = 60
 fuzz: setup ## Have atheris attack each decoder and door for a time (SECONDS=60 TARGETS="frames session")
@@ -127,30 +128,19 @@ $(SETUP_STAMP): pyproject.toml setup.py requirements/dev.txt $(HEADERS) $(COMPIL
 		echo "skywalker needs Python 3.11 or newer, '$(PYTHON)' is $$($(PYTHON) --version 2>&1); name another: make PYTHON=python3.13" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-			apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y python3-venv; \
+			apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y -o DPkg::Lock::Timeout=300 python3-venv; \
 		else \
 			echo "'$(PYTHON)' cannot make virtual environments; install its venv module, on Debian: apt-get install python3-venv" >&2; exit 1; \
 		fi; }
 	@$(BIN)/python -c 'import pip; $(SUPPORTED)' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	@echo "installing into $(VENV) what requirements/dev.txt names: a minute or two, the first time"
-	@sed -n '/^setuptools==/,/[^\\]$$/p' requirements/dev.txt | $(LOCKED) --requirement /dev/stdin
-	@$(LOCKED) --requirement requirements/dev.txt
-	@echo "compiling the hot modules of skywalker: a minute or two"
-	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@echo "installing into $(VENV) what requirements/dev.txt names, and compiling the hot modules: a minute or two"
+	@sed -En '/^(setuptools|cython)==/,/[^\\]$$/p' requirements/dev.txt | $(LOCKED) --requirement /dev/stdin
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . & compiling=$$!; \
+		$(LOCKED) --requirement requirements/dev.txt; installed=$$?; wait $$compiling && exit $$installed
 	@env -u SKYWALKER_PURE $(BIN)/python -c '$(IS_COMPILED)' || \
 		echo "skywalker could not be compiled, and runs at a sixth to two thirds of the speed. It needs a C compiler and" \
 			"Python's headers, on Debian: apt-get install gcc python3-dev; then: touch setup.py; make setup" >&2
 	@touch $@
-
-# The benchmark's tests need it. Without it they say so, and fail; everything else goes on.
-.PHONY: redis-server
-redis-server:
-	@command -v redis-server >/dev/null || { \
-		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-			apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y redis-server; \
-		else \
-			echo "tests of the benchmarks need redis-server; install it, on Debian: apt-get install redis-server" >&2; \
-		fi; }
 
 $(FUZZ_STAMP): requirements/fuzz.txt $(SETUP_STAMP)
 	$(LOCKED) --requirement requirements/fuzz.txt

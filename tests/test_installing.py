@@ -94,12 +94,16 @@ def test_without_a_compiler_a_wheel_is_plain_and_says_so_and_the_tree_stays_as_i
 
 
 @needs_a_compiler
-def test_with_a_compiler_a_wheel_has_the_hot_modules_and_the_tree_stays_as_it_is(tree: Path) -> None:
+def test_with_a_compiler_a_wheel_has_the_hot_modules_without_assertions_and_the_tree_stays_as_it_is(
+    tree: Path, tmp_path: Path
+) -> None:
     before = contents(tree)
     said, made = wheel(tree)
     assert contents(tree) == before
     assert compiled(made) == {BUILD, FRAMES}
     assert "not_compiled" not in said
+    made.extractall(tmp_path / "installed")
+    assert not checks_assertions(tmp_path / "installed")
 
 
 def test_what_a_frontend_asks_before_it_builds_leaves_the_tree_as_it_is(tree: Path) -> None:
@@ -112,10 +116,10 @@ EDITABLE = "import sys; from setuptools import build_meta as made; made.build_ed
 
 
 @needs_a_compiler
-@pytest.mark.parametrize("words", [("-c", EDITABLE, "."), ("setup.py", "build_ext", "--inplace")])
-def test_an_editable_installation_compiles_in_the_tree(tree: Path, words: tuple[str, ...]) -> None:
-    run(tree, *words)
+def test_an_editable_installation_compiles_in_the_tree_and_checks_assertions(tree: Path) -> None:
+    run(tree, "-c", EDITABLE, ".")
     assert (tree / FRAMES).read_bytes()[:4] == b"\x7fELF"
+    assert checks_assertions(tree)
 
 
 @pytest.mark.parametrize("words", [("-c", EDITABLE, "."), ("setup.py", "build_ext", "--inplace")])
@@ -128,18 +132,15 @@ def test_an_editable_installation_without_a_compiler_leaves_no_module_that_is_ou
 
 
 @needs_a_compiler
-@pytest.mark.parametrize(("environ", "checks"), [({}, False), ({"SKYWALKER_ASSERTIONS": "1"}, True)])
-def test_a_wheel_checks_no_assertions_unless_it_is_to(
-    tree: Path, tmp_path: Path, environ: dict[str, str], checks: bool
-) -> None:
-    _, made = wheel(tree, **environ)
+def test_a_wheel_checks_assertions_if_it_is_to(tree: Path, tmp_path: Path) -> None:
+    _, made = wheel(tree, SKYWALKER_ASSERTIONS="1")
     made.extractall(tmp_path / "installed")
-    assert checks_assertions(tmp_path / "installed") is checks
+    assert checks_assertions(tmp_path / "installed")
 
 
 @needs_a_compiler
-@pytest.mark.parametrize("words", [("-c", EDITABLE, "."), ("setup.py", "build_ext", "--inplace")])
-def test_what_is_built_in_the_tree_checks_assertions_unless_it_is_not_to(tree: Path, words: tuple[str, ...]) -> None:
+def test_what_is_built_in_the_tree_checks_assertions_unless_it_is_not_to(tree: Path) -> None:
+    words = ("setup.py", "build_ext", "--inplace")
     run(tree, *words)
     assert checks_assertions(tree)
     run(tree, *words, SKYWALKER_ASSERTIONS="0")

@@ -22,6 +22,7 @@ from skywalker.silk.endpoints import HERE, canonical, host
 
 if TYPE_CHECKING:
     from skywalker.silk.info import NodeInfo
+    from skywalker.silk.machine import Machine
     from skywalker.silk.node import Node
 
 log: Final = logging.getLogger("skywalker.discovery")
@@ -58,19 +59,27 @@ class SilkMember(Source):
         self._thread: threading.Thread | None = None
         self._end: Callable[[], object] | None = None  # while it is a member
         self._over = False
+        self.machine: Machine | None = None  # the real one, which loads ZeroMQ
+        self.knock: Callable[[str], None] = knock
 
     def look(self) -> Finding:
         with self._news:
             if self._thread is None and not self._over:
                 # ZeroMQ is not loaded before: no process that forks may have it.
-                self._thread = threading.Thread(target=self._live, name="silk", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="silk", daemon=True)
                 self._thread.start()
             self._news.wait_for(lambda: self._told is not None)
+        found = self.news()
+        assert found is not None
+        return found
+
+    def news(self) -> Finding | None:
+        """Return what a look would, None if it would wait. Raises DiscoveryError."""
+        with self._news:
             told, self._told = self._told, None
         if isinstance(told, DiscoveryError):
             raise told
-        assert told is not None
-        return Finding(told, PAUSE_S)
+        return None if told is None else Finding(told, PAUSE_S)
 
     def leave(self) -> None:
         thread = self._stop()
@@ -100,9 +109,13 @@ class SilkMember(Source):
 
     # In a thread of its own.
 
-    def _live(self) -> None:
+    def _run(self) -> None:
+        asyncio.run(self.live())
+
+    async def live(self) -> None:
+        """Be a member, until it is over; tell who the others are, and what has gone wrong."""
         try:
-            asyncio.run(self._be_member())
+            await self._be_member()
         except asyncio.CancelledError:
             return
         except Exception as error:
@@ -111,20 +124,28 @@ class SilkMember(Source):
             self._tell(DiscoveryError(f"{self}: {'; '.join(map(_reason, _causes(error)))}"))
 
     async def _be_member(self) -> None:
+        from skywalker.silk.machine import MACHINE
         from skywalker.silk.node import Node
 
         me, keys = self._me, self._access.keys_file or None
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
         async with Node(
-            self._router, self._pub, name=me.name, keys=keys, advertise=me.address.host, junction=me.as_map()
+            self._router,
+            self._pub,
+            name=me.name,
+            keys=keys,
+            advertise=me.address.host,
+            junction=me.as_map(),
+            machine=self.machine or MACHINE,
         ) as node:
             with self._news:
                 if self._over:
                     return
                 self._end = lambda: loop.call_soon_threadsafe(task.cancel)
             try:
-                await Company(node, self._access.endpoints, self._last, self._tell).keep(str(self))
+                company = Company(node, self._access.endpoints, self._last, self._tell, self.knock)
+                await company.keep(str(self))
             finally:
                 with self._news:
                     self._end = None
@@ -139,10 +160,12 @@ class Company:
         seeds: Iterable[str],
         last: Iterable[Address],
         tell: Callable[[frozenset[Address] | DiscoveryError], None],
+        knock: Callable[[str], None],
     ) -> None:
         self._node = node
         self._seeds = frozenset(seeds)
         self._tell = tell
+        self._knock = knock
         self._loop = asyncio.get_running_loop()
         self._failed: dict[Address, asyncio.TimerHandle] = {}  # until each is forgotten
         self._is_telling = False
@@ -198,7 +221,7 @@ class Company:
     async def _join(self, where: str) -> None:
         missed = [seed for seed in await asyncio.gather(*map(self._try, self._seeds)) if seed]
         if missed and not self._node.members:
-            obstacles = await asyncio.gather(*map(_obstacle, missed))
+            obstacles = await asyncio.gather(*map(self._obstacle, missed))
             # The first of those that are all told the same reaches just itself, and that is no trouble.
             is_first = len(missed) < len(self._seeds) and not any(there for there, _ in obstacles)
             if not is_first and not self._node.members:
@@ -213,6 +236,14 @@ class Company:
             self._node.seek(seed)
             return seed
         return ""
+
+    async def _obstacle(self, endpoint: str) -> tuple[bool, str]:
+        """Return whether somebody is there who does not answer, and what is in the way."""
+        try:
+            await asyncio.to_thread(self._knock, endpoint)
+        except OSError as error:
+            return False, f"{endpoint}: {error.strerror or error}"
+        return True, f"{endpoint}: whoever is there gives no answer, and may have other keys"
 
 
 def _serves(node: NodeInfo) -> Address | None:
@@ -243,12 +274,3 @@ def _reason(error: BaseException) -> str:
         return error.strerror or str(error)
     log.error("Silk has a bug", exc_info=error)
     return f"a bug, {error!r}"
-
-
-async def _obstacle(endpoint: str) -> tuple[bool, str]:
-    """Return whether somebody is there who does not answer, and what is in the way."""
-    try:
-        await asyncio.to_thread(knock, endpoint)
-    except OSError as error:
-        return False, f"{endpoint}: {error.strerror or error}"
-    return True, f"{endpoint}: whoever is there gives no answer, and may have other keys"

@@ -8,7 +8,8 @@ Names load when first used; `skywalker.silk.blocking` has a Node for programs wi
 pyzmq, which skywalker's extra `silk` brings.
 
     for programs      node, blocking; asking is for who is no member; keys, endpoints
-    at work           hub is what goes on in a node, on sockets; service runs its handlers; stream is who listens
+    at work           hub is what goes on in a node, on sockets; service runs its handlers; stream is who listens;
+                      machine is what they ask of the machine
     pure              info is what a node says of itself, membership who is in the cluster: its peers, doubts about
                       them, claims to be one of them, visits to who is no member, at what pace
                       requests are what this node asks, answers what it has answered

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
-import random
 import weakref
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -15,6 +14,7 @@ from skywalker.limits import KIB
 from skywalker.silk.endpoints import Origin
 from skywalker.silk.events import Event, Failed, Left
 from skywalker.silk.info import NodeInfo
+from skywalker.silk.machine import Machine
 from skywalker.silk.membership import Membership
 from skywalker.silk.outbox import Action, Answer, Broadcast, Ignore, Listen, Part, Reached, Refused, Send
 from skywalker.silk.requests import Request, Requests
@@ -34,16 +34,16 @@ BYTES_AT_A_TIME: Final = 256 * KIB
 class Hub:
     """One node at work, in the running event loop, from its making to close()."""
 
-    def __init__(self, me: NodeInfo, sockets: Sockets, handlers: Handlers) -> None:
+    def __init__(self, me: NodeInfo, sockets: Sockets, handlers: Handlers, machine: Machine) -> None:
         self._loop = asyncio.get_running_loop()
         self.membership = Membership(
-            me, luck=random.random, new_id=wire.new_id, now=self._loop.time(), most=sockets.room
+            me, luck=machine.random, new_id=machine.new_id, now=self._loop.time(), most=sockets.room
         )
-        self.requests = Requests(random.random)
+        self.requests = Requests(machine.random)
         self._streams: weakref.WeakSet[Events] = weakref.WeakSet()
         self._sockets = sockets
         self._handlers = handlers
-        self._service = Service(me.id, handlers, self._to_member)
+        self._service = Service(me.id, handlers, self._to_member, machine.new_id)
         self._asked: dict[Request, asyncio.Future[Request]] = {}
         self._sought: dict[str, list[asyncio.Future[None]]] = {}  # by endpoint
         self._refusals: dict[str, str] = {}  # why we were not let in, by endpoint

@@ -13,6 +13,7 @@ from skywalker.silk import endpoints
 from skywalker.silk.hub import Hub
 from skywalker.silk.info import MAX_PERIOD_S, MIN_PERIOD_S, Handling, NodeInfo
 from skywalker.silk.keys import Keys, hint, keys_of
+from skywalker.silk.machine import MACHINE, Machine
 from skywalker.silk.requests import handling
 from skywalker.silk.service import Handler, Handlers, check_type
 from skywalker.silk.sockets import Sockets
@@ -47,12 +48,13 @@ class Node:
         keys: Keys | str | Path | None = None,
         advertise: str = "",
         junction: Mapping[str, Any] | None = None,
+        machine: Machine = MACHINE,
     ) -> None:
         """`router` and `pub` are the endpoints to listen at, for direct messages and for what is broadcast.
 
         `keepalive` is in seconds: three of them without a word from it make others suspect the node, a fourth makes
         them drop it. `keys` are those of the cluster, or the file they are in; `advertise` is the host at which others
-        reach the node, if it listens on all addresses. `junction` is told to all, as it is.
+        reach the node, if it listens on all addresses. `junction` is told to all, as it is. `machine` is for tests.
         Raises LocalProtocolError or ConfigError for what is not allowed.
         """
         if not MIN_PERIOD_S <= keepalive <= MAX_PERIOD_S:
@@ -62,7 +64,8 @@ class Node:
         self._router, self._pub = endpoints.endpoint(router), endpoints.endpoint(pub)
         self._advertise = advertise
         self._keys = keys_of(keys)
-        self._told = NodeInfo(wire.new_id(), name, "", "", keepalive, {}, junction)
+        self._machine = machine
+        self._told = NodeInfo(machine.new_id(), name, "", "", keepalive, {}, junction)
         self._handlers = Handlers()
         self._hub: Hub | None = None
         self._is_closed = False
@@ -82,7 +85,7 @@ class Node:
         """
         if self._hub is not None:
             raise Closed("a node is opened once: make another")
-        sockets = Sockets(self._keys)
+        sockets = Sockets(self._keys, self._machine)
         try:
             bound = sockets.bind(self._router, self._pub)
             router, pub = (endpoints.advertised(each, self._advertise) for each in bound)
@@ -91,7 +94,7 @@ class Node:
         except SkywalkerError:
             await sockets.close()
             raise
-        self._hub = Hub(me, sockets, self._handlers)
+        self._hub = Hub(me, sockets, self._handlers, self._machine)
 
     async def close(self) -> None:
         """Leave the cluster, if that has not been done, and end all that is under way."""
@@ -237,7 +240,7 @@ class Node:
 
     def _message(self, dest: str, type: str, data: Any, *, silent: bool = False) -> Message:
         check_type(type)
-        return Message(self.id, dest, wire.new_id(), type, data, silent=silent)
+        return Message(self.id, dest, self._machine.new_id(), type, data, silent=silent)
 
     def _member(self, id: str) -> NodeInfo:
         node = self._hub_joined.membership.member(id)

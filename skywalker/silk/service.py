@@ -102,11 +102,12 @@ Send = Callable[[str, bytes], None]
 class Service:
     """The service of the node of this id. Messages come in by received(), and replies go out by `send`."""
 
-    def __init__(self, id: str, handlers: Handlers, send: Send) -> None:
+    def __init__(self, id: str, handlers: Handlers, send: Send, new_id: Callable[[], str]) -> None:
         self.dropped = 0  # messages that nothing was done about
         self._id = id
         self._handlers = handlers
         self._send = send
+        self._new_id = new_id
         self._answers = Answers()
 
     def received(self, message: Message, now: float) -> None:
@@ -158,7 +159,7 @@ class Service:
         self._reply(message, _error(reason, code))
 
     def _replying(self, message: Message, data: Any) -> Message:
-        return message.reply_with(self._id, wire.new_id(), data)
+        return message.reply_with(self._id, self._new_id(), data)
 
     def _report(self, error: BaseException) -> None:
         asyncio.get_running_loop().call_exception_handler(

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import resource
 import socket
 from typing import Any, Final
 
 import zmq
-import zmq.asyncio
 from zmq.auth.asyncio import AsyncioAuthenticator
 
 from skywalker.errors import ConfigError
 from skywalker.listeners import reason, unix_reason
 from skywalker.silk.endpoints import HERE, Origin, address_of, canonical, is_ipv6
 from skywalker.silk.keys import Keys
+from skywalker.silk.machine import Machine
 from skywalker.wire.silk import INTERNAL, MAX_MESSAGE
 
 MAX_SOCKETS: Final = 8192
@@ -56,11 +55,12 @@ RECONNECT_CAP_MS: Final = 1000
 class Sockets:
     """From bind() to close(), in a running event loop. With keys, only who has them is let in."""
 
-    def __init__(self, keys: Keys | None) -> None:
+    def __init__(self, keys: Keys | None, machine: Machine) -> None:
         """Raises ConfigError if this process may have no more sockets."""
         self.dropped = 0  # messages that could not be sent
         self._keys = keys
-        self._context = zmq.Context()
+        self._machine = machine
+        self._context = machine.context()
         self._context.set(zmq.MAX_SOCKETS, MAX_SOCKETS)
         try:
             self._make(keys)
@@ -69,7 +69,7 @@ class Sockets:
             raise ConfigError(f"no sockets can be had: {error.strerror} (see ulimit -n)") from error
 
     def _make(self, keys: Keys | None) -> None:
-        waiting = zmq.asyncio.Context.shadow(self._context)  # for the sockets that are waited on
+        waiting = self._machine.waiting(self._context)
         self._peers: dict[str, zmq.Socket[bytes]] = {}  # by endpoint
         self._authenticator: AsyncioAuthenticator | None = None
         if keys is not None:
@@ -89,8 +89,7 @@ class Sockets:
     @property
     def room(self) -> int:
         """For how many members there are open files; at least some, as most programs have few open."""
-        allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return max(16, (allowed - FILES_BESIDES) // FILES_OF_A_MEMBER)
+        return max(16, (self._machine.most_files() - FILES_BESIDES) // FILES_OF_A_MEMBER)
 
     def bind(self, router: str, pub: str) -> tuple[str, str]:
         """Listen at two endpoints, port 0 for any free one; return what they are. Raises ConfigError."""

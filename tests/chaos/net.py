@@ -118,7 +118,7 @@ class Socket:
         return data
 
     def send(self, data: bytes) -> int:
-        """Write what there is room for; return how much. Raises BlockingIOError for nothing, OSError if it is broken."""
+        """Write what there is room for; return how much. Raises BlockingIOError, or OSError if it is broken."""
         try:
             return self._socket.send(data)
         except ssl.SSLWantWriteError as error:

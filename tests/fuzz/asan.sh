@@ -29,7 +29,7 @@ for name in skywalker workers tests; do
 	mkdir -p "$aside/$name"
 	tar -ch --exclude='*.so' --exclude='*.c' --exclude=__pycache__ "$name" | tar -x -C "$aside"
 done
-sed "s/\"-O2\"/*\"$flags\".split()/" setup.py >"$aside/setup.py"
+sed "s/\"-O1\"/*\"$flags\".split()/" setup.py >"$aside/setup.py"
 cp pyproject.toml README.md LICENSE "$aside/"
 cp -r .fuzz/corpus "$aside/.fuzz-corpus" 2>/dev/null || true
 echo "building in $aside" >&2

@@ -38,9 +38,27 @@ class Call:
     answer: str = UNANSWERED
     answered_at: float = NEVER_S
     answers: int = 0
+    copies: list[Copy] = field(default_factory=list)  # of one that a client library makes
+    got: str = ""  # what a listener was told by such a library
+
+    @property
+    def waits_since(self) -> float:
+        """Since when it is with the node that answers it."""
+        return self.copies[-1].at if self.copies else self.at
 
     def __str__(self) -> str:
         return f"{self.method} {self.id} of {self.connection.client} on {self.topic}"
+
+
+@dataclass
+class Copy:
+    """A time that a client library gave a call of its program to a node: on one connection, and perhaps on the next."""
+
+    at: float  # when the kernel had all of it
+    lost_at: float  # when that connection was over
+    answer: str = UNANSWERED  # by the node, as the kernel took it for the library
+    value: str = ""
+    answered_at: float = NEVER_S
 
 
 @dataclass
@@ -52,6 +70,7 @@ class Published:
     value: str
     at: float
     acked_at: float = NEVER_S
+    failed_at: float = NEVER_S  # when a client library said that it does not know whether it was
 
     def __str__(self) -> str:
         return f"{self.value!r} on {self.topic}"
@@ -111,6 +130,9 @@ class Connection:
     closed_at: float = NEVER_S
     is_cut: bool = False  # by its client
     acks: bool = False  # what it gets for its calls
+    library: bool = False  # it stands for all connections that a client library made for one process
+    resends: bool = True  # such a library makes a send again that may have reached a node
+    resent: set[str] = field(default_factory=set)  # what it gave to nodes twice, not knowing whether they had it
     cancels: dict[int, Cancel] = field(default_factory=dict)
     strange: list[str] = field(default_factory=list)  # answers to what was never asked
     calls: dict[int, Call] = field(default_factory=dict)
@@ -136,15 +158,29 @@ class Stall(NamedTuple):
 
 
 @dataclass
+class Stream:
+    """A subscription of a client library: its connections, one after the other, and what its program got of it."""
+
+    client: str
+    connections: list[Connection]
+    stops: list[Trouble]
+    got: list[str] = field(default_factory=list)
+    gaps: int = 0  # times that it was told that something may be missing
+    ended_at: float = NEVER_S  # when its program read no more
+
+
+@dataclass
 class History:
     """What there is to judge, and what troubled the cluster."""
 
     connections: list[Connection]
     nodes: int
     troubles: list[Trouble]
+    streams: list[Stream] = field(default_factory=list)
     stalls: list[Stall] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.resent = {value for connection in self.connections for value in connection.resent}
         self.takers: dict[str, list[Given]] = defaultdict(list)  # of each value, in the order in which they had it
         for connection in self.connections:
             for given in connection.given:

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
+from tests.promises import libraries
 from tests.promises.history import (
     CANCELLED,
     LOST,
@@ -32,7 +33,7 @@ MEET_S: Final = 0.5
 
 def broken(history: History) -> list[str]:
     """Return what does not hold, a line each, which begins with the rule."""
-    return [f"{rule.__name__}: {line}" for rule in RULES for line in rule(history)]
+    return [f"{rule.__name__}: {line}" for rule in (*RULES, *libraries.RULES) for line in rule(history)]
 
 
 def each_call_has_one_answer(history: History) -> Iterator[str]:
@@ -46,7 +47,7 @@ def each_call_has_one_answer(history: History) -> Iterator[str]:
         for line in connection.strange:
             yield f"{connection.client} was told {line}"
         for published in connection.published:
-            if published.acked_at == connection.closed_at == NEVER_S:
+            if published.acked_at == published.failed_at == connection.closed_at == NEVER_S:
                 yield f"{published} was never acked"
 
 
@@ -66,7 +67,7 @@ def answers_come_in_time(history: History) -> Iterator[str]:
         late = call.answered_at - due_at
         if call.answer == TIMED_OUT and late < 0:
             yield f"{call} timed out {-late:.3f} s early"
-        if call.answer in (LOST, UNANSWERED) or late <= allowed:
+        if call.answer in (LOST, UNANSWERED) or late <= allowed or call.connection.library:
             continue
         if late <= allowed + history.stalled_s(due_at - allowed, call.answered_at):
             continue  # it is the machine that was late
@@ -163,7 +164,7 @@ def who_waits_meets(history: History) -> Iterator[str]:
         senders = [call for call in calls if call.method == ":send!"]
         for listener in (call for call in calls if call.method != ":send!"):
             for sender in senders:
-                begin = max(sender.at, listener.at)
+                begin = max(sender.waits_since, listener.waits_since)
                 end = min(sender.at + sender.timeout_s, listener.at + listener.timeout_s)
                 within = MEET_S + history.stalled_s(begin, end)
                 if end - begin > within and history.quiet_s("who_waits_meets", begin, end) > within:
@@ -173,7 +174,7 @@ def who_waits_meets(history: History) -> Iterator[str]:
 def nothing_comes_twice(history: History) -> Iterator[str]:
     """One of a group takes a value, and no call or subscription gets it twice, unless it was in doubt."""
     for value, takers in history.takers.items():
-        if not takers[0].is_sure or _is_in_doubt(history, takers[:1], "nothing_comes_twice"):
+        if value in history.resent or not takers[0].is_sure or _is_in_doubt(history, takers[:1], "nothing_comes_twice"):
             continue
         if sum(each.method == ":take!" for each in takers) > 1:
             yield f"{value!r} was taken twice"
@@ -216,6 +217,8 @@ def order_holds(history: History) -> Iterator[str]:
             if given.value in place and not given.method.endswith("!"):
                 publisher, topic, number = place[given.value]
                 before = last.get((publisher, topic), -1)
+                if number < before and given.value in history.resent:
+                    continue  # it came in its place, too
                 if number < before and not history.excuses("order_holds", given.at, given.at):
                     yield f"{given.value!r} on {topic} came late to {connection.client}"
                 last[publisher, topic] = number

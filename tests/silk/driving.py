@@ -1,4 +1,8 @@
-"""How asyncio tests of Silk run: every complaint of the loop fails them, and all times are scaled."""
+"""How asyncio tests of Silk run: every complaint of the loop fails them.
+
+simulate() runs one in simulated time and with a simulated ZeroMQ, and run() with the real ones, with times that are
+scaled.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,10 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
 
 from skywalker import silk
+from skywalker.silk.machine import MACHINE, Machine
 from tests.helpers import eventually, time_factor
+from tests.silk.world import World
+from tests.simulation.eventloop import EventLoop
 
 T = TypeVar("T")
 
@@ -35,6 +42,25 @@ def run(coroutine: Coroutine[Any, Any, Any], *, debug: bool = True) -> Any:
     result = asyncio.run(within_time(), debug=debug)
     assert not complaints
     return result
+
+
+def simulate(coroutine: Coroutine[Any, Any, Any]) -> None:
+    """Run a test in which it takes no time to wait: all its nodes are one process."""
+    world = World()
+    process = world.process()
+    process.call(lambda: coroutine)
+    process.close()
+    world.close()
+
+
+def new_node(*endpoints: str, **settings: Any) -> silk.Node:
+    """Return a node on the machine that the running loop is on."""
+    return silk.Node(*endpoints, machine=_machine(), **settings)
+
+
+def _machine() -> Machine:
+    loop = asyncio.get_running_loop()
+    return World.machines[loop] if isinstance(loop, EventLoop) else MACHINE
 
 
 def insist(say: Callable[[], object], until: Callable[[], T]) -> T:
@@ -81,7 +107,7 @@ async def cluster(count: int, **settings: Any) -> AsyncIterator[list[silk.Node]]
     """Have so many nodes that know each other."""
     settings.setdefault("keepalive", keepalive())
     async with contextlib.AsyncExitStack() as stack:
-        nodes = [await stack.enter_async_context(silk.Node(name=f"n{n}", **settings)) for n in range(count)]
+        nodes = [await stack.enter_async_context(new_node(name=f"n{n}", **settings)) for n in range(count)]
         for node in nodes[1:]:
             await node.join(nodes[0].info.router)
         await met(*nodes)

@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from skywalker import silk
 from skywalker.errors import HandlerFailed, NoReply
 from skywalker.silk.service import MAX_RUNNING
-from tests.helpers import time_factor
-from tests.silk.driving import cluster, run, soon
+from tests.silk.driving import cluster, new_node, simulate, soon
 
 
 class Unsayable(Exception):
@@ -49,7 +47,7 @@ def test_what_a_handler_raises_is_told_to_who_asked(error: BaseException, text: 
                 with pytest.raises(HandlerFailed, match=text):
                     await asker.request(other.id, "fails")
 
-    run(main())
+    simulate(main())
 
 
 @pytest.mark.parametrize(
@@ -76,7 +74,7 @@ def test_a_reply_that_cannot_be_sent_is_told_as_a_failure(result: Any, text: str
                 await asker.request(other.id, "odd")
             assert len(ran) == 1
 
-    run(main())
+    simulate(main())
 
 
 def test_a_map_with_an_error_is_an_error_for_who_asked() -> None:
@@ -86,7 +84,7 @@ def test_a_map_with_an_error_is_an_error_for_who_asked() -> None:
             with pytest.raises(HandlerFailed, match="n1: mine"):
                 await asker.request(other.id, "odd")
 
-    run(main())
+    simulate(main())
 
 
 def test_a_failure_that_nobody_waits_for_is_told_to_the_loop() -> None:
@@ -100,7 +98,7 @@ def test_a_failure_that_nobody_waits_for_is_told_to_the_loop() -> None:
             assert str(told[0]["exception"]) == "no disk"
             assert "no reply" in told[0]["message"]
 
-    run(main())
+    simulate(main())
 
 
 def test_a_handler_that_never_ends_is_cancelled_when_its_node_closes() -> None:
@@ -114,7 +112,7 @@ def test_a_handler_that_never_ends_is_cancelled_when_its_node_closes() -> None:
                 await asyncio.sleep(0.01)  # its own tidying may take a while
                 ended.append(data)
 
-        async with cluster(1) as [asker], silk.Node() as other:
+        async with cluster(1) as [asker], new_node() as other:
             other.handle("never", never, attempts=1, period=30)
             await other.join(asker.info.router)
             asking = [asyncio.create_task(asker.request(other.id, "never", str(number))) for number in range(3)]
@@ -126,7 +124,7 @@ def test_a_handler_that_never_ends_is_cancelled_when_its_node_closes() -> None:
             assert [type(result) for result in results] == [NoReply] * 3
             assert "has left" in str(results[0])
 
-    run(main())
+    simulate(main())
 
 
 def test_a_handler_may_close_its_own_node() -> None:
@@ -139,7 +137,7 @@ def test_a_handler_may_close_its_own_node() -> None:
             await asyncio.gather(*closings)
             assert with_answer.exception() is None or isinstance(with_answer.exception(), NoReply)
 
-    run(main())
+    simulate(main())
 
 
 def test_a_handler_may_ask_others_and_its_own_asker() -> None:
@@ -155,7 +153,7 @@ def test_a_handler_may_ask_others_and_its_own_asker() -> None:
             await soon(lambda: all(info.messages for info in two.members.values()))
             assert await one.request(two.id, "ask") == ["one", "three"]
 
-    run(main())
+    simulate(main())
 
 
 def test_a_slow_handlers_answer_is_taken_as_long_as_somebody_waits_for_it() -> None:
@@ -165,15 +163,15 @@ def test_a_slow_handlers_answer_is_taken_as_long_as_somebody_waits_for_it() -> N
 
             async def slow(data: Any) -> str:
                 ran.append(data)
-                await asyncio.sleep(0.25 * time_factor())
+                await asyncio.sleep(0.25)
                 return "late"
 
-            other.handle("slow", slow, attempts=10, period=0.05 * time_factor())
+            other.handle("slow", slow, attempts=10, period=0.05)
             await soon(lambda: asker.members[other.id].messages)
             assert await asker.request(other.id, "slow") == "late"
             assert len(ran) == 1
 
-    run(main())
+    simulate(main())
 
 
 def test_of_2000_that_come_at_once_those_beyond_the_limit_run_when_there_is_room() -> None:
@@ -188,11 +186,11 @@ def test_of_2000_that_come_at_once_those_beyond_the_limit_run_when_there_is_room
                 ran.append(data)
                 running += 1
                 most = max(most, running)
-                await asyncio.sleep(0.3 * time_factor())
+                await asyncio.sleep(0.3)
                 running -= 1
                 return data
 
-            other.handle("work", work, attempts=20, period=0.5 * time_factor())
+            other.handle("work", work, attempts=20, period=0.5)
             await soon(lambda: asker.members[other.id].messages)
             numbers = [*range(2000)]
             replies = await asyncio.gather(*(asker.request(other.id, "work", number) for number in numbers))
@@ -201,7 +199,7 @@ def test_of_2000_that_come_at_once_those_beyond_the_limit_run_when_there_is_room
             assert most == MAX_RUNNING
             assert other.dropped > 0  # those that had to come again
 
-    run(main(), debug=False)
+    simulate(main())
 
 
 def test_a_handler_can_be_replaced_while_its_node_is_a_member() -> None:
@@ -213,4 +211,4 @@ def test_a_handler_can_be_replaced_while_its_node_is_a_member() -> None:
             assert await asker.request(other.id, "which") == "second"
             await soon(lambda: asker.members[other.id].messages["which"].attempts == 7)
 
-    run(main())
+    simulate(main())

@@ -5,6 +5,7 @@
     eventloop  asyncio's loop, and programs that run in it, on that machine
     node       a node: its supervisor's crew and its workers, as they are, on that machine
     clients    clients that know the wire and nothing else
+    programs   programs that use our client library for asyncio
     plan       a run as data, made from a seed: the cluster, who says what when, what happens to whom
     faults     what each kind of fault does
     run        one run of a plan, and its judgement by tests.promises

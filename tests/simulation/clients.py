@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 import struct
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgpack
 
 from tests.promises.history import LOST, VALUE, Call, Cancel, Connection, Given, Published, Trouble, answer_of, pieces
 from tests.simulation.kernel import NEVER, Task
-from tests.simulation.machine import READ, WRITE, Address, Net, Poller, Simulated, Socket
+from tests.simulation.machine import READ, WRITE, Address, End, Net, Poller, Simulated, Socket
 from tests.simulation.plan import ClientPlan, Word
 
 REST_S: Final = 0.02
@@ -142,11 +143,16 @@ class Client:
         self.stops.append(Trouble("slow client", self.name, now, now + seconds))
         self.task.stop(seconds)
 
-    def cut(self) -> None:
-        """Lose the connection, as when the program is killed: what has come and was not read is lost."""
-        if self._socket is not None:
-            self.net.kernel.note(self.name, "is cut off")
+    def cut(self, what: str, how: Callable[[End], None] | None = None) -> None:
+        """Lose the connection, as when the program is killed: what has come and was not read is lost.
+
+        Before that, `how` is done to it.
+        """
+        if self._socket is not None and self._socket.end.peer is not None:
+            self.net.kernel.note(self.name, what)
             self.connection.is_cut = True
+            if how is not None:
+                how(self._socket.end)
             self._lose(self._socket)
 
     def _flush(self) -> None:

@@ -46,8 +46,8 @@ class Transport(selector_events._SelectorSocketTransport):
 class EventLoop(asyncio.SelectorEventLoop):
     """The loop of one process."""
 
-    def __init__(self, net: Net, task: Task) -> None:
-        self.machine = Simulated(net, task)
+    def __init__(self, net: Net, task: Task, machine: Simulated | None = None) -> None:
+        self.machine = machine or Simulated(net, task)
         self.complaints: list[str] = []
         """What nobody caught. Some of it is told only once the garbage collector finds it."""
         self._net = net
@@ -184,10 +184,17 @@ def _unwind(coro: Any) -> None:
 class Program:
     """A process that runs what is async in a loop of its own, until that ends or the process is killed."""
 
-    def __init__(self, net: Net, name: str, host: str, main: Callable[[EventLoop], Coroutine[Any, Any, None]]) -> None:
-        """`main` is given the loop."""
+    def __init__(
+        self,
+        net: Net,
+        name: str,
+        host: str,
+        main: Callable[[EventLoop], Coroutine[Any, Any, None]],
+        machine: Callable[[Net, Task], Simulated] = Simulated,
+    ) -> None:
+        """`main` is given the loop, and `machine` makes what the loop is on."""
         self.task = Task(net.kernel, name, host, self)
-        self.loop = EventLoop(net, self.task)
+        self.loop = EventLoop(net, self.task, machine(net, self.task))
         self._main = main
         self._running: asyncio.Task[None] | None = None
         self.task.wake(net.kernel.time())

@@ -9,10 +9,12 @@ from typing import Final
 from skywalker.members import Snapshot
 from tests.simulation.clients import Client
 from tests.simulation.kernel import NEVER
+from tests.simulation.machine import End
 from tests.simulation.membership import TROUBLES, Founder
 from tests.simulation.node import Node
 from tests.simulation.plan import Fault
 from tests.simulation.processes import Process
+from tests.simulation.programs import Program
 
 AGREE_S: Final = 0.05
 """Seconds between two looks whether nodes agree."""
@@ -27,7 +29,7 @@ class Cluster:
     def __init__(self, founder: Founder, nodes: list[Node]) -> None:
         self.founder = founder
         self.nodes = {node.name: node for node in nodes}
-        self.clients: dict[str, Client] = {}
+        self.clients: dict[str, Client | Program] = {}
 
     def happen(self, fault: Fault) -> None:
         """Do it, if there is still whom to do it to."""
@@ -88,10 +90,50 @@ def _reload(cluster: Cluster, fault: Fault) -> None:
         node.reload()
 
 
+def _suspend(cluster: Cluster, fault: Fault) -> None:
+    if (node := cluster.node(fault)) is not None:
+        node.suffer("suspend", node.kernel.now + fault.seconds)
+        node.kernel.suspend(node.host, fault.seconds)
+
+
 def _part(cluster: Cluster, fault: Fault) -> None:
     node, other = cluster.node(fault), cluster.other(fault)
     if node is not None and other is not None:
         node.part(other, fault.seconds)
+
+
+def _part_one_way(cluster: Cluster, fault: Fault) -> None:
+    node, other = cluster.node(fault), cluster.other(fault)
+    if node is not None and other is not None:
+        node.part(other, fault.seconds, "one way")
+
+
+def _link(cluster: Cluster, fault: Fault, what: str) -> End | None:
+    """Return one end of a connection between two nodes, of which it is noted what happens to it."""
+    node, other = cluster.node(fault), cluster.other(fault)
+    ends = node.net.between(node.host, other.host) if node is not None and other is not None else []
+    if not ends or node is None or other is None:
+        return None
+    node.suffer(what, node.kernel.now)
+    node.kernel.note(node.name, f"has one of {len(ends)} connections to {other.name} {what}")
+    return ends[fault.nth % len(ends)]
+
+
+def _link_reset(cluster: Cluster, fault: Fault) -> None:
+    if (end := _link(cluster, fault, "reset")) is not None:
+        end.reset_both()
+
+
+def _link_half_open(cluster: Cluster, fault: Fault) -> None:
+    if (end := _link(cluster, fault, "half open")) is not None:
+        end.lose()
+
+
+def _no_descriptors(cluster: Cluster, fault: Fault) -> None:
+    node, worker = cluster.node(fault), cluster.worker(fault)
+    if node is not None and worker is not None:
+        node.suffer("no descriptors", node.kernel.now + fault.seconds)
+        worker.task.starve(fault.seconds)
 
 
 def _slow_client(cluster: Cluster, fault: Fault) -> None:
@@ -101,7 +143,17 @@ def _slow_client(cluster: Cluster, fault: Fault) -> None:
 
 def _cut(cluster: Cluster, fault: Fault) -> None:
     if (client := cluster.clients.get(fault.whom)) is not None:
-        client.cut()
+        client.cut("is cut off")
+
+
+def _client_reset(cluster: Cluster, fault: Fault) -> None:
+    if (client := cluster.clients.get(fault.whom)) is not None:
+        client.cut("has its connection reset", End.reset_both)
+
+
+def _client_half_open(cluster: Cluster, fault: Fault) -> None:
+    if (client := cluster.clients.get(fault.whom)) is not None:
+        client.cut("is gone without a word", End.lose)
 
 
 def _join(cluster: Cluster, fault: Fault) -> None:
@@ -146,7 +198,12 @@ HAPPENS: Final[Mapping[str, Callable[[Cluster, Fault], None]]] = {
     "kill in a step": _kill_in_a_step,
     "reload": _reload,
     "stop": _stop,
+    "suspend": _suspend,
     "part": _part,
+    "part one way": _part_one_way,
+    "link reset": _link_reset,
+    "link half open": _link_half_open,
+    "no descriptors": _no_descriptors,
     "slow client": _slow_client,
     "cut": _cut,
     "join": _join,
@@ -156,4 +213,6 @@ HAPPENS: Final[Mapping[str, Callable[[Cluster, Fault], None]]] = {
     "agent stop": _stop_agent,
     "supervisor stop": _stop_supervisor,
     "wrong directory": _mislead,
+    "client reset": _client_reset,
+    "client half open": _client_half_open,
 }

@@ -65,6 +65,9 @@ class Kernel:
         """What nobody has done is decided by this, and all else by that of the process which does it."""
         self.now = BEGIN
         self.running: Task | None = None
+        self.tasks: list[Task] = []
+        self.behind: dict[str, float] = {}
+        """By how many seconds the clock of a host is behind, since it stood still."""
         self.trace = 0
         """A hash of all that happened so far."""
         self.listener = listener
@@ -85,6 +88,14 @@ class Kernel:
     def trace_bytes(self, data: bytes) -> None:
         """These were written."""
         self.trace = zlib.crc32(data, self.trace)
+
+    def suspend(self, host: str, seconds: float) -> None:
+        """Have a host stand still for so long, and its clock, too."""
+        self.note(host, f"stands still, and its clock too, for {seconds:.3f} s")
+        self.behind[host] = self.behind.get(host, 0.0) + seconds
+        for task in self.tasks:
+            if task.host == host:
+                task.suspend(seconds)
 
     def at(self, when: float, call: Callable[[], None]) -> None:
         """Have something called at that time; of what is due at once, first what was asked for first."""
@@ -128,7 +139,11 @@ class Task:
         self._due_at = NEVER  # when it runs in any case
         self._busy_until = 0.0
         self.stopped_until = 0.0
+        """When it goes on that stands still."""
         self._looks_at = NEVER  # when it is looked at next
+        self.starves_until = 0.0
+        """Until when there are no descriptors left for it."""
+        kernel.tasks.append(self)
 
     def clock(self) -> float:
         """Return the time. To look at it takes some, so that no two looks are alike."""
@@ -136,7 +151,7 @@ class Task:
         if kernel.running is self:
             luck = self.luck.random()
             self.spent += luck * (LOOK_S if luck < 0.999 else DELAY_S)
-        return kernel.time()
+        return kernel.time() - kernel.behind.get(self.host, 0.0) if kernel.behind else kernel.time()
 
     def wake(self, at: float) -> None:
         """Have it run at that time in any case, or as soon as it can."""
@@ -175,7 +190,7 @@ class Task:
         self._due_at = NEVER
         kernel.running, self.spent = self, 0.0
         try:
-            self._due_at = self.process.step()
+            self._due_at = self.process.step() + kernel.behind.get(self.host, 0.0)
         finally:
             kernel.running = None
         kernel.trace = zlib.crc32(b"%d" % (kernel.now * 1e9), kernel.trace)
@@ -187,6 +202,16 @@ class Task:
         """Stand still for so long, as at SIGSTOP and SIGCONT; its clock goes on."""
         self.kernel.note(self.name, f"is stopped for {seconds:.3f} s")
         self.stopped_until = self.kernel.now + seconds
+
+    def suspend(self, seconds: float) -> None:
+        """Stand still for so long together with the clock."""
+        self.stopped_until = self.kernel.now + seconds
+        self._due_at += seconds
+
+    def starve(self, seconds: float) -> None:
+        """Have no descriptors left for so long."""
+        self.kernel.note(self.name, f"has no descriptors left for {seconds:.3f} s")
+        self.starves_until = self.kernel.now + seconds
 
     def go_on(self) -> None:
         """Stand still no longer."""

@@ -11,12 +11,12 @@ import os
 import select
 import socket
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any, Final
 
 from tests.simulation.kernel import NEVER, Kernel, Task
-from tests.simulation.plan import ROOM
+from tests.simulation.plan import FAIR, ROOM, Conditions
 from workers.engine.machine import Machine
 
 READ: Final = select.EPOLLIN
@@ -57,6 +57,7 @@ class End:
     """
 
     def __init__(self, net: Net, *, packets: bool = False, room: int = ROOM) -> None:
+        """One that keeps packets whole is within one machine."""
         self.net = net
         self.packets = packets  # it keeps them whole, and is within one machine
         self.host = ""
@@ -70,11 +71,17 @@ class End:
         self.size = 0  # what that counts for
         self.ended_at = NEVER  # when it is here that nothing more comes
         self.reset_at = NEVER  # when it is here that what the other end was sent was not read
+        self.broken_by = errno.ECONNRESET  # what is told then
         self.is_told = False  # somebody knows that already
+        self.is_lost = False  # nothing that is written to it arrives any more
+        self.gives_up_after_s = NEVER  # with what the other end's kernel does not say it has taken
         self.connected_at = 0.0
         self.error = 0  # why it is not connected
         self.taken: list[tuple[float, bytes]] | None = None
         """When the kernel took what for it, of one that is watched."""
+        self.said: list[tuple[float, bytes]] | None = None
+        """And what of it."""
+        self.closed_at = NEVER
         self._last_at = 0.0
 
     def look(self, at: float) -> None:
@@ -95,8 +102,11 @@ class End:
             mask = READ
         peer = self.peer
         assert peer is not None, "it is connected"
-        if peer.is_closed:
-            mask |= READ | WRITE | HUNG_UP if self.packets else WRITE
+        if peer.is_closed and not peer.is_lost:
+            if not self.packets:
+                mask |= WRITE
+            elif self.ended_at <= now:  # all that was written before has come
+                mask |= READ | WRITE | HUNG_UP
         elif peer.has_room():
             mask |= WRITE
         return mask
@@ -121,10 +131,12 @@ class End:
         net.kernel.trace_bytes(data)
         if self.taken is not None:
             self.taken.append((net.kernel.time(), data))
-        if self.is_closed:
+        if self.peer is not None and self.peer.said is not None:
+            self.peer.said.append((net.kernel.time(), data))
+        if self.is_closed and not self.is_lost:
             _let_go(passed)
             return
-        at = self._arrival()
+        at = self._arrival(net.luck.random() * net.conditions.late_s if passed and self.packets else 0.0)
         if net.kernel.listener is not None:
             net.kernel.listener.wrote(net.kernel.time(), net.writer(), net.reader(self), self, data, at)
         self.inbox.append((at, data, passed))
@@ -133,17 +145,54 @@ class End:
 
     def end(self, is_reset: bool) -> None:
         """The other end writes nothing more, and perhaps has not read all."""
+        if self.is_lost:
+            return
         at = self._arrival()
         self.ended_at = min(self.ended_at, at)
         if is_reset:
             self.reset_at = at
         self.look(at)
 
-    def _arrival(self) -> float:
-        assert self.peer is not None, "it is connected"
-        at = self.net.arrival(self.peer.host, self.host, self.packets)
+    def _arrival(self, late_s: float = 0.0) -> float:
+        peer = self.peer
+        assert peer is not None, "it is connected"
+        if self.is_lost:
+            peer.break_off(self.net.kernel.time() + peer.gives_up_after_s, errno.ETIMEDOUT)
+            return NEVER
+        at = self.net.arrival(peer.host, self.host, self.packets) + late_s
         self._last_at = max(self._last_at, at)
         return self._last_at
+
+    def break_off(self, at: float, why: int = errno.ECONNRESET) -> None:
+        """The connection breaks at that time."""
+        if at < self.reset_at:
+            self.reset_at, self.broken_by = at, why
+            self.look(at)
+
+    def broken(self) -> OSError:
+        """Return the error by which it is told that it is broken."""
+        self.is_told = True
+        return OSError(self.broken_by, os.strerror(self.broken_by))
+
+    def lose(self) -> None:
+        """Nothing passes any more, and nobody is told."""
+        for each in (self, self.peer):
+            assert each is not None, "it is connected"
+            each.is_lost = True
+
+    def reset_both(self) -> None:
+        """The connection breaks on both ends."""
+        for each in (self, self.peer):
+            assert each is not None, "it is connected"
+            each.reset()
+
+    def reset(self) -> None:
+        """The connection breaks at once, and what has come and was not read is lost."""
+        for _, _, passed in self.inbox:
+            _let_go(passed)
+        self.inbox.clear()
+        self.size = 0
+        self.break_off(self.net.kernel.time())
 
     def begin_at(self, at: float) -> None:
         """Nothing arrives before that."""
@@ -152,19 +201,24 @@ class End:
     def close(self) -> None:
         """Nobody has it any more."""
         self.is_closed = True
+        self.closed_at = self.net.kernel.time()
         if self.peer is not None and not self.peer.is_closed:
             self.peer.end(bool(self.inbox))
         for _, _, passed in self.inbox:
             _let_go(passed)
         self.inbox.clear()
 
+    @property
+    def lost_at(self) -> float:
+        """When it was over at this end, for whatever reason."""
+        return min(self.ended_at, self.reset_at, self.closed_at)
+
     def refuse(self) -> None:
         """Raise what a write says whose other end is closed, if that is known here."""
         now = self.net.kernel.time()
         if self.reset_at <= now or self.packets:
             if self.reset_at <= now and not self.is_told:
-                self.is_told = True
-                raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+                raise self.broken()
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")
         if self.reset_at == NEVER:
             self.is_told = self.ended_at <= now  # a write after the end is told by EPIPE alone
@@ -203,17 +257,20 @@ def _let_go(passed: Iterable[End | File]) -> None:
 class Net:
     """All connections of a run, and who has which."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, conditions: Conditions = FAIR) -> None:
         self.kernel = kernel
+        self.conditions = conditions
         self.files: dict[int, Socket] = {}  # by descriptor: no two processes have the same ones
         self.doors: dict[Address, list[Queue]] = {}  # in the order of the slots
-        self.parted: dict[frozenset[str], float] = {}  # until when nothing passes between two hosts
+        self.parted: dict[tuple[str, str], float] = {}  # until when nothing passes from one host to another
         self.names: dict[str, list[str]] = {}
         """The addresses of hosts that have a name."""
         self._off: dict[str, list[End]] = {}  # machines without power, and who waits for an answer of them
         self.processes: dict[int, Any] = {}
         """Those that are not reaped, by their number."""
         self._last_pid = 0
+        self.ended: list[Callable[[Task], None]] = []
+        """Who is told of a process that has ended, and of what it has open elsewhere."""
         self._last_fd = FIRST_FD
         self._last_port = 40_000
 
@@ -229,7 +286,7 @@ class Net:
             return now
         luck = self.luck.random()
         at = now + luck * (NETWORK_S if luck < 0.99 else SLOW_S)
-        return max(at, self.parted.get(frozenset((here, there)), 0.0) + luck * NETWORK_S)
+        return max(at, self.parted.get((here, there), 0.0) + luck * NETWORK_S)
 
     def file(self, end: End, owner: Task | None) -> Socket:
         """Return another descriptor of one end, which that process has."""
@@ -237,6 +294,11 @@ class Net:
         end.copies += 1
         made = self.files[self._last_fd] = Socket(self, self._last_fd, end, owner)
         return made
+
+    def may_open(self, task: Task | None) -> None:
+        """Raise OSError if there are no descriptors left for a process."""
+        if task is not None and task.starves_until > self.kernel.time():
+            raise OSError(errno.EMFILE, "Too many open files")
 
     def add_process(self, process: Any) -> int:
         """Return the number of a new process."""
@@ -278,10 +340,10 @@ class Net:
         ours.connected_at = there_at + self.arrival(address[0], ours.host) - self.kernel.time()
         queues = self.doors.get(address)
         if address[0] in self._off:
-            ours.error, ours.connected_at = errno.ECONNREFUSED, NEVER  # which is told once somebody answers
+            ours.connected_at = NEVER
             self._off[address[0]].append(ours)
         elif queues:
-            theirs = End(self)
+            theirs = End(self, room=self.conditions.room)
             theirs.name, theirs.host = address, address[0]
             ours.peer, theirs.peer = theirs, ours
             ours.begin_at(ours.connected_at)
@@ -293,36 +355,41 @@ class Net:
             ours.error = errno.ECONNREFUSED
         ours.look(ours.connected_at)
 
-    def part(self, one: str, other: str, seconds: float) -> None:
-        """Have nothing pass between two hosts for so long; it comes then."""
-        self.parted[frozenset((one, other))] = self.kernel.now + seconds
+    def part(self, here: str, there: str, seconds: float) -> None:
+        """Have nothing pass from one host to another for so long; it comes then."""
+        self.parted[here, there] = self.kernel.now + seconds
+
+    def between(self, here: str, there: str) -> list[End]:
+        """Return the ends on one host of connections to another."""
+        ends = {each.end: None for each in self.files.values() if each.end.host == here and each.end.peer is not None}
+        return [end for end in ends if end.peer is not None and end.peer.host == there and not end.peer.is_closed]
 
     def turn_off(self, host: str) -> None:
         """Have a machine vanish: who is connected to it, or connects, hears nothing."""
-        self._off[host] = lost = []
-        for each in [each for each in self.files.values() if each.owner is not None and each.owner.host == host]:
-            end = each.end
-            if isinstance(end, Queue):
-                lost += [waiting for _, waiting in end.waiting]
-                end.waiting.clear()
-            elif not end.packets and end.peer is not None and not end.is_closed:
-                lost.append(end)
-                each.forget()
+        ends = {each.end: None for each in self.files.values() if each.end.host == host}
+        ends |= {
+            end: None for (at, _), queues in self.doors.items() if at == host for q in queues for _, end in q.waiting
+        }
+        lost = [end for end in ends if not end.packets and end.peer is not None]
+        for end in lost:
+            end.lose()
+        self._off[host] = [end.peer for end in lost if end.peer is not None]
 
     def turn_on(self, host: str) -> None:
         """Have it be there again: it knows of no connection that it had."""
         for end in self._off.pop(host):
-            if end.error:
-                end.connected_at = self.kernel.now
-                end.look(self.kernel.now)
-            elif end.peer is not None and not end.peer.is_closed:
-                end.is_closed = True
-                end.peer.end(is_reset=True)
+            if end.peer is None:
+                end.error, end.connected_at = errno.ECONNREFUSED, self.arrival(host, end.host)
+                end.look(end.connected_at)
+            else:
+                end.break_off(self.arrival(host, end.host))
 
     def end(self, task: Task) -> None:
         """Close what a process has open that has ended."""
         for each in [each for each in self.files.values() if each.owner is task]:
             each.close()
+        for told in self.ended:
+            told(task)
 
 
 class Socket:
@@ -363,12 +430,12 @@ class Socket:
         inbox = end.inbox
         has_come = bool(inbox) and inbox[0][0] <= now
         if end.reset_at <= now and not end.is_told and (end.packets or not has_come):
-            end.is_told = True
-            raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+            raise end.broken()
         if not has_come:
             if min(end.ended_at, end.reset_at) > now:
                 raise BlockingIOError
             return b""
+        self._may_refuse()
         at, found, passed = inbox.popleft()
         was_full = not end.has_room()
         end.size -= end.weight(found)
@@ -376,7 +443,7 @@ class Socket:
             at, data, _ = inbox.popleft()
             end.size -= len(data)
             found += data
-        if not end.packets and len(found) > 1 and self._net.luck.random() < 0.01:
+        if not end.packets and len(found) > 1 and self._net.luck.random() < self._net.conditions.pieces:
             size = min(size, self._net.luck.randrange(1, len(found)))
         if len(found) > size and not end.packets:
             inbox.appendleft((at, found[size:], passed))
@@ -384,6 +451,12 @@ class Socket:
         if was_full and end.peer is not None:
             end.peer.look(now)
         return found[:size]
+
+    def _may_refuse(self) -> None:
+        """Raise BlockingIOError in spite of what was told, as TCP may: packets were lost, or memory is short."""
+        refusals = self._net.conditions.refusals
+        if refusals and not self.end.packets and self._net.luck.random() < refusals:
+            raise BlockingIOError
 
     def send(self, data: bytes) -> int:
         return self._send(data, [])
@@ -397,15 +470,16 @@ class Socket:
             running.may_write()
         if not data and not peer.packets:
             return 0
-        if peer.is_closed:
+        if (peer.is_closed and not peer.is_lost) or self.end.reset_at <= self._net.kernel.time():
             self.end.refuse()
         else:
+            self._may_refuse()
             room = peer.room - peer.size
             if room <= 0:
                 raise BlockingIOError
             if not peer.packets:
                 data = data[:room]
-                if peer.size and len(data) > 1 and luck.random() < 0.01:  # an empty buffer takes all
+                if len(data) > 1 and luck.random() < self._net.conditions.pieces:
                     data = data[: luck.randrange(1, len(data))]
         peer.put(bytes(data), passed)
         if running is not None:
@@ -443,6 +517,7 @@ class Socket:
         assert isinstance(queue, Queue)
         if queue.next_at() > kernel.time():
             raise BlockingIOError
+        self._net.may_open(kernel.running)
         _, end = queue.waiting.popleft()
         assert end.peer is not None, "it came from somewhere"
         return self._net.file(end, kernel.running), end.peer.name
@@ -463,8 +538,10 @@ class Socket:
     def getsockopt(self, *_: int) -> int:
         return self.end.error
 
-    def setsockopt(self, *_: Any) -> None:
-        """No option makes a difference here."""
+    def setsockopt(self, level: int, option: int, value: Any) -> None:
+        """Few options make a difference here."""
+        if (level, option) == (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT):
+            self.end.gives_up_after_s = value / 1000
 
     def setblocking(self, _: bool) -> None:
         """It never does."""
@@ -558,11 +635,13 @@ class Simulated(Machine):
         return self._net.files[fd]
 
     def tcp(self, family: socket.AddressFamily = socket.AF_INET) -> Any:
-        end = End(self._net)
+        self._net.may_open(self._task)
+        end = End(self._net, room=self._net.conditions.room)
         end.host = self._task.host
         return self._net.file(end, self._task)
 
     def pair(self) -> Any:
-        ends = End(self._net, packets=True), End(self._net, packets=True)
+        room = self._net.conditions.room
+        ends = End(self._net, packets=True, room=room), End(self._net, packets=True, room=room)
         ends[0].peer, ends[1].peer = ends[1], ends[0]
         return self._net.file(ends[0], self._task), self._net.file(ends[1], self._task)

@@ -15,7 +15,7 @@ from skywalker.members import Member
 from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
 from tests.simulation.node import PORTS, Node
-from tests.simulation.plan import NODE, Plan
+from tests.simulation.plan import NODE, Plan, tokens
 from tests.simulation.threads import Event, sleep
 from workers.agent.agent import Agent
 from workers.engine.machine import Machine
@@ -25,6 +25,9 @@ from workers.setup.ground import JUNCTION
 
 LOOK_S: Final = 1.0
 """Seconds between two looks at a directory, at most."""
+
+TOKENS: Final = 16
+"""Of each node."""
 
 ANSWER_S: Final = 0.3
 """Seconds that an answer of it takes, at most."""
@@ -139,7 +142,7 @@ class Founder:
         self.doors: dict[str, list[tuple[str, int]]] = {door: [] for door in PORTS}
         self.directory = Directory(net.kernel)
         self._net = net
-        self._workers = plan.workers
+        self._plan = plan
         if plan.way == "join":
             self._cluster = Cluster(join=",".join(str(_address(number)) for number in range(plan.nodes)))
         elif plan.way == "dns":
@@ -154,7 +157,8 @@ class Founder:
             self.directory.list(address)
         config = Config(drain_timeout_s=0.5, cluster=self._cluster)
         assemble = assembler(self.directory)
-        node = Node(self._net, name, address.host, self._workers, config, assemble)
+        spread = tokens(self._net.kernel.luck, self._plan.conditions.tokens, TOKENS)
+        node = Node(self._net, name, address.host, self._plan.workers, config, spread, assemble)
         for door, known in self.doors.items():
             known.append(node.address(door))
         return node

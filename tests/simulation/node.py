@@ -21,7 +21,6 @@ from workers.setup.ground import JUNCTION, PUBSUB
 from workers.worker.worker import Worker
 
 PORTS: Final = {JUNCTION: 3443, PUBSUB: 27022}
-TOKENS: Final = 16
 
 
 class Log:
@@ -75,11 +74,18 @@ class Node:
     """One of a cluster."""
 
     def __init__(
-        self, net: Net, name: str, host: str, workers: int, config: Config, assemble: Callable[..., Agent]
+        self,
+        net: Net,
+        name: str,
+        host: str,
+        workers: int,
+        config: Config,
+        tokens: tuple[int, ...],
+        assemble: Callable[..., Agent],
     ) -> None:
         """`assemble` puts its agent together."""
         self.net = net
-        self.kernel = kernel = net.kernel
+        self.kernel = net.kernel
         self.name = name
         self.host = host
         self.troubles: list[Trouble] = []
@@ -92,7 +98,6 @@ class Node:
         self._lives = 0
         self._back_s = 0.0  # after its end
         self._is_dying = False
-        tokens = tuple(sorted(kernel.luck.getrandbits(64) - 2**63 for _ in range(TOKENS)))
         self.member = Member(name, name, Address(host, PORTS[JUNCTION]), workers, True, tokens)
         self.start()
 
@@ -159,11 +164,13 @@ class Node:
             self.kernel.at(self.kernel.now + back_s, lambda: self.net.turn_on(self.host))
         self.process.signal(signal.SIGKILL)
 
-    def part(self, other: Node, seconds: float) -> None:
-        """Have nothing pass between this node and another for so long."""
+    def part(self, other: Node, seconds: float, ways: str = "both ways") -> None:
+        """Have nothing pass between this node and another for so long, or only not to that one."""
         self.suffer("part", self.kernel.now + seconds)
-        self.kernel.note(self.name, f"is parted from {other.name} for {seconds:.3f} s")
+        self.kernel.note(self.name, f"is parted from {other.name} for {seconds:.3f} s, {ways}")
         self.net.part(self.host, other.host, seconds)
+        if ways == "both ways":
+            self.net.part(other.host, self.host, seconds)
 
     def address(self, door: str) -> tuple[str, int]:
         """Return where a door of it is."""

@@ -14,19 +14,29 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 WORKERS: Final = 2
-CALLERS: Final = 34
-PUBSUBS: Final = 6
+CALLERS: Final = 28
+PROGRAMS: Final = 6
+PUBSUBS: Final = 4
+BROKERS: Final = 2
+"""Clients: those that know the wire and nothing else, and those that use our library."""
+
 CALLS: Final = 3000
 PUBLISHED: Final = 600
 FAULTS: Final = 10
 CUTS: Final = 20
-"""Clients that lose their connection."""
+"""How often a client loses its connection."""
 
 KINDS: Final = (
-    *("kill", "kill in a step", "reload", "stop", "slow client", "part"),
+    *("kill", "kill in a step", "reload", "stop", "suspend", "part", "part one way", "link reset", "link half open"),
+    *("no descriptors", "slow client"),
     *("join", "leave", "death", "agent kill", "agent stop", "supervisor stop", "wrong directory"),
 )
 """What a fault may be. A run has some of them: two kinds at once would excuse much of what one must not do."""
+
+CUTS_OF: Final = ("cut", "cut", "client reset", "client half open")
+"""How they do."""
+
+TOKENS: Final = ("even", "uneven", "nearly all to one")
 
 WAYS: Final = ("join", "dns", "consul")
 """How nodes may find each other."""
@@ -36,9 +46,6 @@ NODE: Final = "node"
 
 LATECOMERS: Final = 2
 """Nodes that may join."""
-
-CUT: Final = "cut"
-"""What happens in each run besides."""
 
 STOPS_S: Final = (0.02, 0.2, 2.0)
 """Seconds for which a process is stopped or two nodes are parted, at most."""
@@ -116,6 +123,25 @@ class Fault:
 
 
 @dataclass(frozen=True)
+class Conditions:
+    """What sockets are like throughout a run."""
+
+    pieces: float = 0.01
+    """How often a stream is read or written only in part, of all times."""
+    refusals: float = 0.0
+    """How often there turns out to be nothing to read, or no room to write."""
+    room: int = ROOM
+    """Bytes that a kernel takes between workers, and between nodes."""
+    late_s: float = 0.0
+    """Seconds that it takes at most until a descriptor that is passed on is there."""
+    tokens: str = "even"
+    """How they are spread: one of TOKENS."""
+
+
+FAIR: Final = Conditions()
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a run is made from."""
 
@@ -127,6 +153,7 @@ class Plan:
     topics: int
     clients: tuple[ClientPlan, ...]
     faults: tuple[Fault, ...]
+    conditions: Conditions = FAIR
     way: str = "join"
     """How its nodes find each other: one of WAYS."""
 
@@ -136,7 +163,7 @@ class Plan:
 
     def __str__(self) -> str:
         size = f"seed {self.seed}: {self.nodes} nodes, {self.workers} workers each, {self.topics} topics, {self.way}"
-        return "\n".join([size, *map(str, self.clients), *map(str, self.faults)])
+        return "\n".join([size, str(self.conditions), *map(str, self.clients), *map(str, self.faults)])
 
     def text(self) -> str:
         """Return it as one line."""
@@ -148,6 +175,7 @@ class Plan:
         given: dict[str, Any] = json.loads(text)
         given["faults"] = tuple(Fault(**each) for each in given["faults"])
         given["clients"] = tuple(ClientPlan(**{**each, "spurts": _spurts_of(each)}) for each in given["clients"])
+        given["conditions"] = Conditions(**given["conditions"])
         return Plan(**given)
 
 
@@ -164,12 +192,40 @@ def plan(seed: int) -> Plan:
     times = sorted(_rounded(0.1 + luck.random() * SPEAK_S) for _ in range(FAULTS))
     clients = tuple(
         _client(luck, kind, number, topics, count // of, times)
-        for kind, of, count in (("caller", CALLERS, CALLS), ("pubsub", PUBSUBS, PUBLISHED))
+        for kind, of, count in (
+            ("caller", CALLERS, CALLS * CALLERS // (CALLERS + PROGRAMS)),
+            ("program", PROGRAMS, CALLS * PROGRAMS // (CALLERS + PROGRAMS)),
+            ("pubsub", PUBSUBS, PUBLISHED * PUBSUBS // (PUBSUBS + BROKERS)),
+            ("broker", BROKERS, PUBLISHED * BROKERS // (PUBSUBS + BROKERS)),
+        )
         for number in range(of)
     )
     faults = [_fault(luck, at, luck.choice(kinds), nodes, clients) for at in times]
-    faults += [Fault(_rounded(luck.random() * SPEAK_S), CUT, luck.choice(clients).name) for _ in range(CUTS)]
-    return Plan(seed, nodes, WORKERS, len(topics), clients, tuple(sorted(faults, key=lambda fault: fault.at)), way)
+    for _ in range(CUTS):
+        faults.append(Fault(_rounded(luck.random() * SPEAK_S), luck.choice(CUTS_OF), luck.choice(clients).name))
+    faults.sort(key=lambda fault: fault.at)
+    return Plan(seed, nodes, WORKERS, len(topics), clients, tuple(faults), _conditions(luck), way)
+
+
+def _conditions(luck: Random) -> Conditions:
+    return Conditions(
+        pieces=luck.choice([0.01, 0.01, 0.3]),
+        refusals=luck.choice([0.0, 0.0, 0.03]),
+        room=luck.choice([ROOM, ROOM, 16384]),
+        late_s=luck.choice([0.0, 0.0, 0.02]),
+        tokens=luck.choice(TOKENS),
+    )
+
+
+def tokens(luck: Random, how: str, count: int) -> tuple[int, ...]:
+    """Return the tokens of one node, spread as one of TOKENS says."""
+    if how == "even":
+        found = [luck.getrandbits(64) for _ in range(count)]
+    elif how == "uneven":
+        found = [int(luck.random() ** 4 * 2**64) for _ in range(count)]
+    else:
+        found = [2**63 + luck.getrandbits(32) for _ in range(count)]
+    return tuple(sorted(token - 2**63 for token in found))
 
 
 def _rounded(seconds: float) -> float:
@@ -177,7 +233,7 @@ def _rounded(seconds: float) -> float:
 
 
 def _client(luck: Random, kind: str, number: int, topics: list[str], count: int, faults: list[float]) -> ClientPlan:
-    is_caller = kind == "caller"
+    is_caller = kind in ("caller", "program")
     sends = luck.choice([0.1, 0.5, 0.5, 0.9]) if is_caller else 0.0
     return ClientPlan(
         kind,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +16,7 @@ from tests.simulation.machine import Net
 from tests.simulation.membership import Founder
 from tests.simulation.plan import NODE, SPEAK_S, ClientPlan, Fault, Plan
 from tests.simulation.plan import plan as planned
+from tests.simulation.programs import Broker, Junction, Program
 from workers.setup.ground import JUNCTION, PUBSUB
 
 BOOT_S: Final = 0.1
@@ -24,7 +26,12 @@ MEET_S: Final = 1.5
 LAST_ANSWERS_S: Final = 8.0
 """Seconds in which the last calls are answered."""
 
-CLIENTS: Final = {"caller": (Caller, JUNCTION, "10.1.0"), "pubsub": (PubSub, PUBSUB, "10.2.0")}
+CLIENTS: Final[Mapping[str, tuple[type[Client | Program], str, str]]] = {
+    "caller": (Caller, JUNCTION, "10.1.0"),
+    "program": (Junction, JUNCTION, "10.1.1"),
+    "pubsub": (PubSub, PUBSUB, "10.2.0"),
+    "broker": (Broker, PUBSUB, "10.2.1"),
+}
 """Kinds of clients: what they are, which door they use, and where they are."""
 
 
@@ -59,7 +66,7 @@ def _cluster(net: Net, plan: Plan) -> Cluster:
     return Cluster(founder, nodes)
 
 
-def _client(net: Net, plan: ClientPlan, founder: Founder, topics: list[str]) -> Client:
+def _client(net: Net, plan: ClientPlan, founder: Founder, topics: list[str]) -> Client | Program:
     made, door, network = CLIENTS[plan.kind]
     return made(net, plan, f"{network}.{plan.number}", founder.doors[door], topics)
 
@@ -69,7 +76,7 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
     plan = planned(what) if isinstance(what, int) else what
     kernel = Kernel(plan.seed, listener)
     began = kernel.now
-    net = Net(kernel)
+    net = Net(kernel, plan.conditions)
     cluster = _cluster(net, plan)
     topics = [f"topic{n}" for n in range(plan.topics)]
     clients = [_client(net, each, cluster.founder, topics) for each in plan.clients]
@@ -88,14 +95,17 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
         client.is_done = True
     kernel.go_on(LAST_ANSWERS_S)
     nodes = [*cluster.nodes.values()]
-    disagreement = [] if cluster.agree() else [f"nodes_find_each_other: {[(each.name, each.ring) for each in nodes]}"]
+    strangers = [] if cluster.agree() else [f"nodes_find_each_other: {[(each.name, each.ring) for each in nodes]}"]
     for node in nodes:
         node.close()
     for client in clients:
+        if isinstance(client, Program):
+            client.close()
         client.look_back()
     connections = [each for client in clients for each in client.connections]
     troubles = [each for node in nodes for each in node.troubles]
-    history = History(connections, len(nodes), troubles)
+    streams = [each for client in clients if isinstance(client, Program) for each in client.streams]
+    history = History(connections, len(nodes), troubles, streams)
     calls = [*history.calls()]
     return Result(
         len(calls),
@@ -107,5 +117,5 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
         under_way,
         unknown(history),
         in_doubt(history),
-        [*broken(history), *disagreement],
+        [*broken(history), *strangers],
     )

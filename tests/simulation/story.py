@@ -15,6 +15,9 @@ from tests.simulation.kernel import BEGIN
 from tests.simulation.machine import End
 from workers.mesh import messages
 
+LENGTH_BYTES: Final = 4
+"""Of what workers say to each other: the constant of messages is no name of Python once that is compiled."""
+
 VALUE: Final = re.compile(r"(?:caller|pubsub|asyncio)\d+\.\d+")
 CALL: Final = re.compile(r":\w+! \d+ of \w+")
 CLIENT: Final = re.compile(r"^(?:caller|pubsub|asyncio)\d+$")
@@ -104,7 +107,7 @@ class Story:
             name, fields = json.loads(data)
             yield f"orders {name} {fields or ''}", set()
         elif end.packets:
-            for message in split(data, messages.LENGTH_BYTES)[0]:
+            for message in split(data, LENGTH_BYTES)[0]:
                 yield _meant(message, writer, reader)
         elif PUBSUB_PORT in (end.name[1], end.peer.name[1] if end.peer else 0):
             if found := VALUE.findall(data.decode("latin-1")):
@@ -115,13 +118,13 @@ class Story:
     def _streamed(self, writer: str, reader: str, end: End, data: bytes) -> Iterator[tuple[str, set[str]]]:
         data = self._rests.get(end, b"") + data
         while data:
-            width = messages.LENGTH_BYTES if end in self._peers else 2
+            width = LENGTH_BYTES if end in self._peers else 2
             size = width + int.from_bytes(data[:width], "big")
             if len(data) < size:
                 break
             [frame], _ = split(data[:size], width)
             data = data[size:]
-            if width == messages.LENGTH_BYTES:
+            if width == LENGTH_BYTES:
                 yield _meant(frame, writer, reader)
                 continue
             elements = [_plain(each) for each in frame]

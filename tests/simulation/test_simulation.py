@@ -15,6 +15,7 @@ import pytest
 from skywalker import build
 from tests.helpers import time_factor
 from tests.simulation import ablations
+from tests.simulation.plan import Plan, plan
 from tests.simulation.run import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +56,24 @@ def test_the_same_seed_gives_the_same_run_compiled_or_not(seed: int) -> None:
     assert build.COMPILED or "SKYWALKER_PURE" in os.environ, "there is something to compare"
     traces = {trace(seed, PYTHONHASHSEED="1"), trace(seed, PYTHONHASHSEED="2"), trace(seed, SKYWALKER_PURE="1")}
     assert len(traces) == 1
+
+
+def test_a_run_does_not_depend_on_what_ran_before_it() -> None:
+    first = run(1).trace
+    run(2)
+    assert run(1).trace == first
+
+
+CORPUS = [
+    line
+    for line in (Path(__file__).parent / "corpus.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+
+
+@pytest.mark.parametrize("line", CORPUS, ids=range(len(CORPUS)))
+def test_what_was_found_before_holds_now(line: str) -> None:
+    assert run(Plan.of(line) if line.startswith("{") else plan(int(line))).broken == []
 
 
 def test_calls_are_under_way_when_something_happens() -> None:

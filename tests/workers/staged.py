@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -13,26 +13,27 @@ import psutil
 
 from skywalker import config
 from skywalker.config import Config
+from skywalker.limits import DEFAULT_PORT
 from skywalker.members import Snapshot
 from skywalker.ring import token_of
 from tests.helpers import written_to
 from tests.simulation import node as simulation
 from tests.simulation.machine import Net, Socket
-from tests.simulation.membership import Directory, assembler
+from tests.simulation.membership import TOKENS, Directory, assembler
+from tests.simulation.plan import tokens
 from tests.simulation.processes import Process
 from tests.simulation.stage import Line, Stage, stage
 from tests.workers.pubsub_bus import Bus, Place
 from tests.workers.pubsub_client import PubSubClient
 from tests.workers.running_nodes import Owners
 from tests.workers.wire_client import WireClient, packed
-from workers.agent.agent import Agent
 from workers.setup.ground import JUNCTION, PUBSUB
 from workers.stats.log import Log
 
 START_S: Final = 5.0
 """Seconds for a node to serve."""
 
-MEET_S: Final = 3.0
+MEET_S: Final = 15.0
 """Seconds for nodes to find each other."""
 
 DRAIN_S: Final = 0.2
@@ -41,35 +42,37 @@ DRAIN_S: Final = 0.2
 class LoggingNode(simulation.Node):
     """A node whose log is a file."""
 
-    def __init__(
-        self, net: Net, name: str, host: str, workers: int, config: Config, assemble: Callable[..., Agent]
-    ) -> None:
+    def __init__(self, net: Net, name: str, host: str, workers: int, config: Config) -> None:
         self.log = tempfile.TemporaryFile()  # noqa: SIM115  # it closes with the node
-        super().__init__(net, name, host, workers, config, assemble)
+        spread = tokens(net.kernel.luck, "even", TOKENS)
+        super().__init__(net, name, host, workers, config, spread, assembler(Directory(net.kernel)))
 
     def log_of(self, who: str) -> Any:
-        return Log(self.kernel.time, self.log.fileno(), process=who)
+        return Log(self.kernel.time, self.log.fileno())
 
     def close(self) -> None:
         super().close()
+        ring = self.supervisor._agent.snapshot  # a real file, which a real process would have closed with its end
+        if ring is not None:
+            ring.close()
         self.log.close()
 
 
 class Node(Owners):
     """A node of a simulation. Made by simulated()."""
 
-    def __init__(self, on: Stage, name: str, workers: int, settings: Config, directory: Directory) -> None:
-        """It finds others in the directory if its settings name one, and is found there."""
+    def __init__(self, on: Stage, host: str, workers: int, settings: Config) -> None:
         self.stage = on
-        self.name = name
-        self._node = LoggingNode(on.net, name, on.host(), workers, settings, assembler(directory))
-        directory.list(self._node.member.address)
+        name = f"node-{host}"
+        self._node = LoggingNode(on.net, name, host, workers, settings)
         self.member = self._node.member
         self.address = self._node.address(JUNCTION)
         self.pubsub = self._node.address(PUBSUB)
         self.tokens = [*self.member.tokens]
         super().__init__(self.tokens, workers)
         assert on.until(lambda: self._node.serves, START_S), self.log
+        self.process = self._node.process
+        """Its supervisor."""
         self.first_pids = self.pids()
         self.bus = Bus(self.places(), self.owner)
 
@@ -130,7 +133,7 @@ class Node(Owners):
         return taken
 
     def kill(self, pid: int, number: signal.Signals = signal.SIGKILL) -> None:
-        """Send a worker a signal, of which it ends; at SIGTERM in its own time."""
+        """Send a worker a signal."""
         self._process(pid).signal(number)
 
     @contextmanager
@@ -152,7 +155,22 @@ class Node(Owners):
     def reload(self) -> None:
         """Have all workers replaced, and wait until they are."""
         self._node.reload()
+        self.stage.sleep(0.001)
         assert self.stage.until(lambda: not self._node.reloads, 60.0), self.log
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send the supervisor a signal."""
+        self.process.signal(number)
+
+    def wait(self, within: float) -> int:
+        """Return the status with which it ends; AssertionError if it does not in time."""
+        assert self.stage.until(lambda: self.process.status is not None, within), self.log
+        assert self.process.status is not None
+        return self.process.status
+
+    def ring(self) -> list[int]:
+        """Return how many nodes each worker counts as the ring."""
+        return [len(each.program._node.snapshot.by_id) for each in self._node.workers()]
 
     def assert_unharmed(self) -> None:
         """Assert that no worker has died, or said anything of an exception."""
@@ -174,16 +192,13 @@ def config_of(settings: Mapping[str, Any]) -> Config:
 
 
 @contextmanager
-def simulated(
-    workers: int = 1, *, harmed: bool = False, directory: Directory | None = None, **settings: Any
-) -> Iterator[Node]:
+def simulated(workers: int = 1, *, harmed: bool = False, host: str | None = None, **settings: Any) -> Iterator[Node]:
     """Yield a node that serves, on the stage that is on or one of its own.
 
     At the end it must be unharmed, unless the test is to harm it.
     """
     with stage() as on:
-        found = directory or Directory(on.kernel)
-        node = Node(on, f"node{len(on.net.doors)}", workers, config_of(settings), found)
+        node = Node(on, host or on.host(), workers, config_of(settings))
         try:
             yield node
             if not harmed:
@@ -196,9 +211,12 @@ def simulated(
 def simulated_nodes(count: int, workers: int = 2, **settings: Any) -> Iterator[list[Node]]:
     """Yield nodes that have found each other, and may be harmed."""
     with stage() as on, ExitStack() as stack:
-        found: dict[str, Any] = {"directory": Directory(on.kernel), "dns": "nodes.test"}
-        nodes = [stack.enter_context(simulated(workers, harmed=True, **found, **settings)) for _ in range(count)]
-        on.sleep(MEET_S)
+        hosts = [on.host() for _ in range(count)]
+        join = ",".join(f"{host}:{DEFAULT_PORT}" for host in hosts)
+        nodes = [
+            stack.enter_context(simulated(workers, harmed=True, host=host, join=join, **settings)) for host in hosts
+        ]
+        assert on.until(lambda: all(node.ring() == [count] * workers for node in nodes), MEET_S)
         yield nodes
 
 

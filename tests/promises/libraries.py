@@ -1,0 +1,114 @@
+"""What our client libraries promise besides, to the programs that use them, whatever becomes of connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from skywalker.clients.call import GRACE_S
+from tests.promises.history import LOST, NEVER_S, UNANSWERED, UNKNOWN, VALUE, Call, History, Stream
+
+LATE_S: Final = 0.1
+"""Seconds for a process to do what is due."""
+
+KINDS_OF_SILENCE: Final = "kill stop reload part"
+"""Trouble in which a node may say nothing for as long as a library waits for it."""
+
+
+def _calls(history: History) -> Iterator[Call]:
+    return (call for call in history.calls() if call.connection.library and call.answer not in (LOST, UNANSWERED))
+
+
+def _stands_still(call: Call, begin: float, end: float) -> bool:
+    return any(each.touches(begin, end) for each in call.connection.stops)
+
+
+def calls_of_a_library_end_in_time(history: History) -> Iterator[str]:
+    """They do so half a second after their time, even if no node is there or none says anything."""
+    for call in _calls(history):
+        due_at = call.at + call.timeout_s
+        late = call.answered_at - due_at
+        if late > GRACE_S + LATE_S and not _stands_still(call, due_at, call.answered_at):
+            yield f"{call} ended {late:.3f} s late: {call.answer}"
+
+
+def a_library_says_unknown_for_a_reason(history: History) -> Iterator[str]:
+    """A node said so, or a connection that had the send was lost, or its node was silent."""
+    for call in _calls(history):
+        if call.answer != UNKNOWN:
+            continue
+        due_at = call.at + call.timeout_s
+        is_lost = any(each.lost_at <= call.answered_at for each in call.copies)
+        is_told = any(each.answer == UNKNOWN for each in call.copies)
+        is_silent = call.answered_at >= due_at + GRACE_S and (
+            _stands_still(call, call.at, call.answered_at)
+            or any(each.kind in KINDS_OF_SILENCE for each in history.troubles if each.touches(call.at - 2, due_at + 2))
+        )
+        if not (is_lost or is_told or is_silent):
+            yield f"{call} is told that nobody knows, for no reason"
+
+
+def without_resend_nothing_is_sent_twice(history: History) -> Iterator[str]:
+    """A send that was given to a node whose connection is lost then is unknown at once."""
+    for call in _calls(history):
+        if call.method != ":send!" or call.connection.resends:
+            continue
+        for copy in call.copies:
+            late = call.answered_at - copy.lost_at
+            is_open = copy.answer == UNANSWERED and copy.lost_at < call.at + call.timeout_s
+            if is_open and late > LATE_S and not _stands_still(call, copy.lost_at, call.answered_at):
+                yield f"{call} ended {late:.3f} s after its connection was lost: {call.answer}"
+
+
+def a_library_returns_what_it_was_given(history: History) -> Iterator[str]:
+    """A listener's call returns the value that a node gave for it, if it came in time over what was not lost."""
+    for call in _calls(history):
+        values = {copy.value for copy in call.copies if copy.answer == VALUE}
+        if call.answer == VALUE and call.method != ":send!" and call.got not in values:
+            yield f"{call} returned {call.got!r}, which no node gave it"
+        for copy in call.copies:
+            in_time = copy.answered_at + LATE_S < min(call.answered_at, copy.lost_at)
+            is_wrong = copy.answer == VALUE and call.answer != VALUE
+            if is_wrong and in_time and not _stands_still(call, copy.answered_at, call.answered_at):
+                yield f"{call} was given {copy.value!r}, and ended with {call.answer!r}"
+
+
+def streams_yield_what_came(history: History) -> Iterator[str]:
+    """A subscription yields what its connections brought, in that order; it misses only what was lost with one."""
+    for stream in history.streams:
+        came = [[given.value for given in connection.given] for connection in stream.connections]
+        rest = stream.got
+        for number, values in enumerate(came):
+            count = _common(values, rest)
+            rest = rest[count:]
+            is_last = number == len(came) - 1
+            if count < len(values) and is_last and stream.ended_at == NEVER_S:
+                yield f"the stream of {stream.client} stopped before {values[count]!r}"
+        if rest:
+            yield f"the stream of {stream.client} yielded {rest[0]!r} out of turn"
+        yield from _untold(stream)
+
+
+def _common(one: list[str], other: list[str]) -> int:
+    count = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        count += 1
+    return count
+
+
+def _untold(stream: Stream) -> Iterator[str]:
+    """A program is told as often that something may be missing as it listens again after a loss."""
+    again = sum(bool(each.subscriptions) for each in stream.connections) - 1
+    if stream.gaps < again - 1 or stream.gaps > max(again, 0):
+        yield f"{stream.client} was told of {stream.gaps} gaps, and listened again {again} times"
+
+
+RULES: Final = (
+    calls_of_a_library_end_in_time,
+    a_library_says_unknown_for_a_reason,
+    without_resend_nothing_is_sent_twice,
+    a_library_returns_what_it_was_given,
+    streams_yield_what_came,
+)
