@@ -37,7 +37,7 @@ LIMITS: Final[dict[str, Any]] = {
 MET_WITHIN_S: Final = 10.0
 """Seconds for an attack to meet what it is for: how much of it fits into a window is up to the machine."""
 
-ROUNDS: Final = 3
+ROUNDS: Final = 2
 MOST_ROUNDS: Final = 9
 """More are needed where the machine has other work: what is a weakness is there every time."""
 
@@ -45,7 +45,7 @@ MOST_VOID: Final = 20
 """Rounds that do not count, since a processor stood still in them. If more do, of those that count the better ones
 tell more: what is a weakness is there in these, too."""
 
-WINDOW_S: Final = 0.4
+WINDOW_S: Final = 0.3
 
 SLOWER: Final = 3.0
 """How many times the quiet figure well-behaved clients may have to wait."""

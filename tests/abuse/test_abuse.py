@@ -64,20 +64,9 @@ OF_STRANGERS: dict[str, Attack] = {
 
 IN_TLS: dict[str, Attack] = {
     name: ALONE[name]
-    for name in (
-        "silent",
-        "answers no ping",
-        "slow writers",
-        "a byte at a time",
-        "half a frame",
-        "never reads",
-        "receivers that never read",
-        "subscribers that never read",
-        "unreadable frames",
-        "calls",
-        "bombs",
-    )
+    for name in ("slow writers", "half a frame", "never reads", "subscribers that never read", "calls", "bombs")
 }
+"""Those in which records matter: that are cut, that wait, or that are many."""
 
 AT_TLS: dict[str, Attack] = {
     "half a handshake": tls_attacks.half_a_handshake,

@@ -66,7 +66,25 @@ class Clock:
 
     def close(self) -> None:
         """Let nobody run any more."""
+        for task in self.tasks.values():
+            task.poller.close()
         self.ready.close()
+
+
+class Poller:
+    """An epoll that never waits: the clock does."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self.fileno = self._epoll.fileno
+        self.close = self._epoll.close
+        self.register = self._epoll.register
+        self.modify = self._epoll.modify
+        self.unregister = self._epoll.unregister
+
+    def poll(self) -> list[tuple[int, int]]:
+        """Return what is ready."""
+        return self._epoll.poll(0)
 
 
 class Task:
@@ -78,18 +96,14 @@ class Task:
         self.luck = random.Random(f"{kernel.seed} {name}")
         self._kernel = kernel
         self._process = process
-        self._waits_with: list[int] = []
+        self.poller = Poller()
+        kernel.tasks[self.poller.fileno()] = self
+        kernel.ready.register(self.poller.fileno(), select.EPOLLIN)
         self._stopped_until = 0.0
 
     def clock(self) -> float:
         """Return the time."""
         return self._kernel.now
-
-    def waits_with(self, fd: int) -> None:
-        """Have it run when that descriptor can be read."""
-        self._waits_with.append(fd)
-        self._kernel.tasks[fd] = self
-        self._kernel.ready.register(fd, select.EPOLLIN)
 
     def wake(self, at: float) -> None:
         """Have it run at that time in any case."""
@@ -104,14 +118,10 @@ class Task:
     def stop(self, seconds: float) -> None:
         """Stand still for so long."""
         self._stopped_until = self._kernel.now + seconds
-        self._listen(0)
+        self._kernel.ready.modify(self.poller.fileno(), 0)
         self._kernel.at(self._stopped_until, self._go_on)
 
     def _go_on(self) -> None:
         if self._kernel.now >= self._stopped_until:
-            self._listen(select.EPOLLIN)
+            self._kernel.ready.modify(self.poller.fileno(), select.EPOLLIN)
             self.run()
-
-    def _listen(self, events: int) -> None:
-        for fd in self._waits_with:
-            self._kernel.ready.modify(fd, events)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import select
 import socket
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.chaos.clock import Clock, Task
+from tests.chaos.clock import Clock, Poller, Task
 from tests.simulation.kernel import NEVER, Process
 
 DIALS_S: Final = 5.0
@@ -45,34 +44,18 @@ class Machine:
         self._task = task
 
     def poller(self) -> Poller:
-        """Return what tells its connections' readiness."""
-        poller = Poller()
-        self._task.waits_with(poller.fileno())
-        return poller
+        """Return what tells of its connections when they are ready."""
+        return self._task.poller
 
     def tcp(self) -> Socket:
         """Return a connection that is still to be made."""
         return Socket(self._task)
 
 
-class Poller:
-    """An epoll that never waits: the clock does."""
-
-    def __init__(self) -> None:
-        self._epoll = select.epoll()
-        self.fileno = self._epoll.fileno
-        self.register = self._epoll.register
-        self.modify = self._epoll.modify
-        self.unregister = self._epoll.unregister
-
-    def poll(self) -> list[tuple[int, int]]:
-        """Return what is ready."""
-        return self._epoll.poll(0)
-
-
 class End:
     """What a connection has brought its client. When the other side ended it nobody can tell."""
 
+    peer = "a node"
     ended_at = reset_at = NEVER
 
     def __init__(self) -> None:

@@ -202,8 +202,13 @@ def test_no_color_and_a_dumb_terminal_are_respected(variables: dict[str, str]) -
     assert (b"\x1b" in shown) is ("TERM" not in variables)
 
 
-@pytest.mark.parametrize("moment", [b"skywalker demo-cluster", b"nodes ", b"on their way", b"yellow is started"])
-@pytest.mark.parametrize("discovery", ["silk", "consul"])
+@pytest.mark.parametrize(
+    ("discovery", "moment"),
+    [
+        *(("silk", moment) for moment in (b"skywalker demo-cluster", b"nodes ", b"on their way", b"yellow is started")),
+        ("consul", b"nodes "),
+    ],
+)
 def test_ctrl_c_at_any_moment_leaves_nothing_behind(
     discovery: str, moment: bytes, tmp_path: Path, consul_path: str
 ) -> None:

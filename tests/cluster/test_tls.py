@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import os
 import random
 import time
@@ -17,14 +16,14 @@ import psutil
 import skywalker.aio
 from skywalker.access import token
 from tests.authority import Authority
-from tests.chaos.agreement import Agreement, Calm, Event
-from tests.chaos.routed import Meeting, Side
-from tests.chaos.routed_pairs import RoutedVerdict
 from tests.cluster.clusters import Cluster, ClusterNode
 from tests.cluster.meeting import LONG_MS, meet
 from tests.cluster.secured import BY_CERTIFICATE, CLIENT, CLIENTS_TOKEN, Secured, secured
-from tests.helpers import eventually, time_factor
-from tests.history import History, Recorder
+from tests.helpers import eventually
+from tests.promises import record
+from tests.promises.history import NEVER_S, TRUE, Connection, History, Trouble
+from tests.promises.rules import broken
+from tests.soak.programs.pairs import Meeting, Side
 from tests.workers.wire_client import SECURE, TIMED_OUT, WireClient
 
 LARGE = 60_000
@@ -185,8 +184,6 @@ def test_certificates_are_renewed_and_the_authority_changed_while_nodes_are_link
 
 
 PAIRS = 24
-WORDS_S = 0.3 + 0.25 + 0.5
-"""Seconds after its time in which a call must be answered: as long as in the runs of `make chaos`."""
 
 
 @contextlib.asynccontextmanager
@@ -200,13 +197,13 @@ async def sides(secure: Secured) -> AsyncIterator[dict[bool, list[Side]]]:
                     secure.where, tls=secure.context, token=CLIENTS_TOKEN, ack=ack, direct=direct
                 )
                 await stack.enter_async_context(client)
-                found[ack].append(Side(f"{ack}-{len(found[ack])}", ack, client.send, client.recv))
+                noted = record.client(f"{ack}-{len(found[ack])}", acks=ack)
+                found[ack].append(Side(noted, client.send, client.recv))
         yield found
 
 
-async def meet_on_and_on(secure: Secured, recorder: Recorder, stopped: asyncio.Event) -> list[float]:
-    """Have pairs meet again and again; return when each meeting was over."""
-    ended: list[float] = []
+async def meet_on_and_on(secure: Secured, stopped: asyncio.Event) -> list[Connection]:
+    """Have pairs meet again and again; return what their clients noted."""
     async with sides(secure) as found, asyncio.TaskGroup() as group:
 
         async def one(number: int) -> None:
@@ -215,58 +212,44 @@ async def meet_on_and_on(secure: Secured, recorder: Recorder, stopped: asyncio.E
                 ack = number % 2 == 0
                 topic = f"{'acknowledged' if ack else 'plain'}-{number}"
                 sender, listener = dice.choices(found[ack], k=2)
-                await Meeting(topic, sender, listener, dice, recorder).run()
-                ended.append(time.monotonic())
+                await Meeting(topic, sender, listener, dice).run()
 
         for number in range(PAIRS):
             group.create_task(one(number))
-    return ended
+    return [side.noted for each in found.values() for side in each]
 
 
 def test_promises_are_kept_while_nodes_are_killed(tmp_path: Path) -> None:
-    events: list[Event] = []
-    calms: list[Calm] = []
+    troubles: list[Trouble] = []
     with Cluster(3, drain_timeout_s=1.0) as cluster, secured(tmp_path, cluster) as secure:
 
-        def agreed(since: float) -> None:
-            calms.append(Calm(since, time.monotonic(), (frozenset(node.name for node in cluster.live),)))
-
         def strike() -> None:
-            since = time.monotonic()
             for kill in (True, False):
                 time.sleep(0.7)  # no condition to wait for: this is how long they are left alone
-                agreed(since)
                 victim = random.choice(cluster.nodes)
-                began = time.monotonic()
+                trouble = Trouble("death" if kill else "leave", victim.name, time.monotonic(), NEVER_S)
+                troubles.append(trouble)
                 if kill:
                     victim.kill()
                 else:
                     victim.drain()
                     victim.wait_for_end(10)
-                events.append(Event("killed" if kill else "drained", (victim.name,), began, time.monotonic()))
                 cluster.settle()
-                began = time.monotonic()
                 cluster.revive(victim)
-                events.append(Event("joined", (victim.name,), began, time.monotonic()))
                 cluster.settle()
-                since = time.monotonic()
+                trouble.until = time.monotonic()
             time.sleep(0.7)
-            agreed(since)
 
-        async def run(recorder: Recorder) -> list[float]:
+        async def run() -> list[Connection]:
             stopped = asyncio.Event()
-            meetings = asyncio.create_task(meet_on_and_on(secure, recorder, stopped))
+            meetings = asyncio.create_task(meet_on_and_on(secure, stopped))
             await asyncio.to_thread(strike)
             stopped.set()
             return await meetings
 
         cluster.start()
-        with (tmp_path / "history").open("ab", buffering=0) as file:
-            ended = asyncio.run(run(Recorder(file, "aio")))
-        with (tmp_path / "history").open("rb") as written:
-            history = History.read([written])
-        verdict = RoutedVerdict(history, Agreement(events, calms, heal_s=math.inf), WORDS_S * time_factor())
-        assert not (broken := verdict.broken()), "\n\n".join(broken[:5])
-        assert len(ended) > 3 * PAIRS
+        history = History(asyncio.run(run()), len(cluster.nodes), troubles)
+        assert broken(history) == []
+        assert sum(call.answer == TRUE for call in history.calls()) > 3 * PAIRS
         for node in cluster.nodes:
             assert "Traceback" not in node.log

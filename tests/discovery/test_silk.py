@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import re
 import socket
 import threading
 import time
@@ -13,19 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zmq
 
 from skywalker.address import Address
 from skywalker.cli.demo_cluster.ports import free_ports
-from skywalker.discovery import pace, silk_member
+from skywalker.discovery import silk_member
 from skywalker.discovery.silk import SilkAccess, SilkSource
 from skywalker.discovery.silk_member import SilkMember
 from skywalker.discovery.url import source_of
-from skywalker.errors import Closed, DiscoveryError
+from skywalker.errors import DiscoveryError
 from skywalker.members import Member
-from skywalker.silk import Keys, Left, blocking
+from skywalker.silk import Keys, blocking
 from skywalker.silk.endpoints import beside
-from tests.discovery.silent_member import silent_member
 from tests.discovery.watching import Watch
 from tests.helpers import eventually, time_factor
 
@@ -224,111 +220,6 @@ def test_members_meet_by_paths_too(node: Nodes, tmp_path: Path) -> None:
         assert SilkSource(access(path)).addresses() == {Address("127.0.0.1", 7), Address("127.0.0.1", 8)}
 
 
-def test_one_that_fails_counts_on_for_a_while_and_one_that_leaves_does_not(
-    node: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pace, "FORGET_S", 2.0)
-    a = node(1)
-    with Watch(membership(7, a)) as watch:
-        watch.wait_for(at(1))
-        with silent_member(a.info.router, 2) as died:
-            watch.wait_for(at(1, 2))
-            died.kill()
-            eventually(lambda: len(a.members) == 1, within=10)
-        time.sleep(0.5)  # nothing may come of it
-        assert watch.found[-1] == at(1, 2)
-        watch.wait_for(at(1))
-        with silent_member(a.info.router, 2) as died:
-            watch.wait_for(at(1, 2))
-            died.kill()
-            eventually(lambda: len(a.members) == 1, within=10)
-            # It is back there, in another life, and goes in the orderly way.
-            b = node(2)
-            b.join(a.info.router)
-            leave(b, 2)
-            watch.wait_for(at(1))
-
-
-def test_those_of_an_earlier_life_count_until_they_leave(node: Nodes) -> None:
-    a, b = node(1), node(2)
-    b.join(a.info.router)
-    with Watch(membership(7, a, last=at(1, 2, 3))) as watch:
-        watch.wait_for(at(1, 2, 3))
-        leave(b, 2)
-        watch.wait_for(at(1, 3))
-        assert all(at(1, 3) <= found for found in watch.found), "it never was without them"
-
-
-def test_the_others_are_told_of_a_leave_and_nothing_is_forgotten_for_it(node: Nodes) -> None:
-    a = node(1)
-    source = membership(7, a)
-    with Watch(source) as watch:
-        watch.wait_for(at(1))
-        eventually(lambda: len(a.members) == 1)
-        events = a.events()
-        source.leave()
-        # Any process of this machine could have said so: the others ask first, and take silence for a yes.
-        event = events.next(3 * time_factor())
-        assert isinstance(event, Left), event
-        assert a.members == {}
-        # It drains, and hands on what it holds to those that it knows.
-        b = node(2)
-        b.join(a.info.router)
-        time.sleep(0.3)  # nothing may come of it
-        assert watch.found == [frozenset(), at(1)]
-        assert a.members.keys() == {b.id}
-        source.leave()
-
-
-def test_a_member_that_never_looked_has_nothing_to_leave() -> None:
-    source = membership(7)
-    source.leave()
-    source.close()
-    with pytest.raises(DiscoveryError, match="closed"):
-        source.look()
-
-
-# Those that it is to join.
-
-
-def test_seeds_that_are_down_delay_nothing_and_are_found_when_they_are_up(
-    node: Nodes, closed_port: str, mute: str
-) -> None:
-    a = node(1)
-    with Watch(membership(7, closed_port, mute, "no-such-host.invalid:1", a)) as watch:
-        watch.wait_for(at(1), within=2)
-        late = node(2, router=closed_port)
-        watch.wait_for(at(1, 2))
-        eventually(lambda: a.id in late.members)
-
-
-def test_a_seed_that_left_is_found_again_though_it_looks_for_nobody(node: Nodes, closed_port: str) -> None:
-    with Watch(membership(7, closed_port)) as watch, Watch(membership(8, closed_port)) as other:
-        for port in (1, 2):
-            with blocking.Node(router=closed_port, junction={"address": "10.0.0.1", "port": port}):
-                watch.wait_for({*at(port), Address("127.0.0.1", 8)})
-                other.wait_for({*at(port), Address("127.0.0.1", 7)})
-            watch.wait_for({Address("127.0.0.1", 8)})
-
-
-def test_a_seed_by_another_name_is_found_again_too(closed_port: str) -> None:
-    by_name = closed_port.replace("127.0.0.1", "localhost")
-    with Watch(membership(7, by_name)) as watch, Watch(membership(8, by_name)) as other:
-        for port in (1, 2):
-            with blocking.Node(router=closed_port, junction={"address": "10.0.0.1", "port": port}):
-                watch.wait_for({*at(port), Address("127.0.0.1", 8)})
-                other.wait_for({*at(port), Address("127.0.0.1", 7)})
-            watch.wait_for({Address("127.0.0.1", 8)})
-
-
-def test_who_is_alone_again_goes_on_to_look_for_its_seeds(closed_port: str) -> None:
-    with Watch(membership(7, closed_port)) as watch:
-        for port in (1, 2, 3):
-            with blocking.Node(router=closed_port, junction={"address": "10.0.0.1", "port": port}):
-                watch.wait_for(at(port))
-            watch.wait_for([])
-
-
 # Trouble.
 
 
@@ -336,33 +227,6 @@ def test_who_is_alone_again_goes_on_to_look_for_its_seeds(closed_port: str) -> N
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those who are alone say so soon."""
     monkeypatch.setattr(silk_member, "JOIN_S", 0.3 * time_factor())
-
-
-@pytest.mark.usefixtures("at_once")
-def test_who_is_first_or_named_only_itself_has_no_trouble(closed_port: str) -> None:
-    (port,) = free_ports(1)
-    itself = f"tcp://127.0.0.1:{port}"
-    for seeds in ((), (itself,), (itself.replace("127.0.0.1", "localhost"),), (itself, closed_port)):
-        with Watch(membership(7, *seeds, router=itself)) as watch:
-            watch.wait_for([])
-            time.sleep(1.0 * time_factor())  # nothing may come of it
-            assert watch.troubles == [], seeds
-        eventually(lambda: "silk" not in {thread.name for thread in threading.enumerate()})
-
-
-@pytest.mark.usefixtures("at_once")
-def test_who_reaches_none_of_the_others_says_so_once_until_it_does(node: Nodes, closed_port: str) -> None:
-    with Watch(membership(7, closed_port, "no-such-host.invalid:1")) as watch:
-        watch.wait_for_trouble(1)
-        assert re.match(
-            r"Silk at 127\.0\.0\.1:\d+,no-such-host\.invalid:1: nobody has answered, so this node is alone for now: ",
-            watch.troubles[0] or "",
-        )
-        assert f"{closed_port}: Connection refused" in (watch.troubles[0] or "")
-        time.sleep(1.0)  # nothing may come of it
-        node(1, router=closed_port)
-        watch.wait_for(at(1))
-        assert [bool(trouble) for trouble in watch.troubles] == [True, False]
 
 
 @pytest.mark.usefixtures("at_once")
@@ -396,82 +260,8 @@ def test_who_lacks_the_keys_is_alone_and_says_so(node: Nodes, tmp_path: Path, na
         watch.wait_for(at(1))
 
 
-def test_a_place_that_another_has_is_told_and_waited_for(node: Nodes) -> None:
-    (port,) = free_ports(1)
-    place = f"tcp://127.0.0.1:{port}"
-    with socket.create_server(("127.0.0.1", port)), Watch(membership(7, router=place)) as watch:
-        watch.wait_for_trouble(1)
-        assert f"cannot listen at {place}: Address already in use" in (watch.troubles[0] or "")
-        assert watch.found == []
-        stopped = time.monotonic()
-    assert time.monotonic() - stopped < 1 * time_factor()
-    with Watch(membership(8, router=place)) as watch:
-        watch.wait_for([])
-
-
 def test_keys_that_are_none_are_told(tmp_path: Path) -> None:
     (tmp_path / "keys").write_text(f'public-key = "{"x" * 40}"\nsecret-key = "{"y" * 40}"\n')
     with Watch(membership(7, keys=tmp_path / "keys")) as watch:
         watch.wait_for_trouble(1)
         assert "holds no pair of keys" in (watch.troubles[0] or "")
-
-
-def fail_once(monkeypatch: pytest.MonkeyPatch, name: str, error: Exception) -> threading.Event:
-    """Have a method of the company of members raise this the next time; return what says that it did."""
-    method = getattr(silk_member.Company, name)
-    failed = threading.Event()
-
-    def fail(company: silk_member.Company, *arguments: Any) -> Any:
-        if failed.is_set():
-            return method(company, *arguments)
-        failed.set()
-        raise error
-
-    monkeypatch.setattr(silk_member.Company, name, fail)
-    return failed
-
-
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (Closed("more than 10000 events were not read"), "more than 10000 events were not read"),
-        (zmq.ZMQError(errno.EMFILE), "Too many open files"),
-        (OSError(errno.EMFILE, "Too many open files"), "Too many open files"),
-        (ValueError("what?"), "a bug, ValueError('what?')"),
-    ],
-    ids=lambda each: type(each).__name__,
-)
-@pytest.mark.parametrize("place", ["_join", "_remember"])
-def test_whatever_ends_a_membership_is_told_and_the_next_look_begins_another(
-    node: Nodes,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    error: Exception,
-    told: str,
-    place: str,
-) -> None:
-    a = node(1)
-    failed = fail_once(monkeypatch, place, error)
-    with Watch(membership(7, a, last=at(5))) as watch:
-        watch.wait_for_trouble(2)
-        assert (watch.troubles[0] or "").endswith(f": {told}")
-        assert failed.is_set()
-        watch.wait_for(at(1, 5))
-        eventually(lambda: len(a.members) == 1)
-        assert watch.troubles[1:] == [None]
-    assert ("ValueError: what?" in caplog.text) == isinstance(error, ValueError), "of a bug there is a traceback"
-
-
-def test_a_membership_that_begins_anew_has_not_forgotten_those_of_the_last(
-    node: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    a, b = node(1), node(2)
-    b.join(a.info.router)
-    with Watch(membership(7, a)) as watch:
-        watch.wait_for(at(1, 2))
-        fail_once(monkeypatch, "_forget", OSError(errno.EMFILE, "Too many open files"))
-        node(3).join(a.info.router)
-        watch.wait_for_trouble(2)
-        watch.wait_for(at(1, 2, 3))
-        begun = watch.found.index(at(1, 2))
-        assert all(at(1, 2) <= found for found in watch.found[begun:]), "it never was without them"

@@ -1,4 +1,4 @@
-"""Executors in processes of their own, which get the package as a zip: both formats work there, as streams too."""
+"""Executors in processes of their own, which get the package as a zip: formats, streams and commands work there."""
 
 from __future__ import annotations
 
@@ -34,7 +34,11 @@ queries = [
 ]
 for query in queries:
     query.awaitTermination()
-spark.stop()
+
+from skywalker.pipeline.__main__ import main
+
+sys.argv[1:] = ["ingest", "--input", str(root / "journal"), "--output", str(root / "out")]
+main()
 """
 
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -42,14 +46,14 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @pytest.mark.timeout(2 * SUBMIT_S * time_factor())
-def test_streams_run_on_a_cluster_that_gets_the_package_by_py_files(tmp_path: Path) -> None:
+def test_streams_and_commands_run_on_a_cluster_that_gets_the_package_by_py_files(tmp_path: Path) -> None:
     (tmp_path / "journal").mkdir()
     segments.write(tmp_path / "journal", 60)
     with skywalker.embedded(workers=1) as node, node.connect() as client:
         sent = send_all(client, "jobs", range(50))
         done = [client.begin("take", "done", timeout=600) for _ in range(50)]
         calls = [client.begin("take", "calls", timeout=600) for _ in range(60)]
-        submit(
+        said = submit(
             tmp_path,
             PROGRAM,
             node.address,
@@ -63,3 +67,4 @@ def test_streams_run_on_a_cluster_that_gets_the_package_by_py_files(tmp_path: Pa
         assert sorted(call.result()["id"] for call in done) == [*range(50)]
         assert all("connection" in call.result() for call in calls)
         assert all(call.result() for call in sent)
+    assert "1 segments, 60 records" in said

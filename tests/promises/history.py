@@ -21,6 +21,7 @@ TIMED_OUT: Final = "timed out"
 CANCELLED: Final = "cancelled"
 UNKNOWN: Final = "unknown-outcome"
 LOST: Final = "connection lost"
+UNREACHABLE: Final = "unreachable"
 UNANSWERED: Final = "nothing"
 
 

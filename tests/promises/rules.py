@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from tests.promises import libraries
 from tests.promises.history import (
@@ -88,33 +88,43 @@ def answers_are_true(history: History) -> Iterator[str]:
             yield f"{call} was told {call.answer!r}, and {takers[0].connection.client} had the value"
 
 
-Chance = tuple[float, float]
+class Chance(NamedTuple):
+    """When somebody may have had a value that nobody knows of, who lost a connection to which it was written."""
+
+    end: float
+    begin: float
+    is_one: bool  # value alone
+
+    def fits(self, send: Call) -> bool:
+        """Return whether it may have been this one's value."""
+        return send.at <= self.end and self.begin <= send.answered_at
 
 
 def _chances(history: History) -> dict[str, list[Chance]]:
-    """Return, by topic, when somebody may have had one value that nobody knows of.
-
-    That is who has lost a connection while it waited, where it is not known what the kernel took for it.
-    """
+    """Return those that there were, by topic; none where it is known what the kernel took, or a client has to say."""
     found: dict[str, list[Chance]] = defaultdict(list)
     for connection in history.connections:
+        if connection.is_whole or connection.closed_at == NEVER_S:
+            continue
+        end = max(connection.closed_at, connection.taken_until)
+        for topic in {*connection.subscriptions, *connection.topics.values()}:
+            found[topic].append(Chance(end, connection.closed_at - LATE_S, is_one=False))
         for call in connection.calls.values():
-            has_a_chance = call.method != ":send!" and call.answer == LOST and not connection.acks
-            if has_a_chance and not connection.is_whole:
-                found[call.topic].append((max(call.answered_at, connection.taken_until), call.at))
+            if call.method != ":send!" and call.answer == LOST and not connection.acks:
+                found[call.topic].append(Chance(end, call.at, is_one=True))
     return {topic: sorted(chances) for topic, chances in found.items()}
 
 
 def _took_a_chance(send: Call, chances: dict[str, list[Chance]]) -> bool:
-    """Take the chance that ends first of those in which a send may have met somebody; return whether there is one.
+    """Take the chance that ends first of those that fit a send; return whether there is one.
 
     If whoever ends first chooses first, as many as possible have one.
     """
     of_topic = chances.get(send.topic, [])
     for chance in of_topic:
-        end, begin = chance
-        if send.at <= end and begin <= send.answered_at:
-            of_topic.remove(chance)
+        if chance.fits(send):
+            if chance.is_one:
+                of_topic.remove(chance)
             return True
     return False
 

@@ -1,4 +1,4 @@
-"""A node of ours and peers in plain ZeroMQ, and networks to cut."""
+"""A node of ours and peers in plain ZeroMQ, in simulated time unless a module says that it is REAL."""
 
 from __future__ import annotations
 
@@ -8,26 +8,35 @@ from typing import Any
 
 import pytest
 
-from skywalker.silk import blocking
-from tests.cluster import network
-from tests.cluster.network import Network
+from tests.silk import ground
 from tests.silk.driving import keepalive
 from tests.silk.raw_peer import RawPeer
 
 Peers = Callable[..., RawPeer]
 
 
+@pytest.fixture(autouse=True)
+def here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[ground.Ground]:
+    """Where the test takes place."""
+    is_real = getattr(request, "param", getattr(request.module, "REAL", False))
+    here = ground.Real() if is_real else ground.Simulated()
+    monkeypatch.setattr(ground, "here", here)
+    yield here
+    if isinstance(here, ground.Simulated):
+        here.world.close()
+
+
 @pytest.fixture
-def closing() -> Iterator[contextlib.ExitStack]:
+def closing(here: ground.Ground) -> Iterator[contextlib.ExitStack]:
     """Closes what is given to it after the test."""
     with contextlib.ExitStack() as stack:
         yield stack
 
 
 @pytest.fixture
-def node() -> Iterator[blocking.Node]:
-    """A node of ours, in a thread."""
-    with blocking.Node(name="ours", keepalive=keepalive()) as node:
+def node(here: ground.Ground) -> Iterator[Any]:
+    """A node of ours."""
+    with here.node(name="ours", keepalive=keepalive()) as node:
         yield node
 
 
@@ -48,15 +57,7 @@ def raw(peers: Peers) -> RawPeer:
 
 
 @pytest.fixture
-def member(raw: RawPeer, node: blocking.Node) -> RawPeer:
+def member(raw: RawPeer, node: Any) -> RawPeer:
     """The same, as a member of the node's cluster."""
     raw.join(node.info.router)
     return raw
-
-
-@pytest.fixture
-def net() -> Iterator[Network]:
-    """Four hosts that see each other."""
-    network.require()
-    with Network(4) as net:
-        yield net

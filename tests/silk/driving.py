@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 from skywalker import silk
 from skywalker.silk.machine import MACHINE, Machine
-from tests.helpers import eventually, time_factor
+from tests.helpers import time_factor
+from tests.silk.ground import eventually
 from tests.silk.world import World
 from tests.simulation.eventloop import EventLoop
 

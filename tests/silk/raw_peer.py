@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import zmq
 
 from tests.helpers import time_factor
+from tests.silk import ground
 
 Fields = dict[str, Any]
 
@@ -25,12 +25,12 @@ class RawPeer:
         self.name = name
         self.keepalive_ms = keepalive_ms
         self.messages: Fields = {}
-        self._context = zmq.Context()
+        self._context = ground.here.context()
         self._router = self._bound(zmq.ROUTER)
         self._pub = self._bound(zmq.PUB)
         self._sub = self._context.socket(zmq.SUB)
         self._sub.subscribe("")
-        self._dealers: dict[str, zmq.Socket[bytes]] = {}
+        self._dealers: dict[str, Any] = {}
         self._came: list[Fields] = []  # and nobody has asked for it yet
         self.endpoint, self.pub_endpoint = (
             sock.getsockopt_string(zmq.LAST_ENDPOINT) for sock in (self._router, self._pub)
@@ -42,7 +42,7 @@ class RawPeer:
     def __exit__(self, *_: object) -> None:
         self._context.destroy(linger=0)
 
-    def _bound(self, kind: int) -> zmq.Socket[bytes]:
+    def _bound(self, kind: int) -> Any:
         sock = self._context.socket(kind)
         sock.bind("tcp://127.0.0.1:*")
         return sock
@@ -65,7 +65,7 @@ class RawPeer:
         if endpoint not in self._dealers:
             self._dealers[endpoint] = self._context.socket(zmq.DEALER)
             self._dealers[endpoint].connect(endpoint)
-        self._dealers[endpoint].send_multipart(frames)
+        self._dealers[endpoint].send_multipart([*frames])
 
     def send(self, endpoint: str, type: str, dest: str | None = None, **fields: Any) -> str:
         """Send a message to a router endpoint; return its id. Fields that are None are left out."""
@@ -86,7 +86,7 @@ class RawPeer:
 
     def publish_frames(self, *frames: bytes) -> None:
         """Broadcast whatever this is."""
-        self._pub.send_multipart(frames)
+        self._pub.send_multipart([*frames])
 
     def join(self, endpoint: str, **fields: Any) -> Fields:
         """Become a member at an endpoint, and return the answer."""
@@ -108,13 +108,13 @@ class RawPeer:
 
     def came(self, wanted: Callable[[Fields], bool], within: float = ANSWER_S) -> Fields:
         """Return the first message like this that was sent to it directly; `way` says to which of its sockets."""
-        deadline = time.monotonic() + within * time_factor()
+        deadline = ground.here.now() + within * time_factor()
         while True:
             for message in self._came:
                 if wanted(message):
                     self._came.remove(message)
                     return message
-            if not self._take_in(deadline - time.monotonic()):
+            if not self._take_in(deadline - ground.here.now()):
                 raise AssertionError(f"no such message within {within} s, only {self._came}")
 
     def silence(self, seconds: float) -> list[Fields]:
@@ -130,8 +130,8 @@ class RawPeer:
 
     def heard(self, type: str, within: float = ANSWER_S, **fields: Any) -> list[bytes]:
         """Return the frames of the next broadcast of a type, with these fields."""
-        deadline = time.monotonic() + within * time_factor()
-        while self._sub.poll(max(0, round((deadline - time.monotonic()) * 1000))):
+        deadline = ground.here.now() + within * time_factor()
+        while ground.here.poll([self._sub], deadline - ground.here.now()):
             frames = self._sub.recv_multipart()
             message = json.loads(frames[-1])
             if frames[0] == type.encode() and fields.items() <= message.items():
@@ -139,12 +139,8 @@ class RawPeer:
         raise AssertionError(f"no {type} was heard within {within} s")
 
     def _take_in(self, within: float) -> bool:
-        poller = zmq.Poller()
-        poller.register(self._router, zmq.POLLIN)
-        for dealer in self._dealers.values():
-            poller.register(dealer, zmq.POLLIN)
-        ready = poller.poll(max(0, round(within * 1000)))
-        for sock, _ in ready:
+        ready = ground.here.poll([self._router, *self._dealers.values()], within)
+        for sock in ready:
             way = "router" if sock is self._router else "dealer"
             frames = sock.recv_multipart()
             if way == "router":

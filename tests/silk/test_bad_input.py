@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from skywalker.silk import blocking
-from tests.helpers import eventually
 from tests.silk.conftest import Peers
 from tests.silk.driving import insist, keepalive
+from tests.silk.ground import eventually
 from tests.silk.raw_peer import Fields, RawPeer
 
 MIB = 1024 * 1024

@@ -30,6 +30,9 @@ from tests.helpers import eventually, time_factor
 from tests.silk.aside import AsideCall
 from tests.silk.driving import insist, keepalive
 
+REAL = True
+"""What only real sockets, threads or clocks show."""
+
 NOWHERE = "tcp://127.0.0.1:9"
 
 

@@ -22,6 +22,9 @@ from skywalker.silk.endpoints import address_of, beside, endpoint, is_endpoint
 from skywalker.wire.silk import MAX_NAME
 from tests.silk.driving import hear_each_other, keepalive, met, run, soon
 
+REAL = True
+"""What only real sockets, threads or clocks show."""
+
 
 async def talk(one: silk.Node, other: silk.Node) -> None:
     """Have two nodes meet, and use every kind of way between them."""

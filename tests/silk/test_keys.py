@@ -18,6 +18,9 @@ from tests.helpers import eventually, time_factor
 from tests.silk.driving import Diary, cluster, hear_each_other, keepalive, met, run
 from tests.silk.ways import Wiretap
 
+REAL = True
+"""What only real sockets, threads or clocks show."""
+
 SECRET = "the text that nobody else may read"
 
 

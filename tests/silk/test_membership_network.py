@@ -13,6 +13,7 @@ from skywalker.silk import pace
 from skywalker.silk.events import Event, Failed, Joined, Left, Recovered, Suspected
 from skywalker.wire.silk import CONNECT, FAIL, KEEPALIVE, LEAVE, REPLY, Message
 
+SEED = 1
 PERIOD_S = 1.0
 LOSS = 0.05
 
@@ -51,45 +52,43 @@ def about(events: Sequence[Event]) -> set[str]:
 # Joining.
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("loss", [0.0, LOSS])
-@pytest.mark.parametrize("seeds", [1, 3, 60])
-def test_all_who_join_at_once_know_each_other_soon(seeds: int, loss: float, seed: int) -> None:
-    network = Network(seed, loss=loss)
-    nodes = network.storm(60, seeds, seed)
+@pytest.mark.parametrize("seeds", [1, 3, 30])
+def test_all_who_join_at_once_know_each_other_soon(seeds: int, loss: float) -> None:
+    network = Network(SEED, loss=loss)
+    nodes = network.storm(30, seeds, SEED)
     network.until(network.agree, within=LOSSY_STORM_S if loss else STORM_S)
     assert network.told(Failed, Left) == []
     for node in nodes:
         assert about(node.told(Joined)) == {other.id for other in nodes} - {node.id}
-        assert len(node.told(Joined)) == 59
+        assert len(node.told(Joined)) == 29
         assert [node.membership.member(other.id) for other in nodes if other is not node] == [
             other.membership.me for other in nodes if other is not node
         ]
     assert all(len(node.reached) == 1 for node in nodes[1:])
-    network.run(10)
+    network.run(3)
     assert network.agree()
 
 
-def test_two_hundred_join_nearly_as_soon() -> None:
+def test_sixty_join_nearly_as_soon() -> None:
     network = Network(1, frames=False)
-    network.storm(200, 200, seed=1)
+    network.storm(60, 60, seed=1)
     network.until(network.agree, within=2 * STORM_S)
     assert network.told(Failed, Left) == []
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_late_joiner_is_known_to_all_within_a_few_delays(seed: int) -> None:
-    network, nodes = cluster(50, seed)
+def test_a_late_joiner_is_known_to_all_within_a_few_delays() -> None:
+    network, nodes = cluster(20, SEED)
     (late,) = network.add()
     network.join(late, nodes[7])
     # Asking one, its answer, and a word to each.
     assert network.until(network.agree, within=1, every=DELAY_S / 10) <= 3 * DELAY_S + 0.002
-    assert len(network.told(Joined)) == 100
+    assert len(network.told(Joined)) == 40
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_seed_that_is_not_there_yet_is_waited_for(seed: int) -> None:
-    network = Network(seed, keeps=seed == 1)
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_seed_that_is_not_there_yet_is_waited_for(keeps: bool) -> None:
+    network = Network(SEED, keeps=keeps)
     nodes = network.add(5)
     network.kill(nodes[0])
     for node in nodes[1:]:
@@ -100,10 +99,9 @@ def test_a_seed_that_is_not_there_yet_is_waited_for(seed: int) -> None:
     network.until(network.agree, within=HEAL_PART * 20 + MEET_S)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_two_clusters_become_one_when_any_of_one_joins_any_of_the_other(seed: int) -> None:
-    network = Network(seed)
-    some, others = network.add(20), network.add(20)
+def test_two_clusters_become_one_when_any_of_one_joins_any_of_the_other() -> None:
+    network = Network(SEED)
+    some, others = network.add(8), network.add(8)
     network.acquaint(some)
     network.acquaint(others)
     network.run(10)
@@ -115,20 +113,18 @@ def test_two_clusters_become_one_when_any_of_one_joins_any_of_the_other(seed: in
 # Nothing happens.
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_nobody_flaps_though_messages_are_lost(seed: int) -> None:
-    network, _ = cluster(100, seed, loss=LOSS)
-    network.run(120)
+def test_nobody_flaps_though_messages_are_lost() -> None:
+    network, _ = cluster(30, SEED, loss=LOSS)
+    network.run(60)
     assert network.told(Failed, Joined, Left) == []
     # Some are doubted, which is what the questions are for.
-    assert 0 < len(network.told(Suspected)) < 0.001 * 100 * 99 * 120
+    assert 0 < len(network.told(Suspected)) < 0.001 * 30 * 29 * 60
     assert abs(len(network.told(Suspected)) - len(network.told(Recovered))) <= 2
     assert network.agree()
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_messages_that_come_twice_and_out_of_order_change_nothing(seed: int) -> None:
-    network, nodes = cluster(30, seed, duplication=0.5, delay_s=0.4)
+def test_messages_that_come_twice_and_out_of_order_change_nothing() -> None:
+    network, nodes = cluster(12, SEED, duplication=0.5, delay_s=0.4)
     network.run(20)
     assert network.told(Failed, Joined, Left, Suspected) == []
     # Nor where much is said.
@@ -138,14 +134,14 @@ def test_messages_that_come_twice_and_out_of_order_change_nothing(seed: int) -> 
     network.until(network.agree, within=STORM_S)
     network.run(30)
     assert network.told(Failed, Left) == []
-    assert len(network.told(Joined)) == 2 * 10 * 30 + 10 * 9
+    assert len(network.told(Joined)) == 2 * 10 * 12 + 10 * 9
 
 
 def test_in_the_steady_state_nothing_is_said_but_signs_of_life() -> None:
-    network, nodes = cluster(30, 1)
+    network, nodes = cluster(10, 1)
     network.run(100)
     assert network.messages.keys() == {KEEPALIVE}
-    assert network.messages[KEEPALIVE] == pytest.approx(30 * 29 * 100, rel=0.02)
+    assert network.messages[KEEPALIVE] == pytest.approx(10 * 9 * 100, rel=0.02)
     assert all(node.membership.dropped == 0 for node in nodes)
 
 
@@ -166,12 +162,11 @@ def test_members_may_have_periods_of_their_own() -> None:
 # Death.
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize(
-    ("nodes", "loss", "delay_s"), [(3, 0.0, 0.01), (10, 0.3, 0.01), (100, LOSS, 0.01), (40, 0, 0.3)]
+    ("nodes", "loss", "delay_s"), [(3, 0.0, 0.01), (10, 0.3, 0.01), (25, LOSS, 0.01), (20, 0, 0.3)]
 )
-def test_the_dead_are_gone_in_time_and_nobody_else_is(nodes: int, loss: float, delay_s: float, seed: int) -> None:
-    network, members = cluster(nodes, seed, loss=loss, delay_s=delay_s)
+def test_the_dead_are_gone_in_time_and_nobody_else_is(nodes: int, loss: float, delay_s: float) -> None:
+    network, members = cluster(nodes, SEED, loss=loss, delay_s=delay_s)
     dead = members[: max(1, nodes // 10)]
     for each in dead:
         network.kill(each)
@@ -186,41 +181,38 @@ def test_the_dead_are_gone_in_time_and_nobody_else_is(nodes: int, loss: float, d
 
 
 def test_a_failure_is_told_by_few() -> None:
-    network, members = cluster(100, 1)
+    network, members = cluster(50, 1)
     network.kill(members[0])
-    network.until(is_gone(network, members[0]), within=death_s(100))
+    network.until(is_gone(network, members[0]), within=death_s(50))
     network.run(3)
-    # One broadcast is 98 messages. All notice within a delay of each other, and have a period to speak.
-    assert network.messages[FAIL] <= 5 * 98
+    # One broadcast is 48 messages. All notice within a delay of each other, and have a period to speak.
+    assert network.messages[FAIL] <= 5 * 48
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_half_of_a_cluster_may_die_at_once(seed: int) -> None:
-    network, members = cluster(40, seed, loss=LOSS)
-    for each in members[:20]:
+def test_half_of_a_cluster_may_die_at_once() -> None:
+    network, members = cluster(20, SEED, loss=LOSS)
+    for each in members[:10]:
         network.kill(each)
-    network.until(is_gone(network, *members[:20]), within=death_s(40))
+    network.until(is_gone(network, *members[:10]), within=death_s(20))
     network.until(network.agree, within=2)
-    assert len(network.told(Failed)) == 20 * 20
+    assert len(network.told(Failed)) == 10 * 10
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_another_node_at_the_endpoint_of_a_dead_one_replaces_it_at_once(seed: int) -> None:
-    network, members = cluster(20, seed)
+def test_another_node_at_the_endpoint_of_a_dead_one_replaces_it_at_once() -> None:
+    network, members = cluster(10, SEED)
     new = network.restart(members[4])
     network.join(new, members[9])
     network.until(network.agree, within=0.1, every=0.01)
     assert about(network.told(Failed)) == {members[4].id}
-    assert len(network.told(Failed)) == 19
+    assert len(network.told(Failed)) == 9
     assert about([event for node in members for event in node.told(Joined)]) == {new.id}
     network.run(20)
     assert network.agree()
-    assert len(network.told(Failed)) == 19
+    assert len(network.told(Failed)) == 9
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_seed_that_comes_back_as_another_node_finds_its_cluster(seed: int) -> None:
-    network = Network(seed)
+def test_a_seed_that_comes_back_as_another_node_finds_its_cluster() -> None:
+    network = Network(SEED)
     nodes = network.add(10)
     for node in nodes[1:]:
         network.join(node, nodes[0])
@@ -232,9 +224,8 @@ def test_a_seed_that_comes_back_as_another_node_finds_its_cluster(seed: int) -> 
 # Cuts.
 
 
-@pytest.mark.parametrize("keeps", [True, False])
-@pytest.mark.parametrize("loss", [0.0, LOSS])
-@pytest.mark.parametrize(("nodes", "part", "lasts_s"), [(30, 15, 20), (30, 1, 60), (3, 1, 300), (30, 10, 5.5)])
+@pytest.mark.parametrize(("loss", "keeps"), [(0.0, True), (LOSS, False)])
+@pytest.mark.parametrize(("nodes", "part", "lasts_s"), [(12, 6, 20), (12, 1, 60), (3, 1, 300), (12, 4, 5.5)])
 def test_both_sides_of_a_cut_go_on_and_become_one_again(
     nodes: int, part: int, lasts_s: float, loss: float, keeps: bool
 ) -> None:
@@ -260,29 +251,29 @@ def test_both_sides_of_a_cut_go_on_and_become_one_again(
 
 
 @pytest.mark.parametrize("keeps", [True, False])
-@pytest.mark.parametrize("part", [1, 10, 19])
+@pytest.mark.parametrize("part", [1, 4, 7])
 def test_who_is_not_heard_fails_though_it_hears_all_and_comes_back(part: int, keeps: bool) -> None:
-    network, members = cluster(20, 1)
+    network, members = cluster(8, 1)
     network.keeps = keeps
     mute, others = members[:part], members[part:]
     network.cut(mute, others, both_ways=False)
-    network.run(death_s(20))
+    network.run(death_s(8))
     for node in others:
         assert {node.id, *node.membership.members} == {each.id for each in others}
     for node in mute:
         # It hears that it failed, and all the same that they live.
-        assert len(node.membership.members) == 19
+        assert len(node.membership.members) == 7
     network.run(20)
-    assert len(network.told(Failed)) == part * (20 - part), "once each, and nobody flaps"
+    assert len(network.told(Failed)) == part * (8 - part), "once each, and nobody flaps"
     assert network.told(Joined) == []
     network.heal()
     network.until(network.agree, within=HEAL_PART * 65 + MEET_S)
     network.run(20)
     assert network.agree()
-    assert len(network.told(Failed)) == part * (20 - part)
+    assert len(network.told(Failed)) == part * (8 - part)
 
 
-@pytest.mark.parametrize("nodes", [3, 30])
+@pytest.mark.parametrize("nodes", [3, 10])
 def test_one_link_that_is_cut_parts_two_and_disturbs_nobody_else(nodes: int) -> None:
     network, members = cluster(nodes, 1)
     one, other = members[:2]
@@ -299,9 +290,8 @@ def test_one_link_that_is_cut_parts_two_and_disturbs_nobody_else(nodes: int) -> 
     network.until(network.agree, within=pace.VISIT_CAP_S + MEET_S)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_those_who_joined_on_either_side_of_a_cut_meet_when_it_heals(seed: int) -> None:
-    network, members = cluster(10, seed)
+def test_those_who_joined_on_either_side_of_a_cut_meet_when_it_heals() -> None:
+    network, members = cluster(10, SEED)
     some, others = members[:5], members[5:]
     here, there = network.add(), network.add()
     network.cut([*some, *here], [*others, *there])
@@ -318,10 +308,9 @@ def test_those_who_joined_on_either_side_of_a_cut_meet_when_it_heals(seed: int) 
 # Leaving.
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize("nodes", [2, 30])
-def test_who_leaves_is_gone_at_once_and_stays_gone(nodes: int, seed: int) -> None:
-    network, members = cluster(nodes, seed)
+@pytest.mark.parametrize("nodes", [2, 12])
+def test_who_leaves_is_gone_at_once_and_stays_gone(nodes: int) -> None:
+    network, members = cluster(nodes, SEED)
     gone = members[0]
     network.leave(gone)
     assert gone.membership.members == {}
@@ -338,7 +327,7 @@ def test_who_leaves_is_gone_at_once_and_stays_gone(nodes: int, seed: int) -> Non
 
 @pytest.mark.parametrize("pause_s", [0.0, 1.0, 30.0, 100.0])
 def test_who_has_left_may_join_again_whenever_it_likes(pause_s: float) -> None:
-    network, members = cluster(20, 1)
+    network, members = cluster(8, 1)
     network.leave(members[0])
     network.run(pause_s)
     network.join(members[0], members[1])
@@ -348,9 +337,8 @@ def test_who_has_left_may_join_again_whenever_it_likes(pause_s: float) -> None:
     assert network.told(Failed) == []
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_leave_that_not_all_have_heard_ends_as_a_failure_for_them(seed: int) -> None:
-    network, members = cluster(20, seed)
+def test_a_leave_that_not_all_have_heard_ends_as_a_failure_for_them() -> None:
+    network, members = cluster(20, SEED)
     network.cut(members[:1], members[10:], both_ways=False)
     network.keeps = False
     network.leave(members[0])
@@ -362,9 +350,8 @@ def test_a_leave_that_not_all_have_heard_ends_as_a_failure_for_them(seed: int) -
     assert (len(network.told(Left)), len(network.told(Failed)), network.told(Joined)) == (9, 10, [])
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
-def test_a_word_that_its_sender_has_overtaken_with_its_leave_makes_no_member_for_long(seed: int) -> None:
-    network, members = cluster(10, seed, delay_s=0.3, duplication=0.3)
+def test_a_word_that_its_sender_has_overtaken_with_its_leave_makes_no_member_for_long() -> None:
+    network, members = cluster(10, SEED, delay_s=0.3, duplication=0.3)
     members[0].membership.change(members[0].membership.me)
     network.leave(members[0])
     network.run(0.6)
@@ -389,7 +376,7 @@ def test_all_may_leave_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize("reads_first", [True, False])
-@pytest.mark.parametrize(("nodes", "lasts_s"), [(2, 10.0), (20, 6.0), (20, 100.0), (60, 10.0)])
+@pytest.mark.parametrize(("nodes", "lasts_s"), [(2, 10.0), (8, 6.0), (8, 100.0), (20, 10.0)])
 def test_a_node_that_hangs_fails_and_is_a_member_again_once_it_goes_on(
     nodes: int, lasts_s: float, reads_first: bool
 ) -> None:
@@ -408,7 +395,7 @@ def test_a_node_that_hangs_fails_and_is_a_member_again_once_it_goes_on(
 
 @pytest.mark.parametrize("reads_first", [True, False])
 def test_one_that_hangs_for_less_than_three_periods_is_not_even_missed(reads_first: bool) -> None:
-    network, members = cluster(20, 1)
+    network, members = cluster(8, 1)
     network.freeze(members[0])
     network.run(1.9)
     network.thaw(members[0], reads_first=reads_first)
@@ -419,24 +406,24 @@ def test_one_that_hangs_for_less_than_three_periods_is_not_even_missed(reads_fir
 
 @pytest.mark.parametrize("reads_first", [True, False])
 def test_one_that_hung_and_heard_nothing_of_its_failure_notices_by_what_others_see(reads_first: bool) -> None:
-    network, members = cluster(20, 1)
+    network, members = cluster(8, 1)
     network.freeze(members[0])
-    network.until(is_gone(network, members[0]), within=death_s(20))
+    network.until(is_gone(network, members[0]), within=death_s(8))
     network.run(2)
     members[0].inbox.clear()
     network.thaw(members[0], reads_first=reads_first)
     network.until(network.agree, within=2 * WAKE_S)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_many_that_hang_together_are_members_again(seed: int) -> None:
-    network, members = cluster(30, seed)
-    for node in members[:15]:
+@pytest.mark.parametrize("reads_first", [True, False])
+def test_many_that_hang_together_are_members_again(reads_first: bool) -> None:
+    network, members = cluster(12, SEED)
+    for node in members[:6]:
         network.freeze(node)
     network.run(30)
-    assert all(len(node.membership.members) == 14 for node in members[15:])
-    for node in members[:15]:
-        network.thaw(node, reads_first=seed == 1)
+    assert all(len(node.membership.members) == 5 for node in members[6:])
+    for node in members[:6]:
+        network.thaw(node, reads_first=reads_first)
     network.until(network.agree, within=2 * WAKE_S)
     network.run(20)
     assert network.agree()
@@ -445,9 +432,8 @@ def test_many_that_hang_together_are_members_again(seed: int) -> None:
 # Lies.
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_who_is_falsely_said_to_be_dead_is_asked_and_stays(seed: int) -> None:
-    network, members = cluster(20, seed)
+def test_who_is_falsely_said_to_be_dead_is_asked_and_stays() -> None:
+    network, members = cluster(8, SEED)
     liar, alive = members[:2]
     for number in range(10):
         for node in members[1:]:
@@ -493,13 +479,12 @@ def test_who_takes_the_endpoint_of_another_for_its_own_does_not_drive_it_out() -
     assert network.agree()
 
 
-# A thousand.
+# Many.
 
 
-@pytest.mark.timeout(600)
-def test_a_thousand_stay_together_and_lose_the_dead_alone() -> None:
+def test_eighty_stay_together_and_lose_the_dead_alone() -> None:
     network = Network(1, loss=LOSS, frames=False)
-    nodes = network.add(1000)
+    nodes = network.add(80)
     network.acquaint(nodes)
     network.run(1)
     # Those who notice a period early, as something was lost, have all others ask, which takes long to simulate.
@@ -507,13 +492,13 @@ def test_a_thousand_stay_together_and_lose_the_dead_alone() -> None:
     network.run(1)
     assert network.told(Failed) == []
     assert network.agree()
-    dead = nodes[::500]
+    dead = nodes[::40]
     for node in dead:
         network.kill(node)
-    network.until(is_gone(network, *dead), within=death_s(1000), every=0.25)
+    network.until(is_gone(network, *dead), within=death_s(80), every=0.25)
     network.until(network.agree, within=1)
     failed = Counter(event.node.id for event in network.told(Failed))
-    assert failed == {node.id: 998 for node in dead}
+    assert failed == {node.id: 78 for node in dead}
 
 
 @pytest.mark.parametrize("count", [2, 3, 10])

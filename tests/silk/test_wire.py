@@ -18,6 +18,9 @@ from tests.silk.conftest import Peers
 from tests.silk.driving import insist, keepalive
 from tests.silk.raw_peer import Fields, RawPeer
 
+REAL = True
+"""What only real sockets, threads or clocks show."""
+
 ATTEMPTS = 3
 
 

@@ -147,6 +147,17 @@ class Node:
         async for event in events:
             self.entries.append((type(event).__name__, event.node.id))
 
+    def __enter__(self) -> Node:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.task.lives:
+            self.process.call(self.node.close)
+
+    def events(self) -> Events:
+        """Return what becomes known from now on."""
+        return Events(self.process, self.process.call(self.node.events))
+
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.node, name)
         if not callable(value):
@@ -157,6 +168,33 @@ class Node:
         """Begin a request to another; return what has its reply, or will have."""
         return self.process.begin(lambda: self.node.request(node.id, type, data))
 
+    def request_all(self, type: str, data: Any = None) -> list[silk.Reply]:
+        """Ask all who handle a type; return their replies in the order in which they came."""
+
+        async def asked() -> list[silk.Reply]:
+            return [reply async for reply in self.node.request_all(type, data)]
+
+        found: list[silk.Reply] = self.process.call(asked)
+        return found
+
     def of(self, other: Node) -> list[str]:
         """Return what became known of another, in order."""
         return [what for what, id in self.entries if id == other.id]
+
+
+class Events:
+    """What becomes known of the members, one after the other."""
+
+    def __init__(self, process: Process, events: silk.Events) -> None:
+        self._process = process
+        self._events = events
+
+    def next(self, timeout: float | None = None) -> silk.Event:
+        """Return the next. Raises TimeoutError if none came within so many seconds."""
+
+        async def within() -> silk.Event:
+            async with asyncio.timeout(timeout):
+                return await anext(self._events)
+
+        found: silk.Event = self._process.call(within)
+        return found

@@ -15,8 +15,8 @@ from typing import Any, Final
 import msgpack
 
 from tests.promises.history import LOST, VALUE, Call, Cancel, Connection, Given, Published, Trouble, answer_of, pieces
-from tests.simulation.kernel import NEVER, Task
-from tests.simulation.machine import READ, WRITE, Address, End, Net, Poller, Simulated, Socket
+from tests.simulation.kernel import NEVER
+from tests.simulation.machine import READ, WRITE, Address, End, Net, Poller, Socket
 from tests.simulation.plan import ClientPlan, Word
 
 REST_S: Final = 0.02
@@ -36,7 +36,7 @@ class Client:
         self.plan = plan
         self.name = plan.name
         self.topics = topics
-        self.task = Task(net.kernel, plan.name, host, self)
+        self.task = net.task(plan.name, host, self)
         self.luck = self.task.luck
         self.connections: list[Connection] = []
         self.stops: list[Trouble] = []
@@ -45,7 +45,7 @@ class Client:
         """It says nothing more."""
         self._left: deque[Word] = deque()
         """What it has still to say in this spurt."""
-        self._machine = Simulated(net, self.task)
+        self._machine = net.machine(self.task)
         self._poller: Poller = self._machine.poller()
         self._doors = doors
         self._socket: Socket | None = None
@@ -113,11 +113,13 @@ class Client:
 
     def _connect(self) -> None:
         made: Socket = self._machine.tcp()
+        door = self.luck.choice(self._doors)
         self._socket, self._is_connected, self._output = made, False, b""
-        self.connections.append(Connection(self.name, self.task.clock(), self.stops))
-        made.end.taken, made.end.room = self.connection.taken, self.plan.room
+        connection = Connection(self.name, self.task.clock(), self.stops, self.net.node_at(door))
+        self.connections.append(connection)
+        made.end.taken, made.end.room = connection.taken, self.plan.room
+        made.connect_ex(door)
         self._poller.register(made.fileno(), READ | WRITE)
-        made.connect_ex(self.luck.choice(self._doors))
 
     def _ready(self) -> None:
         made = self._socket
@@ -241,7 +243,9 @@ class Caller(Client):
                 self.write(_packed([":ack", id]))
             what = repr(result) if call.answer == VALUE else call.answer
             self.net.kernel.note(self.name, f"hears {what} of {call}")
-        elif method not in (":hello", ":message"):
+        elif method == ":hello" and id == 0:
+            connection.worker = result["worker"] if isinstance(result, dict) else None
+        elif method != ":message":
             connection.strange.append(f"{method} {id} {result}")
 
     def forget(self) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any, Final
 
-from tests.simulation.kernel import NEVER, Kernel, Task
+from tests.simulation.kernel import NEVER, Kernel, Process, Task
 from tests.simulation.plan import FAIR, ROOM, Conditions
 from workers.engine.machine import Machine
 
@@ -262,6 +262,7 @@ class Net:
         self.conditions = conditions
         self.files: dict[int, Socket] = {}  # by descriptor: no two processes have the same ones
         self.doors: dict[Address, list[Queue]] = {}  # in the order of the slots
+        self.listened: dict[Address, str] = {}  # who listens there, or did last
         self.parted: dict[tuple[str, str], float] = {}  # until when nothing passes from one host to another
         self.names: dict[str, list[str]] = {}
         """The addresses of hosts that have a name."""
@@ -287,6 +288,18 @@ class Net:
         luck = self.luck.random()
         at = now + luck * (NETWORK_S if luck < 0.99 else SLOW_S)
         return max(at, self.parted.get((here, there), 0.0) + luck * NETWORK_S)
+
+    def task(self, name: str, host: str, process: Process) -> Task:
+        """Return what has a process run, on a host."""
+        return Task(self.kernel, name, host, process)
+
+    def machine(self, task: Task) -> Simulated:
+        """Return what a process asks for all that is the machine's."""
+        return Simulated(self, task)
+
+    def node_at(self, address: Address) -> str:
+        """Return who listens there, or did."""
+        return self.listened[address]
 
     def file(self, end: End, owner: Task | None) -> Socket:
         """Return another descriptor of one end, which that process has."""
@@ -319,6 +332,7 @@ class Net:
         """Return so many listeners of one address, the source port chooses. Raises OSError if it is taken."""
         if self.doors.get(address):
             raise OSError(errno.EADDRINUSE, "Address already in use")
+        self.listened[address] = owner.name
         queues = self.doors[address] = [Queue(self, address) for _ in range(count)]
         return [self.file(queue, owner) for queue in queues]
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgpack
 
 from skywalker import aio
-from skywalker.errors import OutcomeUnknown, RequestError, SkywalkerError, TimedOut, Unreachable
+from skywalker.errors import SkywalkerError, TimedOut, Unreachable
 from skywalker.pubsub import aio as pubsub
 from tests.promises.history import (
     CANCELLED,
@@ -27,7 +27,6 @@ from tests.promises.history import (
     NEVER_S,
     TIMED_OUT,
     TRUE,
-    UNKNOWN,
     VALUE,
     Call,
     Cancel,
@@ -40,6 +39,7 @@ from tests.promises.history import (
     answer_of,
     pieces,
 )
+from tests.promises.record import answer_to
 from tests.simulation import eventloop
 from tests.simulation.clients import ACK, PUBLISH, SUBSCRIBE
 from tests.simulation.eventloop import EventLoop
@@ -57,8 +57,6 @@ LATE_S: Final = 0.1
 """Seconds more than it was given that connect() may take."""
 
 KINDS: Final = {":send!": "send", ":recv!": "recv", ":take!": "take"}
-
-UNREACHABLE: Final = "unreachable"
 
 logging.getLogger("skywalker").addHandler(logging.NullHandler())
 """What the library logs of lost connections is of no interest here."""
@@ -237,7 +235,7 @@ class Junction(Program):
         try:
             got = await pending.result()
         except SkywalkerError as error:
-            call.answer = _answer_to(error)
+            call.answer = answer_to(error)
         else:
             call.answer = TRUE if value else VALUE
             call.got = str(got)
@@ -367,19 +365,6 @@ class Broker(Program):
             else:
                 found.given.append(Given(at, found, "message", 0, _topic(message), _payload(message)))
         return found
-
-
-def _answer_to(error: SkywalkerError) -> str:
-    match error:
-        case OutcomeUnknown():
-            return UNKNOWN
-        case TimedOut():
-            return TIMED_OUT
-        case Unreachable():
-            return UNREACHABLE
-        case RequestError():
-            return error.code
-    return type(error).__name__
 
 
 def _messages(taken: list[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:

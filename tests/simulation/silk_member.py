@@ -41,12 +41,15 @@ class SimulatedMember(SilkMember):
         self._loop = loop
         self._is_alive = False
         self._known = Finding(frozenset(), PAUSE_S)
+        self.has_news = False
+        """Whether the last look has found what no look before it has."""
 
     def look(self) -> Finding:
         if not self._is_alive and not self._over:
             self._is_alive = True
             self._loop.create_task(self.live()).add_done_callback(self._ended)
         found = self.news()
+        self.has_news = found is not None
         if found is not None:
             self._known = Finding(found.addresses, PAUSE_S)
         return self._known

@@ -40,6 +40,7 @@ TO_THE_OWNER: Final[dict[int, str]] = {
     messages.CENSUS: "asks, as ({no}), how many are on {0}",
     messages.PUBLISH: "asks, as ({no}), to publish {1} on {0}",
     messages.VISIT: "asks, as ({no}), to be visited by its successor",
+    messages.INQUIRE: "asks, as ({no}), what is known of what the dead {0} handed out",
 }
 TO_THE_HOME: Final[dict[int, str]] = {
     messages.GIVE: "gives ({no}) the value {0}",
@@ -59,6 +60,10 @@ TO_ALL: Final[dict[int, str]] = {
     messages.SETTLED: "says that this was all from before",
     messages.RETIRED: "says that it hands out nothing more, but a successor does",
     messages.PARTING: "says that it goes, as is planned",
+    messages.OF: "says that the next value is of ({no}) of a client of {0}",
+    messages.TAKEN: "says that ({no}), which waited at {0}, was taken",
+    messages.DOUBT: "says that ({no}) may have been taken, and nobody will say so",
+    messages.OUT: "says that ({no}) was given to another node",
 }
 """What a message between workers means, by its kind: {no} is its number, or what is there, and then what follows."""
 

@@ -420,10 +420,12 @@ class Socket:
 
     def connect(self, endpoint: str) -> None:
         host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
-        if not endpoint.startswith("tcp://") or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        is_path = endpoint.startswith("ipc://")  # where nobody ever is
+        is_tcp = endpoint.startswith("tcp://") and host and port.isdecimal() and 0 < int(port) < 65536
+        if not is_path and not is_tcp:
             raise zmq.ZMQError(errno.EINVAL)
         if endpoint not in self._connections:
-            known_as = f"tcp://{ALIASES.get(host, host)}:{port}"
+            known_as = endpoint if is_path else f"tcp://{ALIASES.get(host, host)}:{port}"
             self._connections[endpoint] = Connection(self._zeromq, self, known_as)
 
     def disconnect(self, endpoint: str) -> None:
@@ -451,8 +453,8 @@ class Socket:
                 if any(frames[0].startswith(topic) for topic in peer.topics):
                     peer.back.put(frames)
         else:
-            [connection] = self._connections.values()
-            if not connection.there.put(frames):
+            connection = next(iter(self._connections.values()), None)
+            if connection is None or not connection.there.put(frames):
                 raise zmq.Again
         if running is not None:
             running.wrote()

@@ -5,10 +5,10 @@ stage       the nodes: one is spared, and shows what leaks with use; the other i
 roster      the programs that use them, each for a shift, then ended or killed
 trouble     what is done to the battered node, and when that was felt
 gauge       what the processes of the nodes take, and what the nodes say of themselves, sample by sample
-promises    what must hold of all that the programs noted
+promises    judges all that the programs noted, by the rules of tests.promises
 flatness    what must hold of the samples
 background  what has a thread of its own: trouble, gauge, lateness
 page, plot  how it is shown
-programs    what runs in processes of its own: crowd, visitors, broadcasts, members, watchers, ruffians; and
-            tests.chaos.routed and bench.load as they are
+programs    what runs in processes of its own: crowd, pairs, visitors, broadcasts, members, watchers, ruffians; and
+            bench.load as it is
 """

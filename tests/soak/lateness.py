@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
+from tests.promises.history import Stall
 from tests.soak.background import Background
 
 NAP_S: Final = 0.02
@@ -18,11 +19,7 @@ class Lateness(Background):
 
     def __init__(self) -> None:
         super().__init__("lateness")
-        self._late: list[tuple[float, float]] = []  # when it woke up, and how much too late
-
-    def longest(self, start: float, end: float) -> float:
-        """Return by how many seconds it was late between two times, at most."""
-        return max((late for at, late in [*self._late] if start <= at and at - late <= end), default=0.0)
+        self.stalls: list[Stall] = []
 
     def _run(self) -> None:
         while not self._over.is_set():
@@ -30,4 +27,4 @@ class Lateness(Background):
             time.sleep(NAP_S)
             now = time.monotonic()
             if now - due > LATE_S:
-                self._late.append((now, now - due))
+                self.stalls.append(Stall(due, now, now - due))

@@ -15,7 +15,7 @@ from tests.soak.gauge import TABLES, Role, Sample
 from tests.soak.run import Found
 
 COLOURS: Final = ("#2a6fbb", "#c8432b", "#3f8f5b", "#8a5fb0", "#b8860b", "#5b6b7a", "#d07ba0", "#00838f")
-DEEDS: Final = {"killed": "#c8432b", "drained": "#b8860b"}
+DEEDS: Final = {"kill": "#c8432b", "reload": "#b8860b"}
 
 
 def draw(found: Found, file: Path) -> None:
@@ -39,9 +39,9 @@ def draw(found: Found, file: Path) -> None:
     ):
         for (name, values), colour in zip(lines.items(), COLOURS, strict=False):
             axes.plot(times, values, label=name, color=colour, linewidth=1.4)
-        for event in found.agreement.events:
-            if colour := DEEDS.get(event.kind, ""):
-                axes.axvline((event.start - began) / scale, color=colour, linewidth=0.7, alpha=0.35, zorder=0)
+        for trouble in found.troubles:
+            if colour := DEEDS.get(trouble.kind, ""):
+                axes.axvline((trouble.since - began) / scale, color=colour, linewidth=0.7, alpha=0.35, zorder=0)
         axes.set_title(title, loc="left", fontsize=10, color=INK)
         axes.legend(frameon=False, fontsize=8, labelcolor=INK, loc="center left", bbox_to_anchor=(1, 0.5))
         axes.set_ylim(bottom=0)

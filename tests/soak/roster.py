@@ -143,7 +143,7 @@ def _pairs(kind: str, count: int) -> Callable[[Stage, int, Path], list[str]]:
     def arguments(stage: Stage, seed: int, file: Path) -> list[str]:
         # They have neither a certificate nor a token: their user is known.
         where = f"unix://{stage.places[seed % len(stage.places)].unix}" if stage.authority else stage.where
-        return ["tests.chaos.routed", kind, where, str(count), str(seed), str(file)]
+        return ["tests.soak.programs.pairs", kind, where, str(count), str(seed), f"{file}.history"]
 
     return arguments
 

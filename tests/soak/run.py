@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from skywalker.limits import MIB
-from tests.chaos.agreement import Agreement
 from tests.helpers import time_factor
+from tests.promises import history
 from tests.soak import flatness
 from tests.soak.flatness import Growth
 from tests.soak.gauge import Gauge, Sample
@@ -68,7 +68,7 @@ class Found:
     seconds: float
     samples: list[Sample]
     growths: list[Growth]
-    agreement: Agreement
+    troubles: list[history.Trouble]
     roster: Roster
     promises: Promises
     done: Counter[str]
@@ -110,7 +110,7 @@ class _Soak:
         self._trouble = Trouble(found, self._some_dice(), self._pace.pauses)
         self._lateness = Lateness()
         self._promises = Promises(
-            self._trouble.agreement, lambda: self._trouble.agreement(reloads=True), self._lateness.longest
+            len(found.stage.places), lambda: [*self._trouble.troubles], lambda: [*self._lateness.stalls]
         )
 
     def run(self, logs: Path | None) -> Found:
@@ -132,7 +132,7 @@ class _Soak:
         restarts = sum(len(re.findall(r"event=worker-ended\b", node.log)) for node in self._nodes.running)
         faults += self._ended(logs)
         return Found(
-            self._seconds, gauge.samples, growths, trouble.agreement(), roster, promises, trouble.done, restarts, faults
+            self._seconds, gauge.samples, growths, trouble.troubles, roster, promises, trouble.done, restarts, faults
         )
 
     def _use(self, seconds: float) -> Roster:

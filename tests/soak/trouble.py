@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
-import math
 import os
 import random
 import re
@@ -18,9 +16,9 @@ from typing import Final
 import psutil
 
 from skywalker import embedding
-from tests.chaos.agreement import Agreement, Calm, Event
-from tests.chaos.disturbance import BOOT_S
 from tests.helpers import time_factor
+from tests.promises import history
+from tests.promises.history import NEVER_S
 from tests.soak.background import Background
 from tests.soak.stage import DRAIN_S, WORKERS, Nodes, Place
 from tests.workers.processes import is_gone
@@ -29,8 +27,11 @@ LOOK_S: Final = 0.1
 RELOAD_S: Final = WORKERS * (DRAIN_S + 5.0)
 """Seconds for a reload to be done: each worker may have clients who stay until the end of its drain."""
 
-FELT: Final = ("killed", "drained")
-"""What may cost calls, of those deeds: an agent is not needed for them, and who is replaced in a reload costs none."""
+BOOT_S: Final = 0.5
+"""From the fork of a successor to its first answers, on a machine that is kept busy."""
+
+KINDS: Final = {"killed": "kill", "drained": "reload", "reloaded": "reload", "lost its agent": "agent"}
+"""What each deed is to those who use the node: a worker that is told to end is replaced, as all are in a reload."""
 
 
 class Trouble(Background):
@@ -41,31 +42,14 @@ class Trouble(Background):
         super().__init__("trouble")
         self.done: Counter[str] = Counter()
         self.ended: set[int] = set()  # the processes that it has ended, or told to end
-        self.events: list[Event] = []
+        self.troubles: list[history.Trouble] = []
         self._nodes = nodes
         self._dice = dice
         self._pauses_s = pauses_s
-        self._all = (frozenset(place.name for place in nodes.stage.places),)
         self.failures: list[str] = []  # of a node, to come back after what was done to it; that is the end of it all
         self._deeds: tuple[Callable[[Place, embedding.Node], None], ...] = (
             self._kill, self._end, self._reload, self._kill_agent,
         )  # fmt: skip
-
-    def agreement(self, *, reloads: bool = False) -> Agreement:
-        """Return what was done that may be felt, and when nothing was, up to now; `reloads` count on demand only."""
-        events = [dataclasses.replace(each, end=each.end or math.inf) for each in [*self.events]]
-        kinds = (*FELT, "reloaded") if reloads else FELT
-        felt = sorted((event.start, event.end) for event in events if event.kind in kinds)
-        calms = []
-        since = 0.0
-        for start, end in felt:
-            if start > since:
-                calms.append(Calm(since, start, self._all))
-            since = max(since, end)
-        calms.append(Calm(since, math.inf, self._all))
-        # Who is replaced in a reload refuses calls as one that drains by itself does, but costs nobody anything else.
-        refusing = [dataclasses.replace(each, kind="drained") for each in events if each.kind == "reloaded"]
-        return Agreement([*events, *refusing], calms)
 
     def _run(self) -> None:
         try:
@@ -119,11 +103,11 @@ class Trouble(Background):
 
     @contextlib.contextmanager
     def _deed(self, kind: str, place: Place) -> Iterator[None]:
-        event = Event(kind, (place.name,), time.monotonic(), 0.0)
-        self.events.append(event)
+        trouble = history.Trouble(KINDS[kind], place.name, time.monotonic(), NEVER_S)
+        self.troubles.append(trouble)
         self.done[kind] += 1
         yield
-        event.end = time.monotonic() + BOOT_S * time_factor()
+        trouble.until = time.monotonic() + BOOT_S * time_factor()
 
     def _until(self, is_so: Callable[[], bool], within_s: float, failure: str) -> None:
         deadline = time.monotonic() + within_s * time_factor()

@@ -237,7 +237,7 @@ def test_a_restart_refuses_nobody_and_resets_nobody(activated: Machine) -> None:
     failed: list[BaseException] = []
 
     def keep_coming() -> None:
-        while not done.is_set():
+        while not done.wait(0.002):
             try:
                 with Client(PORT) as client:
                     came.append(client.worker)

@@ -133,8 +133,12 @@ class Node(Owners):
         return taken
 
     def kill(self, pid: int, number: signal.Signals = signal.SIGKILL) -> None:
-        """Send a worker a signal."""
-        self._process(pid).signal(number)
+        """Send a worker a signal, which it hears of or ends by."""
+        process = self._process(pid)
+        if number == signal.SIGTERM:
+            process.signal(number)
+        else:
+            process.end(-number)
 
     @contextmanager
     def hung_process(self, pid: int) -> Iterator[None]:

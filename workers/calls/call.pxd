@@ -7,6 +7,7 @@ from workers.calls.worker_states cimport Standing
 from workers.stats.counters cimport Counters
 from workers.engine.life cimport Life
 from workers.engine.loop cimport Turn
+from workers.stats.hands cimport Hand
 
 
 cdef Py_ssize_t WAITING_CALL_BYTES
@@ -57,6 +58,8 @@ cdef class NodeCall(Call):
     cpdef catch_up(self)
     cpdef remember(self, NodeCall listener)
     cpdef given_here(self, NodeCall listener)
+    cpdef write_down(self, Hand hand)
+    cpdef doubt(self, str why)
     cpdef Py_ssize_t place_for(self, object caller) except -1
     cpdef bint recall(self, bint told) except -1
     @cython.locals(listener=NodeCall)
@@ -121,6 +124,8 @@ cdef class ClientCall(NodeCall):
     cdef public bytes number
     cdef public unsigned int route
     cdef public bytes cancelled_by
+    cdef public str doubtful
+    cdef public bint is_out
     cdef public bytes chunk
     cdef public Py_ssize_t given_bytes
 
@@ -148,7 +153,6 @@ cdef class ClientCall(NodeCall):
     cpdef acknowledge(self)
     cpdef bint withdraw(self) except -1
     cpdef leave(self, error=*)
-    cpdef bereft(self)
     cpdef returned(self)
     cpdef end_unknown(self, why)
     cpdef over(self)

@@ -22,12 +22,13 @@ from skywalker.limits import MAX_FRAME, WAITING_CALL_BYTES
 from skywalker.members import Place
 from skywalker.wire import junction as wire
 from skywalker.wire.junction import RECV, SEND, TAKE, TRUE, reply
-from workers.calls.doubt import LOST_OWNER, SILENT_LISTENER, SILENT_OWNER, unknown
+from workers.calls.doubt import SILENT_LISTENER, SILENT_OWNER, unknown
 from workers.calls.inquiries import Interest, Question
 from workers.calls.journal import Journal
 from workers.calls.states import ARRIVED, CLOSED, ENDING, GAVE, GIVEN_UP, HERE, KEPT, LIFE, NO_ROOM, RETURNED, SENT_ON
 from workers.calls.worker_states import Standing
 from workers.engine.loop import Turn
+from workers.stats.hands import Hand
 
 REPLY_BYTES: Final = 1 + len(RECV)
 """Of the reply with a value, besides that and the id: :take! is as long as :recv!."""
@@ -93,6 +94,12 @@ class NodeCall(Call):
 
     def given_here(self, listener: NodeCall) -> None:
         """A client of this worker has been given the value, and will have it unless it is recalled."""
+
+    def write_down(self, hand: Hand) -> None:
+        """The value is about to be written: see that whoever waits to hear of it finds that, if we die just then."""
+
+    def doubt(self, why: str) -> None:
+        """Somebody may have taken the value and nobody will say so: from now on it is met, or its outcome unknown."""
 
     def place_for(self, caller: object) -> int:
         """Return which of all that `caller` asks to have acked this is, counted from 1; 0 if it is another's."""
@@ -290,8 +297,10 @@ class ClientCall(NodeCall):
         "carrier",
         "chunk",
         "deadline",
+        "doubtful",
         "given_bytes",
         "id",
+        "is_out",
         "number",
         "route",
         "state",
@@ -311,6 +320,8 @@ class ClientCall(NodeCall):
         self.number = b""
         self.route = ROUTED_HERE  # unless it went to another worker
         self.cancelled_by = b""  # the id of a :cancel of it
+        self.doubtful = ""  # of a send: why somebody may have taken the value of whom nobody will hear
+        self.is_out = False  # of a send: its owner has given the value to another node
         self.chunk = b""  # of a listener: the reply with the value that it was given
         self.given_bytes = 0  # of that value
 
@@ -358,6 +369,7 @@ class ClientCall(NodeCall):
         """It waits at another worker from now on, by this number, or there for that worker."""
         assert self.line is None, "it stands in no line here"
         self.become(SENT_ON)
+        self.is_out = False
         self.carrier = carrier
         self.number = number
 
@@ -524,12 +536,8 @@ class ClientCall(NodeCall):
         else:
             self.fail(error)
 
-    def bereft(self) -> None:
-        """The worker that it waited at is lost, and has not said what became of it."""
-        if self.state == ENDING and self.value is not None:
-            self.end_unknown(LOST_OWNER)
-        else:
-            self.returned()  # and offered again: nothing says that it was handed out
+    def doubt(self, why: str) -> None:
+        self.doubtful = why
 
     def returned(self) -> None:
         """It met nobody where it waited, and waits there no more: end if it is to, else go on elsewhere."""
@@ -552,9 +560,12 @@ class ClientCall(NodeCall):
         self.fail(TooLarge(text, {"size": size, "limit": limit}))
 
     def over(self) -> None:
-        """It met nobody and never will: answer with what it ends with."""
+        """It met nobody of whom it is known, and never will: answer with what it ends with."""
         assert self.carrier is None, "it waits nowhere any more"
         assert self.given is None, "and has no value"
+        if self.doubtful:
+            self.end_unknown(self.doubtful)
+            return
         self.close(CANCELLED if self.cancelled_by else TIMED_OUT)
         self.abandon()
         if self.cancelled_by:
@@ -573,7 +584,10 @@ class ClientCall(NodeCall):
             self.caller.reply(wire.CANCEL, self.cancelled_by, wire.FALSE)
 
     def fail(self, error: RequestError) -> None:
-        """Answer with an error."""
+        """Answer with an error; of a send that may have been taken with that."""
+        if self.doubtful:
+            self.end_unknown(self.doubtful)
+            return
         self.close(BUSY if isinstance(error, Busy) else DRAINING if isinstance(error, Draining) else ERROR)
         self.abandon()
         self.caller.reply_error(self.method, self.id, error, self.timed_out)

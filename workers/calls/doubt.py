@@ -10,11 +10,13 @@ from skywalker.errors import OutcomeUnknown
 # As the details of the error name it.
 SILENT_OWNER: Final = "silent-owner"
 LOST_OWNER: Final = "lost-owner"
+LOST_LISTENER: Final = "lost-listener"
 SILENT_LISTENER: Final = "silent-listener"
 
 REASONS: Final[Mapping[str, str]] = {
     SILENT_OWNER: "the worker that owns the topic has not said in time what became of it",
     LOST_OWNER: "the worker that owns the topic was lost before it said what became of it",
+    LOST_LISTENER: "the worker of a listener was lost before it said whether that one has it",
     SILENT_LISTENER: "a listener was given it, and has not shown in time that it has all of it",
 }
 """As its text says it."""

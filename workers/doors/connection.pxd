@@ -4,6 +4,7 @@ from workers.doors.write_buffer cimport WriteBuffer
 from workers.calls.call cimport ClientCall
 from workers.calls.ledger cimport Ledger
 from workers.doors.subscription cimport Delivery, Subscribing
+from workers.stats.hands cimport Hand
 
 
 cdef int CLOSED
@@ -77,6 +78,7 @@ cdef class Connection(Subscribing):
     cdef _roomy(self)
     cdef _drain(self)
     cdef _wait(self)
+    cpdef write_down(self, ClientCall listener)
     cpdef delivered(self, ClientCall listener)
     cpdef push(self, bytes chunk)
     cpdef push_message(self, bytes chunk)
@@ -84,5 +86,5 @@ cdef class Connection(Subscribing):
     @cython.locals(unwritten=Py_ssize_t)
     cpdef bint is_flooded(self) except -1
     cdef _see_that_it_is_read(self)
-    @cython.locals(out=list, values=list, listener=ClientCall, sent=Py_ssize_t)
+    @cython.locals(out=list, values=list, listener=ClientCall, sent=Py_ssize_t, hand=Hand, written_down=Py_ssize_t)
     cpdef flush(self)

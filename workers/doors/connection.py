@@ -297,6 +297,10 @@ class Connection(Subscribing):
 
     # Output.
 
+    def write_down(self, listener: ClientCall) -> None:
+        """The value that was given to `listener` is about to be written, which is all that its sender waits for."""
+        listener.sender().write_down(self.turn.hand)
+
     def delivered(self, listener: ClientCall) -> None:
         """The kernel has taken the whole value that was given to `listener`."""
         listener.delivered()
@@ -403,6 +407,10 @@ class Connection(Subscribing):
         if self._unwritten is not None or not self._out or self.life >= CLOSED:
             return
         out, values = self._out, self._values
+        hand = self.turn.hand
+        written_down = hand.count
+        for listener in values:
+            self.write_down(listener)
         sent = self._send(out[0] if len(out) == 1 else b"".join(out))
         if sent < 0:
             return
@@ -412,6 +420,7 @@ class Connection(Subscribing):
             # What these values bring about is answered now, and not when the turn began.
             self.turn.now = self.turn.clock()
         if complete:
+            hand.taken(written_down)
             for listener in values:
                 self.delivered(listener)
             self._roomy()
@@ -457,6 +466,8 @@ class Connection(Subscribing):
         for listener in unwritten.withdraw():
             self.junction.lost(listener.decided())
             listener.listen_again()
+        for listener in unwritten.next_listeners():
+            self.write_down(listener)
         sent = self._send(unwritten.batch())
         if sent >= 0:
             self._written(unwritten, sent)

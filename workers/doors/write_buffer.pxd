@@ -24,5 +24,7 @@ cdef class WriteBuffer:
     cpdef list withdraw(self)
     @cython.locals(chunk=bytes, batch=list, size=Py_ssize_t)
     cpdef bytes batch(self)
+    @cython.locals(chunk=bytes, listener=ClientCall, found=list, size=Py_ssize_t)
+    cpdef list next_listeners(self)
     @cython.locals(chunk=bytes, listener=ClientCall, done=list)
     cpdef list written(self, Py_ssize_t sent)

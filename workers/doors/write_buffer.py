@@ -96,6 +96,18 @@ class WriteBuffer:
                 break
         return b"".join(batch)
 
+    def next_listeners(self) -> list[ClientCall]:
+        """Return the listeners whose values batch() has."""
+        size = 0
+        found: list[ClientCall] = []
+        for chunk, listener in self._chunks:
+            if listener is not None:
+                found.append(listener)
+            size += len(chunk)
+            if size >= WRITE_BYTES:
+                break
+        return found
+
     def written(self, sent: int) -> list[ClientCall]:
         """Take off bytes that are written; return the listeners whose values are written whole."""
         assert sent <= self.size, "no more is written than there was"

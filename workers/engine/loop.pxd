@@ -2,6 +2,7 @@ cimport cython
 
 from skywalker.deadlines cimport Deadlines
 from workers.stats.counters cimport Counters
+from workers.stats.hands cimport Hand
 
 
 cdef Py_ssize_t TURN
@@ -17,6 +18,9 @@ cdef class Turn:
     cdef public list values
     cdef public list replies
     cdef public list batches
+    cdef public list distant
+    cdef public Py_ssize_t behind
+    cdef readonly Hand hand
     cdef public list acks
     cdef public list later
     cdef public list resting

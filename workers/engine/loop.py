@@ -2,7 +2,7 @@
 
 Everything that a turn brings about is written at its end, one write for each connection. Values
 go first, because what the kernel has taken of them earns their senders a `true`, then replies,
-then what is said to other workers. That something was handed out is said last, once it is written:
+then what is said to siblings, who so know first of what goes to other nodes. That something was handed out is said last, once it is written:
 a worker that is killed in between has acknowledged nothing that others then miss.
 """
 
@@ -16,6 +16,7 @@ from skywalker.deadlines import Deadlines
 from workers.engine.machine import Machine
 from workers.stats import metrics
 from workers.stats.counters import Counters
+from workers.stats.hands import Hand, own_hand
 
 READ: Final = select.EPOLLIN
 WRITE: Final = select.EPOLLOUT
@@ -65,9 +66,12 @@ class Turn:
         "_began",
         "acks",
         "batches",
+        "behind",
         "clock",
         "counters",
         "deadlines",
+        "distant",
+        "hand",
         "heavy",
         "later",
         "now",
@@ -76,15 +80,21 @@ class Turn:
         "values",
     )  # fmt: skip
 
-    def __init__(self, now: float, counters: Counters, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, now: float, counters: Counters, clock: Callable[[], float], hand: Hand | None = None
+    ) -> None:
+        """`hand` is where it is written down what the worker is handing out."""
         self.clock = clock
+        self.hand = own_hand() if hand is None else hand
         # When it began, or later: when the calls that it now deals with were read, or the values in them written.
         self.now = self._began = now
         self.counters = counters
         self.deadlines = Deadlines()  # of all that has an expired(): calls and alarms
         self.values: list[Output] = []  # connections that have values to write, and perhaps replies
         self.replies: list[Output] = []  # connections that have something to write
-        self.batches: list[Output] = []  # links that have something to say
+        self.batches: list[Output] = []  # links to siblings that have something to say
+        self.distant: list[Output] = []  # links to other nodes that have
+        self.behind = 0  # of those siblings, how many do not take all that is said
         self.acks: list[Acknowledging] = []  # who goes on once what was handed out is written
         self.later: list[Deferred] = []  # who has something to do once this event is dealt with
         self.resting: list[Resting] = []  # who goes on in the next turn
@@ -148,15 +158,19 @@ class Turn:
                 outputs, self.replies = self.replies, []
             elif self.batches:
                 outputs, self.batches = self.batches, []
+            elif self.distant:
+                outputs, self.distant = self.distant, []
             elif self.acks:
                 acks, self.acks = self.acks, []
                 for each in acks:
                     each.acknowledge()
                 continue
             else:
-                return
+                break
             for output in outputs:
                 output.flush()
+        if self.hand.count and not self.behind:
+            self.hand.clear()
 
 
 class Alarm:

@@ -1,6 +1,6 @@
 """The channel between the supervisor and one worker, or the agent: small messages, some with a descriptor.
 
-    to a worker      Connect(slot) with a socket, Begin, Ring with a file, Inspect with a socket, Replaced, Drain,
+    to a worker      Connect(slot, life) with a socket, Begin, Ring with a file, Inspect with a socket, Replaced, Drain,
                      Stop, Lend(slot, door) with a listener, Return(slot)
     from a worker    Ready, Heard(address), Idle
     to the agent     Inspect(slot, pid) with a socket, Heard(address), Drain
@@ -24,9 +24,13 @@ ASKS_ONLY: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """A socket to the worker in `slot` comes with this; if that is one's own, to the successor."""
+    """A socket to the worker in `slot` comes with this; if that is one's own, to the successor.
+
+    `life` is its name among all that ever were in this node, in hexadecimal digits.
+    """
 
     slot: int
+    life: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from workers.calls.ledger cimport Ledger
 from workers.calls.worker_states cimport Standing
 from workers.engine.life cimport Life
 from workers.engine.loop cimport Turn
+from workers.stats.hands cimport Hand
 
 
 cdef int ASKED_BACK
@@ -24,11 +25,14 @@ cdef int ALSO
 cdef int BUSY
 cdef int CENSUS
 cdef int COUNTED
+cdef int DOUBT
 cdef int GIVE
 cdef int LISTEN
 cdef int LONG
 cdef int LOST
 cdef int MET
+cdef int OF
+cdef int OUT
 cdef int PUBLISH
 cdef int SUBSCRIBE
 cdef int RECALL
@@ -48,9 +52,14 @@ cdef class InboundCall(NodeCall):
     cdef public Inbound inbound
     cdef public bytes number
     cdef public int state
+    cdef public bint is_told
 
     cpdef begin_for(self, Inbound inbound, bytes number)
     cpdef become(self, int event)
+    @cython.locals(messages=Messages)
+    cpdef write_down(self, Hand hand)
+    @cython.locals(ours=Messages)
+    cpdef announce(self, Messages messages)
     @cython.locals(inbound=Inbound)
     cpdef missed(self)
 

@@ -12,6 +12,7 @@ from skywalker.wire.junction import NIL, TRUE
 from skywalker.wire.pubsub import MAX_PAYLOAD, bus_value
 from workers.calls import census
 from workers.calls.call import NodeCall
+from workers.calls.doubt import LOST_LISTENER
 from workers.calls.interests import Interests
 from workers.calls.ledger import Ledger
 from workers.calls.publication import Publication
@@ -22,11 +23,14 @@ from workers.mesh.messages import (
     BUSY,
     CENSUS,
     COUNTED,
+    DOUBT,
     GIVE,
     LISTEN,
     LONG,
     LOST,
     MET,
+    OF,
+    OUT,
     PUBLISH,
     RECALL,
     REFUSED,
@@ -53,6 +57,7 @@ from workers.mesh.states import (
     WAITING,
     WITHDRAWING,
 )
+from workers.stats.hands import NOBODY, Hand
 from workers.stats.log import Log
 
 OURS: Final = b"\xd3"
@@ -66,12 +71,13 @@ MAX_TIMEOUT_S: Final = MAX_TIMEOUT_MS / 1000
 class InboundCall(NodeCall):
     """A call of another worker's client, or a value for its subscribers. That worker runs its clock."""
 
-    __slots__ = ("inbound", "number", "state")
+    __slots__ = ("inbound", "is_told", "number", "state")
 
     def begin_for(self, inbound: Inbound, number: bytes) -> None:
         """Set up what a call has besides begin()."""
         self.inbound = inbound
         self.number = number
+        self.is_told = False  # of a send: who gave its value to a client has told its worker
         self.state = WAITING
 
     def become(self, event: int) -> None:
@@ -85,7 +91,8 @@ class InboundCall(NodeCall):
     def met(self) -> None:
         self.inbound.let_go(self)
         self.value = b""
-        self.inbound.messages.tell(MET, self.number)
+        if not self.is_told:
+            self.inbound.messages.tell(MET, self.number)
 
     def missed(self) -> None:
         inbound = self.inbound
@@ -101,6 +108,24 @@ class InboundCall(NodeCall):
 
     def given_here(self, listener: NodeCall) -> None:
         self.remember(listener)
+
+    def write_down(self, hand: Hand) -> None:
+        messages = self.inbound.messages
+        if not messages.abroad:
+            hand.add(hand.life, NOBODY, messages.life, self.number)
+
+    def doubt(self, why: str) -> None:
+        self.inbound.messages.tell(DOUBT, self.number, NIL)
+
+    def announce(self, messages: Messages) -> None:
+        """Its value goes to another worker next: have that one know whose it is, or its own worker that it is gone."""
+        ours = self.inbound.messages
+        if ours.abroad:
+            return
+        if messages.abroad:
+            ours.tell(OUT, self.number)
+        else:
+            messages.tell(OF, self.number, ours.life)
 
     def recall(self, told: bool) -> bool:
         self.inbound.messages.tell(RECALL, self.number)
@@ -283,6 +308,8 @@ class Inbound:
         delivery.begin(topic, send.since, None, None)
         delivery.begin_for(self, OURS + self._expected.to_bytes(8, "big"))
         self._calls[delivery.number] = delivery
+        if isinstance(send, InboundCall):
+            send.announce(self.messages)
         self._give(delivery, send)
         return delivery.number
 
@@ -310,6 +337,8 @@ class Inbound:
             messages.tell(ALSO, listener.number)
         else:
             self._giving = send
+            if isinstance(send, InboundCall):
+                send.announce(messages)
             messages.tell(GIVE, listener.number, send.value)
         return True
 
@@ -328,10 +357,18 @@ class Inbound:
             send = listener.decided()
             del self._calls[number]
             if took:
+                if isinstance(send, InboundCall) and not (send.answered or self.messages.abroad):
+                    send.is_told = not send.inbound.messages.abroad
                 self.junction.confirm(send)
             else:
                 send.too_long = max(send.too_long, limit)
                 self.junction.lost(send)
+
+    def doubt_undecided(self) -> None:
+        """Say of what was given to somebody and has no outcome that there will be none from here."""
+        for call in self._calls.values():
+            if call.offers and not call.answered:
+                call.doubt(LOST_LISTENER)
 
     def is_decided(self) -> bool:
         """Return whether every value that was given to those who listen there, or came from there, has its outcome."""
@@ -381,8 +418,20 @@ class Inbound:
                 self.junction.withdraw(call)
                 self._ledger.remove(call.cost())
                 call.abandon()
+        # Of a sibling it is known what it was doing; what another node was given may be anybody's.
+        handed = None if self.messages.abroad else self._turn.hand.of(self.messages.life)
+        taken: dict[bytes, bool] = {}
+        for each in handed or ():
+            if each.owner == self._turn.hand.life:
+                taken[each.listener] = each.is_taken or taken.get(each.listener, False)
         # Only now, since a value that is lost may go to the next in the line.
         for call in calls.values():
             if call.state == GIVEN:
                 call.become(LET_GO)
-                self.junction.lost(call.decided())
+                send = call.decided()
+                if taken.get(call.number, False):
+                    self.junction.confirm(send)
+                    continue
+                if handed is None or call.number in taken:
+                    send.doubt(LOST_LISTENER)
+                self.junction.lost(send)

@@ -15,6 +15,7 @@ cdef int PAUSE
 cdef int PAUSED
 cdef Life LINK
 cdef int CENSUS
+cdef int INQUIRE
 cdef int LONG
 cdef int SETTLED
 cdef int SUBSCRIBE
@@ -35,6 +36,7 @@ cdef class Link:
     cdef double _caught_up_at
     cdef object _settled
     cdef object _visit
+    cdef object _kin
     cdef list _unheard
 
     cpdef flush(self)

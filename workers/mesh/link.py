@@ -16,7 +16,8 @@ from skywalker.wire import values
 from skywalker.wire.junction import NIL
 from workers.engine.loop import BROKEN, READ, WRITE, Loop, Turn
 from workers.mesh.inbound import Inbound
-from workers.mesh.messages import CENSUS, COUNTED, LONG, PARTING, SETTLED, SUBSCRIBE, VISIT, Messages
+from workers.mesh.kin import Kin
+from workers.mesh.messages import CENSUS, COUNTED, INQUIRE, LONG, PARTING, SETTLED, SUBSCRIBE, VISIT, Messages
 from workers.mesh.outbound import Outbound
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.states import CLOSE, CLOSED, GO_ON, LINK, OPEN, PAUSE, PAUSED
@@ -31,7 +32,7 @@ class Link:
     """Our end of the link to one worker; `ended` is called, with the reason, once there is nothing more to read."""
 
     __slots__ = (
-        "_barrier", "_caught_up_at", "_ended", "_is_hearing", "_loop", "_messages", "_settled", "_state", "_turn",
+        "_barrier", "_caught_up_at", "_ended", "_is_hearing", "_kin", "_loop", "_messages", "_settled", "_state", "_turn",
         "_unheard", "_visit", "_waits_to_write", "inbound", "outbound",
     )  # fmt: skip
 
@@ -46,10 +47,12 @@ class Link:
         ended: Callable[[Link, str], None],
         settled: Callable[[Link], None] | None = None,
         visit: Callable[[bytes, Callable[[], None]], None] | None = None,
+        kin: Kin | None = None,
     ) -> None:
         """`settled` is called when the other end has said all that it subscribes to.
 
-        `visit` is when that wants us to go to somebody, and is to call what it is given once we have.
+        `visit` is when that wants us to go to somebody, and is to call what it is given once we have. `kin` are all
+        siblings, if it is one.
         """
         self._loop = loop
         self._turn = turn
@@ -57,6 +60,7 @@ class Link:
         self._ended: Callable[[Link, str], None] | None = ended
         self._settled = settled
         self._visit = visit
+        self._kin = kin
         self._unheard: list[Any] = []  # what was read with the last that was to be heard for now
         self._messages = messages
         messages.link = self
@@ -71,6 +75,11 @@ class Link:
     def closed(self) -> bool:
         """Whether it has ended."""
         return self._state == CLOSED
+
+    @property
+    def life(self) -> bytes:
+        """That of the other end, if it is a sibling."""
+        return self._messages.life
 
     @property
     def unsent(self) -> int:
@@ -146,8 +155,16 @@ class Link:
 
     def read_to_the_end(self) -> None:
         """Take in all that a dead worker still said."""
-        while self._read():
+        while not self._is_hearing and self._read():
             pass
+
+    def hear_the_last(self) -> None:
+        """Do so whatever is to be heard first, as others wait for what became of it."""
+        if self._unheard and not self._is_hearing:
+            self.close("the other end died before it was heard")
+        elif self._state == PAUSED:
+            self._state = LINK.after(self._state, GO_ON)
+        self.read_to_the_end()
 
     def _read(self) -> bool:
         """Take in one batch. Returns False if there is none now, or never will be."""
@@ -194,6 +211,8 @@ class Link:
             elif kind == VISIT:
                 if self._visit is not None:
                     self._visit(message[2], functools.partial(self._visited, message[1]))
+            elif kind == INQUIRE:
+                self._answer(message)
             else:
                 outbound.hear(kind, message)
             if turn.later:
@@ -212,6 +231,8 @@ class Link:
                 self._settled(self)
             elif kind == SUBSCRIBE:
                 self.inbound.hear(kind, message)
+            elif kind == INQUIRE:
+                self._answer(message)
             elif kind > CENSUS:
                 self.outbound.hear(kind, message)
             else:
@@ -227,12 +248,17 @@ class Link:
                     return []
         return []
 
+    def _answer(self, message: list[bytes]) -> None:
+        if self._kin is not None:
+            self._kin.answer(message[2], functools.partial(self._visited, message[1]))
+
     def _visited(self, number: bytes) -> None:
         if self._state != CLOSED:
             self._messages.tell(COUNTED, number, values.pack(NIL))
 
     def finish(self) -> None:
         """Say nothing more, but that this is planned; the other end closes once it has heard all."""
+        self.inbound.doubt_undecided()
         self._messages.tell(PARTING, NIL)
         self._messages.flush()
         self._messages.finish()

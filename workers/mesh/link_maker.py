@@ -13,6 +13,7 @@ from workers.calls.worker_states import Standing
 from workers.engine.loop import Loop, Turn
 from workers.engine.transport import Transport
 from workers.mesh.inbound import Inbound
+from workers.mesh.kin import Kin
 from workers.mesh.link import Link
 from workers.mesh.messages import Messages, Packets
 from workers.mesh.outbound import Outbound
@@ -46,17 +47,22 @@ class LinkMaker:
         self._barrier = barrier
         self._log = log
         self._mesh_bytes = mesh_bytes
+        self.kin = Kin(turn)
 
     def within(
         self,
         sock: socket.socket,
+        life: bytes,
         place: Place | None,
         ended: Callable[[Link, str], None],
         settled: Callable[[Link], None],
         visit: Callable[[bytes, Callable[[], None]], None],
     ) -> Link:
-        """Return a link to a worker of this node, as abroad() does to one of another."""
-        return self._link(Packets(sock, self._mesh_bytes, self._turn), place, ended, settled, visit)
+        """Return a link to the worker of this node that has this life, as abroad() does to one of another."""
+        messages = Packets(sock, self._mesh_bytes, self._turn, life)
+        link = self._link(messages, place, ended, settled, visit, self.kin)
+        self.kin.add(life, link)
+        return link
 
     def abroad(
         self,
@@ -81,9 +87,10 @@ class LinkMaker:
         ended: Callable[[Link, str], None],
         settled: Callable[[Link], None] | None,
         visit: Callable[[bytes, Callable[[], None]], None] | None = None,
+        kin: Kin | None = None,
     ) -> Link:
         """Return one to an owner in that place; without one, the other end only asks us."""
         turn, junction = self._turn, self._junction
-        outbound = Outbound(messages, turn, junction, place)
+        outbound = Outbound(messages, turn, junction, place, kin)
         inbound = Inbound(messages, turn, junction, self._ledger, self._standing, self._interests, self._log)
-        return Link(messages, self._loop, turn, self._barrier, outbound, inbound, ended, settled, visit)
+        return Link(messages, self._loop, turn, self._barrier, outbound, inbound, ended, settled, visit, kin)

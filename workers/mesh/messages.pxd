@@ -21,6 +21,7 @@ cdef class Messages:
     cdef Py_ssize_t _batch_bytes
     cdef object _sealed
     cdef public object link
+    cdef readonly bytes life
     cdef readonly bint abroad
     cdef readonly Py_ssize_t unsent
     cdef readonly bint closed
@@ -37,6 +38,9 @@ cdef class Messages:
 
 cdef class Packets(Messages):
     cdef object _socket
+    cdef bint _is_behind
+
+    cdef _falls_behind(self, bint is_behind)
 
     cpdef flush(self)
     cpdef list read(self)

@@ -22,6 +22,15 @@ nodes it counts from now, and is never above 0.
                                                       PARTING nil         this end goes, as is planned
       VISIT no whom     it is being replaced, and is to go to that new worker of another node: COUNTED once it has
 
+Within a node, it is said whose the value is that is given next, so that whoever gives it to a client tells the
+sender's worker; and who asks for what became of a dead one's is COUNTED once that is told. `life` is a worker's.
+
+      OF no life        the next value is of that call, which is of a client of the worker of that life
+      TAKEN no life     somebody has the value of the send which waits by that number at the worker of that life
+      DOUBT no life     somebody may have it, of whom nobody will hear; nil is who says so
+      OUT no            the value was given to another node, and nobody else would hear what becomes of that
+      INQUIRE no life   that worker is dead
+
 The values that subscribers get are OFFERs; one whose sender waits for an outcome has a number, of
 ours, and TOOK or LOST answer it. One that the other end published has the number of that PUBLISH.
 `form` is the hint and the flags that something was published with, and the payload if that is
@@ -75,10 +84,15 @@ RETIRED: Final = 21
 LONG: Final = 22
 REFUSED: Final = 23
 VISIT: Final = 24
+OF: Final = 25
+TAKEN: Final = 26
+DOUBT: Final = 27
+OUT: Final = 28
+INQUIRE: Final = 29
 
 _ELEMENTS: Final = {
     SEND: 5, LISTEN: 5, WITHDRAW: 3, PUBLISH: 5, SUBSCRIBE: 3, CENSUS: 3, GIVE: 3, COUNTED: 3, OFFER: 5, LONG: 3,
-    REFUSED: 3, VISIT: 3,
+    REFUSED: 3, VISIT: 3, OF: 3, TAKEN: 3, DOUBT: 3, INQUIRE: 3,
 }  # fmt: skip
 """Elements of the messages that have more than a kind and a number."""
 
@@ -89,7 +103,7 @@ def _head(kind: int, size: int) -> bytes:
 
 
 # By kind and size, since nearly all messages are short.
-_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(VISIT + 1)]
+_HEADS: Final = [[_head(kind, size) for size in range(256)] for kind in range(INQUIRE + 1)]
 
 
 def wrapped(value: bytes, form: bytes) -> tuple[bytes, bytes]:
@@ -131,16 +145,20 @@ class Messages:
     Nothing here blocks: what the kernel does not take now stays queued.
     """
 
-    __slots__ = ("_batch", "_batch_bytes", "_limit", "_sealed", "_turn", "abroad", "closed", "link", "unsent")
+    __slots__ = (
+        "_batch", "_batch_bytes", "_limit", "_sealed", "_turn", "abroad", "closed", "life", "link", "unsent",
+    )  # fmt: skip
 
-    def __init__(self, limit: int, turn: Turn, abroad: bool) -> None:
+    def __init__(self, limit: int, turn: Turn, life: bytes) -> None:
+        """`life` is that of the other end, if it is a sibling."""
         self._limit = limit  # bytes that may be queued
         self._turn = turn
         self._batch: list[bytes] = []
         self._batch_bytes = 0
         self._sealed: deque[bytes] = deque()
         self.link: Way  # is told to flush at the end of a turn in which something was said
-        self.abroad = abroad  # the other end is on another node: it has another clock, and may be another program
+        self.life = life
+        self.abroad = not life  # the other end is on another node: it has another clock, and may be another program
         self.unsent = 0  # bytes that are queued
         self.closed = False
 
@@ -193,7 +211,7 @@ class Messages:
         if self.closed:
             return
         if not self.unsent:
-            self._turn.batches.append(self.link)
+            (self._turn.distant if self.abroad else self._turn.batches).append(self.link)
         size = 2 + len(number)
         if first is not None:
             size += len(first)
@@ -228,11 +246,12 @@ class Packets(Messages):
     Each packet holds a batch. Both ends are one program, so what is read is what was written.
     """
 
-    __slots__ = ("_socket",)
+    __slots__ = ("_is_behind", "_socket")
 
-    def __init__(self, sock: socket.socket, limit: int, turn: Turn) -> None:
-        Messages.__init__(self, limit, turn, False)
+    def __init__(self, sock: socket.socket, limit: int, turn: Turn, life: bytes) -> None:
+        Messages.__init__(self, limit, turn, life)
         self._socket = sock
+        self._is_behind = False  # it does not take all that is said
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -240,6 +259,12 @@ class Packets(Messages):
     def close(self) -> None:
         Messages.close(self)
         self._socket.close()
+        self._falls_behind(False)
+
+    def _falls_behind(self, is_behind: bool) -> None:
+        if self._is_behind != is_behind:
+            self._is_behind = is_behind
+            self._turn.behind += 1 if is_behind else -1
 
     def flush(self) -> None:
         if self._batch:
@@ -256,6 +281,7 @@ class Packets(Messages):
             # The other end is dead. What it said before is still to be read, and then its end.
             sealed.clear()
             self.unsent = 0
+        self._falls_behind(self.unsent > 0)
 
     def read(self) -> list[Any]:
         try:

@@ -11,21 +11,26 @@ from skywalker.members import Place
 from skywalker.wire import frames, values
 from skywalker.wire.junction import FALSE, NIL, TRUE
 from workers.calls.call import GRACE_S, Carrier, ClientCall, NodeCall
+from workers.calls.doubt import LOST_LISTENER, LOST_OWNER
 from workers.calls.inquiries import Interest, Question
 from workers.calls.publication import Publication
 from workers.engine.loop import Turn
+from workers.mesh.kin import Kin
 from workers.mesh.messages import (
     ALSO,
     BUSY,
     CENSUS,
     COUNTED,
+    DOUBT,
     GIVE,
     LAGGED,
     LISTEN,
     LONG,
     LOST,
     MET,
+    OF,
     OFFER,
+    OUT,
     PARTING,
     PUBLISH,
     RECALL,
@@ -35,8 +40,8 @@ from workers.mesh.messages import (
     SETTLED,
     SUBSCRIBE,
     SUBSCRIBED,
+    TAKEN,
     TOOK,
-    VISIT,
     WITHDRAW,
     WITHDRAWN,
     Messages,
@@ -45,6 +50,7 @@ from workers.mesh.messages import (
     wrapped,
 )
 from workers.mesh.readiness import Pausable
+from workers.stats.hands import NOBODY, Hand
 
 NONE: Final = values.pack(0)
 
@@ -57,12 +63,17 @@ _BYTES: Final = [bytes((low,)) for low in range(256)]
 class Offer(NodeCall):
     """A value that the owner of its topic offers to a listening client of ours."""
 
-    __slots__ = ("number", "outbound")
+    __slots__ = ("home", "number", "outbound", "sent_as")
 
-    def begin_for(self, outbound: Outbound, number: bytes) -> None:
-        """Set up what a call has besides begin()."""
+    def begin_for(self, outbound: Outbound, number: bytes, home: bytes, sent_as: bytes) -> None:
+        """Set up what a call has besides begin(): it is the call `sent_as` that number by the worker `home`, if any."""
         self.outbound = outbound
         self.number = number
+        self.home = home
+        self.sent_as = sent_as
+
+    def write_down(self, hand: Hand) -> None:
+        self.outbound.write_down(self, hand)
 
     def met(self) -> None:
         self.became(TOOK)
@@ -75,7 +86,9 @@ class Offer(NodeCall):
             self.became(LOST)
 
     def became(self, outcome: int) -> None:
-        """Tell the owner the outcome: TOOK or LOST."""
+        """Tell the owner the outcome, TOOK or LOST; and of the former the sender's worker."""
+        if outcome == TOOK and self.home:
+            self.outbound.tell_home(self, TAKEN)
         self.outbound.decided(self.number, outcome)
 
 
@@ -95,6 +108,8 @@ class Passing(Offer):
         self.remember(listener)
 
     def became(self, outcome: int) -> None:
+        if outcome == TOOK and self.home:
+            self.outbound.tell_home(self, TAKEN)
         self.outbound.passed(self.number, outcome)
 
 
@@ -105,13 +120,18 @@ class Outbound(Carrier):
         "_calls",
         "_censuses",
         "_heir",
+        "_home",
         "_interests",
         "_is_retired",
         "_junction",
+        "_kin",
         "_messages",
         "_next",
+        "_next_home",
+        "_next_sent_as",
         "_number_head",
         "_passing",
+        "_sent_as",
         "_since",
         "_since_bytes",
         "_turn",
@@ -119,8 +139,10 @@ class Outbound(Carrier):
         "parts",
     )  # fmt: skip
 
-    def __init__(self, messages: Messages, turn: Turn, junction: Junction, place: Place | None) -> None:
-        """`place` is that of an owner; without one, the other end only asks us."""
+    def __init__(
+        self, messages: Messages, turn: Turn, junction: Junction, place: Place | None, kin: Kin | None
+    ) -> None:
+        """`place` is that of an owner; without one, the other end only asks us. `kin` are all siblings, if it is one."""
         Carrier.__init__(self, place, GRACE_S)
         self.parts = False  # the other end has said that it goes, as is planned
         self.route = NODE if messages.abroad else SIBLING
@@ -134,7 +156,10 @@ class Outbound(Carrier):
         self._passing: dict[bytes, Passing] = {}  # by the owner's number
         self._is_retired = False  # the owner hands out nothing more
         self._heir: Pausable | None = None  # to its successor, which is not heard before that
-        self._value = b""  # what was given last
+        self._kin = kin
+        self._value = b""  # what was given last, and whose it is, if its sender is at a sibling of ours
+        self._home = self._sent_as = NOBODY
+        self._next_home = self._next_sent_as = NOBODY
         self._next = 0
         self._number_head = b""
         self._since_bytes = b""  # calls that were read at once have one time, which is encoded once
@@ -191,16 +216,16 @@ class Outbound(Carrier):
         return call.value is None  # a value on its way to a listener goes to somebody else
 
     def catch_up(self) -> None:
-        self._messages.catch_up()
+        if self._kin is None:
+            self._messages.catch_up()
+        else:
+            self._kin.catch_up()  # any of them may know
 
     def ask_census(self, call: Question, topic: bytes) -> None:
-        self._ask(CENSUS, call, topic)
+        self.ask(CENSUS, call, topic)
 
-    def have_visit(self, question: Question, whom: bytes) -> None:
-        """Have the other end, which is being replaced, go to a new worker of another node, and answer once it has."""
-        self._ask(VISIT, question, whom)
-
-    def _ask(self, kind: int, question: Question, about: bytes) -> None:
+    def ask(self, kind: int, question: Question, about: bytes) -> None:
+        """Ask something that is COUNTED once it is done: CENSUS, VISIT or INQUIRE of messages.py."""
         question.carrier = self
         question.number = self._number()
         self._censuses[question.number] = question
@@ -239,6 +264,8 @@ class Outbound(Carrier):
         """Deal with a message to the worker of the caller."""
         if kind == GIVE:
             self._value = message[2]
+            self._home, self._sent_as = self._next_home, self._next_sent_as
+            self._next_home = NOBODY
             self._give(message[1])
         elif kind == MET:
             call = self._no_longer_waiting(message[1], True)
@@ -247,6 +274,20 @@ class Outbound(Carrier):
                 call.met()
         elif kind == ALSO:
             self._give(message[1])
+        elif kind == OF:
+            self._next_home, self._next_sent_as = message[2], message[1]
+        elif kind == TAKEN:
+            if self._kin is not None:
+                self._kin.taken(message[2], message[1])
+        elif kind == DOUBT:
+            if message[2] == NIL:
+                self.doubted(message[1])
+            elif self._kin is not None:
+                self._kin.doubted(message[2], message[1])
+        elif kind == OUT:
+            call = self._calls.get(message[1])
+            if call is not None:
+                call.is_out = True
         elif kind == WITHDRAWN:
             call = self._no_longer_waiting(message[1], False)
             if call is not None:
@@ -302,7 +343,7 @@ class Outbound(Carrier):
             call.carrier = None
             offer = Offer.__new__(Offer)
             offer.begin(call.topic, call.since, self._value, None)
-            offer.begin_for(self, number)
+            offer.begin_for(self, number, self._home, self._sent_as)
             if call.give(offer):
                 offer.offers += 1
                 offer.value = b""  # the reply has it
@@ -318,7 +359,8 @@ class Outbound(Carrier):
         passing.begin(topic, self._turn.now, value, None)
         if form != NIL:
             passing.value, passing.form = unwrapped(value, form)
-        passing.begin_for(self, number)
+        passing.begin_for(self, number, self._next_home, self._next_sent_as)
+        self._next_home = NOBODY
         published = None if number == NIL else self._calls.get(number)
         passing.begin_as(published if isinstance(published, Publication) else None)
         if number == NIL or number[:1] == OURS:
@@ -358,18 +400,100 @@ class Outbound(Carrier):
         if heir is not None:
             heir.go_on()
 
+    # What becomes of sends, whoever says so.
+
+    def taken(self, number: bytes) -> None:
+        """Somebody has the value of a send that waits there."""
+        call = self._no_longer_waiting(number, True)
+        if call is not None:
+            call.answered = True
+            call.met()
+
+    def doubted(self, number: bytes) -> None:
+        """Somebody may have it, of whom nobody will hear."""
+        call = self._calls.get(number)
+        if call is not None:
+            call.doubt(LOST_LISTENER)
+
+    def tell(self, kind: int, number: bytes, life: bytes) -> None:
+        """Say something to the other end."""
+        self._messages.tell(kind, number, life)
+
+    def tell_home(self, offer: Offer, kind: int) -> None:
+        """Say to the worker of a sender that a client of ours has its value, or may have it: TAKEN or DOUBT."""
+        kin = self._kin
+        if kin is None:
+            return
+        if offer.home != kin.life:
+            kin.tell(offer.home, kind, offer.sent_as, self._messages.life)
+        elif kind == TAKEN:
+            self.taken(offer.sent_as)
+        else:
+            self.doubted(offer.sent_as)
+
+    def write_down(self, offer: Offer, hand: Hand) -> None:
+        """A client of ours is about to have a value that came from there."""
+        if not self._messages.abroad:
+            hand.add(self._messages.life, offer.number, offer.home, offer.sent_as)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the link has ended, and all that waited there or was handed out is decided."""
+        return self._messages.closed and not (self._calls or self._passing)
+
+    # The end.
+
     def close(self) -> None:
-        """The link has ended: issue its calls again."""
+        """The link has ended: issue its calls again; of a sibling, sends only once it is known what became of them."""
         self.retired()
         calls, self._calls = self._calls, {}
-        for call in calls.values():
-            if call.carrier is None:
-                continue  # it has a value already
-            call.carrier = None
-            call.bereft()
+        asks = False
+        for number, call in calls.items():
+            is_send = call.value is not None and not isinstance(call, Publication)
+            if self._kin is not None and (is_send or call.carrier is None):
+                self._calls[number] = call
+                asks = asks or call.carrier is not None
+        for number, call in calls.items():
+            if number not in self._calls and call.carrier is not None:
+                call.carrier = None
+                if not self.parts:
+                    call.doubt(LOST_OWNER)
+                call.returned()
+        if asks and self._kin is not None:
+            self._kin.ask_all(self.place, self._messages.life, self._release)
         censuses, self._censuses = self._censuses, {}
         for census in censuses.values():
             census.end()  # by which younger calls may be let go, so the older ones come first
-        self._passing = {}
+        if self._kin is None:
+            self._passing = {}
         for interest in [*self._interests.values()]:
             interest.lost(self)
+
+    def _release(self, is_sure: bool) -> None:
+        """All siblings have told what they know, or `is_sure` is false: what still waits is offered elsewhere."""
+        assert self._kin is not None, "they are asked"
+        is_sure = is_sure and self._turn.hand.of(self._messages.life) is not None
+        for number, call in [*self._calls.items()]:
+            if call.carrier is self:
+                del self._calls[number]
+                call.carrier = None
+                if call.is_out or not is_sure:
+                    call.doubt(LOST_OWNER)
+                call.returned()
+
+    def settle_all(self) -> None:
+        """The owner is dead, and its siblings ask: take back what it gave us, or tell them who may yet have it."""
+        if not self._messages.closed:
+            return
+        offers = [(call, call.given) for call in self._calls.values() if call.given is not None]
+        for call, offered in offers:
+            assert isinstance(offered, Offer), "it came from there"
+            if offered.given_to is None:
+                offered.remember(call)
+            self._take_back(offered, call.given is offered)
+        for passing in [*self._passing.values()]:
+            self._take_back(passing, True)
+
+    def _take_back(self, offer: Offer, is_open: bool) -> None:
+        if is_open and not offer.answered and not offer.ask_back(offer.abandoned) and offer.home:
+            self.tell_home(offer, DOUBT)

@@ -31,7 +31,7 @@ class Stream(Messages):
 
         What was read from it before and is `heard` is the first that read() has.
         """
-        Messages.__init__(self, limit, turn, True)
+        Messages.__init__(self, limit, turn, b"")
         self._socket = sock
         self._heard = heard
         self._tail = b""

@@ -181,8 +181,9 @@ class Crew:
                 return
             with ours, theirs:
                 their_slot = control.ASKS_ONLY if other is other.slot.outgoing else other.slot.number
-                self.tell(process, control.Connect(their_slot), passed=ours)
-                self.tell(other, control.Connect(process.slot.number), passed=theirs)
+                life = self._shared.hands.life
+                self.tell(process, control.Connect(their_slot, life(other.part)), passed=ours)
+                self.tell(other, control.Connect(process.slot.number, life(process.part)), passed=theirs)
         self.tell(process, control.Begin())
 
     # What is said.

@@ -310,6 +310,7 @@ class Supervisor:
             self._credentials and self._credentials.told_by(log),
             succeeds=slot.worker is not None,
             machine=machine,
+            hand=self._shared.hands.hand(part),
         )
 
     def _fork_agent(self) -> Child:

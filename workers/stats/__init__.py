@@ -3,6 +3,7 @@
     metrics     each metric: its name, labels, and the cells of memory that hold it; what is made of their numbers
     counters    how a worker adds to its cells; _cells gives compiled code their address
     shared      the memory that all processes of a node share, where the cells are
+    hands       what each worker is just handing out, in memory that outlives it
     recent      what a worker remembers of the last seconds: rates of topics, closed connections
     close_reasons  why a connection was closed
     log         lines for people and machines

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from workers.stats.hands import Hands
 from workers.stats.metrics import (
     AGENT_BEAT,
     BEAT,
@@ -72,6 +73,7 @@ class SharedCounters:
         self._memory = mmap.mmap(-1, CELL * (_NODE_AT + _NODE + (slots + self._live) * _PART))
         self._cells = memoryview(self._memory).cast("q")
         self.node = self._cells[_NODE_AT : _NODE_AT + _NODE]
+        self.hands = Hands(self._live)
 
     def part(self, number: int) -> memoryview[int]:
         """Return the cells of the live part of that number."""
@@ -85,6 +87,7 @@ class SharedCounters:
             cells = self.part(number)
             if not cells[PID]:
                 cells[SLOT], cells[PID] = slot, -1  # until it has one
+                self.hands.begin(number)
                 return number
         raise AssertionError("a slot has two workers at most")
 

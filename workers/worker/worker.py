@@ -46,6 +46,7 @@ from workers.ipc.control import (
 from workers.setup.cluster import trust
 from workers.setup.ground import JUNCTION, PUBSUB, UNIX
 from workers.stats.counters import Counters
+from workers.stats.hands import Hand
 from workers.stats.log import Log
 from workers.worker.core import Core
 from workers.worker.heap import Heap
@@ -84,6 +85,7 @@ class Worker:
         *,
         succeeds: bool,
         machine: Machine,
+        hand: Hand,
     ) -> None:
         """One that `succeeds` another is ready to; any other once it hears clients."""
         self._node = node
@@ -95,6 +97,7 @@ class Worker:
         self._credentials = credentials
         self._succeeds = succeeds
         self._machine = machine
+        self._hand = hand
         self._alarm = Alarm()  # by which its draining, leaving or closing is over
 
     def run(self) -> int:
@@ -115,7 +118,7 @@ class Worker:
         self._loop = loop = Loop(machine)
         loop.add(signals.fileno(), _Ready(lambda: self._signalled(signals)))
         clock = machine.monotonic
-        turn = Turn(clock(), Counters(self._cells, clock, machine.random), clock)
+        turn = Turn(clock(), Counters(self._cells, clock, machine.random), clock, self._hand)
         config = self._config
         self._core = core = Core(
             self._node,
@@ -204,12 +207,12 @@ class Worker:
 
     def _obey(self, message: Message, passed: int | None) -> None:
         match message:
-            case Connect(slot=slot) if passed is not None:
+            case Connect(slot=slot, life=life) if passed is not None:
                 sock = self._machine.adopt(passed)
                 if slot == ASKS_ONLY:
-                    self._core.siblings.serve(sock)
+                    self._core.siblings.serve(sock, bytes.fromhex(life))
                 else:
-                    self._core.siblings.connect(slot, sock)
+                    self._core.siblings.connect(slot, sock, bytes.fromhex(life))
             case Begin():
                 if self._core.standing.opening:
                     self._core.barrier.has_all(self._visit_all())

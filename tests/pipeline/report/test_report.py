@@ -89,20 +89,24 @@ def test_a_report_has_every_call_in_every_table_and_picture(spark: SparkSession,
     assert row[0] == calls(missed)
 
 
-def test_one_record_makes_a_report(spark: SparkSession, tmp_path: Path) -> None:
-    page = make(Input(table(spark, by_chance(1, 3)), None), tmp_path, "one")
-    assert "<h1>one</h1>" in page.read_text(encoding="utf-8")
+def test_one_record_makes_a_report_of_few_jobs_of_spark_some_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
+    context, others = spark.sparkContext, threading.Barrier(2, timeout=60)
 
+    @contextlib.contextmanager
+    def step(words: str) -> Iterator[None]:
+        if words in ("hot topics", "balance"):
+            others.wait()
+        yield
 
-def test_a_report_takes_few_jobs_of_spark(spark: SparkSession, tmp_path: Path) -> None:
-    context = spark.sparkContext
     context.setJobGroup("one report", "all of it")
     try:
-        make(Input(table(spark, by_chance(40, 3)).cache()), tmp_path, "one")
+        page = make(Input(table(spark, by_chance(1, 3)).cache()), tmp_path, "one", step)
         jobs = context.statusTracker().getJobIdsForGroup("one report")
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)
-    assert len(jobs) < 30
+    assert "<h1>one</h1>" in page.read_text(encoding="utf-8")
+    assert 10 < len(jobs) < 30
+    assert not others.broken
 
 
 def test_no_calls_make_none(spark: SparkSession, tmp_path: Path) -> None:
@@ -136,19 +140,6 @@ def test_steps_of_several_threads_are_shown_together(monkeypatch: pytest.MonkeyP
     with shown.step("then another"):
         eventually(lambda: "then another" in lines.drawn[-1])
     assert lines.drawn[-1] == ""
-
-
-def test_tables_are_made_some_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
-    others = threading.Barrier(2, timeout=60)
-
-    @contextlib.contextmanager
-    def step(words: str) -> Iterator[None]:
-        if words in ("hot topics", "balance"):
-            others.wait()
-        yield
-
-    make(Input(table(spark, by_chance(40, 3)).cache()), tmp_path, "one", step)
-    assert not others.broken
 
 
 def test_a_part_of_a_report_that_fails_ends_it(spark: SparkSession, tmp_path: Path) -> None:

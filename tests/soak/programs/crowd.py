@@ -1,92 +1,74 @@
-"""Clients without manners, as in tests.chaos, on topics that only this shift has."""
+"""Clients that know the wire and nothing else, as those of the simulation, on topics that only this shift has."""
 
 from __future__ import annotations
 
-import pickle
 import random
-import selectors
 import socket
-import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
-from tests.chaos.client import Call
-from tests.chaos.crowd import TIMEOUTS_MS, Crowd, Guest
-from tests.chaos.starvation import Starvation
+from tests.chaos.clock import Clock
+from tests.chaos.crowd import Crowd
+from tests.chaos.net import Door
+from tests.chaos.stalls import Starvation
 from tests.helpers import time_factor
+from tests.promises import record
+from tests.promises.history import TRUE
+from tests.simulation.plan import SPEAK_S, plan
 from tests.soak.programs.shift import Shift
-from tests.soak.stage import Stage
-from tests.workers.processes import Node
+from tests.soak.stage import Place, Stage
 
-GUESTS: Final = 40
+ROUNDS: Final = 4
+"""Of a plan each: longer than any shift."""
 
-LAST_WORDS_S: Final = 3.0
-"""Seconds, besides their own time, for the last calls to be answered: their worker may be dead just now."""
-
-
-class Passer(Guest):
-    """One whose topics nobody has used before."""
-
-    shift = ""
-
-    def call(self, kind: str, topic: str, timeout_s: float, group: str | None = None) -> Call | None:
-        """Make a call."""
-        return super().call(kind, f"{self.shift}/{topic}", timeout_s, group)
+LAST_WORDS_S: Final = 4.0
+"""Seconds for the last calls to be answered: their worker may be dead just now."""
 
 
-class Local(socket.socket):
-    """A connection to a Unix socket, for those who think it is TCP."""
-
-    def __init__(self) -> None:
-        super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
-
-    def setsockopt(self, level: int, *option: Any) -> None:
-        """Set an option that it has."""
-        if level != socket.IPPROTO_TCP:
-            super().setsockopt(level, *option)
+def pids(stage: Stage) -> Iterator[int]:
+    """Yield the processes below the supervisors of all nodes."""
+    for place in stage.places:
+        yield from map(int, Path(f"/proc/{place.pid}/task/{place.pid}/children").read_text().split())
 
 
-class Processes:
-    """The processes below the supervisors of all nodes, for who wants to know how long they waited for a core."""
-
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-
-    def workers(self) -> list[int]:
-        """Return their pids."""
-        texts = [Path(f"/proc/{place.pid}/task/{place.pid}/children").read_text() for place in self._stage.places]
-        return [int(pid) for text in texts for pid in text.split()]
+def local(place: Place) -> socket.socket:
+    """Connect to a node as a user of its machine."""
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        sock.connect(place.unix)
+    except OSError:
+        sock.close()
+        raise
+    return sock
 
 
 def main() -> None:
-    """Have the crowd act until the input ends; put all that it noted into a file."""
+    """Have the crowd speak until the input ends."""
     shift = Shift()
-    dice = random.Random(shift.seed)
+    shift.watch()
+    stage = shift.stage
+    clock = Clock(shift.seed)
 
-    def some_door() -> tuple[socket.socket, str]:
-        place = dice.choice(shift.stage.places)
-        if dice.random() < 0.5 and not shift.stage.authority:
-            return shift.stage.dial(place.address, None), place.name
-        sock = Local()
-        sock.connect(place.unix)
-        return sock, place.name
+    def doors(number: int, kind: str) -> Mapping[Door, str]:
+        if kind == "caller" and (number % 2 or stage.authority):
+            return {lambda place=place: local(place): place.name for place in stage.places}
+        return {
+            lambda place=place: stage.dial(place.pubsub if kind == "pubsub" else place.address, stage.context()):
+            place.name for place in stage.places
+        }  # fmt: skip
 
-    crowd = Crowd(some_door, dice)
-    Passer.shift = f"crowd-{shift.seed}"
-    crowd.clients += [Passer(crowd, number) for number in range(GUESTS)]
-    starvation = Starvation(cast(Node, Processes(shift.stage)), crowd.at)
-    starvation.look()
-    crowd.selector.register(sys.stdin, selectors.EVENT_READ, shift.over.set)
-    crowd.run(0.0)
-    while not shift.over.is_set():
-        crowd.run_on(0.1)
-    crowd.selector.unregister(sys.stdin)
-    crowd.finish(max(TIMEOUTS_MS) / 1000 + LAST_WORDS_S * time_factor())
-    noted = crowd.calls, crowd.connections, crowd.complaints, crowd.slowest_turn_s + starvation.longest_s
-    Path(shift.path).write_bytes(pickle.dumps(noted))
-    for call in crowd.calls:
-        shift.counts[f"{call.kind} {call.outcome}"] += 1
-    shift.counts["connections"] = len(crowd.connections)
+    luck = random.Random(shift.seed)
+    rounds = [plan(luck.getrandbits(32)) for _ in range(ROUNDS)]
+    crowd = Crowd(clock, rounds, SPEAK_S, doors, f"crowd-{shift.seed}/")
+    Starvation(clock, lambda: pids(stage)).look()
+    clock.go_on(ROUNDS * SPEAK_S, shift.over.is_set)
+    connections = crowd.finish(LAST_WORDS_S * time_factor())
+    record.save(Path(f"{shift.path}.history"), connections, clock.stalls)
+    crowd.close()
+    calls = Counter((call.method, call.answer) for each in connections for call in each.calls.values())
+    shift.counts.update({"send met": calls[":send!", TRUE], "calls": calls.total(), "connections": len(connections)})
     shift.end()
 
 

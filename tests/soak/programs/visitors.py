@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
-import time
-from collections.abc import Awaitable
+from pathlib import Path
 from typing import Any, Final
 
 import skywalker
 import skywalker.aio
 from skywalker.aio import Junction
 from skywalker.clients.requests import MeetingKind
-from skywalker.errors import Cancelled, HandlerFailed, OutcomeUnknown, SkywalkerError, TimedOut
-from tests.history import Kind, Outcome, Recorder
+from skywalker.errors import Cancelled, HandlerFailed, SkywalkerError, TimedOut
+from tests.promises import record
 from tests.soak.programs.shift import Shift
 
 VISITORS: Final = 12
@@ -31,10 +29,10 @@ SIZES: Final = (0, 10, 100, 2_000, 40_000)
 class Visitor:
     """Has one client at a time, which may go to the owners of topics, and acknowledge, or not."""
 
-    def __init__(self, shift: Shift, number: int, recorder: Recorder, dice: random.Random) -> None:
+    def __init__(self, shift: Shift, number: int, dice: random.Random) -> None:
+        self.noted = [record.client(f"visitor-{number}"), record.client(f"acknowledging visitor-{number}", acks=True)]
         self._shift = shift
         self._number = number
-        self._recorder = recorder
         self._dice = dice
         self._topics = 0
 
@@ -68,39 +66,16 @@ class Visitor:
 
     async def _meet(self, junction: Junction, ack: bool) -> None:
         """A value is sent and received, whichever begins first."""
-        # What may be lost with a connection is known by its name, as in tests.chaos.routed.
-        topic = f"{'acknowledged' if ack else 'plain'}-{self._topic()}"
+        topic, noted = self._topic(), self.noted[ack]
         value = f"{topic}:{'x' * self._dice.choice(SIZES)}"
         group = self._dice.choice((None, "a"))
-        name = f"visitor-{self._number}"
-        meeting: list[Awaitable[Any]] = [
-            self._noted(
-                junction.send(topic, value, TIMEOUT_S),
-                self._recorder.call(Kind.SEND, topic, connection=name, timeout=TIMEOUT_S, value=value),
-            )
-        ]
+        send = record.begin(noted, ":send!", topic, TIMEOUT_S, value)
+        recv = record.begin(noted, ":recv!" if group is None else ":take!", topic, TIMEOUT_S)
         listen = junction.recv(topic, TIMEOUT_S) if group is None else junction.take(topic, group, TIMEOUT_S)
-        kind = Kind.RECV if group is None else Kind.TAKE
-        id = self._recorder.call(
-            kind, topic, connection=name, timeout=TIMEOUT_S, at_least_once=ack, **({"group": group} if group else {})
-        )
-        meeting.append(self._noted(listen, id))
+        meeting = [record.ended(send, junction.send(topic, value, TIMEOUT_S)), record.ended(recv, listen)]
         self._dice.shuffle(meeting)
         await asyncio.gather(*meeting)
         self._shift.counts["meetings"] += 1
-
-    async def _noted(self, answer: Awaitable[Any], id: str) -> None:
-        try:
-            result = await answer
-        except TimedOut:
-            self._recorder.answer(id, Outcome.TIMEOUT)
-        except OutcomeUnknown:
-            self._recorder.answer(id, Outcome.UNKNOWN)
-        except SkywalkerError as error:
-            self._recorder.answer(id, Outcome.ERROR, code=f"{type(error).__name__}: {error}")
-        else:
-            outcome = Outcome.TRUE if result is True else Outcome.VALUE
-            self._recorder.answer(id, outcome, **({} if result is True else {"value": result}))
 
     async def _give_up(self, junction: Junction, _: bool) -> None:
         """Calls to which nobody comes: some run out of time, some are cancelled, some are left by their task."""
@@ -155,10 +130,9 @@ async def main() -> None:
     """Have them visit until the input ends."""
     shift = Shift()
     dice = random.Random(shift.seed)
-    with open(shift.path + ".history", "ab", buffering=0) as file:
-        recorder = Recorder(file, f"visitors-{os.getpid()}", time.monotonic)
-        visitors = [Visitor(shift, number, recorder, random.Random(dice.random())) for number in range(VISITORS)]
-        await shift.run(*(visitor.stay() for visitor in visitors))
+    visitors = [Visitor(shift, number, random.Random(dice.random())) for number in range(VISITORS)]
+    await shift.run(*(visitor.stay() for visitor in visitors))
+    record.save(Path(f"{shift.path}.history"), [noted for visitor in visitors for noted in visitor.noted])
     shift.end()
 
 

@@ -46,6 +46,7 @@ cdef class Session(Connection):
     cdef public object response
     cdef public str name
 
+    cpdef write_down(self, ClientCall listener)
     @cython.locals(own=Subscription, value=bytes, whole=bytes, size=Py_ssize_t)
     cpdef tell(self, Subscription subscription, NodeCall send)
     @cython.locals(own=Subscription)

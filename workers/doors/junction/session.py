@@ -204,6 +204,10 @@ class Session(Connection):
         note(self, method, error, is_heard)
         return wire.error_frame(method, id, error) if is_heard else reply(method, id, timed_out)
 
+    def write_down(self, listener: ClientCall) -> None:
+        if not self.acks or isinstance(listener, Delivery):
+            Connection.write_down(self, listener)
+
     def delivered(self, listener: ClientCall) -> None:
         if isinstance(listener, Delivery):
             Connection.delivered(self, listener)  # its client may have many under one id

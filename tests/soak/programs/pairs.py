@@ -1,8 +1,7 @@
 """A program of clients that find the owners of topics by themselves, in pairs that meet again and again.
 
-Run as `python -m tests.chaos.routed KIND WHERE PAIRS SEED FILE`; KIND is aio or blocking. It goes
-on until its input ends, then finishes what it has begun and prints one line of JSON. FILE gets
-the history of all calls.
+Run as `python -m tests.soak.programs.pairs KIND WHERE PAIRS SEED FILE`; KIND is aio or blocking. It goes on until its
+input ends, then finishes what it has begun and prints one line of JSON. FILE gets the history of all calls.
 """
 
 from __future__ import annotations
@@ -16,13 +15,18 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import skywalker
 import skywalker.aio
-from skywalker.errors import OutcomeUnknown, SkywalkerError, TimedOut
-from tests.chaos.pairs import PAUSE_S, TIMEOUTS_S
-from tests.history import Kind, Outcome, Recorder
+from tests.promises import record
+from tests.promises.history import Connection
+
+PAUSE_S: Final = 1.0
+"""Mean seconds between two meetings of a pair."""
+
+TIMEOUTS_S: Final = (0.5, 1.5, 3.0, 8.0)
 
 CLIENTS: Final = 2
 """Clients of each kind: those that go to the owners and those that have others pass their calls on, which acknowledge
@@ -31,29 +35,26 @@ what they receive or do not."""
 SECOND_LISTENER_S: Final = 10.0
 """Seconds that a sender who was told true waits for its listener to know, before it sends again."""
 
-Send = Callable[[str, str, float], Awaitable[bool]]
-Recv = Callable[[str, float], Awaitable[Any]]
+REFUSED_S: Final = 0.05
+"""Seconds until a call that was refused is made anew."""
 
 
-class Side:
-    """A client as both kinds of it are used here."""
+class Side(NamedTuple):
+    """A client as both kinds of it are used here, and what is noted of it."""
 
-    def __init__(self, name: str, ack: bool, send: Send, recv: Recv) -> None:
-        self.name = name
-        self.ack = ack
-        self.send = send
-        self.recv = recv
+    noted: Connection
+    send: Callable[[str, str, float], Awaitable[bool]]
+    recv: Callable[[str, float], Awaitable[Any]]
 
 
 class Meeting:
     """One meeting of a pair, until the listener has a value."""
 
-    def __init__(self, topic: str, sender: Side, listener: Side, dice: random.Random, recorder: Recorder) -> None:
+    def __init__(self, topic: str, sender: Side, listener: Side, dice: random.Random) -> None:
         self._topic = topic
         self._sender = sender
         self._listener = listener
         self._dice = dice
-        self._recorder = recorder
         self._got = asyncio.Event()
 
     async def run(self) -> None:
@@ -66,43 +67,22 @@ class Meeting:
         await act()
 
     async def _send(self) -> None:
-        side, recorder = self._sender, self._recorder
         while not self._got.is_set():
             timeout = self._dice.choice(TIMEOUTS_S)
             value = f"{self._topic}-{time.monotonic_ns()}"
-            call = recorder.call(Kind.SEND, self._topic, connection=side.name, timeout=timeout, value=value)
-            if await _answered(side.send(self._topic, value, timeout), recorder, call) is not None:
+            call = record.begin(self._sender.noted, ":send!", self._topic, timeout, value)
+            if await record.ended(call, self._sender.send(self._topic, value, timeout)) is not None:
                 with contextlib.suppress(TimeoutError):  # whoever had the value has gone with it
                     async with asyncio.timeout(SECOND_LISTENER_S):
                         await self._got.wait()
+            await asyncio.sleep(REFUSED_S)
 
     async def _recv(self) -> None:
-        side, recorder = self._listener, self._recorder
         while not self._got.is_set():
             timeout = self._dice.choice(TIMEOUTS_S)
-            call = recorder.call(Kind.RECV, self._topic, connection=side.name, timeout=timeout, at_least_once=side.ack)
-            if await _answered(side.recv(self._topic, timeout), recorder, call) is not None:
+            call = record.begin(self._listener.noted, ":recv!", self._topic, timeout)
+            if await record.ended(call, self._listener.recv(self._topic, timeout)) is not None:
                 self._got.set()
-
-
-async def _answered(answer: Awaitable[Any], recorder: Recorder, call: str) -> Any:
-    """Return the answer to a call, None if it was not met; either way note it."""
-    try:
-        result = await answer
-    except TimedOut:
-        recorder.answer(call, Outcome.TIMEOUT)
-    except OutcomeUnknown:
-        recorder.answer(call, Outcome.UNKNOWN)
-    except SkywalkerError as error:
-        recorder.answer(call, Outcome.ERROR, code=f"{type(error).__name__}: {error}")
-        await asyncio.sleep(0.05)
-    else:
-        if result is True:
-            recorder.answer(call, Outcome.TRUE)
-        else:
-            recorder.answer(call, Outcome.VALUE, value=result)
-        return result
-    return None
 
 
 async def _sides(kind: str, where: str, ack: bool, stack: AsyncExitStack, threads: ThreadPoolExecutor) -> list[Side]:
@@ -113,17 +93,17 @@ async def _sides(kind: str, where: str, ack: bool, stack: AsyncExitStack, thread
 
     sides = []
     for number in range(2 * CLIENTS):
-        name, direct = f"{kind}-{ack}-{number}", number < CLIENTS
+        noted, direct = record.client(f"{kind}-{ack}-{number}", acks=ack), number < CLIENTS
         if kind == "aio":
             awaited = await stack.enter_async_context(await skywalker.aio.connect(where, direct=direct, ack=ack))
-            sides.append(Side(name, ack, awaited.send, awaited.recv))
+            sides.append(Side(noted, awaited.send, awaited.recv))
         else:
             client = stack.enter_context(skywalker.connect(where, direct=direct, ack=ack))
-            sides.append(Side(name, ack, awaitable(client.send), awaitable(client.recv)))
+            sides.append(Side(noted, awaitable(client.send), awaitable(client.recv)))
     return sides
 
 
-async def run(kind: str, where: str, pairs: int, seed: int, recorder: Recorder) -> dict[str, Any]:
+async def run(kind: str, where: str, pairs: int, seed: int, file: Path) -> dict[str, Any]:
     dice = random.Random(seed)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -138,17 +118,18 @@ async def run(kind: str, where: str, pairs: int, seed: int, recorder: Recorder) 
                     began = time.monotonic()
                     ack = number % 2 == 0
                     topic = f"{'acknowledged' if ack else 'plain'}-{kind}-{number}"
-                    await Meeting(topic, *dice.choices(sides[ack], k=2), dice, recorder).run()
+                    sender, listener = dice.choices(sides[ack], k=2)
+                    await Meeting(topic, sender, listener, dice).run()
                     needed.append(time.monotonic() - began)
                     await asyncio.sleep(dice.expovariate(1 / PAUSE_S))
 
             async with asyncio.TaskGroup() as group:
                 for number in range(pairs):
                     group.create_task(keep_meeting(number))
+    record.save(file, [side.noted for each in sides.values() for side in each])
     return {"meetings": len(needed), "longest_s": max(needed, default=0.0)}
 
 
 if __name__ == "__main__":
     kind, where, pairs, seed, path = sys.argv[1:]
-    with open(path, "ab", buffering=0) as file:
-        print(json.dumps(asyncio.run(run(kind, where, int(pairs), int(seed), Recorder(file, kind)))))
+    print(json.dumps(asyncio.run(run(kind, where, int(pairs), int(seed), Path(path)))))

@@ -1,0 +1,260 @@
+"""Made-up histories: each rule notices what breaks it, and only the trouble that is listed excuses from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import pytest
+
+from tests.promises import libraries, rules
+from tests.promises.excuses import EXCUSES, TWO_RELOADS
+from tests.promises.history import (
+    CANCELLED,
+    LOST,
+    NEVER_S,
+    TIMED_OUT,
+    TRUE,
+    VALUE,
+    Call,
+    Cancel,
+    Connection,
+    Given,
+    History,
+    Published,
+    Stall,
+    Trouble,
+)
+
+AT_S: Final = 100.0
+"""When what breaks a rule happens."""
+
+LONG_AGO_S: Final = 50.0
+
+
+def connection(name: str, closed_at: float = NEVER_S) -> Connection:
+    return Connection(name, 0.0, [], closed_at=closed_at, node="n1", worker=0)
+
+
+def call(
+    of: Connection, method: str, answer: str, ended_at: float, *, began_at: float = AT_S, lasts: float = 5.0
+) -> Call:
+    made = Call(of, len(of.calls), f":{method}!", "t", "v" if method == "send" else "", began_at, lasts, answer)
+    made.answered_at, made.answers = ended_at, 1
+    of.calls[made.id] = made
+    return made
+
+
+def give(of: Connection, at: float = AT_S, method: str = ":recv!", value: str = "v", id: int = 0) -> None:
+    of.given.append(Given(at, of, method, id, "t", value))
+
+
+def publish(of: Connection, *values: str, acked_at: float = AT_S) -> None:
+    of.published += [Published(of, "t", value, AT_S, acked_at) for value in values]
+
+
+def subscriber(closed_at: float = NEVER_S) -> Connection:
+    made = connection("subscriber", closed_at)
+    made.subscriptions["t"] = 1.0
+    return made
+
+
+# What breaks a rule.
+
+
+def a_connection_is_lost() -> list[Connection]:
+    return [connection("a", AT_S)]
+
+
+def an_answer_is_late() -> list[Connection]:
+    a = connection("a")
+    call(a, "recv", TIMED_OUT, AT_S + 1.0, lasts=0.0)
+    return [a]
+
+
+def a_call_ends_early() -> list[Connection]:
+    a = connection("a")
+    call(a, "recv", TIMED_OUT, AT_S + 1.0)
+    return [a]
+
+
+def a_call_is_answered_twice() -> list[Connection]:
+    a = connection("a")
+    call(a, "recv", VALUE, AT_S).answers = 2
+    return [a]
+
+
+def a_call_is_not_answered() -> list[Connection]:
+    a = connection("a")
+    call(a, "recv", "nothing", NEVER_S)
+    return [a]
+
+
+def true_for_nobody() -> list[Connection]:
+    a = connection("a")
+    call(a, "send", TRUE, AT_S)
+    return [a]
+
+
+def told_that_nobody_came() -> list[Connection]:
+    a, b = connection("a"), connection("b")
+    call(a, "send", TIMED_OUT, AT_S + 5.0)
+    give(b)
+    return [a, b]
+
+
+def cancelled_by_nobody() -> list[Connection]:
+    a = connection("a")
+    call(a, "recv", CANCELLED, AT_S)
+    return [a]
+
+
+def cancelled_and_told_otherwise() -> list[Connection]:
+    a, b = connection("a"), connection("b")
+    give(b)
+    a.cancels[-1] = Cancel(call(a, "send", TRUE, AT_S), True)
+    return [a, b]
+
+
+def two_wait_in_vain() -> list[Connection]:
+    a, b = connection("a"), connection("b")
+    for of, method in ((a, "send"), (b, "recv")):
+        call(of, method, TIMED_OUT, AT_S + 0.6, lasts=0.6)
+    return [a, b]
+
+
+def a_value_comes_twice() -> list[Connection]:
+    a = connection("a")
+    give(a)
+    give(a)
+    return [a]
+
+
+def two_take_a_value() -> list[Connection]:
+    a, b = connection("a"), connection("b")
+    give(a, method=":take!")
+    give(b, method=":take!")
+    return [a, b]
+
+
+def a_subscriber_misses_something() -> list[Connection]:
+    a = connection("a")
+    publish(a, "v")
+    return [a, subscriber()]
+
+
+def what_is_published_is_overtaken() -> list[Connection]:
+    a, b = connection("a"), connection("b")
+    publish(a, "first", "second", acked_at=NEVER_S)
+    a.closed_at, a.is_cut = AT_S, True
+    for value in ("second", "first"):
+        give(b, method="message", value=value)
+    return [a, b]
+
+
+def nobody_acks() -> list[Connection]:
+    a = connection("a")
+    publish(a, "v", acked_at=NEVER_S)
+    return [a]
+
+
+def a_library_is_late() -> list[Connection]:
+    [a] = an_answer_is_late()
+    a.library = True
+    return [a]
+
+
+BREACHES: Final[Mapping[str, list[Callable[[], list[Connection]]]]] = {
+    "each_call_has_one_answer": [a_call_is_answered_twice, a_call_is_not_answered, nobody_acks],
+    "connections_last": [a_connection_is_lost],
+    "answers_come_in_time": [an_answer_is_late, a_call_ends_early],
+    "answers_are_true": [told_that_nobody_came, true_for_nobody],
+    "cancels_are_true": [cancelled_by_nobody, cancelled_and_told_otherwise],
+    "who_waits_meets": [two_wait_in_vain],
+    "nothing_comes_twice": [a_value_comes_twice, two_take_a_value],
+    "subscribers_miss_nothing": [a_subscriber_misses_something],
+    "order_holds": [what_is_published_is_overtaken],
+    "calls_of_a_library_end_in_time": [a_library_is_late],
+}
+"""By rule; what the first of them shows is what trouble may excuse."""
+
+SHOWN_ELSEWHERE: Final = {rule.__name__ for rule in libraries.RULES} - BREACHES.keys()
+"""What only a simulated run knows enough of."""
+
+KINDS: Final = sorted({kind for row in EXCUSES.values() for kind in row} | {"half open", "agent"})
+
+
+def broken(connections: list[Connection], *troubles: Trouble, stalls: tuple[Stall, ...] = ()) -> set[str]:
+    return {line.split(":")[0] for line in rules.broken(History(connections, 1, [*troubles], stalls=[*stalls]))}
+
+
+def trouble(kind: str, at: float) -> list[Trouble]:
+    if kind == TWO_RELOADS:
+        return [Trouble("reload", node, at, at) for node in ("n1", "n2")]
+    return [Trouble(kind, "n1", at, at, 0)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "breach"), [(rule, breach) for rule, breaches in BREACHES.items() for breach in breaches]
+)
+def test_each_rule_notices_what_breaks_it(rule: str, breach: Callable[[], list[Connection]]) -> None:
+    assert broken(breach()) == {rule}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rule", BREACHES)
+def test_only_the_trouble_that_is_listed_excuses_and_only_when_it_is_felt(rule: str, kind: str) -> None:
+    breach, *never_excused = BREACHES[rule]
+    is_excuse = bool({kind, "reload" if kind == TWO_RELOADS else kind} & EXCUSES.get(rule, {}).keys())
+    assert broken(breach(), *trouble(kind, AT_S)) == (set() if is_excuse else {rule})
+    assert broken(breach(), *trouble(kind, AT_S - LONG_AGO_S)) == {rule}
+    for each in never_excused:
+        if rule != "nothing_comes_twice":
+            assert rule in broken(each(), *trouble(kind, AT_S))
+
+
+def test_the_rules_are_those_whose_breach_is_shown() -> None:
+    names = {rule.__name__ for rule in (*rules.RULES, *libraries.RULES)}
+    assert names - BREACHES.keys() == SHOWN_ELSEWHERE
+
+
+@pytest.mark.parametrize(("node", "worker", "excused"), [("n1", 0, True), ("n1", 1, False), ("n2", 0, False)])
+def test_a_death_costs_the_connections_of_that_worker_alone(node: str, worker: int, excused: bool) -> None:
+    kill = Trouble("kill", node, AT_S, AT_S, worker)
+    assert broken(a_connection_is_lost(), kill) == (set() if excused else {"connections_last"})
+
+
+def test_a_client_that_stands_still_is_late_by_itself() -> None:
+    [a] = an_answer_is_late()
+    a.stops.append(Trouble("slow client", "a", AT_S + 0.5, AT_S + 0.9))
+    assert broken([a]) == set()
+
+
+@pytest.mark.parametrize(("seconds", "excused"), [(1.0, True), (0.9, False)])
+def test_an_answer_may_be_as_late_as_the_machine_was(seconds: float, excused: bool) -> None:
+    stalls = (Stall(AT_S, AT_S + 1.0, seconds),)
+    assert broken(an_answer_is_late(), stalls=stalls) == (set() if excused else {"answers_come_in_time"})
+    [a, b] = two_wait_in_vain()
+    assert broken([a, b], stalls=stalls) == set()
+
+
+@pytest.mark.parametrize(
+    ("is_whole", "acks", "lost_at", "is_true"),
+    [
+        (False, False, AT_S, True),
+        (True, False, AT_S, False),
+        (False, True, AT_S, False),
+        (False, False, AT_S - 1.0, False),
+    ],
+)
+def test_who_was_lost_while_it_waited_may_have_had_a_value(
+    is_whole: bool, acks: bool, lost_at: float, is_true: bool
+) -> None:
+    [a] = true_for_nobody()
+    lost = connection("lost", lost_at)
+    lost.is_whole, lost.acks, lost.is_cut = is_whole, acks, True
+    call(lost, "recv", LOST, lost_at, began_at=AT_S - 2.0)
+    assert broken([a, lost]) == (set() if is_true else {"answers_are_true"})
+    again = connection("again")
+    call(again, "send", TRUE, AT_S).value = "another"
+    assert broken([a, lost, again]) == {"answers_are_true"}, "one had one value at most"
