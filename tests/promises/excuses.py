@@ -51,6 +51,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
     },
     "nothing_comes_twice": {
         "kill": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
+        "death": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
     },
     "subscribers_miss_nothing": {
         "stop": Excuse(0.05, FELT_S, "a publisher is not made to wait for a worker that stands still"),

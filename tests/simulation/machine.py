@@ -298,8 +298,8 @@ class Net:
         return Simulated(self, task)
 
     def node_at(self, address: Address) -> str:
-        """Return who listens there, or did."""
-        return self.listened[address]
+        """Return which node listens there, or did."""
+        return self.listened[address].partition(".")[0]  # in whichever of its lives
 
     def file(self, end: End, owner: Task | None) -> Socket:
         """Return another descriptor of one end, which that process has."""
@@ -493,7 +493,9 @@ class Socket:
                 raise BlockingIOError
             if not peer.packets:
                 data = data[:room]
-                if len(data) > 1 and luck.random() < self._net.conditions.pieces:
+                if (
+                    peer.size and len(data) > 1 and luck.random() < self._net.conditions.pieces
+                ):  # an empty one takes all
                     data = data[: luck.randrange(1, len(data))]
         peer.put(bytes(data), passed)
         if running is not None:
