@@ -121,6 +121,8 @@ class Node:
     def _ended(self, process: Process) -> None:
         if process is self.process:
             self._is_dying = True
+            if (keeper := getattr(self.supervisor, "_agent", None)) is not None:
+                keeper.close()  # a file with a ring that it has is a real one
             self.kernel.at(self.kernel.time() + self._back_s, self.start)
         elif process.status is not None and process.status < 0 and not self._is_dying:
             self.suffer("kill" if isinstance(process.program, Worker) else "agent kill", self.kernel.time())

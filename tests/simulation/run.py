@@ -17,6 +17,7 @@ from tests.simulation.membership import Founder
 from tests.simulation.plan import NODE, SPEAK_S, ClientPlan, Fault, Plan
 from tests.simulation.plan import plan as planned
 from tests.simulation.programs import Broker, Junction, Program
+from workers.engine import points
 from workers.setup.ground import JUNCTION, PUBSUB
 
 BOOT_S: Final = 0.1
@@ -54,6 +55,8 @@ class Result:
     in_doubt: int
     """Senders that were told that nobody came though somebody had their value, in a kill."""
     broken: list[str]
+    points: dict[str, int]
+    """How often each point of the program was reached."""
 
 
 def _cluster(net: Net, plan: Plan) -> Cluster:
@@ -90,10 +93,13 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
 
     for fault in plan.faults:
         kernel.at(kernel.now + fault.at, functools.partial(happen, fault))
+    points.listener = kernel.reached
     kernel.go_on(SPEAK_S)
     for client in clients:
         client.is_done = True
+    kernel.traps.clear()
     kernel.go_on(LAST_ANSWERS_S)
+    points.listener = None
     nodes = [*cluster.nodes.values()]
     strangers = [] if cluster.agree() else [f"nodes_find_each_other: {[(each.name, each.ring) for each in nodes]}"]
     for node in nodes:
@@ -118,4 +124,5 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
         unknown(history),
         in_doubt(history),
         [*broken(history), *strangers],
+        kernel.points,
     )
