@@ -9,12 +9,13 @@ from typing import Any, Final
 
 from skywalker.address import Address
 from skywalker.config import Config
-from skywalker.members import Member
+from skywalker.members import Member, Snapshot
 from tests.promises.history import Trouble
 from tests.simulation.kernel import NEVER
 from tests.simulation.machine import Net
 from tests.simulation.processes import Process
 from workers.agent.agent import Agent
+from workers.ipc import snapshots
 from workers.process.notify import Notifier
 from workers.process.supervisor import State, Supervisor
 from workers.setup.ground import JUNCTION, PUBSUB
@@ -187,6 +188,12 @@ class Node:
         """Its agent, if one lives."""
         agents = [each for each in self.process.children if each.status is None and isinstance(each.program, Agent)]
         return agents[0] if agents else None
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The ring that its workers go by, if its agent has told one."""
+        file = self.supervisor._agent.snapshot
+        return snapshots.content(file) if file is not None else None
 
     @property
     def lives(self) -> bool:
