@@ -212,3 +212,23 @@ def test_only_nodes_that_know_the_secret_of_a_cluster_are_in_its_ring() -> None:
         assert [address.host for address in node.snapshot.unproven] == ["10.0.0.3"]
     for node in nodes:
         node.close()
+
+
+@pytest.mark.parametrize("delay_ms", range(10, 200, 20))
+def test_who_has_joined_is_known_although_the_agent_that_heard_of_it_is_killed(delay_ms: int) -> None:
+    # Of the first nobody has told it where others are: it knows from those that join.
+    kernel = Kernel(delay_ms)
+    net = Net(kernel)
+    config = Config(cluster=Settings(join="10.0.0.1:3443"))
+    first, second = (
+        Node(net, f"{NODE}{number}", f"10.0.0.{number + 1}", 2, config, (number,), assembler(Directory(kernel)))
+        for number in range(2)
+    )
+    kernel.go_on(delay_ms / 1000)
+    if first.agent is not None:
+        first.agent.signal(signal.SIGKILL)
+    ring = Snapshot([first.member, second.member]).version
+    kernel.go_on(10.0)
+    assert (first.ring, second.ring) == (ring, ring)
+    for node in (first, second):
+        node.close()
