@@ -95,8 +95,7 @@ class Program:
         self._numbers = itertools.count(1)
         self._under_way: dict[int, Call | Published] = {}
         self._ends: list[tuple[Connection, list[End]]] = []
-        self._mute: dict[End, float] = {}  # since when nothing passes, of which nobody was told
-        self._came: dict[End, int] = {}  # how much of what was taken for it had been written then
+        self._came: dict[End, int] = {}  # how much was taken for one when it went mute
         self._lives = 0
         self._start()
 
@@ -136,7 +135,6 @@ class Program:
             for end in luck.sample(ends, luck.choice([1, len(ends)])):
                 how(end)
                 if end.is_lost:
-                    self._mute.setdefault(end, self.net.kernel.now)
                     self._came.setdefault(end, len(end.taken or []))
 
     def _kill(self) -> None:
@@ -271,7 +269,7 @@ class Junction(Program):
                     method, id, *more = msgpack.unpackb(frame, strict_map_key=False)
                     if method in KINDS:
                         topics[id], values[id] = more[1], str(more[-1])
-                        here[id] = Copy(at, end.lost_at, self._mute.get(end, NEVER_S))
+                        here[id] = Copy(at, end.lost_at, end.mute_at)
                         copies.setdefault(id, []).append(here[id])
                 for at, frame in pieces(end.taken or []):
                     method, id, result = msgpack.unpackb(frame, strict_map_key=False)
@@ -362,7 +360,7 @@ class Broker(Program):
 
     def _heard(self, record: Connection, end: End) -> Connection:
         """Return what there was on one connection of a subscription."""
-        closed_at = min(end.lost_at, self._mute.get(end, NEVER_S))
+        closed_at = min(end.lost_at, end.mute_at)
         found = Connection(self.name, end.connected_at, self.stops, closed_at=closed_at, is_cut=True)
         asked = [_topic(message) for _, message in _messages(end.said or []) if message[0] == SUBSCRIBE]
         for at, message in _messages((end.taken or [])[: self._came.get(end)]):
