@@ -318,10 +318,10 @@ class Broker(Program):
                 break
             except (TimedOut, Unreachable):
                 await asyncio.sleep(0.05)
-        slow = self.luck.random() < 0.3
+        stream.reads_slowly = self.luck.random() < 0.3
         async for message in subscription:
             stream.got.append(message.payload.decode())
-            if slow:
+            if stream.reads_slowly:
                 await asyncio.sleep(0.01 * self.luck.random())
 
     async def _say(self, broker: pubsub.Broker, record: Connection, loop: EventLoop, word: Word) -> None:
@@ -349,7 +349,8 @@ class Broker(Program):
                     continue
                 if end.said[0][1][0] == SUBSCRIBE:
                     stream = stream or next(streams)
-                    stream.connections.append(self._heard(record, end))
+                    stream.connections.append(self._heard(end))
+                    stream.connections[-1].reads_slowly = stream.reads_slowly
                 for _, message in _messages(end.said):
                     if message[0] == PUBLISH:
                         value = _payload(message)
@@ -358,7 +359,7 @@ class Broker(Program):
                         was_said.add(value)
         self.connections += [each for stream in self.streams for each in stream.connections]
 
-    def _heard(self, record: Connection, end: End) -> Connection:
+    def _heard(self, end: End) -> Connection:
         """Return what there was on one connection of a subscription."""
         closed_at = min(end.lost_at, end.mute_at)
         found = Connection(self.name, end.connected_at, self.stops, closed_at=closed_at, is_cut=True)
