@@ -82,6 +82,7 @@ class End:
         self.said: list[tuple[float, bytes]] | None = None
         """And what of it."""
         self.closed_at = NEVER
+        self.mute_at = NEVER  # since when nothing passes, of which nobody was told
         self._last_at = 0.0
 
     def look(self, at: float) -> None:
@@ -178,7 +179,7 @@ class End:
         """Nothing passes any more, and nobody is told."""
         for each in (self, self.peer):
             assert each is not None, "it is connected"
-            each.is_lost = True
+            each.is_lost, each.mute_at = True, min(each.mute_at, self.net.kernel.time())
 
     def reset_both(self) -> None:
         """The connection breaks on both ends."""
@@ -210,7 +211,7 @@ class End:
 
     @property
     def lost_at(self) -> float:
-        """When it was over at this end, for whatever reason."""
+        """When it was over at this end, for whatever reason, and that was known here."""
         return min(self.ended_at, self.reset_at, self.closed_at)
 
     def refuse(self) -> None:
