@@ -7,6 +7,7 @@ and a socket that ends it if this program dies.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -17,7 +18,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -28,6 +28,7 @@ from skywalker.ring import Ring, token_of
 from skywalker.wire import junction as wire
 from skywalker.wire import values
 from tests.helpers import eventually, time_factor, written_to
+from tests.simulation.stage import socket_for
 
 FAULTY = (sys.executable, str(Path(__file__).with_name("faulty_node.py")))
 """The command of a node whose workers can be told to fail; see there, and the fixture `fault`."""
@@ -61,8 +62,7 @@ class Node:
 
     def events(self, name: str) -> list[dict[str, str]]:
         """Return the fields of the logged events of this name, oldest first."""
-        lines = (dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)', line)) for line in self.log().splitlines())
-        return [fields for fields in lines if fields.get("event") == name]
+        return events_of(self.log(), name)
 
     def workers(self) -> list[int]:
         """Return the pids of the workers that live, oldest first."""
@@ -97,17 +97,28 @@ class Node:
 
     def connect_to(self, slot: int) -> Client:
         """Return a connection to the worker in `slot`, which serves."""
+        return connection_to(slot, self.connect)
 
-        def connection() -> Client | None:
-            client = self.connect()
-            if client.worker == slot:
-                return client
-            client.close()
-            return None
 
-        found = eventually(connection, within=20.0)
-        assert found is not None
-        return found
+def events_of(log: str, name: str) -> list[dict[str, str]]:
+    """Return the fields of the events of this name in a log, oldest first."""
+    lines = (dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)', line)) for line in log.splitlines())
+    return [fields for fields in lines if fields.get("event") == name]
+
+
+def connection_to(slot: int, connect: Callable[[], Client]) -> Client:
+    """Return a connection to the worker in `slot`, which serves."""
+
+    def connection() -> Client | None:
+        client = connect()
+        if client.worker == slot:
+            return client
+        client.close()
+        return None
+
+    found = eventually(connection, within=20.0)
+    assert found is not None
+    return found
 
 
 @contextlib.contextmanager
@@ -144,11 +155,20 @@ def node(
                 client.close()
 
 
+_topics = itertools.count()
+
+
 class Client:
     """One connection. Calls are Python values; replies are awaited by the id of their call."""
 
-    def __init__(self, port: int, timeout_s: float = 10.0) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout_s * time_factor())
+    def __init__(self, port: int, timeout_s: float = 10.0, host: str = "127.0.0.1") -> None:
+        self.socket = socket_for((host, port))
+        self.socket.settimeout(timeout_s * time_factor())
+        try:
+            self.socket.connect((host, port))
+        except BaseException:
+            self.socket.close()
+            raise
         self._buffer = b""
         self._kept: bytes | None = None
         self._replies: dict[int, Any] = {}
@@ -188,7 +208,7 @@ class Client:
         ring = Ring(self.greeting["tokens"])
         return next(
             topic
-            for topic in (f"topic-{time.monotonic_ns()}-{number}" for number in range(100_000))
+            for topic in (f"topic-{next(_topics)}-{number}" for number in range(100_000))
             if ring.owner(token_of(values.pack(topic))) == slot
         )
 
