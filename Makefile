@@ -4,7 +4,7 @@
 PYTHON ?= python3
 FILE ?=
 ARGS ?=
-SECONDS ?= 120
+SECONDS ?= 20
 MINUTES ?= 10
 TARGETS ?=
 RUNS ?= 100000
@@ -78,7 +78,7 @@ bench-save: setup ## Save the times of the micro benchmarks
 bench-compare: setup ## Show what has changed since they were saved
 	$(BIN)/python -m bench.micro compare $(ARGS)
 
-chaos: setup ## Kill, stop, drain and part workers and nodes under load (SECONDS=120)
+chaos: setup ## Kill, stop, reload, drain and part workers and nodes under load, each for a time (SECONDS=20)
 	SKYWALKER_CHAOS_SECONDS=$(SECONDS) $(BIN)/python -m pytest tests/chaos -s --timeout=0 $(ARGS)
 
 soak: setup ## Use and hit nodes for a long time: has anything grown? (MINUTES=10 ARGS="--plot soak.png")

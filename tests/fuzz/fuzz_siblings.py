@@ -85,7 +85,7 @@ class Pair(Talk):
         ends = [worker.socket(End) for worker in self.workers]
         ends[0].other, ends[1].other = ends[1], ends[0]
         for slot, end in enumerate(ends):
-            self.workers[slot].core.siblings.connect(1 - slot, end)
+            self.workers[slot].core.siblings.connect(1 - slot, end, self.workers[1 - slot].core.turn.hand.life)
         self.go()
 
     def do(self, operation: int, client: Any) -> None:

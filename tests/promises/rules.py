@@ -80,6 +80,9 @@ def answers_come_in_time(history: History) -> Iterator[str]:
 
 def answers_are_true(history: History) -> Iterator[str]:
     """A sender that is told true has met somebody; one that is told otherwise has not, unless that is not known."""
+    for call in history.calls():
+        if call.answer == UNKNOWN and call.method != ":send!":
+            yield f"{call} was told that its outcome is unknown, and has none"
     chances = _chances(history)
     for call, takers in sorted(history.sends(), key=lambda each: each[0].answered_at):
         if call.answer == TRUE and not takers and not _took_a_chance(call, chances):
@@ -168,7 +171,8 @@ def who_waits_meets(history: History) -> Iterator[str]:
     """A sender and a listener that wait on one topic for some quiet time do not both wait in vain."""
     in_vain: dict[str, list[Call]] = defaultdict(list)
     for call in history.calls():
-        if call.answer == TIMED_OUT and call.timeout_s > MEET_S:
+        has_node = not call.copies or call.copies[-1].answer != UNANSWERED
+        if call.answer == TIMED_OUT and call.timeout_s > MEET_S and has_node:
             in_vain[call.topic].append(call)
     for calls in in_vain.values():
         senders = [call for call in calls if call.method == ":send!"]

@@ -82,6 +82,7 @@ class End:
         self.said: list[tuple[float, bytes]] | None = None
         """And what of it."""
         self.closed_at = NEVER
+        self._lost_since = NEVER
         self._last_at = 0.0
 
     def look(self, at: float) -> None:
@@ -178,7 +179,7 @@ class End:
         """Nothing passes any more, and nobody is told."""
         for each in (self, self.peer):
             assert each is not None, "it is connected"
-            each.is_lost = True
+            each.is_lost, each._lost_since = True, self.net.kernel.time()
 
     def reset_both(self) -> None:
         """The connection breaks on both ends."""
@@ -211,7 +212,7 @@ class End:
     @property
     def lost_at(self) -> float:
         """When it was over at this end, for whatever reason."""
-        return min(self.ended_at, self.reset_at, self.closed_at)
+        return min(self.ended_at, self.reset_at, self.closed_at, self._lost_since)
 
     def refuse(self) -> None:
         """Raise what a write says whose other end is closed, if that is known here."""
@@ -459,13 +460,14 @@ class Socket:
         if (peer.is_closed and not peer.is_lost) or self.end.reset_at <= self._net.kernel.time():
             self.end.refuse()
         else:
-            self._may_refuse()
+            if peer.size:  # or it takes all
+                self._may_refuse()
             room = peer.room - peer.size
             if room <= 0:
                 raise BlockingIOError
             if not peer.packets:
                 data = data[:room]
-                if len(data) > 1 and luck.random() < self._net.conditions.pieces:
+                if peer.size and len(data) > 1 and luck.random() < self._net.conditions.pieces:
                     data = data[: luck.randrange(1, len(data))]
         peer.put(bytes(data), passed)
         if running is not None:

@@ -9,8 +9,9 @@ from typing import Any
 
 from tests.helpers import eventually
 from tests.simulation.processes import Process
-from tests.workers.processes import Client, connection_to, events_of
+from tests.workers.processes import connection_to, events_of
 from tests.workers.staged import Node, simulated
+from tests.workers.wire_client import WireClient
 
 
 class Operated:
@@ -20,7 +21,7 @@ class Operated:
         self.node = node
         self.pid = node.process.pid
         self.first_workers = node.first_pids
-        self.clients: list[Client] = []
+        self.clients: list[WireClient] = []
 
     def log(self) -> str:
         """Return all that was logged."""
@@ -72,13 +73,13 @@ class Operated:
         """Return the status with which the node ends; AssertionError if it does not in time."""
         return self.node.wait(within)
 
-    def connect(self) -> Client:
+    def connect(self) -> WireClient:
         """Return a connection to whichever worker its source port chooses."""
-        host, port = self.node.address
-        self.clients.append(Client(port, host=host))
-        return self.clients[-1]
+        client = WireClient.open(self.node.address).say_hello()
+        self.clients.append(client)
+        return client
 
-    def connect_to(self, slot: int) -> Client:
+    def connect_to(self, slot: int) -> WireClient:
         """Return a connection to the worker in `slot`, which serves."""
         return connection_to(slot, self.connect)
 

@@ -26,6 +26,7 @@ from workers.doors.states import CLOSED, HEARD, LEAVING, OPEN, PUT_OFF, RESTING
 from workers.doors.subscription import Delivery, Subscribing
 from workers.doors.write_buffer import WriteBuffer
 from workers.engine.loop import BROKEN, READ, SHARE_S, WRITE, Alarm
+from workers.engine.points import reached
 from workers.engine.transport import Transport
 from workers.stats import metrics
 from workers.stats.close_reasons import Close
@@ -419,8 +420,10 @@ class Connection(Subscribing):
         if values:
             # What these values bring about is answered now, and not when the turn began.
             self.turn.now = self.turn.clock()
+            assert reached("a value is written")
         if complete:
-            hand.taken(written_down)
+            if hand.count > written_down:
+                hand.taken(written_down)
             for listener in values:
                 self.delivered(listener)
             self._roomy()

@@ -2,8 +2,9 @@
 
 Everything that a turn brings about is written at its end, one write for each connection. Values
 go first, because what the kernel has taken of them earns their senders a `true`, then replies,
-then what is said to siblings, who so know first of what goes to other nodes. That something was handed out is said last, once it is written:
-a worker that is killed in between has acknowledged nothing that others then miss.
+then what is said to other workers, first to siblings, who so know what goes to other nodes. That
+something was handed out is said last, once it is written: a worker that is killed in between has
+acknowledged nothing that others then miss.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final, Protocol
 
 from skywalker.deadlines import Deadlines
 from workers.engine.machine import Machine
+from workers.engine.points import reached
 from workers.stats import metrics
 from workers.stats.counters import Counters
 from workers.stats.hands import Hand, own_hand
@@ -80,9 +82,7 @@ class Turn:
         "values",
     )  # fmt: skip
 
-    def __init__(
-        self, now: float, counters: Counters, clock: Callable[[], float], hand: Hand | None = None
-    ) -> None:
+    def __init__(self, now: float, counters: Counters, clock: Callable[[], float], hand: Hand | None = None) -> None:
         """`hand` is where it is written down what the worker is handing out."""
         self.clock = clock
         self.hand = own_hand() if hand is None else hand
@@ -161,6 +161,7 @@ class Turn:
             elif self.distant:
                 outputs, self.distant = self.distant, []
             elif self.acks:
+                assert reached("an acknowledgement is due")
                 acks, self.acks = self.acks, []
                 for each in acks:
                     each.acknowledge()

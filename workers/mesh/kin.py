@@ -14,6 +14,7 @@ from typing import Protocol
 from skywalker.members import Place
 from workers.engine.loop import Turn
 
+
 class Asking(Protocol):
     """What we ask of a sibling, and what it says of that: outbound.py has it."""
 
@@ -114,5 +115,3 @@ class _Answer:
         if self._link is not None:
             self._link.outbound.settle_all()
         self._done()
-
-

@@ -15,6 +15,7 @@ from workers.calls.doubt import LOST_LISTENER, LOST_OWNER
 from workers.calls.inquiries import Interest, Question
 from workers.calls.publication import Publication
 from workers.engine.loop import Turn
+from workers.engine.points import reached
 from workers.mesh.kin import Kin
 from workers.mesh.messages import (
     ALSO,
@@ -142,7 +143,10 @@ class Outbound(Carrier):
     def __init__(
         self, messages: Messages, turn: Turn, junction: Junction, place: Place | None, kin: Kin | None
     ) -> None:
-        """`place` is that of an owner; without one, the other end only asks us. `kin` are all siblings, if it is one."""
+        """`place` is that of an owner; without one, the other end only asks us.
+
+        `kin` are all siblings, if it is one.
+        """
         Carrier.__init__(self, place, GRACE_S)
         self.parts = False  # the other end has said that it goes, as is planned
         self.route = NODE if messages.abroad else SIBLING
@@ -377,6 +381,7 @@ class Outbound(Carrier):
             self._messages.tell(outcome, number)
 
     def _recall(self, number: bytes) -> None:
+        assert reached("a value is asked back")
         offered: NodeCall | None = self._passing.get(number)
         if offered is None:
             call = self._calls.get(number)
@@ -445,6 +450,7 @@ class Outbound(Carrier):
 
     def close(self) -> None:
         """The link has ended: issue its calls again; of a sibling, sends only once it is known what became of them."""
+        assert reached("a link has ended")
         self.retired()
         calls, self._calls = self._calls, {}
         asks = False
@@ -452,12 +458,12 @@ class Outbound(Carrier):
             is_send = call.value is not None and not isinstance(call, Publication)
             if self._kin is not None and (is_send or call.carrier is None):
                 self._calls[number] = call
-                asks = asks or call.carrier is not None
+                asks = asks or is_send
+            elif is_send and not self.parts:
+                call.doubt(LOST_OWNER)
         for number, call in calls.items():
             if number not in self._calls and call.carrier is not None:
                 call.carrier = None
-                if not self.parts:
-                    call.doubt(LOST_OWNER)
                 call.returned()
         if asks and self._kin is not None:
             self._kin.ask_all(self.place, self._messages.life, self._release)

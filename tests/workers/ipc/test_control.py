@@ -19,7 +19,7 @@ def ends() -> Iterator[tuple[Channel, Channel]]:
     b.close()
 
 
-@pytest.mark.parametrize("message", [Connect(7), Drain(), Stop(), Ready(), Idle()])
+@pytest.mark.parametrize("message", [Connect(7, "cf01"), Drain(), Stop(), Ready(), Idle()])
 def test_a_message_arrives_as_it_was_sent(ends: tuple[Channel, Channel], message: Message) -> None:
     ours, theirs = ends
     assert ours.send(message)
@@ -29,8 +29,8 @@ def test_a_message_arrives_as_it_was_sent(ends: tuple[Channel, Channel], message
 def test_messages_arrive_one_by_one_in_order(ends: tuple[Channel, Channel]) -> None:
     ours, theirs = ends
     for number in range(20):
-        assert ours.send(Connect(number))
-    assert [theirs.receive() for _ in range(20)] == [(Connect(number), None) for number in range(20)]
+        assert ours.send(Connect(number, "cf01"))
+    assert [theirs.receive() for _ in range(20)] == [(Connect(number, "cf01"), None) for number in range(20)]
 
 
 def test_a_socket_that_comes_with_a_message_is_the_one_that_was_sent(ends: tuple[Channel, Channel]) -> None:
@@ -38,11 +38,11 @@ def test_a_socket_that_comes_with_a_message_is_the_one_that_was_sent(ends: tuple
     near, far = socket.socketpair()
     with near:
         with far:
-            assert ours.send(Connect(1), far)
+            assert ours.send(Connect(1, "cf01"), far)
         received = theirs.receive()
         assert received is not None
         message, passed = received
-        assert message == Connect(1)
+        assert message == Connect(1, "cf01")
         assert passed is not None
         with socket.socket(fileno=passed) as copy:
             near.send(b"through the copy")

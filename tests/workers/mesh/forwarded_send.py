@@ -26,7 +26,7 @@ def pair() -> list[OneWorker]:
     ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for slot, (worker, end) in enumerate(zip(workers, ends, strict=True)):
         end.setblocking(False)
-        worker.core.siblings.connect(1 - slot, end)
+        worker.core.siblings.connect(1 - slot, end, workers[1 - slot].core.turn.hand.life)
     return workers
 
 

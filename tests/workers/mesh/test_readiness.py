@@ -14,6 +14,7 @@ from skywalker.members import Place
 from skywalker.wire import values
 from skywalker.wire.junction import TRUE
 from tests.workers.one_worker import OneWorker
+from tests.workers.turns import life
 from tests.workers.wire_client import call
 from workers.mesh.link import Link
 from workers.mesh.messages import SEND, WITHDRAW
@@ -46,8 +47,8 @@ class Beginner:
         for sock in (ours, theirs):
             sock.setblocking(False)
         known = set(self.siblings.core.siblings.all())
-        self.worker.core.siblings.serve(ours)
-        self.siblings.core.siblings.serve(theirs)
+        self.worker.core.siblings.serve(ours, life())
+        self.siblings.core.siblings.serve(theirs, life())
         [link] = set(self.siblings.core.siblings.all()) - known
         return link
 

@@ -17,6 +17,7 @@ from skywalker.ring import random_tokens
 from tests.helpers import time_factor
 from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, subscribe, unsubscribe
+from tests.workers.turns import life
 from tests.workers.wire_client import call, packed
 from workers.calls.own_node import VERSION
 from workers.doors.pubsub import PubSub
@@ -117,7 +118,7 @@ class Bench:
     def sibling(self) -> Far:
         """Return a worker of this node that asks this one."""
         ours, theirs = self.pair(socket.SOCK_SEQPACKET)
-        self.worker.core.siblings.serve(theirs)
+        self.worker.core.siblings.serve(theirs, life())
         return Far(ours)
 
     def owner(self) -> tuple[Far, str]:

@@ -10,7 +10,7 @@ import pytest
 
 from skywalker.members import Place
 from tests.workers.one_worker import OneWorker
-from workers.mesh.siblings import VISIT_S
+from workers.mesh.siblings import ANSWER_S
 
 NEW = Place("there", 1)
 
@@ -24,8 +24,8 @@ class Node:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for sock in (ours, theirs):
             sock.setblocking(False)
-        self.worker.core.siblings.serve(ours)
-        self.old.core.siblings.connect(0, theirs)
+        self.worker.core.siblings.serve(ours, self.old.core.turn.hand.life)
+        self.old.core.siblings.connect(0, theirs, self.worker.core.turn.hand.life)
         self.asked: list[tuple[Place, str]] = []
         self.over = 0
         self.have_gone: list[Callable[[], None]] = []
@@ -68,7 +68,7 @@ def test_who_is_being_replaced_is_told_where_to_go_and_waited_for(node: Node) ->
     node.have_gone[0]()
     node.turn()
     assert node.over == 1
-    node.turn(2 * VISIT_S)
+    node.turn(2 * ANSWER_S)
     assert node.over == 1
 
 
@@ -83,9 +83,9 @@ def test_one_that_dies_is_not_waited_for(node: Node) -> None:
 
 def test_one_that_does_not_get_there_is_not_waited_for_long(node: Node) -> None:
     node.have_visited()
-    node.turn(0.5 * VISIT_S)
+    node.turn(0.5 * ANSWER_S)
     assert not node.over
-    node.turn(1.1 * VISIT_S)
+    node.turn(1.1 * ANSWER_S)
     assert node.over == 1
     node.have_gone[0]()
     node.turn()

@@ -12,6 +12,7 @@ import pytest
 
 from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, subscribe
+from tests.workers.turns import life
 from tests.workers.wire_client import TIMED_OUT, WireClient, packed, raw_call
 from workers.doors.pubsub import PubSub
 from workers.engine.loop import READ
@@ -94,7 +95,7 @@ class World:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._open.append(ours)
         theirs.setblocking(False)
-        self.worker.core.siblings.connect(1, theirs)
+        self.worker.core.siblings.connect(1, theirs, life())
         self.worker.turn()
         return Sibling(ours)
 

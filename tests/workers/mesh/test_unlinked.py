@@ -19,6 +19,7 @@ from skywalker.limits import KIB, MIB, Limits
 from tests.workers.far_end import FarEnd
 from tests.workers.outside import Outside, outside
 from tests.workers.pubsub_client import publish, subscribe
+from tests.workers.turns import life
 from tests.workers.wire_client import WireClient, call
 from workers.doors.junction.dialogue import Dialogue
 from workers.doors.pubsub import PubSub
@@ -414,7 +415,7 @@ def test_a_link_to_a_sibling(said: str) -> None:
 
         def deed() -> None:
             ours, theirs = sockets.link(MACHINE)
-            world.core.siblings.serve(theirs)
+            world.core.siblings.serve(theirs, life())
             far = FarEnd(ours, world.turn, None)
             if said == "something":
                 far.tell(LISTEN, 1, 0.0, "a", None)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-MAX_FILES = 20
+MAX_FILES = 21
 
 
 def told() -> list[tuple[str, list[str]]]:

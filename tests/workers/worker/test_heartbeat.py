@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.workers.one_worker import OneWorker
+from tests.workers.turns import life
 from tests.workers.wire_client import call
 from workers.stats import metrics
 from workers.worker.heartbeat import BEAT_S, BEATS, Heartbeat
@@ -96,7 +97,7 @@ def test_with_each_beat_it_looks_at_who_waits_and_at_what_nobody_reads(worker: O
 def test_with_each_beat_it_looks_at_what_other_workers_do_not_read(worker: OneWorker) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
-    worker.core.siblings.serve(ours)
+    worker.core.siblings.serve(ours, life())
     [link] = worker.core.siblings.all()
     while not link.unsent:
         link.outbound.settle()
