@@ -85,6 +85,7 @@ def test_connections_in_the_accept_queue_are_answered_when_the_node_drains() -> 
         receives = [client.begin(":recv!", 0, "topic") for client in clients]
         running.signal(signal.SIGTERM)
         eventually(lambda: running.events("draining"))
+        CLOCK.sleep(0.02)  # what they say is there, too
         running.kill(worker, signal.SIGCONT)
         codes = {code_of(client.result, receive) for client, receive in zip(clients, receives, strict=True)}
         assert codes == {"draining"}
