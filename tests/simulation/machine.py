@@ -26,6 +26,9 @@ BROKEN: Final = select.EPOLLERR | HUNG_UP
 
 Address = tuple[str, int]
 
+FIRST_PID: Final = 10_000_000
+"""More than Linux gives to a process, so that a signal to one of ours never reaches a real one by mistake."""
+
 FIRST_FD: Final = 1_000_000
 """Descriptors below are real ones: of files in memory."""
 
@@ -270,7 +273,7 @@ class Net:
         self._off: dict[str, list[End]] = {}  # machines without power, and who waits for an answer of them
         self.processes: dict[int, Any] = {}
         """Those that are not reaped, by their number."""
-        self._last_pid = 0
+        self._last_pid = FIRST_PID
         self.ended: list[Callable[[Task], None]] = []
         """Who is told of a process that has ended, and of what it has open elsewhere."""
         self._last_fd = FIRST_FD
