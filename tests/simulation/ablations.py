@@ -16,7 +16,12 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from skywalker.errors import RequestError
+from skywalker.clients.aio.line_driver import LineDriver
+from skywalker.clients.call import Call
+from skywalker.clients.calls import Calls
+from skywalker.clients.line import Line as ClientLine
+from skywalker.errors import RequestError, TimedOut
+from skywalker.pubsub.exchange import Exchange
 from tests.simulation.failure import failure_of
 from tests.simulation.plan import plan
 from workers.calls.call import ClientCall, NodeCall
@@ -101,6 +106,19 @@ def _answered_at_once(self: Kin, life: bytes, done: Callable[[], None]) -> None:
     done()
 
 
+def _timed_out(_: Calls, call: Call) -> TimedOut:
+    return call.timed_out()
+
+
+def _forgetful(connected: Any) -> Any:
+    def unsafe(self: Exchange, *given: Any) -> None:
+        topics, self._topics = self._topics, {}
+        connected(self, *given)
+        self._topics = topics
+
+    return unsafe
+
+
 TRUTH: Final = "answers_are_true"
 ONCE: Final = "nothing_comes_twice"
 ALL: Final = "subscribers_miss_nothing"
@@ -108,6 +126,8 @@ UNKNOWN: Final = "a_library_says_unknown_for_a_reason"
 MEETING: Final = "who_waits_meets"
 ORDER: Final = "order_holds"
 ONE: Final = "each_call_has_one_answer"
+ENDS: Final = "calls_of_a_library_end_in_time"
+STREAMS: Final = "streams_yield_what_came"
 
 DEATHS: Final = ("kill", "kill in a step", "kill at a point")
 STOPS: Final = ("stop", "stop at a point", "suspend")
@@ -129,6 +149,18 @@ class Safeguard(NamedTuple):
 
 
 SAFEGUARDS: Final[dict[str, Safeguard]] = {
+    "what was written to a lost connection is in doubt": Safeguard(
+        ClientLine, "may_have", lambda _: _nothing, (TRUTH, "without_resend"), SLOW
+    ),
+    "what a silent node has is in doubt": Safeguard(
+        Calls, "_not_answered", lambda _: _timed_out, (TRUTH,), ("stop",)
+    ),
+    "a call ends though no node says so": Safeguard(Calls, "tick", lambda _: _nothing, (ONE, ENDS), ("stop",)),
+    "a lost connection is made again": Safeguard(LineDriver, "_redial", lambda _: _nothing, (ONE, ENDS, STREAMS), SLOW),
+    "a new connection listens as the last one did": Safeguard(
+        Exchange, "connected_to_node", _forgetful, (STREAMS,), SLOW
+    ),
+    "a program is told of a gap": Safeguard(Exchange, "_listening_again", lambda _: _nothing, (STREAMS,), SLOW),
     "a value is written before its sender is told true": Safeguard(
         Connection, "flush", _confirmed_first, (TRUTH,), SLOW
     ),

@@ -82,7 +82,6 @@ class End:
         self.said: list[tuple[float, bytes]] | None = None
         """And what of it."""
         self.closed_at = NEVER
-        self._lost_since = NEVER
         self._last_at = 0.0
 
     def look(self, at: float) -> None:
@@ -179,7 +178,7 @@ class End:
         """Nothing passes any more, and nobody is told."""
         for each in (self, self.peer):
             assert each is not None, "it is connected"
-            each.is_lost, each._lost_since = True, self.net.kernel.time()
+            each.is_lost = True
 
     def reset_both(self) -> None:
         """The connection breaks on both ends."""
@@ -212,7 +211,7 @@ class End:
     @property
     def lost_at(self) -> float:
         """When it was over at this end, for whatever reason."""
-        return min(self.ended_at, self.reset_at, self.closed_at, self._lost_since)
+        return min(self.ended_at, self.reset_at, self.closed_at)
 
     def refuse(self) -> None:
         """Raise what a write says whose other end is closed, if that is known here."""

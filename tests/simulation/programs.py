@@ -96,6 +96,7 @@ class Program:
         self._under_way: dict[int, Call | Published] = {}
         self._ends: list[tuple[Connection, list[End]]] = []
         self._mute: dict[End, float] = {}  # since when nothing passes, of which nobody was told
+        self._came: dict[End, int] = {}  # how much of what was taken for it had been written then
         self._lives = 0
         self._start()
 
@@ -136,6 +137,7 @@ class Program:
                 how(end)
                 if end.is_lost:
                     self._mute.setdefault(end, self.net.kernel.now)
+                    self._came.setdefault(end, len(end.taken or []))
 
     def _kill(self) -> None:
         if self._process.has_ended:
@@ -363,10 +365,10 @@ class Broker(Program):
         closed_at = min(end.lost_at, self._mute.get(end, NEVER_S))
         found = Connection(self.name, end.connected_at, self.stops, closed_at=closed_at, is_cut=True)
         asked = [_topic(message) for _, message in _messages(end.said or []) if message[0] == SUBSCRIBE]
-        for at, message in _messages(end.taken or []):
+        for at, message in _messages((end.taken or [])[: self._came.get(end)]):
             if message[0] == ACK:
                 found.subscriptions[asked.pop(0)] = at
-            elif at < self._mute.get(end, NEVER_S):
+            else:
                 found.given.append(Given(at, found, "message", 0, _topic(message), _payload(message)))
         return found
 

@@ -22,6 +22,9 @@ TIMED_OUT = msgpack.ExtType(0x54, b"\0")
 ERROR_TYPE = 0x45
 RST_ON_CLOSE = struct.pack("ii", 1, 0)
 
+FIRST_ID = 1 << 20
+"""Of the ids that a client gives to calls itself, unlike those that a test names."""
+
 Address = tuple[str, int]
 
 SECURE: dict[Address, ssl.SSLContext] = {}
@@ -66,7 +69,7 @@ class WireClient:
         self._input = bytearray()
         self._kept: list[bytes] = []  # whole frames
         self._together: bytearray | None = None  # what is written at once, later
-        self._ids = itertools.count(1)
+        self._ids = itertools.count(FIRST_ID)
         self._hello: int | None = None
 
     @classmethod

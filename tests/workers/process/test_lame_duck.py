@@ -38,7 +38,7 @@ def lets_in(node: ClusterNode) -> bool:
 
 def test_the_doors_are_open_until_the_node_is_found_no_more() -> None:
     with two_nodes(drain_timeout_s=60) as (_, leaves, stays), leaves.client() as client:
-        client.answer(":recv!", 1, 60_000, "topic")  # so that it has something to wait for
+        client.call(":recv!", 1, 60_000, "topic")  # so that it has something to wait for
         os.kill(leaves.agent_pid() or 0, signal.SIGSTOP)
         leaves.drain()
         eventually(lambda: "event=draining" in leaves.log)
@@ -55,7 +55,7 @@ def test_a_node_that_nobody_finds_any_more_lets_nobody_in_and_its_calls_go_on() 
     with two_nodes(drain_timeout_s=60) as (cluster, leaves, stays), leaves.client() as here, stays.client() as there:
         topics = [cluster.topic_of(each, "waits") for each in (leaves, stays)]
         for number, topic in enumerate(topics):
-            here.answer(":recv!", number, 60_000, topic)
+            here.call(":recv!", number, 60_000, topic)
             there.wait_until(topic, receivers=1)
         leaves.drain()
         eventually(lambda: stays.sees() == {stays.name}, LEAVE_S)
@@ -87,7 +87,7 @@ def test_calls_that_still_wait_at_the_end_of_the_grace_go_on_at_another_node() -
 @pytest.mark.parametrize("drain_timeout_s", [0.0, 0.4])
 def test_an_agent_that_hangs_keeps_a_node_for_half_its_time_at_most(drain_timeout_s: float) -> None:
     with two_nodes(drain_timeout_s) as (_, leaves, _), leaves.client() as client:
-        client.greet().answer(":recv!", 1, 60_000, "topic")
+        client.greet().call(":recv!", 1, 60_000, "topic")
         os.kill(leaves.agent_pid() or 0, signal.SIGSTOP)
         told_at = time.monotonic()
         leaves.drain()
@@ -125,7 +125,7 @@ def test_workers_and_agent_are_gone_within_a_second_of_their_supervisor_and_anot
     with two_nodes(drain_timeout_s=60) as (cluster, dies, stays):
         children = [*dies.worker_pids(), dies.agent_pid() or 0]
         with dies.client() as client:
-            client.answer(":recv!", 1, 60_000, "topic")
+            client.call(":recv!", 1, 60_000, "topic")
             os.kill(dies.pid, signal.SIGKILL)
             killed_at = time.monotonic()
             with contextlib.suppress(Exception):
@@ -136,7 +136,7 @@ def test_workers_and_agent_are_gone_within_a_second_of_their_supervisor_and_anot
         cluster.revive(dies)
         cluster.settle()
         with dies.client() as client, stays.client() as other:
-            client.answer(":recv!", 1, 5_000, "again")
+            client.call(":recv!", 1, 5_000, "again")
             assert other.ask(":send!", 1, 5_000, "again", "value") is True
             assert client.reply()[2] == "value"
 
@@ -163,7 +163,7 @@ def test_calls_between_nodes_go_on_while_one_of_them_is_reloaded() -> None:
             old = [stack.enter_context(node.client()) for node in cluster.nodes]
             for which, client in enumerate(old):
                 for number, topic in enumerate(topics):
-                    client.answer(":recv!", number, 60_000, f"{topic}/{which}")
+                    client.call(":recv!", number, 60_000, f"{topic}/{which}")
             for which, client in enumerate(old):
                 client.wait_until(f"{topics[-1]}/{which}", receivers=1)
             before = reloaded.worker_pids()
@@ -172,7 +172,7 @@ def test_calls_between_nodes_go_on_while_one_of_them_is_reloaded() -> None:
             for which, client in enumerate(old):
                 sender: WireClient = stack.enter_context(others[which % 2].client())
                 for number, topic in enumerate(topics):
-                    sender.answer(":send!", number, 5_000, f"{topic}/{which}", number)
+                    sender.call(":send!", number, 5_000, f"{topic}/{which}", number)
                 assert [sender.reply()[2] for _ in topics] == [True] * len(topics)
                 assert sorted(client.reply()[2] for _ in topics) == [*range(len(topics))]
             for client in old:
@@ -182,7 +182,7 @@ def test_calls_between_nodes_go_on_while_one_of_them_is_reloaded() -> None:
             cluster.settle()
             with reloaded.client() as receiver, others[0].client() as sender:
                 for number, topic in enumerate(topics):
-                    receiver.answer(":recv!", number, 5_000, topic)
+                    receiver.call(":recv!", number, 5_000, topic)
                     assert sender.ask(":send!", number, 5_000, topic, number) is True
                     assert receiver.reply()[2] == number
         assert not any("Traceback" in node.log for node in cluster.nodes)
