@@ -4,7 +4,7 @@
 PYTHON ?= python3
 FILE ?=
 ARGS ?=
-SECONDS ?= 120
+SECONDS ?= 20
 MINUTES ?= 10
 TARGETS ?=
 RUNS ?= 100000
@@ -27,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo demo-cluster demo-pipeline test lint format faces lives bench bench-save bench-compare simulate chaos soak fuzz fuzz-asan audit lock clean
+.PHONY: help setup tools demo demo-cluster demo-pipeline test lint format faces lives bench bench-save bench-compare simulate simulate-silk chaos soak fuzz fuzz-asan audit lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,7 +78,7 @@ bench-save: setup ## Save the times of the micro benchmarks
 bench-compare: setup ## Show what has changed since they were saved
 	$(BIN)/python -m bench.micro compare $(ARGS)
 
-chaos: setup ## Kill, stop, drain and part workers and nodes under load (SECONDS=120)
+chaos: setup ## Kill, stop, reload, drain and part workers and nodes under load, each for a time (SECONDS=20)
 	SKYWALKER_CHAOS_SECONDS=$(SECONDS) $(BIN)/python -m pytest tests/chaos -s --timeout=0 $(ARGS)
 
 soak: setup ## Use and hit nodes for a long time: has anything grown? (MINUTES=10 ARGS="--plot soak.png")
@@ -87,6 +87,10 @@ soak: setup ## Use and hit nodes for a long time: has anything grown? (MINUTES=1
 simulate: MINUTES =
 simulate: setup ## Run whole clusters on a virtual clock, from fresh seeds (SEEDS=100 MINUTES=10 SEED=4711 ARGS=--all)
 	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
+
+simulate-silk: MINUTES =
+simulate-silk: setup ## The same with clusters of Silk (SEEDS=100 MINUTES=10 SEED=4711)
+	$(BIN)/python -m tests.simulation.silk_run $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES))
 
 fuzz: SECONDS = 60
 fuzz: setup ## Have atheris attack each decoder and door for a time (SECONDS=60 TARGETS="frames session")

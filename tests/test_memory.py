@@ -15,7 +15,8 @@ from skywalker import memory
 from skywalker.limits import KIB, MIB, Limits
 from tests.cli.running import SKYWALKER, environment, run
 from tests.helpers import eventually, time_factor
-from tests.workers.processes import code_of, node
+from tests.workers.processes import node
+from tests.workers.wire_client import code_of
 from workers.ipc import exits
 
 LIMITED = "import os, resource, sys; resource.setrlimit({kind}, ({soft}, -1)); os.execv(sys.argv[1], sys.argv[1:])"
@@ -67,7 +68,7 @@ def test_with_as_much_as_it_may_come_to_take_a_worker_says_busy_and_lives() -> N
         value = b"x" * 32 * KIB
         for _ in range(24 * MIB // len(value)):
             client.begin(":send!", 60_000, "topic", value)
-        assert code_of(client.call, ":send!", 60_000, "topic", value) == "busy"
+        assert code_of(client.answer, ":send!", 60_000, "topic", value) == "busy"
         with running.connect() as another:
-            assert eventually(lambda: another.call(":ping"))
+            assert eventually(lambda: another.answer(":ping"))
         assert running.workers() == running.first_workers

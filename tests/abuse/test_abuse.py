@@ -16,7 +16,9 @@ from tests.abuse.siege import Series, Siege, besieged, closed
 from tests.authority import Authority
 from workers.stats.close_reasons import Close
 
-ALONE: dict[str, Attack] = {
+pytestmark = pytest.mark.alone
+
+BY_ITSELF: dict[str, Attack] = {
     "silent": junction_attacks.silent,
     "vanished": junction_attacks.vanished,
     "answers no ping": junction_attacks.answers_no_ping,
@@ -63,7 +65,7 @@ OF_STRANGERS: dict[str, Attack] = {
 }
 
 IN_TLS: dict[str, Attack] = {
-    name: ALONE[name]
+    name: BY_ITSELF[name]
     for name in ("slow writers", "half a frame", "never reads", "subscribers that never read", "calls", "bombs")
 }
 """Those in which records matter: that are cut, that wait, or that are many."""
@@ -117,7 +119,7 @@ subscribe = ["*"]
 secret = "{access_attacks.SECRET}"
 """
 
-assert COUNTS.keys() <= {*ALONE, *BESIDE_OTHERS, *FASTER, *OF_STRANGERS, *AT_TLS}
+assert COUNTS.keys() <= {*BY_ITSELF, *BESIDE_OTHERS, *FASTER, *OF_STRANGERS, *AT_TLS}
 
 
 class Sieges:
@@ -163,9 +165,9 @@ def sieges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sieges]:
     sieges.close()
 
 
-@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("name", BY_ITSELF)
 def test_well_behaved_clients_of_a_worker_hardly_notice(sieges: Sieges, name: str) -> None:
-    sieges.hold(1, name, ALONE[name])
+    sieges.hold(1, name, BY_ITSELF[name])
 
 
 @pytest.mark.parametrize("name", BESIDE_OTHERS)

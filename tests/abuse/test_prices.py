@@ -52,19 +52,18 @@ def node() -> Iterator[Market]:
         yield node
 
 
-def least_us(node: Market, name: str) -> float:
-    """Return the least that a byte was found to cost: what is above it is what else the machine does."""
-    return min(node.price(KINDS[name], 0.05) for _ in range(5))
+LOOKS = 5
+"""One that finds less than the bound will do: what is above it is what else the machine does."""
 
 
 @pytest.mark.parametrize("name", STRANGERS)
 def test_a_byte_of_one_who_is_not_known_costs_little(node: Market, name: str) -> None:
-    assert least_us(node, name) < STRANGERS_US
+    assert any(node.price(KINDS[name], 0.05) < STRANGERS_US for _ in range(LOOKS))
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_byte_of_a_good_call_costs_little(node: Market, name: str) -> None:
-    assert least_us(node, name) < CALLS_US
+    assert any(node.price(KINDS[name], 0.05) < CALLS_US for _ in range(LOOKS))
 
 
 @contextlib.contextmanager
@@ -96,9 +95,8 @@ def test_others_wait_no_longer_for_those_who_send_dear_ones(name: str) -> None:
             other.write(kind.before[start : start + PIECE])
             worker.turn()
         socks = [stack.enter_context(connected(worker, kind)) for _ in range(ATTACKERS)]
-        longest_s = min(longest_turn_s(worker, socks, piece) for _ in range(5))
-        print(f"{1000 * longest_s:.1f} ms")
-        assert longest_s < LONGEST_TURN_S * time_factor()
+        bound_s = LONGEST_TURN_S * time_factor()
+        assert any(longest_turn_s(worker, socks, piece) < bound_s for _ in range(LOOKS))
 
 
 def longest_turn_s(worker: OneWorker, socks: list[socket.socket], piece: bytes) -> float:

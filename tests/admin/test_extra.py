@@ -34,7 +34,7 @@ def test_what_is_missing_is_said_once_and_the_agent_lives(
         [said] = eventually(lambda: running.events("no-admin"))
         assert said["missing"].strip('"') == missing
         with running.connect() as client:
-            assert client.call(":ping") is True
+            assert client.answer(":ping") is True
         assert len(running.events("no-admin")) == 1
         assert not running.events("agent-ended")
         assert "Traceback" not in running.log()

@@ -83,6 +83,7 @@ def test_a_healthy_node_makes_no_errors(node: Node, changes: dict[str, object]) 
         assert outcome.forwarded
 
 
+@pytest.mark.alone
 def test_an_open_loop_keeps_its_rate(node: Node) -> None:
     outcome = run(load_on(node.port, "rate", rate=400.0, pairs=3), 0.7, generators=3)
     assert outcome.rate == pytest.approx(400, rel=0.05)
@@ -96,6 +97,7 @@ def test_a_rate_that_cannot_be_kept_is_said_to_be_so(node: Node) -> None:
     assert any("calls that were due" in warning for warning in outcome.warnings())
 
 
+@pytest.mark.alone
 def test_a_stall_is_not_hidden_from_an_open_loop() -> None:
     stall = 0.5
     with embedded() as node:
@@ -121,6 +123,7 @@ def test_a_stall_is_not_hidden_from_an_open_loop() -> None:
     assert over_half >= 0.4 * stall * 1000
 
 
+@pytest.mark.alone
 def test_a_worker_that_is_killed_is_counted_and_the_load_goes_on() -> None:
     with embedded(workers=2) as node:
         before = node.worker_pids()
@@ -133,6 +136,7 @@ def test_a_worker_that_is_killed_is_counted_and_the_load_goes_on() -> None:
     assert outcome.timeline[-1].errors == 0
 
 
+@pytest.mark.alone
 def test_a_node_that_is_restarted_is_found_again(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         node = start(workers=2)

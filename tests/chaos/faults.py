@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -125,7 +126,7 @@ class Faults:
         if (node := self._node()) is not None:
             trouble = self._suffer("leave", node)
             node.drain()
-            self._until(trouble, lambda: not node.lives and self._revived(node), self._cluster.is_settled)
+            self._until(trouble, lambda: not node.lives, *self._revival(node))
 
     def die(self) -> None:
         """End a node at once, and have it come back."""
@@ -133,12 +134,21 @@ class Faults:
             trouble = self._suffer("death", node)
             node.kill()
             is_time = self._clock.now + DOWN_S
-            self._until(trouble, lambda: self._clock.now > is_time and self._revived(node), self._cluster.is_settled)
+            self._until(trouble, lambda: self._clock.now > is_time, *self._revival(node))
 
-    def _revived(self, node: ClusterNode) -> bool:
+    def _revival(self, node: ClusterNode) -> list[Callable[[], bool]]:
+        """Return the steps until a node is back. It begins in a thread, since clients do not wait for that."""
+        begun = threading.Thread(target=self._revive, args=(node,))
+
+        def begin() -> bool:
+            begun.start()
+            return True
+
+        return [begin, lambda: not begun.is_alive(), self._cluster.is_settled]
+
+    def _revive(self, node: ClusterNode) -> None:
         node.end()
         self._cluster.revive(node)
-        return True
 
     def part(self) -> None:
         """Have nothing pass between one node and the others for a while."""

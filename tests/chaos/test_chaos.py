@@ -16,6 +16,7 @@ from tests.cluster import network
 SECONDS = float(os.environ.get("SKYWALKER_CHAOS_SECONDS", "3"))
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(SECONDS * 3 + 120)
 @pytest.mark.parametrize("kind", NODES)
 def test_what_is_promised_holds_in_spite_of(kind: str) -> None:

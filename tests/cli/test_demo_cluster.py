@@ -213,7 +213,7 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind(
     discovery: str, moment: bytes, tmp_path: Path, consul_path: str
 ) -> None:
     variables = {"TMPDIR": str(tmp_path), "PATH": consul_path}
-    with on_terminal("demo-cluster", "--seconds", "6", "--discovery", discovery, **variables) as (terminal, process):
+    with on_terminal("demo-cluster", *QUICKLY, "--discovery", discovery, **variables) as (terminal, process):
         terminal.shows(moment, within=20.0)
         family = psutil.Process(process.pid).children(recursive=True)
         terminal.press(b"\x03")

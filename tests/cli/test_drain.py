@@ -122,7 +122,7 @@ def test_an_admin_server_of_another_node_is_not_believed(tmp_path: Path) -> None
         assert run("drain", "--port", str(port), "--admin", admin.address).returncode == 0
 
 
-def test_a_hundred_drains_in_a_row_are_all_told_to_a_node_that_does_not_react() -> None:
+def test_many_drains_in_a_row_are_all_told_to_a_node_that_does_not_react() -> None:
     # It listens, and calls itself what a node does, and counts what it is told.
     port = free_port()
     program = f"""
@@ -142,7 +142,7 @@ while True:
         try:
             assert node.stdout is not None
             assert node.stdout.readline() == b"here\n"
-            for _ in range(100):
+            for _ in range(20):
                 arguments = ["--port", str(port), "--no-wait", "--admin", admin]
                 assert drain.main(arguments, standalone_mode=False) == 0
                 assert node.stdout.readline() == b"told\n"  # one at a time, or signals become one

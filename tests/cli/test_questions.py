@@ -46,6 +46,7 @@ def test_hello_is_a_line_for_each_thing_and_json_for_scripts(node: Node, junctio
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.floats() | st.binary(),
     lambda each: st.lists(each) | st.dictionaries(st.text() | st.integers(), each),
+    max_leaves=10,
 )
 KEYS = st.sampled_from(["name", "node", "address", "port", "worker", "tokens", "limits", "steering"])
 

@@ -29,11 +29,17 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "reload": Excuse(0.0, FELT_S, "who has not gone when the time to drain is over is sent away"),
         "leave": Excuse(0.0, FELT_S, "they end with their node"),
         "death": Excuse(0.0, FELT_S, "they end with their node"),
+        "suspend": Excuse(0.0, FELT_S, "as at a stop, of all workers of the node"),
     },
     "answers_come_in_time": {
         "kill": Excuse(FELT_S, FELT_S, "a new worker has to start and to open"),
         "stop": Excuse(FELT_S, FELT_S, "who stands still answers nobody"),
+        "part": Excuse(0.5, 1.0, "a worker that opens waits for word of other nodes"),
         "death": Excuse(FELT_S, FELT_S, "another node may have the last word"),
+        "suspend": Excuse(FELT_S, 5 + FELT_S, "its clock stands still, too: all that waited then is as much later"),
+        "link reset": Excuse(FELT_S, FELT_S, "what was on its way is lost, and asked again over a new connection"),
+        "link half open": Excuse(FELT_S, FELT_S, "nobody knows before it is found"),
+        "no descriptors": Excuse(FELT_S, FELT_S, "who waits to be accepted has to wait for longer"),
     },
     "answers_are_true": {},
     "who_waits_meets": {
@@ -42,9 +48,14 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "part": Excuse(0.0, FELT_S, "they may be on two sides of it"),
         "leave": Excuse(0.0, FELT_S, "what waited moves to another node, and back"),
         "death": Excuse(0.0, FELT_S, "until a dead node is given up, its topics are nobody's"),
+        "suspend": Excuse(0.0, 5 + FELT_S, "as at a stop, and what waited has waited for less by its clock"),
+        "link half open": Excuse(0.0, FELT_S, "they may be on two sides of it"),
     },
     "nothing_comes_twice": {
         "kill": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
+        "suspend": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
+        "link reset": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
+        "link half open": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
     },
     "subscribers_miss_nothing": {
         "stop": Excuse(0.05, FELT_S, "a publisher is not made to wait for a worker that stands still"),
@@ -52,10 +63,15 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "leave": Excuse(0.0, FELT_S, "while topics move to another node, and back, not all know who publishes where"),
         "death": Excuse(0.0, FELT_S, "until a dead node is given up, its topics are nobody's"),
         TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker may take another new one's word for that of its predecessor"),
+        "suspend": Excuse(0.05, FELT_S, "a publisher is not made to wait for a node that stands still"),
+        "link reset": Excuse(0.05, FELT_S, "what is on its way is lost, and what comes until it is dialled again"),
+        "link half open": Excuse(0.05, FELT_S, "as with one that is reset, once that is known"),
     },
     "order_holds": {
         "kill": Excuse(0.0, FELT_S, "what a publisher's new worker says may overtake what the dead one said"),
         "stop": Excuse(0.0, FELT_S, "what comes by way of a worker that stands still may be overtaken"),
+        "suspend": Excuse(0.0, FELT_S, "as at a stop"),
+        "link half open": Excuse(0.0, FELT_S, "what is asked again, since nobody answered, may be overtaken"),
     },
 }
 """By rule, then by the kind of trouble."""

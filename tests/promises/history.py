@@ -20,6 +20,7 @@ VALUE: Final = "a value"
 TIMED_OUT: Final = "timed out"
 CANCELLED: Final = "cancelled"
 UNKNOWN: Final = "unknown-outcome"
+UNREACHABLE: Final = "unreachable"
 LOST: Final = "connection lost"
 UNREACHABLE: Final = "unreachable"
 UNANSWERED: Final = "nothing"
@@ -56,7 +57,8 @@ class Copy:
     """A time that a client library gave a call of its program to a node: on one connection, and perhaps on the next."""
 
     at: float  # when the kernel had all of it
-    lost_at: float  # when that connection was over
+    lost_at: float  # when that connection was over, and the library was told
+    mute_at: float = NEVER_S  # since when nothing passed there, of which it was not told
     answer: str = UNANSWERED  # by the node, as the kernel took it for the library
     value: str = ""
     answered_at: float = NEVER_S

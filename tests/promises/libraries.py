@@ -6,12 +6,25 @@ from collections.abc import Iterator
 from typing import Final
 
 from skywalker.clients.call import GRACE_S
-from tests.promises.history import LOST, NEVER_S, UNANSWERED, UNKNOWN, VALUE, Call, History, Stream
+from tests.promises.history import (
+    CANCELLED,
+    LOST,
+    NEVER_S,
+    TIMED_OUT,
+    TRUE,
+    UNANSWERED,
+    UNKNOWN,
+    UNREACHABLE,
+    VALUE,
+    Call,
+    History,
+    Stream,
+)
 
 LATE_S: Final = 0.1
 """Seconds for a process to do what is due."""
 
-KINDS_OF_SILENCE: Final = "kill stop reload part"
+KINDS_OF_SILENCE: Final = "kill", "stop", "suspend", "reload", "part", "link half open", "link reset", "no descriptors"
 """Trouble in which a node may say nothing for as long as a library waits for it."""
 
 
@@ -21,6 +34,13 @@ def _calls(history: History) -> Iterator[Call]:
 
 def _stands_still(call: Call, begin: float, end: float) -> bool:
     return any(each.touches(begin, end) for each in call.connection.stops)
+
+
+def calls_of_a_library_end_well(history: History) -> Iterator[str]:
+    """What only concerns connections, as that a node drains, is no answer to a program."""
+    for call in _calls(history):
+        if call.answer not in (TRUE, VALUE, TIMED_OUT, CANCELLED, UNKNOWN, UNREACHABLE):
+            yield f"{call} ended with {call.answer!r}"
 
 
 def calls_of_a_library_end_in_time(history: History) -> Iterator[str]:
@@ -39,7 +59,7 @@ def a_library_says_unknown_for_a_reason(history: History) -> Iterator[str]:
         if call.answer != UNKNOWN or not call.connection.is_whole:
             continue
         due_at = call.at + call.timeout_s
-        is_lost = any(each.lost_at <= call.answered_at for each in call.copies)
+        is_lost = any(min(each.lost_at, each.mute_at) <= call.answered_at for each in call.copies)
         is_told = any(each.answer == UNKNOWN for each in call.copies)
         is_silent = call.answered_at >= due_at + GRACE_S and (
             _stands_still(call, call.at, call.answered_at)
@@ -69,7 +89,7 @@ def a_library_returns_what_it_was_given(history: History) -> Iterator[str]:
         if call.answer == VALUE and is_known and call.got not in values:
             yield f"{call} returned {call.got!r}, which no node gave it"
         for copy in call.copies:
-            in_time = copy.answered_at + LATE_S < min(call.answered_at, copy.lost_at)
+            in_time = copy.answered_at + LATE_S < min(call.answered_at, copy.lost_at, copy.mute_at)
             is_wrong = copy.answer == VALUE and call.answer != VALUE
             if is_wrong and in_time and not _stands_still(call, copy.answered_at, call.answered_at):
                 yield f"{call} was given {copy.value!r}, and ended with {call.answer!r}"
@@ -102,12 +122,16 @@ def _common(one: list[str], other: list[str]) -> int:
 
 def _untold(stream: Stream) -> Iterator[str]:
     """A program is told as often that something may be missing as it listens again after a loss."""
+    topics = [{*each.subscriptions} for each in stream.connections]
+    if stream.ended_at == NEVER_S and topics and topics[-1] != topics[0]:
+        yield f"{stream.client} listens to {len(topics[-1])} topics of {len(topics[0])}"
     again = sum(bool(each.subscriptions) for each in stream.connections) - 1
     if stream.gaps < again - 1 or stream.gaps > max(again, 0):
         yield f"{stream.client} was told of {stream.gaps} gaps, and listened again {again} times"
 
 
 RULES: Final = (
+    calls_of_a_library_end_well,
     calls_of_a_library_end_in_time,
     a_library_says_unknown_for_a_reason,
     without_resend_nothing_is_sent_twice,

@@ -171,7 +171,8 @@ def who_waits_meets(history: History) -> Iterator[str]:
     """A sender and a listener that wait on one topic for some quiet time do not both wait in vain."""
     in_vain: dict[str, list[Call]] = defaultdict(list)
     for call in history.calls():
-        if call.answer == TIMED_OUT and call.timeout_s > MEET_S:
+        has_node = not call.copies or call.copies[-1].answer != UNANSWERED
+        if call.answer == TIMED_OUT and call.timeout_s > MEET_S and has_node:
             in_vain[call.topic].append(call)
     for calls in in_vain.values():
         senders = [call for call in calls if call.method == ":send!"]

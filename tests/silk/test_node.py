@@ -683,10 +683,10 @@ def test_who_reads_no_events_is_told_in_the_end_that_it_missed_some(monkeypatch:
         async with cluster(2) as (node, restless):
             events = node.events()
             for _ in range(4):
+                await asyncio.sleep(0.05)  # until it is listened to
                 await restless.leave()
                 await soon(lambda: not node.members)
                 await restless.join(node.info.router)
-                await asyncio.sleep(0.05)  # until it is listened to
             read = [await anext(events) for _ in range(5)]
             assert [type(event).__name__ for event in read] == ["Left", "Joined", "Left", "Joined", "Left"]
             with pytest.raises(Closed, match="more than 5 events were not read"):

@@ -21,6 +21,7 @@ from tests.simulation.failure import Failure, failure_of, shrunk
 from tests.simulation.plan import Plan, plan
 from tests.simulation.run import Result
 from tests.simulation.story import Story
+from workers.engine.points import POINTS
 
 AT_ONCE = 40
 """Seeds between two looks at the clock."""
@@ -30,6 +31,10 @@ SHOWN = 5
 
 SHRUNK = 4
 """Failures that are shrunk, each of another kind."""
+
+
+ENOUGH = 200
+"""Seeds in which all points of the program are to be reached."""
 
 
 def rounds(count: int | None, minutes: float | None) -> Iterator[list[int]]:
@@ -84,7 +89,10 @@ def many(count: int | None, minutes: float | None) -> int:
     print(f"{len(results)} seeds, {failed} failed; {simulated:.0f} s simulated in {took:.0f} s, {met} rendezvous;")
     print(f"{kills} kills, {under_way} calls under way when something happened;")
     print(f"{unknown} sends of which nobody knows, {in_doubt} senders told nobody came though somebody had their value")
-    return int(failed > 0)
+    missed = [point for point in POINTS if not any(each.points.get(point) for each in results)]
+    if len(results) >= ENOUGH and missed:
+        print(f"nobody came to a point where {', or where '.join(missed)}")
+    return int(failed > 0 or (len(results) >= ENOUGH and bool(missed)))
 
 
 def main() -> int:

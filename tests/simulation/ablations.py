@@ -1,6 +1,6 @@
 """Safeguards of the product, each of which can be switched off: a run that does not notice would not test it.
 
-    python -m tests.simulation.ablations                 # all of them
+    python -m tests.simulation.ablations                 # a table of all of them
     python -m tests.simulation.ablations "opening barrier"
 
 It takes the modules plain, since what is compiled cannot be changed.
@@ -8,23 +8,34 @@ It takes the modules plain, since what is compiled cannot be changed.
 
 from __future__ import annotations
 
+import argparse
+import functools
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from skywalker.errors import RequestError
-from tests.simulation.run import run
+from skywalker.clients.aio.line_driver import LineDriver
+from skywalker.clients.call import Call
+from skywalker.clients.calls import Calls
+from skywalker.clients.line import Line as ClientLine
+from skywalker.errors import RequestError, TimedOut
+from skywalker.pubsub.exchange import Exchange
+from tests.simulation.failure import failure_of
+from tests.simulation.plan import plan
 from workers.calls.call import ClientCall, NodeCall
 from workers.calls.interests import TopicInterest
 from workers.calls.rebalance import Rebalance
 from workers.doors.connection import Connection
 from workers.doors.pubsub import PubSub
 from workers.engine.loop import READ
+from workers.mesh.kin import Kin
 from workers.mesh.link import Link
 from workers.mesh.outbound import Outbound
 from workers.mesh.readiness import ReadinessBarrier
 from workers.mesh.succession import Succession
+from workers.stats.hands import Hand
 
 SEEDS: Final = 500
 """That are tried before it is said that nobody notices."""
@@ -91,65 +102,159 @@ def _some_heard(attend: Callable[[Link], None]) -> Callable[[Link], None]:
     return unsafe
 
 
+def _answered_at_once(self: Kin, life: bytes, done: Callable[[], None]) -> None:
+    done()
+
+
+def _timed_out(_: Calls, call: Call) -> TimedOut:
+    return call.timed_out()
+
+
+def _forgetful(connected: Any) -> Any:
+    def unsafe(self: Exchange, *given: Any) -> None:
+        topics, self._topics = self._topics, {}
+        connected(self, *given)
+        self._topics = topics
+
+    return unsafe
+
+
 TRUTH: Final = "answers_are_true"
 ONCE: Final = "nothing_comes_twice"
 ALL: Final = "subscribers_miss_nothing"
-TIME: Final = "answers_come_in_time"
+UNKNOWN: Final = "a_library_says_unknown_for_a_reason"
 MEETING: Final = "who_waits_meets"
 ORDER: Final = "order_holds"
+ONE: Final = "each_call_has_one_answer"
+ENDS: Final = "calls_of_a_library_end_in_time"
+STREAMS: Final = "streams_yield_what_came"
 
-SAFEGUARDS: Final[dict[str, tuple[type, str, Callable[[Any], Any], tuple[str, ...]]]] = {
-    "a value is written before its sender is told true": (Connection, "flush", _confirmed_first, (TRUTH,)),
-    "a value is asked back at the deadline": (NodeCall, "ask_back", lambda _: _missed_at_once, (TRUTH,)),
-    "what has come is heard before a last word counts as missing": (
-        ClientCall, "_hear_last_words", lambda _: _nothing, (TRUTH,)
+DEATHS: Final = ("kill", "kill in a step", "kill at a point")
+STOPS: Final = ("stop", "stop at a point", "suspend")
+RELOADS: Final = ("reload", "stop at a point")
+LINKS: Final = ("link reset", "link half open", "part one way", "kill")
+SLOW: Final = ("slow client",)
+
+
+class Safeguard(NamedTuple):
+    """One method that keeps a promise, and what stands in its place when it is switched off."""
+
+    where: type
+    method: str
+    replaced: Callable[[Any], Any]
+    rules: tuple[str, ...]
+    """That notice."""
+    kinds: tuple[str, ...]
+    """Faults against which it guards."""
+
+
+SAFEGUARDS: Final[dict[str, Safeguard]] = {
+    "what was written to a lost connection is in doubt": Safeguard(
+        ClientLine, "may_have", lambda _: _nothing, (TRUTH, "without_resend"), SLOW
     ),
-    "without a last word it is not known": (ClientCall, "leave", lambda _: _over_at_once, (TRUTH,)),
-    "opening barrier": (ReadinessBarrier, "has_all", lambda _: _open_at_once, (ALL,)),
-    "all is heard that came while a worker opened": (Link, "attend", _some_heard, (TRUTH,)),
-    "a predecessor is heard before its heir": (Outbound, "comes_before", lambda _: _nothing, (ALL, ORDER, ONCE)),
-    "a successor is asked after its predecessor has given all back": (
-        Succession, "ask", lambda _: Succession.end, (ALL, ORDER)
+    "what a silent node has is in doubt": Safeguard(
+        Calls, "_not_answered", lambda _: _timed_out, (TRUTH,), ("stop",)
     ),
-    "a publisher waits while its topics move": (PubSub, "hold_back", lambda _: _nothing, (ALL, ORDER)),
-    "an ack is written after what it is for": (PubSub, "_handed_out", lambda _: _acked_at_once, (ALL,)),
-    "what waited at a dead worker is issued again": (Outbound, "close", lambda _: _dropped, (ALL, TRUTH, MEETING)),
-    "a subscription is acked once it is in effect": (TopicInterest, "change", _in_effect_at_once, (ALL,)),
-    "a successor is told who subscribes": (Rebalance, "succeed", lambda _: _nothing, (ALL,)),
-    "what a dead worker said is read to the end": (Link, "read_to_the_end", lambda _: _nothing, (TRUTH, ALL)),
+    "a call ends though no node says so": Safeguard(Calls, "tick", lambda _: _nothing, (ONE, ENDS), ("stop",)),
+    "a lost connection is made again": Safeguard(LineDriver, "_redial", lambda _: _nothing, (ONE, ENDS, STREAMS), SLOW),
+    "a new connection listens as the last one did": Safeguard(
+        Exchange, "connected_to_node", _forgetful, (STREAMS,), SLOW
+    ),
+    "a program is told of a gap": Safeguard(Exchange, "_listening_again", lambda _: _nothing, (STREAMS,), SLOW),
+    "a value is written before its sender is told true": Safeguard(
+        Connection, "flush", _confirmed_first, (TRUTH,), SLOW
+    ),
+    "a value is asked back at the deadline": Safeguard(
+        NodeCall, "ask_back", lambda _: _missed_at_once, (TRUTH,), STOPS
+    ),
+    "what has come is heard before a last word counts as missing": Safeguard(
+        ClientCall, "_hear_last_words", lambda _: _nothing, (TRUTH, UNKNOWN), STOPS
+    ),
+    "without a last word it is not known": Safeguard(ClientCall, "leave", lambda _: _over_at_once, (TRUTH,), STOPS),
+    "opening barrier": Safeguard(ReadinessBarrier, "has_all", lambda _: _open_at_once, (ALL,), DEATHS),
+    "all is heard that came while a worker opened": Safeguard(Link, "attend", _some_heard, (TRUTH, ALL), RELOADS),
+    "a predecessor is heard before its heir": Safeguard(
+        Outbound, "comes_before", lambda _: _nothing, (ALL, ORDER, ONCE), RELOADS
+    ),
+    "a successor is asked after its predecessor has given all back": Safeguard(
+        Succession, "ask", lambda _: Succession.end, (ALL, ORDER), RELOADS
+    ),
+    "a publisher waits while its topics move": Safeguard(
+        PubSub, "hold_back", lambda _: _nothing, (ALL, ORDER), RELOADS
+    ),
+    "what is published is held back while topics move": Safeguard(
+        Rebalance, "hold_back", lambda _: _nothing, (ALL, ORDER), RELOADS
+    ),
+    "an ack is written after what it is for": Safeguard(
+        PubSub, "_handed_out", lambda _: _acked_at_once, (ALL,), DEATHS
+    ),
+    "what waited at a dead worker is issued again": Safeguard(
+        Outbound, "close", lambda _: _dropped, (ALL, TRUTH, MEETING, ONE), DEATHS
+    ),
+    "a subscription is acked once it is in effect": Safeguard(
+        TopicInterest, "change", _in_effect_at_once, (ALL,), RELOADS
+    ),
+    "a successor is told who subscribes": Safeguard(Rebalance, "succeed", lambda _: _nothing, (ALL,), RELOADS),
+    "what a dead worker said is read to the end": Safeguard(
+        Link, "read_to_the_end", lambda _: _nothing, (TRUTH, ALL), DEATHS
+    ),
+    "what a worker hands out is written where it outlives it": Safeguard(
+        Hand, "add", lambda _: _nothing, (TRUTH, ONCE), DEATHS
+    ),
+    "what a dead worker was handing out is read": Safeguard(
+        Kin, "read_hand", lambda _: _nothing, (TRUTH, ONCE), DEATHS
+    ),
+    "who takes a value tells the home of its sender, too": Safeguard(
+        Outbound, "tell_home", lambda _: _nothing, (TRUTH, ONCE), DEATHS
+    ),
+    "others tell what they know of a dead worker first": Safeguard(
+        Kin, "answer", lambda _: _answered_at_once, (TRUTH, ONCE), DEATHS
+    ),
+    "who is doubtful stays so": Safeguard(ClientCall, "doubt", lambda _: _nothing, (TRUTH,), (*DEATHS, *LINKS)),
 }  # fmt: skip
-"""By what each does: the class and the method that do it, what stands in their place, and the rules that notice."""
+"""By what each does."""
 
 
-def noticed_after(name: str, seeds: int = SEEDS) -> tuple[int, str] | None:
-    """Return after how many seeds it is noticed that a safeguard is off, and by what; None if it is not."""
-    where, method, replaced, rules = SAFEGUARDS[name]
-    as_ever = getattr(where, method)
-    setattr(where, method, replaced(as_ever))
+class Noticed(NamedTuple):
+    """After how many seeds it was noticed that a safeguard is off, and what was said; how many are 0 if it was not."""
+
+    seeds: int
+    line: str
+
+
+def noticed(name: str, seeds: int = SEEDS) -> Noticed:
+    """Try so many seeds without a safeguard, at most."""
+    off = SAFEGUARDS[name]
+    as_ever = getattr(off.where, off.method)
+    setattr(off.where, off.method, off.replaced(as_ever))
     try:
         for seed in range(seeds):
-            try:
-                broken = run(seed).broken
-            except AssertionError as error:
-                return seed + 1, f"an assertion: {error}"
-            for line in broken:
-                if line.startswith(rules):
-                    return seed + 1, line
+            _, failure = failure_of(plan(seed, off.kinds))
+            for line in failure.lines if failure is not None else ():
+                if line.startswith((*off.rules, "AssertionError")):
+                    return Noticed(seed + 1, line)
     finally:
-        setattr(where, method, as_ever)
-    return None
+        setattr(off.where, off.method, as_ever)
+    return Noticed(0, f"not noticed by {seeds} seeds")
 
 
 def main() -> int:
-    """Try those that are named, or all; return 1 if one is not noticed."""
+    """Try those that are named, or all, on all cores; return 1 if one is not noticed."""
     if "SKYWALKER_PURE" not in os.environ:
         os.execve(sys.executable, sys.orig_argv, {**os.environ, "SKYWALKER_PURE": "1"})
-    missed = 0
-    for name in sys.argv[1:] or SAFEGUARDS:
-        noticed = noticed_after(name)
-        missed += noticed is None
-        how = f"not noticed by {SEEDS} seeds" if noticed is None else "noticed by seed {}: {}".format(*noticed)
-        print(f"without {name!r}: {how}", flush=True)
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.ablations", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="safeguard")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="that are tried at most")
+    options = parser.parse_args()
+    names = options.names or [*SAFEGUARDS]
+    width, missed = max(map(len, names)), 0
+    print(f"{'without this safeguard':{width}}  seeds  what is noticed")
+    with multiprocessing.Pool(os.cpu_count(), maxtasksperchild=1) as pool:
+        for name, (seeds, line) in zip(
+            names, pool.imap(functools.partial(noticed, seeds=options.seeds), names, chunksize=1), strict=True
+        ):
+            missed += not seeds
+            print(f"{name:{width}}  {seeds or '-':>5}  {line}", flush=True)
     return int(missed > 0)
 
 

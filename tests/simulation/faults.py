@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tests.simulation.clients import Client
+from tests.simulation.kernel import Task
 from tests.simulation.machine import End
 from tests.simulation.node import Node
 from tests.simulation.plan import Fault
@@ -54,6 +55,27 @@ def _kill_in_a_step(cluster: Cluster, fault: Fault) -> None:
         worker.task.kill_after(1 + fault.nth % WRITES)
 
 
+def _kill_at_a_point(cluster: Cluster, fault: Fault) -> None:
+    if (node := cluster.node(fault)) is not None:
+
+        def kill(task: Task) -> None:
+            task.kernel.note(task.name, f"is killed where {fault.point}")
+            task.kill_here()
+
+        node.kernel.traps[node.host, fault.point] = kill
+
+
+def _stop_at_a_point(cluster: Cluster, fault: Fault) -> None:
+    if (node := cluster.node(fault)) is not None:
+
+        def stop(task: Task) -> None:
+            task.kernel.note(task.name, f"is stopped for {fault.seconds:.3f} s where {fault.point}")
+            node.suffer("stop", task.kernel.time() + fault.seconds)
+            task.hold_up(fault.seconds)
+
+        node.kernel.traps[node.host, fault.point] = stop
+
+
 def _stop(cluster: Cluster, fault: Fault) -> None:
     node, worker = cluster.node(fault), cluster.worker(fault)
     if node is not None and worker is not None:
@@ -83,25 +105,28 @@ def _part_one_way(cluster: Cluster, fault: Fault) -> None:
         node.part(other, fault.seconds, "one way")
 
 
-def _link(cluster: Cluster, fault: Fault, what: str) -> End | None:
-    """Return one end of a connection between two nodes, of which it is noted what happens to it."""
+def _link(cluster: Cluster, fault: Fault) -> End | None:
+    """Return one end of a connection between two nodes."""
     node, other = cluster.node(fault), cluster.other(fault)
     ends = node.net.between(node.host, other.host) if node is not None and other is not None else []
-    if not ends or node is None or other is None:
-        return None
-    node.suffer(what, node.kernel.now)
-    node.kernel.note(node.name, f"has one of {len(ends)} connections to {other.name} {what}")
-    return ends[fault.nth % len(ends)]
+    return ends[fault.nth % len(ends)] if ends else None
 
 
 def _link_reset(cluster: Cluster, fault: Fault) -> None:
-    if (end := _link(cluster, fault, "reset")) is not None:
+    node, end = cluster.node(fault), _link(cluster, fault)
+    if node is not None and end is not None:
+        node.suffer("link reset", node.kernel.now)
+        node.kernel.note(node.name, "has a connection to another node reset")
         end.reset_both()
 
 
 def _link_half_open(cluster: Cluster, fault: Fault) -> None:
-    if (end := _link(cluster, fault, "half open")) is not None:
+    node, end = cluster.node(fault), _link(cluster, fault)
+    if node is not None and end is not None:
+        node.suffer("link half open", node.kernel.now + fault.seconds)
+        node.kernel.note(node.name, f"has a connection to another node half open for {fault.seconds:.3f} s, then reset")
         end.lose()
+        node.kernel.at(node.kernel.now + fault.seconds, end.reset_both)
 
 
 def _no_descriptors(cluster: Cluster, fault: Fault) -> None:
@@ -134,6 +159,8 @@ def _client_half_open(cluster: Cluster, fault: Fault) -> None:
 HAPPENS: Final[Mapping[str, Callable[[Cluster, Fault], None]]] = {
     "kill": _kill,
     "kill in a step": _kill_in_a_step,
+    "kill at a point": _kill_at_a_point,
+    "stop at a point": _stop_at_a_point,
     "reload": _reload,
     "stop": _stop,
     "suspend": _suspend,

@@ -66,6 +66,10 @@ class Kernel:
         self.now = BEGIN
         self.running: Task | None = None
         self.tasks: list[Task] = []
+        self.points: dict[str, int] = {}
+        """How often each point of the program was reached."""
+        self.traps: dict[tuple[str, str], Callable[[Task], None]] = {}
+        """What is done to the next one of a host that reaches a point."""
         self.behind: dict[str, float] = {}
         """By how many seconds the clock of a host is behind, since it stood still."""
         self.trace = 0
@@ -96,6 +100,14 @@ class Kernel:
         for task in self.tasks:
             if task.host == host:
                 task.suspend(seconds)
+
+    def reached(self, point: str) -> None:
+        """Whoever runs is at a point of its program. Raises Killed if that is to happen there."""
+        self.points[point] = self.points.get(point, 0) + 1
+        task = self.running
+        trap = self.traps.pop((task.host, point), None) if task is not None else None
+        if trap is not None and task is not None:
+            trap(task)
 
     def at(self, when: float, call: Callable[[], None]) -> None:
         """Have something called at that time; of what is due at once, first what was asked for first."""
@@ -207,6 +219,15 @@ class Task:
         """Stand still for so long together with the clock."""
         self.stopped_until = self.kernel.now + seconds
         self._due_at += seconds
+
+    def kill_here(self) -> None:
+        """Kill it where it is in its step. Raises Killed."""
+        self.writes_left = 0
+        self.may_write()
+
+    def hold_up(self, seconds: float) -> None:
+        """Have its step, which is on, take so much longer."""
+        self.spent += seconds
 
     def starve(self, seconds: float) -> None:
         """Have no descriptors left for so long."""

@@ -459,13 +459,14 @@ class Socket:
         if (peer.is_closed and not peer.is_lost) or self.end.reset_at <= self._net.kernel.time():
             self.end.refuse()
         else:
-            self._may_refuse()
+            if peer.size:  # or it takes all
+                self._may_refuse()
             room = peer.room - peer.size
             if room <= 0:
                 raise BlockingIOError
             if not peer.packets:
                 data = data[:room]
-                if len(data) > 1 and luck.random() < self._net.conditions.pieces:
+                if peer.size and len(data) > 1 and luck.random() < self._net.conditions.pieces:
                     data = data[: luck.randrange(1, len(data))]
         peer.put(bytes(data), passed)
         if running is not None:

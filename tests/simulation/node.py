@@ -111,6 +111,8 @@ class Node:
         return Log(self, who)
 
     def _ended(self, process: Process) -> None:
+        if process is self.process:
+            self._give_back()
         if process.status is not None and process.status < 0:
             self.suffer("kill", self.kernel.time())
 
@@ -163,6 +165,13 @@ class Node:
         """Give back what is real of it."""
         self.process.ended = lambda _: None
         self.process.end(-signal.SIGKILL)
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """Close the file with the ring that its supervisor had, as a kernel does."""
+        ring = self.supervisor._agent.snapshot
+        if ring is not None:
+            ring.close()
 
     def reload(self) -> None:
         """Have it told to reload."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, NamedTuple
 
+from workers.engine.points import POINTS
+
 WORKERS: Final = 2
 CALLERS: Final = 28
 PROGRAMS: Final = 6
@@ -27,8 +29,8 @@ CUTS: Final = 20
 """How often a client loses its connection."""
 
 KINDS: Final = (
-    "kill", "kill in a step", "reload", "stop", "suspend", "part", "part one way", "link reset", "link half open",
-    "no descriptors", "slow client",
+    "kill", "kill in a step", "kill at a point", "stop at a point", "reload", "stop", "suspend", "part", "part one way",
+    "link reset", "link half open", "no descriptors", "slow client",
 )  # fmt: skip
 """What a fault may be. A run has some of them: two kinds at once would excuse much of what one must not do."""
 
@@ -110,9 +112,12 @@ class Fault:
     nth: int = 0
     """Which of its workers, or of the other nodes; or after how many writes."""
     seconds: float = 0.0
+    point: str = ""
+    """Where in the program it happens, to the first who gets there then."""
 
     def __str__(self) -> str:
-        return f"at {self.at:.6f} s: {self.kind} ({self.whom}, {self.nth}, {self.seconds:.3f} s)"
+        where = f", where {self.point}" * bool(self.point)
+        return f"at {self.at:.6f} s: {self.kind} ({self.whom}, {self.nth}, {self.seconds:.3f} s{where})"
 
 
 @dataclass(frozen=True)
@@ -176,12 +181,12 @@ def _spurts_of(client: dict[str, Any]) -> tuple[Spurt, ...]:
     return tuple(Spurt(at, tuple(Word(*word) for word in words)) for at, words in client["spurts"])
 
 
-def plan(seed: int) -> Plan:
-    """Return the plan of one seed."""
+def plan(seed: int, kinds: Sequence[str] = ()) -> Plan:
+    """Return the plan of one seed, in which only faults of some kinds happen if these are named."""
     luck = Random(seed)
     nodes, way = luck.choice([1, 2, 3]), luck.choice(WAYS)
     topics = [f"topic{n}" for n in range(luck.choice([1, 4, 20]))]
-    kinds = luck.sample(KINDS, luck.randint(1, 3))
+    some = luck.sample(KINDS, luck.randint(1, 3))
     times = sorted(_rounded(0.1 + luck.random() * SPEAK_S) for _ in range(FAULTS))
     clients = tuple(
         _client(luck, kind, number, topics, count // of, times)
@@ -193,9 +198,15 @@ def plan(seed: int) -> Plan:
         )
         for number in range(of)
     )
-    faults = [_fault(luck, at, luck.choice(kinds), nodes, clients) for at in times]
+    faults = [_fault(luck, at, luck.choice(kinds or some), nodes, clients) for at in times]
     for _ in range(CUTS):
         faults.append(Fault(_rounded(luck.random() * SPEAK_S), luck.choice(CUTS_OF), luck.choice(clients).name))
+    faults += [
+        Fault(_rounded(spurt.at + luck.choice([0.001, 0.01, 0.1]) * luck.random()), luck.choice(CUTS_OF), client.name)
+        for client in clients
+        if client.kind in ("program", "broker")
+        for spurt in luck.sample(client.spurts, 1)
+    ]
     faults.sort(key=lambda fault: fault.at)
     return Plan(seed, nodes, WORKERS, len(topics), clients, tuple(faults), _conditions(luck), way)
 
@@ -265,4 +276,5 @@ def _word(luck: Random, topics: Sequence[str], sends: float) -> Word:
 def _fault(luck: Random, at: float, kind: str, nodes: int, clients: Sequence[ClientPlan]) -> Fault:
     seconds = _rounded(luck.random() * luck.choice(STOPS_S))
     whom = luck.choice(clients).name if kind == "slow client" else f"node{luck.randrange(nodes)}"
-    return Fault(at, kind, whom, luck.randrange(12), seconds)
+    point = luck.choice(POINTS) if kind.endswith("at a point") else ""
+    return Fault(at, kind, whom, luck.randrange(12), seconds, point)

@@ -95,6 +95,8 @@ class Program:
         self._numbers = itertools.count(1)
         self._under_way: dict[int, Call | Published] = {}
         self._ends: list[tuple[Connection, list[End]]] = []
+        self._mute: dict[End, float] = {}  # since when nothing passes, of which nobody was told
+        self._came: dict[End, int] = {}  # how much of what was taken for it had been written then
         self._lives = 0
         self._start()
 
@@ -125,13 +127,17 @@ class Program:
 
     def cut(self, what: str, how: Callable[[End], None] | None = None) -> None:
         """Be killed, or have `how` done to a connection or all."""
-        luck, ends = self.net.kernel.luck, [end for end in self._machine.ends if not end.is_closed]
+        luck = self.net.kernel.luck
+        ends = [end for end in self._machine.ends if not end.is_closed and end.peer is not None]
         if how is None:
             self._kill()
         elif ends:
             self.net.kernel.note(self.name, what)
             for end in luck.sample(ends, luck.choice([1, len(ends)])):
                 how(end)
+                if end.is_lost:
+                    self._mute.setdefault(end, self.net.kernel.now)
+                    self._came.setdefault(end, len(end.taken or []))
 
     def _kill(self) -> None:
         if self._process.has_ended:
@@ -265,7 +271,7 @@ class Junction(Program):
                     method, id, *more = msgpack.unpackb(frame, strict_map_key=False)
                     if method in KINDS:
                         topics[id], values[id] = more[1], str(more[-1])
-                        here[id] = Copy(at, end.lost_at)
+                        here[id] = Copy(at, end.lost_at, self._mute.get(end, NEVER_S))
                         copies.setdefault(id, []).append(here[id])
                 for at, frame in pieces(end.taken or []):
                     method, id, result = msgpack.unpackb(frame, strict_map_key=False)
@@ -303,7 +309,6 @@ class Broker(Program):
                 reader.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await reader
-                self.streams[-1].ended_at = loop.time()
 
     async def _read(self, broker: pubsub.Broker, stream: Stream, loop: EventLoop) -> None:
         def gap(_: str) -> None:
@@ -357,9 +362,10 @@ class Broker(Program):
 
     def _heard(self, record: Connection, end: End) -> Connection:
         """Return what there was on one connection of a subscription."""
-        found = Connection(self.name, end.connected_at, self.stops, closed_at=end.lost_at, is_cut=True)
+        closed_at = min(end.lost_at, self._mute.get(end, NEVER_S))
+        found = Connection(self.name, end.connected_at, self.stops, closed_at=closed_at, is_cut=True)
         asked = [_topic(message) for _, message in _messages(end.said or []) if message[0] == SUBSCRIBE]
-        for at, message in _messages(end.taken or []):
+        for at, message in _messages((end.taken or [])[: self._came.get(end)]):
             if message[0] == ACK:
                 found.subscriptions[asked.pop(0)] = at
             else:

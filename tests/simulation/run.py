@@ -18,6 +18,7 @@ from tests.simulation.node import Node
 from tests.simulation.plan import SPEAK_S, ClientPlan, Fault, Plan
 from tests.simulation.plan import plan as planned
 from tests.simulation.programs import Broker, Junction, Program
+from workers.engine import points
 from workers.setup.ground import JUNCTION, PUBSUB
 
 BOOT_S: Final = 0.1
@@ -55,6 +56,8 @@ class Result:
     in_doubt: int
     """Senders that were told that nobody came though somebody had their value, in a kill."""
     broken: list[str]
+    points: dict[str, int]
+    """How often each point of the program was reached."""
 
 
 def _nodes(net: Net, plan: Plan) -> list[Node]:
@@ -91,10 +94,13 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
 
     for fault in plan.faults:
         kernel.at(kernel.now + fault.at, functools.partial(happen, fault))
+    points.listener = kernel.reached
     kernel.go_on(SPEAK_S)
     for client in clients:
         client.is_done = True
+    kernel.traps.clear()
     kernel.go_on(LAST_ANSWERS_S)
+    points.listener = None
     for node in nodes:
         node.close()
     for client in clients:
@@ -117,4 +123,5 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
         unknown(history),
         in_doubt(history),
         broken(history),
+        kernel.points,
     )

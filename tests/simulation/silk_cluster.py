@@ -89,6 +89,8 @@ class History:
     parts: list[tuple[frozenset[str], Span]] = dataclasses.field(default_factory=list)  # of two hosts each
     checks: list[tuple[float, dict[Life, set[str]]]] = dataclasses.field(default_factory=list)
     """Whom each that is there knows, after a while in which nothing happened."""
+    is_lossy: bool = False
+    """Direct messages are lost."""
     complaints: list[str] = dataclasses.field(default_factory=list)
 
     def troubles(self, one: Life, other: Life) -> Iterator[Span]:
@@ -268,6 +270,7 @@ class Cluster:
         for one in some:
             for other in others:
                 self.net.part(one, other, seconds)
+                self.net.part(other, one, seconds)
                 self.history.parts.append((frozenset((one, other)), (self.kernel.now, self.kernel.now + seconds)))
 
     def cut(self, member: Member) -> None:

@@ -160,7 +160,7 @@ def what_is_told_arrives(history: History) -> Iterator[str]:
     """It does where nothing is amiss: at the one, or at all who know each other."""
     by_id = {life.id: life for life in history.lives}
     for saying in history.sayings:
-        if saying.how not in ("tell", "broadcast"):
+        if saying.how != "broadcast" and (saying.how != "tell" or history.is_lossy):
             continue
         for id in [saying.to] if saying.to else saying.members:
             other = by_id[id]

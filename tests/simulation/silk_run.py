@@ -12,13 +12,12 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from tests.simulation.__main__ import SHOWN, rounds
-from tests.simulation.kernel import NEVER, Kernel
+from tests.simulation.kernel import BEGIN, NEVER, Kernel, Listener
 from tests.simulation.silk_cluster import Cluster
 from tests.simulation.silk_rules import broken
 
@@ -32,6 +31,10 @@ KINDS: Final = ("kill", "kill in a step", "stop", "leave", "part", "cut")
 
 FOR_EVER: Final = 0.2
 """Part of those that die or leave and do not come back."""
+
+LOSSY: Final = 0.3
+LOSS: Final = 0.05
+"""Part of the runs in which messages are lost, and part of their direct messages that are."""
 
 LASTS_S: Final = (0.2, 2.0, 8.0)
 """Seconds for which one stands still, is away or is parted from others, at most."""
@@ -55,6 +58,16 @@ class Result:
     seconds: float
     """That went by."""
     broken: list[str]
+
+
+class Teller:
+    """Prints what happens."""
+
+    def note(self, at: float, who: str, what: str) -> None:
+        print(f"{at - BEGIN:.6f} {who} {what}")
+
+    def wrote(self, *_: Any) -> None:
+        """Nothing is written by what this would be told of."""
 
 
 def _happen(cluster: Cluster, luck: Random, kind: str) -> None:
@@ -86,9 +99,9 @@ PERIODS_S: Final = 2.0
 """Seconds in which one that is to be killed in a step says something for sure."""
 
 
-def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
-    """Run one seed; `tell` is given a line for all that happens."""
-    kernel = Kernel(seed, tell)
+def run(seed: int, listener: Listener | None = None) -> Result:
+    """Run one seed."""
+    kernel = Kernel(seed, listener)
     began, luck, cluster = kernel.now, kernel.luck, Cluster(kernel)
     hosts = [f"10.0.0.{number}" for number in range(1, 1 + luck.choice(NODES))]
     for number, host in enumerate(hosts):
@@ -97,6 +110,9 @@ def run(seed: int, tell: Callable[[str], None] | None = None) -> Result:
         kernel.at(kernel.now + luck.random() * BEGIN_S, lambda host=host, routers=routers: cluster.start(host, routers))
     kernel.go_on(BEGIN_S)
     kinds = luck.sample(KINDS, luck.randint(1, 3))
+    if luck.random() < LOSSY:
+        cluster.history.is_lossy = True
+        cluster.zeromq.loses = lambda _: luck.random() < LOSS
     for _ in range(ROUNDS):
         for _ in range(FAULTS):
             at = kernel.now + luck.random() * TROUBLE_S
@@ -131,7 +147,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="run fresh ones for so long")
     options = parser.parse_args()
     if options.seed is not None:
-        result = run(options.seed, print)
+        result = run(options.seed, Teller())
         print(f"{result.sayings} sayings, {result.answered} answered, trace {result.trace:08x}")
         print(*result.broken or ["all holds"], sep="\n")
         return int(bool(result.broken))

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgpack
 
 from skywalker.wire.frames import BadFrame, split
-from tests.simulation.kernel import BEGIN
+from tests.simulation.kernel import BEGIN, NEVER
 from tests.simulation.machine import End
 from workers.mesh import messages
 
@@ -22,8 +22,8 @@ VALUE: Final = re.compile(r"(?:caller|pubsub|asyncio)\d+\.\d+")
 CALL: Final = re.compile(r":\w+! \d+ of \w+")
 CLIENT: Final = re.compile(r"^(?:caller|pubsub|asyncio)\d+$")
 
-FEW: Final = 60
-"""Lines up to which a whole history is told."""
+LENGTH_BYTES: Final = 4
+"""Of the length that a message between workers begins with."""
 
 NEAR_S: Final = 1.0
 """Seconds from the first to the last word of a call around which it matters what was done to processes."""
@@ -79,11 +79,6 @@ class Line:
 
     def __str__(self) -> str:
         return f"{self.at - BEGIN:11.6f}  {self.who} {self.what}"
-
-    @property
-    def is_of_a_process(self) -> bool:
-        """Whether it is something that a process does or suffers, and no word of a call."""
-        return not self.about and " -> " not in self.who
 
 
 class Story:
@@ -141,21 +136,18 @@ class Story:
         self._rests[end] = data
 
     def about(self, broken: Iterable[str]) -> Iterator[str]:
-        """Yield the lines about what is named in these, or all if they are few."""
-        few = len(self.lines) <= FEW
-        yield from map(str, self.lines if few else self._concerned(" ".join(broken)))
-
-    def _concerned(self, broken: str) -> list[Line]:
-        lines, wanted = self.lines, {*VALUE.findall(broken), *CALL.findall(broken)}
+        """Yield the lines about calls and values that are named in these, and about processes meanwhile."""
+        text = " ".join(broken)
+        wanted = {*VALUE.findall(text), *CALL.findall(text)}
         for _ in range(3):  # a value leads to numbers that workers have given it, and these to more
-            for line in lines:
+            for line in self.lines:
                 if line.about & wanted:
                     wanted |= line.about
-        told = [line for line in lines if line.about & wanted]
-        if not told:
-            return lines
-        begin, end = told[0].at - NEAR_S, told[-1].at + NEAR_S
-        return [line for line in lines if line.about & wanted or (line.is_of_a_process and begin <= line.at <= end)]
+        times = [line.at for line in self.lines if line.about & wanted] or [0.0, NEVER]
+        begin, end = times[0] - NEAR_S, times[-1] + NEAR_S
+        for line in self.lines:
+            if line.about & wanted or (not line.about and begin <= line.at <= end):
+                yield str(line)
 
 
 def _plain(packed: bytes) -> Any:

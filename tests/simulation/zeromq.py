@@ -54,27 +54,17 @@ class ZeroMQ:
         """Told what a process sends."""
         self.heard: Callable[[Task, Frames], None] = lambda *_: None
         """Told what a process reads."""
-        self.deaf: set[tuple[str, str]] = set()
-        """From which hosts nothing passes to which, for as long as they are here."""
         self.connections: list[Connection] = []
         net.ended.append(self._end)
 
     def arrival(self, here: str, there: str) -> float:
-        """Return when what is written now is there, NEVER if it is not known.
+        """Return when what is written now is there.
 
         TCP tries ever more rarely, so after a cut it may take once more as long as what was said had to wait in it.
         """
-        if (here, there) in self.deaf:
-            return NEVER
         at, now = self.net.arrival(here, there), self.kernel.time()
-        parted_until = self.net.parted.get(frozenset((here, there)), 0.0)
-        return at if parted_until <= now else at + self.kernel.luck.random() * (parted_until - now)
-
-    def heal(self) -> None:
-        """Let everything pass again. TCP tries as rarely as it was in vain, so it may take a moment."""
-        self.deaf.clear()
-        for each in self.connections:
-            each.resume()
+        parted_until = self.net.parted.get((here, there), 0.0)
+        return at if parted_until <= now else at + self.net.luck.random() * (parted_until - now)
 
     def cut(self, host: str) -> None:
         """Cut all connections of a host; they are made anew."""
@@ -143,24 +133,9 @@ class Way:
         if not self.waiting:
             self._connection.is_empty(self)
 
-    def resume(self) -> None:
-        """What did not pass goes on now."""
-        kernel = self._connection.zeromq.kernel
-        if self.sender is not None and self.receiver is not None and self._last_at == NEVER:
-            self._last_at = 0.0
-            for number, (at, frames) in enumerate(self._flying):
-                if at == NEVER:
-                    self._last_at = max(
-                        self._last_at, self._connection.zeromq.arrival(self.sender.host, self.receiver.host)
-                    )
-                    self._flying[number] = self._last_at, frames
-            self._look(self._last_at)
-        assert kernel.running is None, "no process does this"
-
     def _look(self, at: float) -> None:
-        if at < NEVER:
-            life = self._connection.life
-            self._connection.zeromq.kernel.at(at, lambda: self._connection.life == life and self.take())
+        life = self._connection.life
+        self._connection.zeromq.kernel.at(at, lambda: self.take() if self._connection.life == life else None)
 
     def take(self) -> None:
         """Let the receiver have what has arrived, as far as it has room."""
@@ -235,7 +210,7 @@ class Connection:
             self._later(min(done_at, patient_until), call)
 
     def _retry(self) -> None:
-        pause_ms = self._pause_ms + self.zeromq.kernel.luck.random() * self.ours.get(zmq.RECONNECT_IVL, RECONNECT_MS)
+        pause_ms = self._pause_ms + self.zeromq.net.luck.random() * self.ours.get(zmq.RECONNECT_IVL, RECONNECT_MS)
         self._pause_ms = min(2 * self._pause_ms, self.ours.get(zmq.RECONNECT_IVL_MAX, 0) or self._pause_ms)
         self._later(self.zeromq.kernel.time() + pause_ms / 1000, self._attempt)
 
@@ -245,7 +220,7 @@ class Connection:
             return
         self.theirs = bound
         self._pause_ms = self.ours.get(zmq.RECONNECT_IVL, RECONNECT_MS)
-        self.name = self.zeromq.kernel.luck.randbytes(5)
+        self.name = self.zeromq.net.luck.randbytes(5)
         self.back = Way(self, bound.get(zmq.SNDHWM, HWM))
         bound.peers[self.name] = self
         self.back.open(bound, self.ours)
@@ -256,16 +231,8 @@ class Connection:
         """Have the other side know what is wanted, a little later."""
         at = self.zeromq.arrival(self.ours.host, self.host)
         wanted = [*self.ours.topics]
-        if self.theirs is not None and at < NEVER:
+        if self.theirs is not None:
             self._later(at, lambda: self.topics.extend(each for each in wanted if each not in self.topics))
-
-    def resume(self) -> None:
-        """All may pass again."""
-        if self.theirs is not None and self.zeromq.bound.get(self.endpoint) is not self.theirs:
-            self.lose_soon()
-        self.there.resume()
-        self.back.resume()
-        self.tell_topics()
 
     def lose(self) -> None:
         """It is lost, and both sides know that."""
@@ -277,8 +244,7 @@ class Connection:
     def lose_soon(self) -> None:
         """The other side has ended; it is known here once what it wrote has come."""
         at = max(self.back.all_here_at(), self.zeromq.arrival(self.host, self.ours.host))
-        if at < NEVER:
-            self._later(at, self._lose_once_read)
+        self._later(at, self._lose_once_read)
 
     def _lose_once_read(self) -> None:
         if self.back.is_read():
@@ -317,8 +283,7 @@ class Connection:
         self.there.waiting.clear()
         self.zeromq.connections.remove(self)
         at = self.there.all_here_at() if self.theirs is not None else 0.0
-        if at < NEVER:
-            self.zeromq.kernel.at(max(at, self.zeromq.kernel.time()), self._forget_once_read)
+        self.zeromq.kernel.at(max(at, self.zeromq.kernel.time()), self._forget_once_read)
 
     def _forget_once_read(self) -> None:
         if self.there.is_read():
@@ -553,7 +518,7 @@ class Simulated(Machine):
     """The machine as Silk in one process sees it."""
 
     def __init__(self, zeromq: ZeroMQ, loop: EventLoop, task: Task) -> None:
-        luck = zeromq.kernel.luck
+        luck = task.luck
         self.random = luck.random
         self.new_id = lambda: str(uuid.UUID(bytes=luck.randbytes(16), version=4))
         self._made = zeromq, task, loop

@@ -14,7 +14,7 @@ from skywalker.address import Address
 from tests.cli.running import SKYWALKER
 from tests.helpers import eventually
 from tests.systemd.manager import Manager
-from tests.workers.processes import Client, is_gone
+from tests.workers.processes import connect, is_gone
 from tests.workers.pubsub_client import PubSubClient
 from workers.ipc import exits
 
@@ -51,8 +51,8 @@ def test_settings_that_say_where_the_listeners_are_or_nothing_are_good() -> None
                 manager.listeners = opened.listeners
                 manager.start()
                 manager.until(READY="1")
-                with Client(port) as client:
-                    assert client.call(":ping") is True
+                with connect(port) as client:
+                    assert client.answer(":ping") is True
                 assert manager.stop() == exits.OK
 
 
@@ -86,9 +86,9 @@ def test_who_waits_at_a_listener_that_stays_is_left_to_the_next_node_and_at_any_
         pubsub = Address.parse(found[1])
         [worker] = [each.pid for each in psutil.Process(manager.process.pid).children()]
         junction = manager.address("junction")[1]
-        with Client(junction) as busy:
+        with connect(junction) as busy:
             busy.begin(":recv!", 60_000, "topic")
-            busy.call(":ping")
+            busy.answer(":ping")
             os.kill(worker, signal.SIGSTOP)
             manager.signal(signal.SIGTERM)
             # It has told its worker to drain, and closed its own copy.
@@ -96,7 +96,7 @@ def test_who_waits_at_a_listener_that_stays_is_left_to_the_next_node_and_at_any_
             eventually(lambda: not listens(supervisor, pubsub.port))
             with (
                 PubSubClient.open((pubsub.host, pubsub.port)) as let_in,
-                Client(junction) as left,
+                connect(junction) as left,
             ):
                 ping = left.begin(":ping")
                 os.kill(worker, signal.SIGCONT)
@@ -128,8 +128,8 @@ def test_listeners_that_another_node_has_as_well_are_refused_until_that_one_has_
         assert manager.stop() == exits.OK
         other.start()
         other.until(READY="1")
-        with Client(port) as client:
-            assert client.call(":ping") is True
+        with connect(port) as client:
+            assert client.answer(":ping") is True
 
 
 def test_listeners_that_others_have_joined_are_refused() -> None:

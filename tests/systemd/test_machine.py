@@ -18,7 +18,7 @@ import skywalker.pubsub
 from tests.cli.running import SKYWALKER
 from tests.helpers import eventually
 from tests.systemd.machine import NEEDED, Machine, booted
-from tests.workers.processes import Client, is_gone
+from tests.workers.processes import connect, is_gone
 
 SERVICE = "skywalker.service"
 SOCKETS = ("skywalker.socket", "skywalker-pubsub.socket")
@@ -211,9 +211,9 @@ def test_a_node_is_started_by_who_wants_in_at_a_door_and_gets_a_listener_for_eac
     assert activated.property(SERVICE, "ActiveState") == "inactive"
     assert ping()
     for _ in range(20):
-        with Client(PORT) as client:
+        with connect(PORT) as client:
             # The source port says which worker gets a connection, as it does where the node opens its listeners.
-            assert client.worker == (client.socket.getsockname()[1] >> 1) % 2
+            assert client.worker() == (client.socket.getsockname()[1] >> 1) % 2
     assert activated.property(SERVICE, "ActiveState") == "active"
     with skywalker.pubsub.connect(f":{PUBSUB_PORT}") as broker:
         broker.publish("sys.alert", "It is up.")
@@ -239,8 +239,8 @@ def test_a_restart_refuses_nobody_and_resets_nobody(activated: Machine) -> None:
     def keep_coming() -> None:
         while not done.wait(0.002):
             try:
-                with Client(PORT) as client:
-                    came.append(client.worker)
+                with connect(PORT) as client:
+                    came.append(client.worker())
             except BaseException as error:
                 failed.append(error)
 

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.running import SKYWALKER
 from tests.helpers import eventually, time_factor
 from tests.systemd.manager import Manager
-from tests.workers.processes import Client
+from tests.workers.processes import connect
 from workers.ipc import exits
 
 SETTINGS = ("--drain-timeout=1s", "--no-admin")
@@ -29,8 +29,8 @@ def test_it_says_that_it_is_ready_once_it_serves_and_that_it_stops_once_it_does(
     with Manager(command, listeners={"junction": 2}, abstract=abstract) as manager:
         manager.start()
         manager.until(READY="1")
-        with Client(manager.address("junction")[1]) as client:
-            client.call(":ping")
+        with connect(manager.address("junction")[1]) as client:
+            client.answer(":ping")
         assert manager.stop() == exits.OK
         (ready,), (stopping,) = manager.times(READY="1"), manager.times(STOPPING="1")
         assert ready < stopping
@@ -63,14 +63,14 @@ def test_who_comes_while_it_is_restarted_waits_at_listeners_that_stay() -> None:
         manager.start()
         manager.until(READY="1")
         assert manager.stop() == exits.OK
-        with Client(manager.address("junction")[1]) as client:
+        with connect(manager.address("junction")[1]) as client:
             call = client.begin(":ping")
             manager.start()
             client.result(call)
         manager.until(READY="1")
         manager.restart()
-        with Client(manager.address("junction")[1]) as client:
-            client.call(":ping")
+        with connect(manager.address("junction")[1]) as client:
+            client.answer(":ping")
 
 
 @pytest.mark.parametrize(

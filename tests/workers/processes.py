@@ -13,26 +13,18 @@ import re
 import shlex
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-import msgpack
-
-from skywalker.ring import Ring, token_of
-from skywalker.wire import junction as wire
-from skywalker.wire import values
 from tests.helpers import eventually, time_factor, written_to
+from tests.workers.wire_client import WireClient
 
 FAULTY = (sys.executable, str(Path(__file__).with_name("faulty_node.py")))
 """The command of a node whose workers can be told to fail; see there, and the fixture `fault`."""
-
-TIMED_OUT = msgpack.ExtType(wire.TIMEOUT_TYPE, b"\0")
 
 
 class Node:
@@ -45,7 +37,7 @@ class Node:
         self._log = log
         self.port = 0
         self.first_workers: list[int] = []
-        self.clients: list[Client] = []  # closed at the end at the latest
+        self.clients: list[WireClient] = []  # closed at the end at the latest
 
     def wait_until_it_serves(self) -> None:
         """Wait for the line that says where; raise AssertionError with the log if the node ends instead."""
@@ -89,18 +81,18 @@ class Node:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"the node did not end within {within} s:\n{self.log()}") from None
 
-    def connect(self) -> Client:
+    def connect(self) -> WireClient:
         """Return a connection to whichever worker the kernel chooses."""
-        client = Client(self.port)
+        client = connect(self.port)
         self.clients.append(client)
         return client
 
-    def connect_to(self, slot: int) -> Client:
+    def connect_to(self, slot: int) -> WireClient:
         """Return a connection to the worker in `slot`, which serves."""
 
-        def connection() -> Client | None:
+        def connection() -> WireClient | None:
             client = self.connect()
-            if client.worker == slot:
+            if client.worker() == slot:
                 return client
             client.close()
             return None
@@ -144,129 +136,9 @@ def node(
                 client.close()
 
 
-class Client:
-    """One connection. Calls are Python values; replies are awaited by the id of their call."""
-
-    def __init__(self, port: int, timeout_s: float = 10.0) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout_s * time_factor())
-        self._buffer = b""
-        self._kept: bytes | None = None
-        self._replies: dict[int, Any] = {}
-        self._ids = 0
-        self._greeting: dict[str, Any] | None = None
-        self._hello = self.begin(":hello", {})
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close in the orderly way."""
-        self.socket.close()
-
-    def vanish(self) -> None:
-        """Close with a reset, and whatever is unread or unwritten is gone."""
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.socket.close()
-
-    @property
-    def greeting(self) -> dict[str, Any]:
-        """What the worker says of itself and of its node."""
-        if self._greeting is None:
-            self._greeting = self.result(self._hello)
-        return self._greeting
-
-    @property
-    def worker(self) -> int:
-        """The slot of the worker that has this connection."""
-        return int(self.greeting["worker"])
-
-    def topic_owned_by(self, slot: int) -> str:
-        """Return a topic, new at every call of the test run, that the worker in `slot` owns."""
-        ring = Ring(self.greeting["tokens"])
-        return next(
-            topic
-            for topic in (f"topic-{time.monotonic_ns()}-{number}" for number in range(100_000))
-            if ring.owner(token_of(values.pack(topic))) == slot
-        )
-
-    def begin(self, method: str, *arguments: object) -> int:
-        """Make a call and return its id."""
-        self._ids += 1
-        self._write([method, self._ids, *arguments])
-        return self._ids
-
-    def acknowledge(self, call: int) -> None:
-        """Say that the value of a call has come; nothing is answered."""
-        self._write([":ack", call])
-
-    @contextlib.contextmanager
-    def in_one_write(self) -> Iterator[None]:
-        """Keep what is said in the block, and write it together."""
-        self._kept = b""
-        yield
-        data, self._kept = self._kept, None
-        self.socket.sendall(data)
-
-    def _write(self, frame: list[object]) -> None:
-        body = msgpack.packb(frame)
-        data = len(body).to_bytes(2, "big") + body
-        if self._kept is None:
-            self.socket.sendall(data)
-        else:
-            self._kept += data
-
-    def result(self, call: int) -> Any:
-        """Wait for the result of a call. Raises Refused for an error, ConnectionError if there will be none."""
-        while call not in self._replies:
-            self._read()
-        result = self._replies.pop(call)
-        if isinstance(result, msgpack.ExtType) and result.code == wire.ERROR_TYPE:
-            raise Refused(*msgpack.unpackb(result.data)[:2])
-        return result
-
-    def call(self, method: str, *arguments: object) -> Any:
-        """Make a call and return its result."""
-        return self.result(self.begin(method, *arguments))
-
-    def wait_until(self, topic: str, **counts: object) -> None:
-        """Wait until so many wait on a topic: `receivers`, `senders`, or `takers` by group."""
-
-        def counted() -> bool:
-            census = self.call(":topic", topic)
-            return all(census[key] == count for key, count in counts.items())
-
-        eventually(counted)
-
-    def _read(self) -> None:
-        data = self.socket.recv(65536)
-        if not data:
-            raise ConnectionResetError("the server closed the connection")
-        self._buffer += data
-        while len(self._buffer) >= 2 and len(self._buffer) >= (end := 2 + int.from_bytes(self._buffer[:2], "big")):
-            _, id, result = msgpack.unpackb(self._buffer[2:end], strict_map_key=False)
-            assert id not in self._replies, f"call {id} was answered twice"
-            self._replies[id] = result
-            self._buffer = self._buffer[end:]
-
-
-class Refused(Exception):
-    """The server answered with an error."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(f"{code}: {text}")
-        self.code = code
-
-
-def code_of(call: Callable[..., object], *arguments: object) -> str:
-    """Return the code of the error that `call(*arguments)` is refused with; AssertionError if it is not."""
-    try:
-        result = call(*arguments)
-    except Refused as refused:
-        return refused.code
-    raise AssertionError(f"not refused, but answered {result!r}")
+def connect(port: int) -> WireClient:
+    """Connect to a node of this machine, and say :hello."""
+    return WireClient.open(("127.0.0.1", port)).say_hello()
 
 
 def is_gone(pid: int) -> bool:

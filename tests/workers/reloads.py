@@ -8,7 +8,8 @@ from typing import Any
 import psutil
 
 from tests.helpers import eventually
-from tests.workers.processes import Client, Node, Refused
+from tests.workers.processes import Node
+from tests.workers.wire_client import Refused, WireClient
 
 RELOADS = ("reloaded", "reload-failed", "reload-refused")
 
@@ -45,7 +46,7 @@ def wait_for_successor(running: Node, slot: int, within: float = 5.0) -> None:
 
     def serves() -> bool:
         with running.connect() as client:
-            return client.worker == slot and before not in pids_that_listen(running)
+            return client.worker() == slot and before not in pids_that_listen(running)
 
     eventually(serves, within)
 
@@ -68,7 +69,7 @@ class Wanderer:
 
     def __init__(self, running: Node) -> None:
         self._running = running
-        self._client: Client | None = None
+        self._client: WireClient | None = None
         self.told = 0  # how often
 
     def __enter__(self) -> Wanderer:
@@ -83,13 +84,13 @@ class Wanderer:
             self._client.close()
             self._client = None
 
-    def call(self, method: str, *arguments: object) -> Any:
+    def answer(self, method: str, *arguments: object) -> Any:
         """Make a call, as often as it takes, and return its result."""
         while True:
             if self._client is None:
                 self._client = self._running.connect()
             try:
-                return self._client.call(method, *arguments)
+                return self._client.answer(method, *arguments)
             except Refused as error:
                 if error.code != "draining":
                     raise

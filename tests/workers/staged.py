@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import tempfile
+import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -29,12 +31,15 @@ from tests.workers.running_nodes import Owners
 from tests.workers.wire_client import WireClient, packed
 from workers.setup.ground import JUNCTION, PUBSUB
 from workers.stats.log import Log
+from workers.stats.metrics import BUCKETS, Metric
 
 START_S: Final = 5.0
 """Seconds for a node to serve."""
 
 MEET_S: Final = 15.0
 """Seconds for nodes to find each other."""
+
+RELOAD_S: Final = 60.0
 
 DRAIN_S: Final = 0.2
 
@@ -127,6 +132,11 @@ class Node(Owners):
         task = self._process(pid).task
         return sum(each.owner is task for each in self.stage.net.files.values())
 
+    def counted(self, metric: Metric) -> Counter[str]:
+        """Return what its workers have counted of a figure, a histogram by how many times, by its labels."""
+        cells = self._node.supervisor._shared.read().total()
+        return Counter({" ".join(labels): sum(row[:BUCKETS]) for labels, row in metric.rows(cells)})
+
     def resident(self) -> int:
         """Return the bytes of memory that this program takes for itself, of which its workers are a part."""
         taken: int = psutil.Process().memory_full_info().uss
@@ -156,11 +166,19 @@ class Node(Owners):
         with self.hung_process(self.pid_behind(client)):
             yield
 
+    def begin_reload(self) -> None:
+        """Have all workers replaced."""
+        self._node.reload()
+
+    @property
+    def reloads(self) -> bool:
+        """Whether workers are being replaced."""
+        return self._node.reloads
+
     def reload(self) -> None:
         """Have all workers replaced, and wait until they are."""
-        self._node.reload()
-        self.stage.sleep(0.001)
-        assert self.stage.until(lambda: not self._node.reloads, 60.0), self.log
+        self.begin_reload()
+        assert self.stage.until(lambda: not self.reloads, RELOAD_S), self.log
 
     def signal(self, number: signal.Signals) -> None:
         """Send the supervisor a signal."""
@@ -186,9 +204,9 @@ class Node(Owners):
         self._node.close()
 
 
-def config_of(settings: Mapping[str, Any]) -> Config:
-    """Return these settings, named as those of embedded(); `access` is the table of a config file."""
-    document: dict[str, Any] = {"limits": {}, "cluster": {}}
+def config_of(settings: Mapping[str, Any], tables: str) -> Config:
+    """Return these settings, named as those of embedded(), and those of the `tables` of a config file."""
+    document: dict[str, Any] = {"limits": {}, "cluster": {}, **tomllib.loads(tables)}
     for key, value in {"drain_timeout_s": DRAIN_S, **settings}.items():
         known = config.BY_KEY.get(key)
         (document[known.table] if known is not None and known.table else document)[key] = value
@@ -196,13 +214,16 @@ def config_of(settings: Mapping[str, Any]) -> Config:
 
 
 @contextmanager
-def simulated(workers: int = 1, *, harmed: bool = False, host: str | None = None, **settings: Any) -> Iterator[Node]:
+def simulated(
+    workers: int = 1, *, harmed: bool = False, host: str | None = None, tables: str = "", **settings: Any
+) -> Iterator[Node]:
     """Yield a node that serves, on the stage that is on or one of its own.
 
-    At the end it must be unharmed, unless the test is to harm it.
+    The settings are those of embedded(), and what the `tables` of its config file say. At the end it must be unharmed,
+    unless the test is to harm it.
     """
     with stage() as on:
-        node = Node(on, host or on.host(), workers, config_of(settings))
+        node = Node(on, host or on.host(), workers, config_of(settings, tables))
         try:
             yield node
             if not harmed:

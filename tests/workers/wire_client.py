@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import socket
 import ssl
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
 import msgpack
 import pytest
 
+from skywalker.ring import Ring, token_of
 from tests.helpers import CLOCK, eventually, time_factor
 from tests.simulation.stage import is_readable, socket_for
 
@@ -19,13 +22,16 @@ TIMED_OUT = msgpack.ExtType(0x54, b"\0")
 ERROR_TYPE = 0x45
 RST_ON_CLOSE = struct.pack("ii", 1, 0)
 
+FIRST_ID = 1 << 20
+"""Of the ids that a client gives to calls itself, unlike those that a test names."""
+
 Address = tuple[str, int]
 
 SECURE: dict[Address, ssl.SSLContext] = {}
 """Where nothing but TLS is spoken now, and how."""
 
 
-class ConnectionEnded(Exception):
+class ConnectionEnded(ConnectionError):
     """The node closed the connection; `rest` is what came before that was no whole frame."""
 
     def __init__(self, rest: bytes) -> None:
@@ -43,12 +49,28 @@ class Refusal(NamedTuple):
     details: dict[Any, Any]
 
 
+class Refused(Exception):
+    """A call was answered with an error."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(f"{code}: {text}")
+        self.code = code
+
+
 class WireClient:
-    """One connection to a node. Times are in seconds on an idle machine, and stretched by the time factor."""
+    """One connection to a node. Times are in seconds on an idle machine, and stretched by the time factor.
+
+    Answers are read in the order in which they come, or by the id of their call; what comes before one that is waited
+    for is kept until it is asked for.
+    """
 
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
         self._input = bytearray()
+        self._kept: list[bytes] = []  # whole frames
+        self._together: bytearray | None = None  # what is written at once, later
+        self._ids = itertools.count(FIRST_ID)
+        self._hello: int | None = None
 
     @classmethod
     def open(cls, address: Address, *, receive_buffer: int | None = None) -> Self:
@@ -75,6 +97,9 @@ class WireClient:
 
     def write(self, data: bytes) -> None:
         """Send bytes as they are."""
+        if self._together is not None:
+            self._together += data
+            return
         try:
             self.socket.sendall(data)
         except ssl.SSLEOFError as error:
@@ -84,10 +109,44 @@ class WireClient:
         """Send the frame of one call."""
         self.write(call(*elements))
 
+    def begin(self, method: str, *arguments: Any) -> int:
+        """Make a call, and return its id."""
+        id = next(self._ids)
+        self.call(method, id, *arguments)
+        return id
+
+    @contextmanager
+    def in_one_write(self) -> Iterator[None]:
+        """Keep what is said in the block, and write it together."""
+        self._together = bytearray()
+        yield
+        data, self._together = self._together, None
+        self.write(bytes(data))
+
     # In.
+
+    def result(self, call: int, within: float = 10.0) -> Any:
+        """Return the result of a call that was begun. Raises Refused, TimeoutError or ConnectionEnded."""
+        kept = [number for number, frame in enumerate(self._kept) if decoded(frame)[1] == call]
+        if kept:
+            frame = self._kept.pop(kept[0])
+        else:
+            while decoded(frame := self._next_frame(within))[1] != call:
+                self._kept.append(frame)
+        result = decoded(frame)[2]
+        if isinstance(result, msgpack.ExtType) and result.code == ERROR_TYPE:
+            raise Refused(*msgpack.unpackb(result.data, strict_map_key=False)[:2])
+        return result
+
+    def answer(self, method: str, *arguments: Any, within: float = 10.0) -> Any:
+        """Make a call and return its result, whatever comes before it. Raises as result() does."""
+        return self.result(self.begin(method, *arguments), within)
 
     def read_frame(self, within: float = 5.0) -> bytes:
         """Return the next whole frame with its length. Raises TimeoutError or ConnectionEnded."""
+        return self._kept.pop(0) if self._kept else self._next_frame(within)
+
+    def _next_frame(self, within: float) -> bytes:
         deadline = CLOCK.monotonic() + within * time_factor()
         while (frame := self._cut()) is None:
             self.socket.settimeout(max(0.000_001, deadline - CLOCK.monotonic()))
@@ -128,7 +187,7 @@ class WireClient:
         """Tell whether something, or an end, can be read now or comes in time."""
         if isinstance(self.socket, ssl.SSLSocket) and self.socket.pending():
             return True
-        return bool(self._input) or is_readable(self.socket, within)
+        return bool(self._kept or self._input) or is_readable(self.socket, within)
 
     def wait_for_end(self, within: float = 5.0) -> None:
         """Return once the node has closed, having said nothing more."""
@@ -143,15 +202,36 @@ class WireClient:
         self.ask(":hello", "hello", {})
         return self
 
+    def say_hello(self) -> Self:
+        """Say :hello, as programs do that hear of errors, and leave the answer for later; return this."""
+        self._hello = self.begin(":hello", {})
+        return self
+
+    @property
+    def greeting(self) -> dict[str, Any]:
+        """What the worker has answered to say_hello(), of itself and of its node."""
+        if self._hello is not None:
+            self._greeting: dict[str, Any] = self.result(self._hello)
+            self._hello = None
+        return self._greeting
+
     def worker(self) -> int:
         """Return the number of the worker that has this connection."""
-        number: int = self.ask(":hello", "who", {})["worker"]
+        number: int = self.answer(":hello", {})["worker"]
         return number
 
     def info(self, topic: Any) -> dict[str, Any]:
         """Return who waits on a topic."""
-        counted: dict[str, Any] = self.ask(":topic", "info", topic)
+        counted: dict[str, Any] = self.answer(":topic", topic)
         return counted
+
+    def topic_owned_by(self, slot: int) -> str:
+        """Return a topic, new at every call of the test run, that the worker in `slot` owns, of one that said hello."""
+        ring = Ring(self.greeting["tokens"])
+        run = random.getrandbits(64)
+        return next(
+            topic for number in itertools.count() if ring.owner(token_of(packed(topic := f"{run}-{number}"))) == slot
+        )
 
     def wait_until(self, topic: Any, within: float = 5.0, **wanted: Any) -> None:
         """Return once as many wait on the topic as `wanted` says: receivers=2, senders=0."""
@@ -212,6 +292,15 @@ def refusal(reply: list[Any]) -> Refusal:
     assert isinstance(result, msgpack.ExtType), f"no error but {result!r}"
     assert result.code == ERROR_TYPE, f"no error but {result!r}"
     return Refusal(method, id, *msgpack.unpackb(result.data, strict_map_key=False))
+
+
+def code_of(call: Callable[..., object], *arguments: object) -> str:
+    """Return the code of the error that `call(*arguments)` is refused with; AssertionError if it is not."""
+    try:
+        result = call(*arguments)
+    except Refused as refused:
+        return refused.code
+    raise AssertionError(f"not refused, but answered {result!r}")
 
 
 class Clients:

@@ -5,6 +5,7 @@
     life            a table of states, and of what leads from which to which: whatever has a life has one
     machine         what is asked of the machine: time, luck, readiness, sockets, processes; a simulation is another
                     one
+    points          places in the program where a simulation may end or hold up a process
     signals         signals as events of a loop
     sockets         listeners and connections: how they are made and tuned, and who has an address already
     steering        which worker a new connection comes to

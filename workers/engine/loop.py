@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from skywalker.deadlines import Deadlines
 from workers.engine.machine import Machine
+from workers.engine.points import reached
 from workers.stats import metrics
 from workers.stats.counters import Counters
 from workers.stats.hands import Hand, own_hand
@@ -160,6 +161,7 @@ class Turn:
             elif self.distant:
                 outputs, self.distant = self.distant, []
             elif self.acks:
+                assert reached("an acknowledgement is due")
                 acks, self.acks = self.acks, []
                 for each in acks:
                     each.acknowledge()

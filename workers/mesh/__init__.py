@@ -8,6 +8,7 @@
     states      of a link, and of a call that is asked of us, as tables
     link_maker  makes links
     siblings    all links within this node, and what happens when a sibling dies
+    kin         what siblings know of each other's sends, also of a dead one's
     succession  how we wait while a sibling is replaced; what the one that is replaced does, worker/core says
     readiness   a worker's first moments: it hears who subscribes to what before it hears clients
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from skywalker.wire import values
 from skywalker.wire.junction import NIL
 from workers.engine.loop import BROKEN, READ, WRITE, Loop, Turn
+from workers.engine.points import reached
 from workers.mesh.inbound import Inbound
 from workers.mesh.kin import Kin
 from workers.mesh.messages import CENSUS, COUNTED, INQUIRE, LONG, PARTING, SETTLED, SUBSCRIBE, VISIT, Messages
@@ -96,6 +97,7 @@ class Link:
         """Write what the kernel takes; never waits."""
         if self._state != CLOSED:
             self._messages.flush()
+            assert reached("a batch is written")
             self._wait_to_write(self._messages.unsent > 0)
             self.inbound.flushed()
 

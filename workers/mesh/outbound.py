@@ -15,6 +15,7 @@ from workers.calls.doubt import LOST_LISTENER, LOST_OWNER
 from workers.calls.inquiries import Interest, Question
 from workers.calls.publication import Publication
 from workers.engine.loop import Turn
+from workers.engine.points import reached
 from workers.mesh.kin import Kin
 from workers.mesh.messages import (
     ALSO,
@@ -380,6 +381,7 @@ class Outbound(Carrier):
             self._messages.tell(outcome, number)
 
     def _recall(self, number: bytes) -> None:
+        assert reached("a value is asked back")
         offered: NodeCall | None = self._passing.get(number)
         if offered is None:
             call = self._calls.get(number)
@@ -448,6 +450,7 @@ class Outbound(Carrier):
 
     def close(self) -> None:
         """The link has ended: issue its calls again; of a sibling, sends only once it is known what became of them."""
+        assert reached("a link has ended")
         self.retired()
         calls, self._calls = self._calls, {}
         asks = False

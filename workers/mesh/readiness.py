@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from skywalker.members import Place
 from workers.calls.worker_states import Event, Standing
 from workers.engine.loop import Alarm, Turn
+from workers.engine.points import reached
 from workers.stats.log import Log
 
 PATIENCE_S: Final = 1.0
@@ -96,6 +97,7 @@ class ReadinessBarrier:
         self._awaited = {}
         for link in paused:
             link.go_on()
+        assert reached("a worker opens")
         self._standing.happened(Event.OPENED)
         opened, self._opened = self._opened, None
         if opened is not None:

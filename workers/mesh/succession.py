@@ -12,6 +12,7 @@ from typing import Final
 from skywalker.wire.junction import NIL
 from workers.calls.inquiries import Asked
 from workers.engine.loop import Alarm, Turn
+from workers.engine.points import reached
 from workers.mesh.link import Link
 
 PATIENCE_S: Final = 0.7
@@ -40,6 +41,7 @@ class Succession:
 
     def answer(self, info: bytes) -> None:
         """It has."""
+        assert reached("a predecessor has given all back")
         self.end()
 
     def end(self) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from skywalker.members import Place, Snapshot
 from workers.calls.owner import Owner
+from workers.engine.points import reached
 from workers.engine.transport import Transport
 from workers.nodes.context import PeerContext
 from workers.nodes.inbound_peer import InboundPeer
@@ -84,6 +85,7 @@ class Peers:
         for inbound in [*self.inbound.values()]:
             if inbound.place == place:
                 inbound.succeeded()
+        assert reached("a node has come")
         gone = functools.partial(self._gone, life)
         self.inbound[place, life] = InboundPeer(
             sock, unwritten, name, place, self._context, gone, speaks_for_place=not replaced

@@ -25,6 +25,7 @@ from workers.doors.pubsub import PubSub
 from workers.engine.credentials import Credentials
 from workers.engine.loop import Alarm, Loop, Turn
 from workers.engine.machine import Machine
+from workers.engine.points import reached
 from workers.engine.signals import Signals
 from workers.ipc import exits, snapshots
 from workers.ipc.control import (
@@ -202,6 +203,7 @@ class Worker:
         assert not self._core.standing.opening, "who comes in is heard"
         for door in self._doors.values():
             door.open()
+        assert reached("a worker lets clients in")
         if not self._succeeds:
             self._channel.send(Ready())
 
@@ -209,6 +211,7 @@ class Worker:
         match message:
             case Connect(slot=slot, life=life) if passed is not None:
                 sock = self._machine.adopt(passed)
+                assert reached("a link is adopted")
                 if slot == ASKS_ONLY:
                     self._core.siblings.serve(sock, bytes.fromhex(life))
                 else:
@@ -270,6 +273,7 @@ class Worker:
         for door in self._doors.values():
             door.leave()
         self._doors = {}
+        assert reached("a worker is replaced")
         self._core.be_replaced()
 
     # Its end.
@@ -290,6 +294,7 @@ class Worker:
         return False
 
     def _released(self) -> None:
+        assert reached("a worker is released")
         if self._core.standing.state is State.DRAINING_ALONE:
             # Calls of siblings' clients go to our successor.
             self._leave()

@@ -7,7 +7,6 @@ import pwd
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,13 +16,14 @@ import pytest
 
 import skywalker
 from skywalker.access import token
-from tests.admin.asking import Asker
 from tests.authority import Authority
-from tests.helpers import eventually, time_factor
-from tests.workers.pubsub_bus import address_of
+from tests.helpers import CLOCK, eventually, time_factor
+from tests.simulation.stage import HERE
 from tests.workers.pubsub_client import PubSubClient, publish, subscribe
+from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import SECURE, TIMED_OUT, ConnectionEnded, WireClient, call, framed, refusal
 from workers.access.refusals import SAY_EVERY_S
+from workers.stats.metrics import CLOSED, REFUSED
 
 WEB, BOSS = token.new(), token.new()
 GREETING_S = 0.5
@@ -46,7 +46,15 @@ Connect = Callable[..., WireClient]
 
 
 @contextmanager
-def node_with(directory: Path, tables: str, **settings: Any) -> Iterator[Any]:
+def node_with(tables: str, **settings: Any) -> Iterator[Node]:
+    """Yield a node in virtual time."""
+    with simulated(tables=tables, greeting_s=GREETING_S, **settings) as node:
+        yield node
+
+
+@contextmanager
+def real_node_with(directory: Path, tables: str, **settings: Any) -> Iterator[Any]:
+    """Yield a node that has what only a kernel gives: sockets of the machine, or TLS."""
     file = directory / "node.toml"
     file.write_text(tables)
     with skywalker.embedded(config_file=file, greeting_s=GREETING_S * time_factor(), **settings) as node:
@@ -54,18 +62,18 @@ def node_with(directory: Path, tables: str, **settings: Any) -> Iterator[Any]:
         assert "Traceback" not in node.log
 
 
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with node_with(tmp_path_factory.mktemp("node"), TABLES, workers=2) as node:
+@pytest.fixture
+def node() -> Iterator[Node]:
+    with node_with(TABLES, workers=2) as node:
         yield node
 
 
 @pytest.fixture
-def connect(node: Any) -> Iterator[Connect]:
+def connect(node: Node) -> Iterator[Connect]:
     made: list[WireClient] = []
 
     def connect(secret: str | None = None) -> WireClient:
-        made.append(WireClient.open((node.host, node.port)))
+        made.append(WireClient.open(node.address))
         if secret is not None:
             assert made[-1].ask(":hello", "h", {"token": secret})["node"]
         return made[-1]
@@ -88,7 +96,7 @@ def read_on(client: WireClient, say: Callable[[], None] = lambda: None) -> None:
 
 
 def test_who_may_only_send_learns_how_many_wait_and_not_what_their_groups_are_called(
-    node: Any, connect: Connect
+    node: Node, connect: Connect
 ) -> None:
     # So many connections and topics that each worker is asked about its own, and about those of the other.
     for number in range(4):
@@ -175,19 +183,19 @@ class TestStrangers:
     )
     def test_have_a_short_while(self, connect: Connect, says: bytes) -> None:
         client = connect()
-        began = time.monotonic()
+        began = CLOCK.monotonic()
         client.write(says)
         ends(client)
-        assert GREETING_S * 0.9 < (time.monotonic() - began) / time_factor() < GREETING_S + 0.5
+        assert GREETING_S * 0.9 < (CLOCK.monotonic() - began) / time_factor() < GREETING_S + 0.5
 
     def test_are_not_kept_by_going_on_to_talk(self, connect: Connect) -> None:
         client = connect()
-        began = time.monotonic()
+        began = CLOCK.monotonic()
         with pytest.raises((ConnectionEnded, ConnectionError)):
             read_on(client, lambda: client.call(":ping", 1))
-        assert time.monotonic() - began < (GREETING_S + 0.5) * time_factor()
+        assert CLOCK.monotonic() - began < (GREETING_S + 0.5) * time_factor()
 
-    def test_that_say_much_are_cut_off_at_once(self, connect: Connect, node: Any) -> None:
+    def test_that_say_much_are_cut_off_at_once(self, connect: Connect, node: Node) -> None:
         def is_told() -> bool:
             client = connect()
             client.write(b"\xff\xff" + b"x" * 10_000)
@@ -196,9 +204,9 @@ class TestStrangers:
 
         eventually(is_told)
 
-    def test_there_are_never_more_than_a_few_and_the_oldest_goes(self, tmp_path: Path) -> None:
-        with node_with(tmp_path, TABLES, max_strangers=5) as node:
-            address = (node.host, node.port)
+    def test_there_are_never_more_than_a_few_and_the_oldest_goes(self) -> None:
+        with node_with(TABLES, max_strangers=5) as node:
+            address = node.address
             with WireClient.open(address) as friend:
                 friend.ask(":hello", 1, {"token": WEB})
                 strangers = [WireClient.open(address) for _ in range(8)]
@@ -270,21 +278,18 @@ class TestRights:
         web.call(":send!", 2, 0, "secret", "value")
         assert web.refusal().code == "forbidden"
 
-    def test_refusals_are_all_counted_and_logged_once_in_a_while_without_secrets(self, tmp_path: Path) -> None:
-        secret = token.new()
-        tables = TABLES + f'[access.ops]\ntoken = "{token.hash_of(secret)}"\nadmin = true\n'
-        with node_with(tmp_path, tables, pubsub=True, admin=True) as node:
-            asker = Asker(node.admin_address, headers={"Authorization": f"Bearer {secret}"})
-            began = time.monotonic()
+    def test_refusals_are_all_counted_and_logged_once_in_a_while_without_secrets(self) -> None:
+        with node_with(TABLES) as node:
+            began = CLOCK.monotonic()
             for _ in range(100):
-                with WireClient.open((node.host, node.port)) as client:
+                with WireClient.open(node.address) as client:
                     client.call(":hello", 1, {"token": "skw_wrong"})
                     assert client.refusal().code == "unauthorized"
-                with PubSubClient.open(address_of(node.pubsub_address)) as stranger:
+                with PubSubClient.open(node.pubsub) as stranger:
                     stranger.wait_for_end()
-            eventually(lambda: asker.metric("skywalker_errors_total", code="unauthorized") == 200)
-            eventually(lambda: asker.metric("skywalker_connections_closed_total", reason="unauthorized") == 200)
-            took = time.monotonic() - began
+            eventually(lambda: node.counted(REFUSED)["unauthorized"] == 200)
+            eventually(lambda: node.counted(CLOSED)["unauthorized"] == 200)
+            took = CLOCK.monotonic() - began
             lines = node.log.splitlines()
             for event in ("refused", "connection-refused"):
                 assert 1 <= sum(f"event={event} " in line for line in lines) <= took / SAY_EVERY_S + 1
@@ -294,7 +299,7 @@ class TestRights:
 
 
 class TestBounds:
-    def test_a_principal_has_so_many_connections_calls_and_calls_a_second(self, tmp_path: Path) -> None:
+    def test_a_principal_has_so_many_connections_calls_and_calls_a_second(self) -> None:
         tables = f"""
             [access.web]
             token = "{token.hash_of(WEB)}"
@@ -307,8 +312,8 @@ class TestBounds:
             token = "{token.hash_of(BOSS)}"
             send = ["*"]
         """
-        with node_with(tmp_path, tables) as node:
-            opened = [WireClient.open((node.host, node.port)) for _ in range(4)]
+        with node_with(tables) as node:
+            opened = [WireClient.open(node.address) for _ in range(4)]
             one, other, third, boss = opened
             for client in (one, other):
                 assert client.ask(":hello", 1, {"token": WEB})["node"]
@@ -341,16 +346,16 @@ class TestBounds:
             for client in opened:
                 client.close()
 
-    def test_who_becomes_somebody_else_takes_no_more_along_than_that_one_may_have(self, tmp_path: Path) -> None:
+    def test_who_becomes_somebody_else_takes_no_more_along_than_that_one_may_have(self) -> None:
         bounded = "\n".join(
             f'[access.{name}]\ntoken = "{token.hash_of(secret)}"\nrecv = ["*"]\nin_flight = 5\n'
             for name, secret in (("web", WEB), ("boss", BOSS))
         )
-        with node_with(tmp_path, bounded) as node, WireClient.open((node.host, node.port)) as other:
+        with node_with(bounded) as node, WireClient.open(node.address) as other:
             other.ask(":hello", 1, {"token": BOSS})
             other.call(":recv!", 1, 60_000, "topic")
             other.wait_until("topic", receivers=1)
-            with WireClient.open((node.host, node.port)) as one:
+            with WireClient.open(node.address) as one:
                 one.ask(":hello", 1, {"token": WEB})
                 for id in range(5):
                     one.call(":recv!", id, 60_000, "topic")
@@ -363,58 +368,56 @@ class TestBounds:
                 other.call(":recv!", 2, 60_000, "topic")
                 assert other.refusal().details == {"limit": "access.in_flight", "value": 5}
 
-    def test_those_whom_nobody_knows_keep_nobody_from_saying_who_they_are(self, tmp_path: Path) -> None:
+    def test_those_whom_nobody_knows_keep_nobody_from_saying_who_they_are(self) -> None:
         tables = TABLES + '[access.anyone]\nrecv = ["public"]\nconnections = 2\nrate = 5\n'
-        with node_with(tmp_path, tables) as node:
-            opened = [WireClient.open((node.host, node.port)) for _ in range(2)]
+        with node_with(tables) as node:
+            opened = [WireClient.open(node.address) for _ in range(2)]
             for client in opened:
                 client.ask(":recv!", 1, 0, "public")
             opened[0].write(b"".join(call(":recv!", id, 0, "public") for id in range(20)))
             opened[0].replies(20)
             for secret in (WEB, BOSS):
-                opened.append(WireClient.open((node.host, node.port)))
+                opened.append(WireClient.open(node.address))
                 assert opened[-1].ask(":hello", 1, {"token": secret})["node"]
             assert opened[1].ask(":hello", 2, {"token": WEB})["node"], "known as somebody else before"
-            opened.append(WireClient.open((node.host, node.port)))
+            opened.append(WireClient.open(node.address))
             # There is room again, and in a while they may ask.
             eventually(lambda: opened[-1].ask(":recv!", 1, 0, "public") == TIMED_OUT)
             for client in opened:
                 client.close()
 
     def test_so_has_a_connection(self) -> None:
-        with skywalker.embedded(max_rate=10) as node, WireClient.open((node.host, node.port)) as client:
+        with simulated(max_rate=10) as node, WireClient.open(node.address) as client:
             client.write(b"".join(call(":ping", id) for id in range(30)))
             replies = client.replies(30)
             assert [result for _, _, result in replies[:10]] == [True] * 10
             error = refusal(replies[10])
             assert (error.code, error.details["limit"]) == ("busy", "max_rate")
-            time.sleep(error.details["retry_ms"] / 1000)
+            CLOCK.sleep(error.details["retry_ms"] / 1000)
             assert client.ask(":ping", 1) is True
 
     def test_pubsub_has_no_word_for_it_and_is_read_more_slowly(self) -> None:
-        with skywalker.embedded(pubsub=True, max_rate=20) as node:
-            host, _, port = node.pubsub_address.rpartition(":")
-            client = PubSubClient.open((host, int(port)))
-            began = time.monotonic()
+        with simulated(max_rate=20) as node:
+            client = PubSubClient.open(node.pubsub)
+            began = CLOCK.monotonic()
             client.socket.sendall(publish(b"topic", b"payload") * 40)
             got = b""
             while len(got) < 40:
                 got += client.socket.recv(100)
-            assert 0.9 < time.monotonic() - began < 2.0 * time_factor()
+            assert 0.9 < CLOCK.monotonic() - began < 2.0 * time_factor()
             client.socket.close()
 
 
 class TestDoors:
-    def test_pubsub_is_for_those_whose_address_is_known(self, tmp_path: Path) -> None:
-        tables = """
+    def test_pubsub_is_for_those_whose_address_is_known(self) -> None:
+        tables = f"""
             [access.near]
-            network = "127.0.0.1/32"
+            network = "{HERE}/32"
             publish = ["mine/*"]
             subscribe = ["mine/*"]
         """
-        with node_with(tmp_path, tables, pubsub=True) as node:
-            host, _, port = node.pubsub_address.rpartition(":")
-            client = PubSubClient.open((host, int(port)))
+        with node_with(tables) as node:
+            client = PubSubClient.open(node.pubsub)
             client.socket.sendall(subscribe(b"mine/1"))
             assert client.socket.recv(10) == b"\x04"
             client.socket.sendall(publish(b"mine/1", b"x") + publish(b"yours", b"y"))
@@ -426,10 +429,9 @@ class TestDoors:
             client.socket.close()
             eventually(lambda: "near may not publish on this topic" in node.log)
 
-    def test_others_are_closed_there_at_once(self, tmp_path: Path) -> None:
-        with node_with(tmp_path, TABLES, pubsub=True) as node:
-            host, _, port = node.pubsub_address.rpartition(":")
-            client = PubSubClient.open((host, int(port)))
+    def test_others_are_closed_there_at_once(self) -> None:
+        with node_with(TABLES) as node:
+            client = PubSubClient.open(node.pubsub)
             assert client.socket.recv(10) == b""
             client.socket.close()
 
@@ -441,7 +443,7 @@ class TestDoors:
             send = ["*"]
         """
         path = tmp_path / "node.sock"
-        with node_with(tmp_path, tables, unix=str(path), workers=2) as node:
+        with real_node_with(tmp_path, tables, unix=str(path), workers=2) as node:
             for _ in range(5):
                 sock = socket.socket(socket.AF_UNIX)
                 sock.connect(str(path))
@@ -461,7 +463,7 @@ class TestDoors:
             "import os, socket, sys; os.setuid(65534); s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
             "s.sendall(bytes.fromhex('000892a53a70696e6701')); print(s.recv(200))"
         )
-        with node_with(tmp_path, '[access.root]\nuser = 0\nsend = ["*"]\n', unix=str(path)):
+        with real_node_with(tmp_path, '[access.root]\nuser = 0\nsend = ["*"]\n', unix=str(path)):
             told = subprocess.run([sys.executable, "-c", ask, str(path)], capture_output=True, text=True, check=True)
             assert "unauthorized" in told.stdout
             sock = socket.socket(socket.AF_UNIX)
@@ -489,7 +491,7 @@ class TestDoors:
         authority = Authority(tmp_path)
         cert, key = authority.sign("127.0.0.1")
         tables = TABLES + '[access.shop]\ncertificate = "shop.example"\nsend = ["*"]\n'
-        with node_with(tmp_path, tables, tls_cert=cert, tls_key=key, tls_ca=authority.ca) as node:
+        with real_node_with(tmp_path, tables, tls_cert=cert, tls_key=key, tls_ca=authority.ca) as node:
             address = (node.host, node.port)
             try:
                 SECURE[address] = authority.context(*authority.sign("shop.example"))

@@ -18,7 +18,8 @@ from skywalker.cli.demo_cluster.ports import free_ports
 from tests.discovery import consul_agent
 from tests.discovery.consul_agent import ConsulAgent
 from tests.helpers import eventually, time_factor
-from tests.workers.processes import Node, Refused, node
+from tests.workers.processes import Node, node
+from tests.workers.wire_client import Refused
 
 Start = Callable[..., Node]
 
@@ -45,7 +46,7 @@ def own_consul() -> Iterator[ConsulAgent]:
 def view(found: Node) -> tuple[str, list[str]]:
     """Return the version of the ring that a node uses, and the names in it."""
     with contextlib.closing(found.connect()) as client:
-        page: dict[str, Any] = client.call(":nodes")
+        page: dict[str, Any] = client.answer(":nodes")
         return page["version"], sorted(member["name"] for member in page["nodes"])
 
 

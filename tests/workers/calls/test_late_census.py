@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
 
 import pytest
 
 from skywalker.limits import MAX_UNREADABLE
 from tests.helpers import eventually
-from tests.workers.processes import node
+from tests.workers.staged import simulated
 from tests.workers.wire_client import clients_of, refusal
 
 
@@ -17,19 +16,16 @@ from tests.workers.wire_client import clients_of, refusal
 def test_a_census_that_was_refused_is_not_answered_again_when_its_owner_wakes_or_dies(
     end: signal.Signals | None,
 ) -> None:
-    with node(workers=2) as running, clients_of(("127.0.0.1", running.port)) as connect:
-        client, owner = connect(worker=0), running.first_workers[1]
-        with running.connect() as any_client:
-            topic = any_client.topic_owned_by(1)
-        os.kill(owner, signal.SIGSTOP)
-        for id in range(5):
-            client.call(":topic", id, topic)
-        refused = [refusal(reply) for reply in client.replies(5)]
-        assert {(each.id, each.code) for each in refused} == {(id, "busy") for id in range(5)}
-        if end is not None:
-            os.kill(owner, end)
-        else:
-            os.kill(owner, signal.SIGCONT)
+    with simulated(2, harmed=True) as node, clients_of(node.address) as connect:
+        client, owner = connect(worker=0), node.pid_behind(connect(worker=1))
+        topic = node.topic_of(1, "topic")
+        with node.hung_process(owner):
+            for id in range(5):
+                client.call(":topic", id, topic)
+            refused = [refusal(reply) for reply in client.replies(5)]
+            assert {(each.id, each.code) for each in refused} == {(id, "busy") for id in range(5)}
+            if end is not None:
+                node.kill(owner, end)
         # What is said of the first five would come before an answer of the owner or its successor.
         answers: list[list[object]] = []
 
@@ -41,22 +37,18 @@ def test_a_census_that_was_refused_is_not_answered_again_when_its_owner_wakes_or
         eventually(counted)
         assert client.ask(":ping", "last") is True
         assert {id for _, id, _ in answers} == {"again"}
-        assert "Traceback" not in running.log()
+        assert "Traceback" not in node.log
 
 
 def test_a_census_that_comes_after_a_connections_last_words_is_kept_from_it() -> None:
-    with node(workers=2) as running, clients_of(("127.0.0.1", running.port)) as connect:
-        client, other, owner = connect(worker=0), connect(worker=0), running.first_workers[1]
-        with running.connect() as any_client:
-            topic = any_client.topic_owned_by(1)
-        os.kill(owner, signal.SIGSTOP)
-        try:
+    with simulated(2) as node, clients_of(node.address) as connect:
+        client, other, hung = connect(worker=0), connect(worker=0), connect(worker=1)
+        topic = node.topic_of(1, "topic")
+        with node.hung(hung):
             client.call(":topic", 1, topic)
             client.write(b"\x00\x01\xc1" * MAX_UNREADABLE)
             assert [refusal(reply).code for reply in client.replies(MAX_UNREADABLE)] == ["bad-frame"] * MAX_UNREADABLE
             client.wait_for_end()
-        finally:
-            os.kill(owner, signal.SIGCONT)
         assert isinstance(other.ask(":topic", 2, topic), dict)
         # The node still takes in what we say, so that its last words are not destroyed on their way.
         for _ in range(2):

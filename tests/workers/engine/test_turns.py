@@ -8,9 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-import skywalker
-from skywalker.embedding import Node
-from tests.workers import processes
+from tests.helpers import CLOCK
+from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import (
     TIMED_OUT,
     Clients,
@@ -30,15 +29,15 @@ MAX_TOO_FAST = 16
 """Refusals in a row before a connection rests."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def node() -> Iterator[Node]:
-    with skywalker.embedded(output_bytes="1KiB", subscriber_buffer="64KiB") as node:
+    with simulated(output_bytes="1KiB", subscriber_buffer="64KiB") as node:
         yield node
 
 
 @pytest.fixture
 def connect(node: Node) -> Iterator[Clients]:
-    with clients_of((node.host, node.port)) as clients:
+    with clients_of(node.address) as clients:
         yield clients
 
 
@@ -69,7 +68,7 @@ def test_one_who_reads_nothing_is_answered_later_and_in_whole(connect: Clients) 
 
 
 def test_one_that_is_refused_again_and_again_rests_and_is_answered_nevertheless() -> None:
-    with skywalker.embedded(max_rate=1) as node, clients_of((node.host, node.port)) as connect:
+    with simulated(max_rate=1) as node, clients_of(node.address) as connect:
         client = connect()
         assert client.ask(":ping", 0) is True
         # Just as many as bring about a rest, with nothing behind them, and then some more.
@@ -97,10 +96,12 @@ def test_a_value_for_more_subscriptions_than_a_connection_can_take_cuts_it_off_a
 
 
 def test_calls_that_wait_for_their_turn_are_answered_by_a_node_that_ends() -> None:
-    with processes.node(drain_timeout_s=0.2) as running, WireClient.open(("127.0.0.1", running.port)) as client:
+    with simulated(2, drain_timeout_s=0.2, harmed=True) as node, WireClient.open(node.address) as client:
         client.greet()
-        client.write(call(":recv!", 1, 60_000, "drain") * MANY)
-        running.signal(signal.SIGTERM)
+        with node.hung(client):
+            client.write(call(":recv!", 1, 60_000, "drain") * MANY)
+            node.signal(signal.SIGTERM)
+            CLOCK.sleep(0.15)  # both are there when the worker looks
         assert {refusal(reply).code for reply in client.replies(MANY)} == {"draining"}
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
 
+import pytest
+
 from tests.workers.crews import LONG_S, crew
-from tests.workers.processes import node
+from tests.workers.staged import simulated
 from workers.ipc import exits
 from workers.ipc.control import Idle, Ready
 from workers.process.slot import State
@@ -39,14 +40,16 @@ def test_a_successor_that_ended_before_it_was_heard_to_be_ready_is_succeeded_and
         assert slot.restart_at is not None
 
 
-def test_a_node_that_is_told_to_end_while_its_workers_end_by_themselves_ends_in_good_order() -> None:
-    for round in range(4):
-        with node(workers=3, drain_timeout_s=60) as running:
-            number = signal.SIGTERM if round % 2 else signal.SIGKILL
-            pids = running.first_workers if round < 2 else running.first_workers[::-1]
-            os.kill(pids[0], number)
-            running.signal(signal.SIGTERM)
-            for pid in pids[1:]:
-                os.kill(pid, number)
-            assert running.wait(within=5.0) == exits.OK
-            assert "Traceback" not in running.log()
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_node_that_is_told_to_end_while_its_workers_end_by_themselves_ends_in_good_order(
+    number: signal.Signals, order: int
+) -> None:
+    with simulated(3, drain_timeout_s=60, harmed=True) as node:
+        pids = node.pids()[::order]
+        node.kill(pids[0], number)
+        node.signal(signal.SIGTERM)
+        for pid in pids[1:]:
+            node.kill(pid, number)
+        assert node.wait(within=5.0) == exits.OK
+        assert "Traceback" not in node.log

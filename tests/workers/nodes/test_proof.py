@@ -14,8 +14,8 @@ import skywalker
 from skywalker.access import token
 from skywalker.access.proof import Challenge, NotProven, Secrets, named
 from skywalker.address import Address
-from skywalker.embedding import Node
 from tests.helpers import eventually
+from tests.workers.staged import Node, simulated
 from tests.workers.wire_client import WireClient, refusal
 
 SECRET, WEB = token.new(), token.new()
@@ -32,31 +32,31 @@ recv = ["*"]
 
 OURS = Address("127.0.0.1", 1)
 
-TABLES_OF: dict[int, bool] = {}
-"""Whether a node limits access, by its process."""
+
+@pytest.fixture(params=["access", "no access"])
+def limits_access(request: pytest.FixtureRequest) -> bool:
+    """Whether a node does."""
+    return bool(request.param == "access")
 
 
-@pytest.fixture(scope="module", params=["access", "no access"])
-def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+@pytest.fixture
+def node(limits_access: bool) -> Iterator[Node]:
     """One that knows others by a secret."""
-    file = tmp_path_factory.mktemp("node") / "node.toml"
-    file.write_text(f'{TABLES if request.param == "access" else ""}\n[cluster]\nsecret = "{SECRET}"\njoin = ""\n')
-    with skywalker.embedded(config_file=file, workers=1) as node:
-        TABLES_OF[node.pid] = request.param == "access"
+    tables = f'{TABLES if limits_access else ""}\n[cluster]\nsecret = "{SECRET}"\njoin = ""\n'
+    with simulated(tables=tables) as node:
         yield node
-        assert "Traceback" not in node.log
         assert SECRET not in node.log
 
 
 @pytest.fixture
 def client(node: Node) -> Iterator[WireClient]:
-    with WireClient.open((node.host, node.port)) as client:
+    with WireClient.open(node.address) as client:
         yield client
 
 
 def asked(node: Node, secret: str = SECRET, at: str = "") -> Challenge:
     """Return what another node asks that has dialled this one, or an address that it takes for it."""
-    dialled = Address.parse(at) if at else Address(node.host, node.port)
+    dialled = Address.parse(at) if at else Address(*node.address)
     return Challenge(Secrets(secret), "other", OURS, dialled, os.urandom(32))
 
 
@@ -83,14 +83,16 @@ def test_who_has_proved_to_be_one_node_does_not_go_on_as_another(node: Node, cli
 
 @pytest.mark.parametrize("method", [":peer", ":join"])
 @pytest.mark.parametrize("shows", ["nothing", "the secret", "the secret as a client", "a client's token"])
-def test_whoever_has_not_is_taken_for_no_node(node: Node, client: WireClient, method: str, shows: str) -> None:
+def test_whoever_has_not_is_taken_for_no_node(
+    node: Node, client: WireClient, limits_access: bool, method: str, shows: str
+) -> None:
     said = {"the secret as a client": SECRET, "a client's token": WEB}.get(shows)
     if said is not None:
         client.ask(":hello", 1, {"token": said})
     options = peer("", **({"token": SECRET} if shows == "the secret" else {}))
     client.call(method, 2, options if method == ":peer" else "127.0.0.1:1")
     error = client.refusal()
-    is_known = said is not None or not TABLES_OF[node.pid]
+    is_known = said is not None or not limits_access
     assert error.code == ("forbidden" if is_known else "unauthorized")
     # A stranger may say no :join at all, and hears of it as of any other call.
     assert error.details == ({"missing": "node"} if is_known or method == ":peer" else {})
@@ -114,7 +116,7 @@ def test_a_proof_that_nobody_has_asked_for_is_wrong(node: Node, client: WireClie
 def test_a_proof_is_good_for_one_connection_only(node: Node, client: WireClient) -> None:
     asks = asked(node)
     _, proof = asks.judge(client.ask(":challenge", 1, dict(asks.question)))
-    with WireClient.open((node.host, node.port)) as thief:
+    with WireClient.open(node.address) as thief:
         thief.call(":challenge", 1, dict(asks.question))
         assert asks.judge(thief.reply()[2])[1] != proof
         thief.call(":proof", 2, proof)
@@ -129,10 +131,9 @@ def test_nodes_prove_themselves_once_on_a_connection(node: Node, client: WireCli
     assert client.refusal().code == "bad-frame"
 
 
-def test_without_the_secret_nothing_is_proved_to_anybody(tmp_path: Path) -> None:
-    file = tmp_path / "node.toml"
-    file.write_text(f'{TABLES}\n[cluster]\nsecret = "{SECRET}"\n')
-    with skywalker.embedded(config_file=file, workers=1) as node, WireClient.open((node.host, node.port)) as client:
+def test_without_the_secret_nothing_is_proved_to_anybody() -> None:
+    tables = f'{TABLES}\n[cluster]\nsecret = "{SECRET}"\n'
+    with simulated(tables=tables) as node, WireClient.open(node.address) as client:
         client.call(":challenge", 1, dict(asked(node, "another").question))
         error = client.refusal()
         assert (error.code, error.details) == ("unauthorized", {"missing": "node"})
@@ -157,44 +158,43 @@ def test_why_it_is_taken_for_no_node_is_in_its_log(node: Node, client: WireClien
 
 def test_who_passes_on_what_two_nodes_say_is_found_out(node: Node) -> None:
     """The dialler has dialled somebody who hands all of it on to a node, and back."""
-    with socket.create_server(("127.0.0.1", 0)) as between:
-        at = named(Address(*between.getsockname()))
-        asks = asked(node, at=at)
-        for lies in ({}, {"at": named(Address(node.host, node.port))}):
-            with WireClient.open((node.host, node.port)) as relay:
-                answer = relay.ask(":challenge", 1, {**asks.question, **lies})
-            with pytest.raises(NotProven, match="says that it is reached at"):
-                asks.judge(answer)
-            with pytest.raises(NotProven, match="its proof is wrong"):
-                asks.judge({**answer, "address": at})
+    at = named(Address("10.9.9.9", 3443))
+    asks = asked(node, at=at)
+    for lies in ({}, {"at": named(Address(*node.address))}):
+        with WireClient.open(node.address) as relay:
+            answer = relay.ask(":challenge", 1, {**asks.question, **lies})
+        with pytest.raises(NotProven, match="says that it is reached at"):
+            asks.judge(answer)
+        with pytest.raises(NotProven, match="its proof is wrong"):
+            asks.judge({**answer, "address": at})
 
 
 def test_nodes_do_not_come_by_a_unix_socket(tmp_path: Path) -> None:
     path = tmp_path / "node.sock"
     file = tmp_path / "node.toml"
-    file.write_text(f'unix = "{path}"\n[cluster]\nsecret = "{SECRET}"\n')
+    file.write_text(f'unix = "{path}"\n[cluster]\nsecret = "{SECRET}"\nsecret_in_clear = true\n')
     with skywalker.embedded(config_file=file, workers=1) as node, socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(10)
         sock.connect(str(path))
         client = WireClient(sock)
-        client.call(":challenge", 1, dict(asked(node).question))
+        asks = Challenge(Secrets(SECRET), "other", OURS, Address(node.host, node.port), os.urandom(32))
+        client.call(":challenge", 1, dict(asks.question))
         assert client.refusal().code == "bad-frame"
+        assert "event=secret-in-clear" in node.log
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_the_secret_itself_counts_only_while_a_cluster_is_upgraded(tmp_path: Path, allowed: bool) -> None:
-    file = tmp_path / "node.toml"
-    file.write_text(f'{TABLES}\n[cluster]\nsecret = "{SECRET}"\nsecret_in_clear = {str(allowed).lower()}\n')
+def test_the_secret_itself_counts_only_while_a_cluster_is_upgraded(allowed: bool) -> None:
+    tables = f'{TABLES}\n[cluster]\nsecret = "{SECRET}"\nsecret_in_clear = {str(allowed).lower()}\n'
     with (
-        skywalker.embedded(config_file=file, workers=1) as node,
-        WireClient.open((node.host, node.port)) as client,
-        WireClient.open((node.host, node.port)) as wrong,
+        simulated(tables=tables) as node,
+        WireClient.open(node.address) as client,
+        WireClient.open(node.address) as wrong,
     ):
         client.call(":peer", 1, peer("", token=SECRET))
         answer = client.reply()
         wrong.call(":peer", 1, peer("", token=WEB))
         assert wrong.refusal().details == {"missing": "node"}
-        assert ("event=secret-in-clear" in node.log) is allowed
         if allowed:
             assert "life" in answer[2]
         else:

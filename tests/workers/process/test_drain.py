@@ -9,8 +9,9 @@ import time
 import pytest
 
 from tests.helpers import eventually, time_factor
-from tests.workers.processes import TIMED_OUT, Node, code_of, is_gone, node
+from tests.workers.processes import Node, is_gone, node
 from tests.workers.reloads import Wanderer
+from tests.workers.wire_client import TIMED_OUT, ConnectionEnded, code_of
 from workers.ipc import exits
 
 
@@ -24,7 +25,7 @@ def refuses_connections(running: Node) -> bool:
 
 def test_a_node_that_is_told_to_end_ends_at_once_if_nothing_waits() -> None:
     with node(workers=2, drain_timeout_s=60) as running, running.connect() as client:
-        client.call(":ping")
+        client.answer(":ping")
         running.signal(signal.SIGTERM)
         assert running.wait(within=1.0) == exits.OK
         assert all(map(is_gone, running.first_workers))
@@ -39,12 +40,12 @@ def test_a_draining_node_refuses_connections_and_calls_and_gives_those_that_wait
         told_at = time.monotonic()
         eventually(lambda: refuses_connections(running), within=1.0)
         for arguments in ((":recv!", 0, "other"), (":send!", 0, topic, "value"), (":take!", 0, topic, "group")):
-            assert code_of(client.call, *arguments) == "draining"
+            assert code_of(client.answer, *arguments) == "draining"
         assert client.result(short) == TIMED_OUT
         assert code_of(client.result, long) == "draining"
         assert 1.5 <= time.monotonic() - told_at < 1.5 + 0.3 * time_factor()
-        with pytest.raises(ConnectionResetError):
-            client.call(":ping")
+        with pytest.raises(ConnectionEnded):
+            client.answer(":ping")
         assert running.wait(within=1.0) == exits.OK
 
 
@@ -54,7 +55,7 @@ def test_a_value_that_waits_for_its_ack_may_still_get_it_while_the_node_drains()
         running.connect_to(0) as receiver,
         running.connect_to(1) as sender,
     ):
-        receiver.call(":hello", {"ack": True})
+        receiver.answer(":hello", {"ack": True})
         topic = receiver.topic_owned_by(0)
         receive = receiver.begin(":recv!", 60_000, topic)
         sender.wait_until(topic, receivers=1)
@@ -62,7 +63,7 @@ def test_a_value_that_waits_for_its_ack_may_still_get_it_while_the_node_drains()
         assert receiver.result(receive) == "value"
         running.signal(signal.SIGTERM)
         eventually(lambda: refuses_connections(running))
-        receiver.acknowledge(receive)
+        receiver.call(":ack", receive)
         assert sender.result(send) is True
         assert running.wait(within=1.0) == exits.OK
 
@@ -70,10 +71,10 @@ def test_a_value_that_waits_for_its_ack_may_still_get_it_while_the_node_drains()
 def test_a_draining_node_ends_as_soon_as_the_last_call_that_waits_is_cancelled() -> None:
     with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
         waiting = client.begin(":recv!", 60_000, client.topic_owned_by(1))
-        client.call(":ping")
+        client.answer(":ping")
         running.signal(signal.SIGTERM)
         eventually(lambda: refuses_connections(running))
-        assert client.call(":cancel", waiting) is True
+        assert client.answer(":cancel", waiting) is True
         assert code_of(client.result, waiting) == "cancelled"
         assert running.wait(within=1.0) == exits.OK
 
@@ -97,7 +98,7 @@ def test_a_second_signal_ends_a_draining_node_at_once_with_an_answer_to_every_ca
         clients = [running.connect_to(slot) for slot in (0, 1)]
         waiting = [(client, client.begin(":recv!", 60_000, client.topic_owned_by(1))) for client in clients]
         for client in clients:
-            client.call(":ping")
+            client.answer(":ping")
         running.signal(signal.SIGTERM)
         eventually(lambda: running.events("draining"))
         running.signal(signal.SIGTERM)
@@ -108,7 +109,7 @@ def test_a_second_signal_ends_a_draining_node_at_once_with_an_answer_to_every_ca
 def test_ctrl_c_at_the_terminal_drains_like_sigterm() -> None:
     with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
         waiting = client.begin(":recv!", 500, client.topic_owned_by(1))
-        client.call(":ping")
+        client.answer(":ping")
         os.killpg(running.pid, signal.SIGINT)  # the terminal signals every process of the group
         assert client.result(waiting) == TIMED_OUT
         assert running.wait(within=1.0) == exits.OK
@@ -121,9 +122,9 @@ def test_the_end_of_the_terminal_ends_nothing() -> None:
         first.wait_until(topic, receivers=1)
         os.killpg(running.pid, signal.SIGHUP)
         eventually(lambda: running.events("reloading"))
-        assert first.call(":ping") is second.call(":ping") is True
+        assert first.answer(":ping") is second.answer(":ping") is True
         with Wanderer(running) as sender:
-            assert sender.call(":send!", 5_000, topic, "value") is True
+            assert sender.answer(":send!", 5_000, topic, "value") is True
         assert second.result(waiting) == "value"
         first.close()
         second.close()
@@ -136,7 +137,7 @@ def test_a_hung_worker_is_killed_two_seconds_after_it_was_told_to_stop() -> None
     with node(workers=2, drain_timeout_s=0.3) as running, running.connect_to(0) as client:
         hung = running.first_workers[1]
         waiting = client.begin(":recv!", 60_000, client.topic_owned_by(0))
-        client.call(":ping")
+        client.answer(":ping")
         os.kill(hung, signal.SIGSTOP)
         running.signal(signal.SIGTERM)
         told_at = time.monotonic()
@@ -171,11 +172,11 @@ def test_a_worker_that_is_told_to_end_drains_alone_and_is_replaced_at_once() -> 
         untouched = other.begin(":recv!", 60_000, topic := other.topic_owned_by(0))
         client.wait_until(topic, receivers=1)
         os.kill(told, signal.SIGTERM)
-        assert eventually(lambda: code_of(client.call, ":recv!", 0, "other")) == "draining"
+        assert eventually(lambda: code_of(client.answer, ":recv!", 0, "other")) == "draining"
         assert code_of(client.result, waiting) == "draining"
         assert stays in running.wait_for_workers(2, without=[told], within=1.0)
         with running.connect_to(0) as sender:
-            assert sender.call(":send!", 5_000, topic, "value") is True
+            assert sender.answer(":send!", 5_000, topic, "value") is True
         assert other.result(untouched) == "value"
         assert not running.events("draining")
         assert [event["restart_s"] for event in running.events("worker-ended")] == ["0.0"]
@@ -195,7 +196,7 @@ def test_calls_that_wait_at_a_worker_that_drains_alone_still_meet_others() -> No
         os.kill(told, signal.SIGTERM)
         eventually(lambda: running.events("worker-draining"))
         for topic, call in zip(topics, waiting, strict=True):
-            assert other.call(":send!", 5_000, topic, topic) is True
+            assert other.answer(":send!", 5_000, topic, topic) is True
             assert client.result(call) == topic
         running.wait_for_workers(2, without=[told], within=1.0)
 
@@ -203,7 +204,7 @@ def test_calls_that_wait_at_a_worker_that_drains_alone_still_meet_others() -> No
 def test_a_node_may_be_told_to_end_while_one_of_its_workers_drains_alone() -> None:
     with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
         waiting = client.begin(":recv!", 500, client.topic_owned_by(1))
-        client.call(":ping")
+        client.answer(":ping")
         os.kill(running.first_workers[0], signal.SIGTERM)
         eventually(lambda: running.events("worker-draining"))
         running.signal(signal.SIGTERM)
@@ -234,7 +235,7 @@ def test_a_worker_that_drains_alone_stays_until_a_value_that_it_gave_to_a_siblin
         assert receiver.result(listening) == "value"
         assert sender.result(sending) is True
         running.wait_for_workers(3, without=[owner], within=1.0)
-        assert receiver.call(":send!", 5_000, topic, "later") is True
+        assert receiver.answer(":send!", 5_000, topic, "later") is True
         assert sender.result(late) == "later"
 
 

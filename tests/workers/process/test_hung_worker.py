@@ -14,6 +14,7 @@ from skywalker import embedding
 from tests.helpers import eventually, time_factor
 from tests.workers.processes import FAULTY, Node, is_gone, node
 from tests.workers.reloads import wait_for_successor
+from tests.workers.wire_client import ConnectionEnded
 from workers.ipc import exits
 from workers.process.liveness import AGENT_PATIENCE_S
 
@@ -61,9 +62,9 @@ def test_a_worker_that_loops_without_end_says_where_before_it_is_replaced() -> N
         assert [ended["how"] for ended in running.events("worker-ended")] == ['"signal SIGABRT"']
         assert not running.events("killing-worker")
         with running.connect_to(0) as other:
-            assert other.call(":ping") is True
-        with pytest.raises(ConnectionResetError):
-            client.call(":ping")
+            assert other.answer(":ping") is True
+        with pytest.raises(ConnectionEnded):
+            client.answer(":ping")
 
 
 def test_a_worker_that_hangs_again_and_again_is_replaced_again_and_again() -> None:
@@ -73,7 +74,7 @@ def test_a_worker_that_hangs_again_and_again_is_replaced_again_and_again() -> No
             client.begin(":hang")
             _wait_for_ends(running, hung)
         with running.connect() as other:
-            assert other.call(":ping") is True
+            assert other.answer(":ping") is True
 
 
 def test_a_worker_that_hangs_for_less_than_its_time_is_not_replaced() -> None:
@@ -90,7 +91,7 @@ def test_a_worker_that_hangs_for_less_than_its_time_is_not_replaced() -> None:
 def test_a_node_that_is_stopped_whole_goes_on_with_all_its_workers() -> None:
     with node(workers=2, settings=watched(0.6)) as running, running.connect_to(0) as client:
         waiting = client.begin(":recv!", 60_000, "topic")
-        client.call(":ping")
+        client.answer(":ping")
         processes = [running.pid, *running.first_workers]
         for _ in range(3):
             # The supervisor goes on first, beside workers that seem to hang.
@@ -100,9 +101,9 @@ def test_a_node_that_is_stopped_whole_goes_on_with_all_its_workers() -> None:
             time.sleep(1.5 * 0.6 * time_factor())  # nothing is to be waited for: it is to last
             for pid in processes:
                 os.kill(pid, signal.SIGCONT)
-            assert client.call(":ping") is True
+            assert client.answer(":ping") is True
         with running.connect() as sender:
-            assert sender.call(":send!", 5_000, "topic", "value") is True
+            assert sender.answer(":send!", 5_000, "topic", "value") is True
         assert client.result(waiting) == "value"
         assert running.workers() == running.first_workers
         assert not running.events("worker-hung")
@@ -110,7 +111,7 @@ def test_a_node_that_is_stopped_whole_goes_on_with_all_its_workers() -> None:
 
 def test_a_worker_that_hangs_while_it_is_being_replaced_is_ended_too() -> None:
     with node(workers=2, drain_timeout_s=60, settings=watched()) as running, running.connect_to(0) as client:
-        client.call(":ping")
+        client.answer(":ping")
         running.signal(signal.SIGHUP)
         running.wait_for_workers(3)
         victim = running.first_workers[0]
@@ -123,7 +124,7 @@ def test_a_worker_that_hangs_while_it_is_being_replaced_is_ended_too() -> None:
 def test_a_worker_that_hangs_while_its_node_drains_does_not_keep_it() -> None:
     with node(workers=2, drain_timeout_s=60, settings=watched()) as running, running.connect_to(0) as client:
         waiting = client.begin(":recv!", 3_000, client.topic_owned_by(0))
-        client.call(":ping")
+        client.answer(":ping")
         running.signal(signal.SIGTERM)
         eventually(lambda: running.events("draining"))
         os.kill(running.first_workers[1], signal.SIGSTOP)
@@ -159,7 +160,7 @@ def test_a_reload_that_changes_the_time_ends_nobody_who_beats_as_it_was_told(
         wait_for_successor(running, 0)
         time.sleep(1.5 * 0.5 * time_factor())  # nothing is to be waited for: it is to last
         for client in idle:
-            assert client.call(":ping") is True
+            assert client.answer(":ping") is True
             client.close()
         eventually(lambda: running.events("reloaded"))
         assert not running.events("worker-hung")

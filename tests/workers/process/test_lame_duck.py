@@ -14,8 +14,8 @@ import pytest
 import skywalker
 from tests.cluster.clusters import Cluster, ClusterNode
 from tests.helpers import eventually, time_factor
-from tests.workers.processes import code_of, is_gone, node
-from tests.workers.wire_client import WireClient
+from tests.workers.processes import is_gone, node
+from tests.workers.wire_client import WireClient, code_of
 from workers.ipc import exits
 from workers.process.supervisor import LEAVE_S
 
@@ -100,7 +100,7 @@ def test_an_agent_that_hangs_keeps_a_node_for_half_its_time_at_most(drain_timeou
 def test_a_node_without_an_agent_closes_its_doors_at_once() -> None:
     with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
         waiting = client.begin(":recv!", 60_000, "topic")
-        client.call(":ping")
+        client.answer(":ping")
         told_at = time.monotonic()
         running.signal(signal.SIGTERM)
 
@@ -143,7 +143,7 @@ def test_workers_and_agent_are_gone_within_a_second_of_their_supervisor_and_anot
 
 def test_a_supervisor_that_is_killed_in_a_reload_leaves_nobody_behind() -> None:
     with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
-        client.call(":ping")
+        client.answer(":ping")
         running.signal(signal.SIGHUP)
         pids = running.wait_for_workers(3)
         os.kill(running.pid, signal.SIGKILL)

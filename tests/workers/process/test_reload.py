@@ -24,9 +24,10 @@ from skywalker.config import Config, load
 from tests.admin import asking
 from tests.helpers import eventually, time_factor
 from tests.journal.raw import calls_in
-from tests.workers.processes import FAULTY, TIMED_OUT, Client, Node, code_of, is_gone, node, open_files
+from tests.workers.processes import FAULTY, Node, connect, is_gone, node, open_files
 from tests.workers.pubsub_bus import doors_of, pubsub_node
 from tests.workers.reloads import Wanderer, begin_reload, reload, reloads, wait_for_successor
+from tests.workers.wire_client import TIMED_OUT, code_of
 from workers.ipc import exits
 from workers.process.reload import merged
 
@@ -53,7 +54,7 @@ def test_what_the_file_says_now_holds_for_who_connects_after_a_reload(tmp_path: 
     with configured(tmp_path, "[limits]\nmax_calls = 1\n", drain_timeout_s=0) as (running, file):
         with running.connect() as client:
             client.begin(":recv!", LONG_MS, "a")
-            assert code_of(client.call, ":recv!", LONG_MS, "b") == "busy"
+            assert code_of(client.answer, ":recv!", LONG_MS, "b") == "busy"
         file.write_text("[limits]\nmax_calls = 2\n")
         reload(running)
         assert not set(running.first_workers) & set(running.workers())
@@ -61,7 +62,7 @@ def test_what_the_file_says_now_holds_for_who_connects_after_a_reload(tmp_path: 
             with running.connect() as client:
                 client.begin(":recv!", LONG_MS, "a")
                 client.begin(":recv!", LONG_MS, "b")
-                assert code_of(client.call, ":recv!", LONG_MS, "c") == "busy"
+                assert code_of(client.answer, ":recv!", LONG_MS, "c") == "busy"
 
 
 def test_how_the_log_is_written_changes_by_a_reload_in_all_processes(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_a_bad_file_changes_nothing_and_a_good_one_after_it_does(tmp_path: Path,
         begin_reload(running)
         [refused] = eventually(lambda: running.events("reload-refused"))
         assert str(file) in refused["reason"]
-        assert client.call(":recv!", 0, "a") == TIMED_OUT
+        assert client.answer(":recv!", 0, "a") == TIMED_OUT
         assert running.workers() == running.first_workers
         assert not running.events("reloading")
         client.close()
@@ -135,7 +136,7 @@ def test_settings_that_need_a_restart_are_named_and_the_others_hold_all_the_same
         with running.connect() as client:
             assert client.greeting["name"] != "other"
             client.begin(":recv!", LONG_MS, "a")
-            assert code_of(client.call, ":recv!", LONG_MS, "b") == "busy"
+            assert code_of(client.answer, ":recv!", LONG_MS, "b") == "busy"
 
 
 def test_doors_that_follow_bind_stay_with_the_one_that_is_kept() -> None:
@@ -158,7 +159,7 @@ def test_a_flag_outdoes_the_file_at_a_reload_as_it_did_at_the_start(tmp_path: Pa
         with running.connect() as client:
             for topic in ("a", "b", "c"):
                 client.begin(":recv!", LONG_MS, topic)
-            assert code_of(client.call, ":recv!", LONG_MS, "d") == "busy"
+            assert code_of(client.answer, ":recv!", LONG_MS, "d") == "busy"
 
 
 # Calls.
@@ -178,9 +179,9 @@ def test_calls_that_wait_at_a_worker_that_is_replaced_meet_those_of_new_connecti
             with running.connect() as sender:
                 for at, topic in topics.items():
                     if at in begun and slot in at:
-                        assert sender.call(":send!", 5_000, topic, [*at]) is True
+                        assert sender.answer(":send!", 5_000, topic, [*at]) is True
                         assert old[at[0]].result(begun.pop(at)) == [*at]
-            assert code_of(old[slot].call, ":recv!", 0, "new") == "draining"
+            assert code_of(old[slot].answer, ":recv!", 0, "new") == "draining"
             old[slot].close()  # who is told so goes to another
         eventually(lambda: running.events("reloaded"))
         assert len(running.workers()) == workers
@@ -196,8 +197,8 @@ def test_senders_that_wait_at_a_worker_that_is_replaced_are_met_by_new_connectio
         begin_reload(running)
         wait_for_successor(running, 0)
         with running.connect() as receiver:
-            assert [receiver.call(":take!", 5_000, topic, "group") for topic in topics] == topics
-            assert [receiver.call(":recv!", 0, topic) for topic in topics] == [TIMED_OUT] * 2
+            assert [receiver.answer(":take!", 5_000, topic, "group") for topic in topics] == topics
+            assert [receiver.answer(":recv!", 0, topic) for topic in topics] == [TIMED_OUT] * 2
         assert [old.result(send) for send in sends] == [True] * 2
 
 
@@ -207,7 +208,7 @@ def test_the_times_of_calls_at_a_worker_that_is_replaced_run_on() -> None:
         began = time.monotonic()
         calls = [old.begin(":recv!", 1_500, topic) for topic in topics]
         calls += [old.begin(":send!", 1_500, topic + "s", 1) for topic in topics]
-        old.call(":ping")
+        old.answer(":ping")
         begin_reload(running)
         wait_for_successor(running, 0)
         assert [old.result(call) for call in calls] == [TIMED_OUT] * 4
@@ -223,11 +224,11 @@ def test_calls_at_a_worker_that_is_replaced_are_counted_and_cancelled_where_they
         wait_for_successor(running, 0)
         with running.connect() as other:
             other.wait_until(topic, receivers=3)
-            assert old.call(":topic", topic)["receivers"] == 3
-            assert old.call(":cancel", calls[0]) is True
+            assert old.answer(":topic", topic)["receivers"] == 3
+            assert old.answer(":cancel", calls[0]) is True
             assert code_of(old.result, calls[0]) == "cancelled"
             other.wait_until(topic, receivers=2)
-            assert other.call(":send!", 1_000, topic, "value") is True
+            assert other.answer(":send!", 1_000, topic, "value") is True
             assert [old.result(call) for call in calls[1:]] == ["value"] * 2
 
 
@@ -266,7 +267,7 @@ def test_a_value_that_waits_for_its_ack_across_a_reload_gets_it(replaced: str) -
         running.connect_to(slots["sender"]) as sender,
         running.connect_to(1) as other,
     ):
-        receiver.call(":hello", {"ack": True})
+        receiver.answer(":hello", {"ack": True})
         topic = receiver.topic_owned_by(slots["owner"])
         receive = receiver.begin(":recv!", LONG_MS, topic)
         sender.wait_until(topic, receivers=1)
@@ -277,13 +278,13 @@ def test_a_value_that_waits_for_its_ack_across_a_reload_gets_it(replaced: str) -
         again = other.begin(":recv!", 1_200, topic)
         # As long as a worker may take that leaves its topics to another.
         assert other.result(again) == TIMED_OUT, "it is not known yet to be lost"
-        receiver.acknowledge(receive)
+        receiver.call(":ack", receive)
         assert sender.result(send) is True
 
 
 def test_a_value_whose_ack_does_not_come_before_its_worker_ends_goes_to_another() -> None:
     with node(workers=2, drain_timeout_s=0.5) as running, running.connect_to(0) as receiver:
-        receiver.call(":hello", {"ack": True})
+        receiver.answer(":hello", {"ack": True})
         sender = running.connect_to(1)
         topic = receiver.topic_owned_by(1)
         receive = receiver.begin(":recv!", LONG_MS, topic)
@@ -292,7 +293,7 @@ def test_a_value_whose_ack_does_not_come_before_its_worker_ends_goes_to_another(
         assert receiver.result(receive) == "value"
         begin_reload(running)
         with running.connect_to(1) as other:
-            assert other.call(":recv!", 5_000, topic) == "value"
+            assert other.answer(":recv!", 5_000, topic) == "value"
         assert sender.result(send) is True
 
 
@@ -312,7 +313,7 @@ def test_ten_thousand_calls_wait_on_while_their_worker_is_replaced() -> None:
         longest = 0.0
         for _ in range(20):
             began = time.monotonic()
-            other.call(":ping")
+            other.answer(":ping")
             longest = max(longest, time.monotonic() - began)
         with running.connect_to(0) as sender:
             with sender.in_one_write():
@@ -333,9 +334,9 @@ def test_nobody_is_refused_or_reset_while_a_node_is_reloaded_again_and_again() -
     def knock(running: Node) -> None:
         try:
             while not stop.is_set():
-                with Client(running.port) as client:
+                with connect(running.port) as client:
                     # Whoever lets it in answers, and be it with the word to go elsewhere.
-                    client.call(":ping")
+                    client.answer(":ping")
                 connected[0] += 1
         except BaseException as error:
             problems.append(error)
@@ -370,7 +371,7 @@ def test_connections_in_the_accept_queue_of_a_worker_that_hangs_are_served_by_it
 
 def test_a_connection_that_nobody_uses_is_closed_when_its_worker_has_had_its_time_and_not_reset() -> None:
     with node(workers=1, drain_timeout_s=0.5) as running, running.connect() as idle:
-        assert idle.call(":ping") is True
+        assert idle.answer(":ping") is True
         began = time.monotonic()
         begin_reload(running)
         assert idle.socket.recv(1) == b""
@@ -381,7 +382,7 @@ def test_a_connection_that_nobody_uses_is_closed_when_its_worker_has_had_its_tim
 def test_without_a_drain_timeout_calls_that_wait_are_told_to_go_elsewhere_at_once() -> None:
     with node(workers=2, drain_timeout_s=0) as running, running.connect_to(0) as client:
         waiting = [client.begin(":recv!", LONG_MS, client.topic_owned_by(slot)) for slot in (0, 1)]
-        client.call(":ping")
+        client.answer(":ping")
         reload(running, within=5.0)
         assert [code_of(client.result, call) for call in waiting] == ["draining"] * 2
         assert len(running.workers()) == 2
@@ -431,14 +432,14 @@ def test_a_signal_that_comes_during_a_reload_has_the_node_reloaded_once_more(tmp
         file.write_text("[limits]\nmax_calls = 2\n")
         for _ in range(5):
             begin_reload(running)
-            old.call(":ping")
+            old.answer(":ping")
         assert not running.events("reloaded")
         old.close()
         eventually(lambda: len(running.events("reloaded")) == 2)
         with running.connect() as client:
             client.begin(":recv!", LONG_MS, "a")
             client.begin(":recv!", LONG_MS, "b")
-            assert code_of(client.call, ":recv!", LONG_MS, "c") == "busy"
+            assert code_of(client.answer, ":recv!", LONG_MS, "c") == "busy"
         assert len(running.events("reloading")) == 2
 
 
@@ -451,7 +452,7 @@ def test_a_hundred_signals_at_once_are_few_reloads() -> None:
         assert len(running.events("reloaded")) <= 10
         assert len(running.workers()) == 2
         with running.connect() as client:
-            assert client.call(":ping") is True
+            assert client.answer(":ping") is True
 
 
 @pytest.mark.parametrize("pause_s", [0.0, 0.005, 0.01, 0.02, 0.04, 0.1])
@@ -459,7 +460,7 @@ def test_a_node_that_is_told_to_end_during_a_reload_ends_in_good_order(pause_s: 
     with node(workers=2, drain_timeout_s=5) as running, running.connect_to(0) as client:
         topic = client.topic_owned_by(1)
         waiting = client.begin(":recv!", 300, topic)
-        client.call(":ping")
+        client.answer(":ping")
         begin_reload(running)
         time.sleep(pause_s)  # not for anything: the moment is the point
         running.signal(signal.SIGTERM)
@@ -480,7 +481,7 @@ def test_a_reload_before_the_node_serves_is_done_once_it_does() -> None:
 def test_a_node_that_ends_is_not_reloaded() -> None:
     with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
         waiting = client.begin(":recv!", 500, "topic")
-        client.call(":ping")
+        client.answer(":ping")
         running.signal(signal.SIGTERM)
         eventually(lambda: running.events("draining"))
         begin_reload(running)
@@ -507,7 +508,7 @@ def test_a_reload_that_is_asked_for_during_one_that_fails_is_done_after_it(fault
         begin_reload(running)
         wait_for_successor(running, 0)
         begin_reload(running)
-        old.call(":ping")
+        old.answer(":ping")
         fault.touch()
         old.close()
         eventually(lambda: running.events("reload-failed"))
@@ -566,12 +567,12 @@ def test_a_reload_that_brings_a_cluster_has_the_node_join_it(tmp_path: Path) -> 
     with skywalker.embedded(workers=1, join="127.0.0.1:1") as other, configured(tmp_path) as (running, file):
         file.write_text(f"[cluster]\njoin = '{other.address}'\n")
         reload(running)
-        with running.connect() as client, Client(other.port) as there:
-            eventually(lambda: len(client.call(":nodes")["nodes"]) == 2)
-            eventually(lambda: len(there.call(":nodes")["nodes"]) == 2)
+        with running.connect() as client, connect(other.port) as there:
+            eventually(lambda: len(client.answer(":nodes")["nodes"]) == 2)
+            eventually(lambda: len(there.answer(":nodes")["nodes"]) == 2)
             waiting = [client.begin(":recv!", LONG_MS, f"topic-{number}") for number in range(20)]
             for number in range(20):
-                assert there.call(":send!", 5_000, f"topic-{number}", number) is True
+                assert there.answer(":send!", 5_000, f"topic-{number}", number) is True
             assert [client.result(call) for call in waiting] == [*range(20)]
 
 
@@ -581,7 +582,7 @@ def test_a_node_that_was_refused_joins_once_a_reload_of_the_other_lets_it(tmp_pa
         file.write_text("[cluster]\njoin = '127.0.0.1:1'\n")
         reload(other)
         with refused.connect() as client:
-            eventually(lambda: len(client.call(":nodes")["nodes"]) == 2)
+            eventually(lambda: len(client.answer(":nodes")["nodes"]) == 2)
 
 
 def test_agents_that_end_by_themselves_are_counted_and_those_that_a_reload_replaces_are_not() -> None:
@@ -618,7 +619,7 @@ def test_after_a_reload_that_failed_the_next_worker_has_the_settings_from_before
         os.kill(running.first_workers[0], signal.SIGKILL)
         with running.connect() as client:
             client.begin(":recv!", LONG_MS, "a")
-            assert code_of(client.call, ":recv!", LONG_MS, "b") == "busy"
+            assert code_of(client.answer, ":recv!", LONG_MS, "b") == "busy"
         eventually(lambda: asker.metric("skywalker_workers_serving") == 1)
 
 
@@ -633,8 +634,8 @@ def test_predecessor_and_successor_each_write_a_journal_that_can_be_read(tmp_pat
             for number in range(count):
                 with running.connect() as receiver:
                     receive = receiver.begin(":recv!", LONG_MS, "topic")
-                    receiver.call(":ping")
-                    assert wanderers[number % 2].call(":send!", 5_000, "topic", number) is True
+                    receiver.answer(":ping")
+                    assert wanderers[number % 2].answer(":send!", 5_000, "topic", number) is True
                     assert receiver.result(receive) == number
 
         meet(10)
@@ -644,7 +645,7 @@ def test_predecessor_and_successor_each_write_a_journal_that_can_be_read(tmp_pat
 
         def is_reloaded() -> bool:
             for wanderer in wanderers:
-                wanderer.call(":recv!", 0, "other")
+                wanderer.answer(":recv!", 0, "other")
             return bool(running.events("reloaded"))
 
         eventually(is_reloaded, 20.0)

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.helpers import eventually
-from tests.workers.processes import FAULTY, Node, code_of, is_gone, node, open_files
+from tests.workers.processes import FAULTY, Node, is_gone, node, open_files
 from tests.workers.reloads import (
     Wanderer,
     begin_reload,
@@ -22,6 +22,7 @@ from tests.workers.reloads import (
     wait_for_reloads,
     wait_for_successor,
 )
+from tests.workers.wire_client import ConnectionEnded, code_of
 from workers.ipc import exits
 
 LONG_MS = 60_000
@@ -60,7 +61,7 @@ def assert_serves(running: Node, workers: int) -> None:
             for owner in range(workers):
                 topic = receiver.topic_owned_by(owner)
                 call = receiver.begin(":recv!", 5_000, topic)
-                assert sender.call(":send!", 5_000, topic, owner) is True
+                assert sender.answer(":send!", 5_000, topic, owner) is True
                 assert receiver.result(call) == owner
     assert running.process.poll() is None
     assert "Traceback" not in running.log()
@@ -71,11 +72,11 @@ def test_a_successor_that_dies_as_soon_as_it_is_forked_leaves_all_as_it_was(work
     with node(workers=workers) as running, running.connect_to(0) as client:
         topic = client.topic_owned_by(0)
         waiting = client.begin(":recv!", LONG_MS, topic)
-        client.call(":ping")
+        client.answer(":ping")
         begin_reload(running)
         kill(successor(running))
         with Wanderer(running) as sender:
-            assert sender.call(":send!", 5_000, topic, "value") is True
+            assert sender.answer(":send!", 5_000, topic, "value") is True
         assert client.result(waiting) == "value"
         # It may have come to serve before it died, and then its predecessor is waited for.
         client.close()
@@ -113,7 +114,7 @@ def test_a_worker_and_its_successor_that_die_together_are_both_replaced_by_one(f
         kill(new)
         eventually(lambda: len(running.events("worker-ended")) >= 2)
         with running.connect_to(1) as sender:
-            assert sender.call(":send!", 10_000, topic, "value") is True
+            assert sender.answer(":send!", 10_000, topic, "value") is True
         assert client.result(waiting) == "value"
         client.close()
         eventually(lambda: reloads(running), 20.0)
@@ -129,11 +130,11 @@ def test_a_worker_that_dies_while_it_is_being_replaced_costs_its_own_connections
         begin_reload(running)
         wait_for_successor(running, 0)
         kill(running.first_workers[0])
-        with pytest.raises(ConnectionResetError):
+        with pytest.raises(ConnectionEnded):
             old.result(lost)
         other.wait_until(topic, receivers=0)
         with running.connect_to(0) as sender:
-            assert sender.call(":send!", 5_000, topic, "value") is True
+            assert sender.answer(":send!", 5_000, topic, "value") is True
             assert other.result(kept) == "value"
         other.close()
         eventually(lambda: reloads(running) == ["reloaded"], 20.0)
@@ -175,7 +176,7 @@ def test_a_sibling_that_dies_while_another_worker_is_replaced_is_linked_to_both(
         with running.connect_to(1) as sender:
             for topic in topics:
                 sender.wait_until(topic, receivers=2)
-                assert sender.call(":send!", 5_000, topic, topic) is True
+                assert sender.answer(":send!", 5_000, topic, topic) is True
         calls = zip([old] * 3 + [other] * 3, waiting, topics * 2, strict=True)
         assert all(client.result(call) == topic for client, call, topic in calls)
 
@@ -183,7 +184,7 @@ def test_a_sibling_that_dies_while_another_worker_is_replaced_is_linked_to_both(
 def test_a_worker_that_is_told_to_end_just_before_a_reload_is_replaced_once() -> None:
     with node(workers=2, drain_timeout_s=2) as running, running.connect_to(0) as old:
         waiting = old.begin(":recv!", LONG_MS, old.topic_owned_by(1))
-        old.call(":ping")
+        old.answer(":ping")
         os.kill(running.first_workers[0], signal.SIGTERM)
         eventually(lambda: running.events("worker-draining"))
         begin_reload(running)
@@ -214,7 +215,7 @@ def test_a_node_ends_in_good_order_if_one_dies_in_a_reload_as_it_is_told_to(who:
 def test_a_node_whose_successors_fail_as_they_start_goes_on_with_the_workers_it_has(fault: Path) -> None:
     with node(workers=2, command=FAULTY) as running, running.connect_to(0) as client:
         waiting = client.begin(":recv!", LONG_MS, topic := client.topic_owned_by(0))
-        client.call(":ping")
+        client.answer(":ping")
         fault.touch()
         for failures in (1, 2):
             begin_reload(running)
@@ -223,7 +224,7 @@ def test_a_node_whose_successors_fail_as_they_start_goes_on_with_the_workers_it_
         assert running.workers() == running.first_workers
         assert {*running.workers()} == pids_that_listen(running)
         with running.connect() as sender:
-            assert sender.call(":send!", 1_000, topic, "value") is True
+            assert sender.answer(":send!", 1_000, topic, "value") is True
         assert client.result(waiting) == "value"
         fault.unlink()
         client.close()
@@ -238,7 +239,7 @@ def test_a_machine_without_room_for_a_successor_keeps_its_workers() -> None:
         begin_reload(running)
         eventually(lambda: reloads(running) == ["reload-failed"])
         assert running.events("cannot-fork")
-        assert client.call(":ping") is True
+        assert client.answer(":ping") is True
         assert running.workers() == running.first_workers
         psutil.Process(running.pid).rlimit(psutil.RLIMIT_NOFILE, (soft, hard))
         client.close()
@@ -258,6 +259,6 @@ def test_a_successor_that_hangs_before_it_serves_is_given_up_and_the_node_goes_o
         fault.unlink()
         eventually(lambda: reloads(running), 10.0)
         eventually(lambda: is_gone(new))
-        assert client.call(":ping") is True
+        assert client.answer(":ping") is True
         client.close()
         assert_serves(running, 2)

@@ -18,7 +18,8 @@ import pytest
 from tests.admin import asking
 from tests.cluster.clusters import Cluster
 from tests.helpers import eventually, time_factor
-from tests.workers.processes import TIMED_OUT, Client, Node, Refused, is_gone, node, open_files
+from tests.workers.processes import Node, is_gone, node, open_files
+from tests.workers.wire_client import TIMED_OUT, Refused, WireClient
 from workers.ipc import exits
 
 BROKEN = Path(__file__).parents[1] / "broken_node.py"
@@ -42,7 +43,7 @@ def test_a_worker_that_is_killed_is_replaced_within_a_second_and_its_successor_s
         kill(victim)
         running.wait_for_workers(2, without=[victim], within=1.0)
         with running.connect_to(1) as client:
-            assert client.call(":ping") is True
+            assert client.answer(":ping") is True
 
 
 def test_the_first_death_costs_no_delay_and_each_further_one_twice_as_much_up_to_a_limit() -> None:
@@ -67,17 +68,17 @@ def test_a_worker_that_keeps_dying_is_replaced_more_and_more_slowly() -> None:
         for pause, promised in zip(pauses, [0.0, 0.1, 0.2, 0.4], strict=True):
             assert promised <= pause < promised + 1.0 * time_factor()
         with running.connect_to(0) as client:
-            assert client.call(":ping") is True
+            assert client.answer(":ping") is True
 
 
 def test_a_worker_that_others_kill_again_and_again_is_replaced_at_once() -> None:
     with node(workers=1) as running:
         for _ in range(6):
             with running.connect() as client:
-                assert client.call(":ping") is True  # it serves
+                assert client.answer(":ping") is True  # it serves
             kill(running.workers()[0])
         with running.connect() as client:
-            assert client.call(":ping") is True
+            assert client.answer(":ping") is True
         deaths = eventually(lambda: found if len(found := running.events("worker-ended")) == 6 else [])
         assert [death["restart_s"] for death in deaths] == ["0.0"] * 6
 
@@ -102,7 +103,7 @@ def test_a_node_survives_the_death_of_all_its_workers_at_once() -> None:
             running.wait_for_workers(4, without=victims, within=15.0)
         assert running.process.poll() is None
         with running.connect_to(3) as client:
-            assert client.call(":ping") is True
+            assert client.answer(":ping") is True
 
 
 def test_a_signal_to_a_worker_just_born_is_neither_lost_nor_taken_for_the_supervisors() -> None:
@@ -126,11 +127,11 @@ def test_a_node_survives_the_lack_of_descriptors_for_a_new_worker() -> None:
         resource.prlimit(running.pid, resource.RLIMIT_NOFILE, (open_files(running.pid) - 1, hard))
         kill(victim)
         eventually(lambda: running.events("cannot-fork"))
-        assert client.call(":ping") is True
+        assert client.answer(":ping") is True
         resource.prlimit(running.pid, resource.RLIMIT_NOFILE, (soft, hard))
         running.wait_for_workers(2, without=[victim])
         with running.connect_to(0) as other:
-            assert other.call(":ping") is True
+            assert other.answer(":ping") is True
 
 
 @contextmanager
@@ -217,8 +218,8 @@ def test_fifty_deaths_leave_no_descriptor_behind_in_the_supervisor_or_a_sibling(
         def files() -> list[int]:
             with running.connect_to(0) as first, running.connect_to(1) as second:
                 # Over the link, so that is there; and what was closed before this is closed now.
-                first.call(":topic", first.topic_owned_by(1))
-                second.call(":topic", first.topic_owned_by(0))
+                first.answer(":topic", first.topic_owned_by(1))
+                second.answer(":topic", first.topic_owned_by(0))
                 return [open_files(pid) for pid in (running.pid, sibling, victim)]
 
         before = files()
@@ -246,7 +247,7 @@ def test_a_receive_that_waits_at_a_worker_that_is_killed_still_meets(four: Node)
         waiting = receiver.begin(":recv!", 30_000, topic)
         sender.wait_until(topic, receivers=1)
         kill(pid_of(four, 2))
-        assert sender.call(":send!", 30_000, topic, "value") is True
+        assert sender.answer(":send!", 30_000, topic, "value") is True
         assert receiver.result(waiting) == "value"
 
 
@@ -256,7 +257,7 @@ def test_a_send_that_waits_at_a_worker_that_is_killed_still_meets(four: Node) ->
         waiting = sender.begin(":send!", 30_000, topic, "value")
         receiver.wait_until(topic, senders=1)
         kill(pid_of(four, 2))
-        assert receiver.call(":recv!", 30_000, topic) == "value"
+        assert receiver.answer(":recv!", 30_000, topic) == "value"
         assert sender.result(waiting) is True
 
 
@@ -270,21 +271,21 @@ def test_takers_of_a_group_that_wait_at_a_worker_that_is_killed_share_what_comes
         sender.wait_until(topic, takers={"g": 2})
         kill(pid_of(four, 2))
         sender.wait_until(topic, takers={"g": 2})
-        assert [sender.call(":send!", 5_000, topic, value) for value in "ab"] == [True, True]
+        assert [sender.answer(":send!", 5_000, topic, value) for value in "ab"] == [True, True]
         assert sorted(client.result(call) for client, call in waiting) == ["a", "b"]
 
 
 def test_sends_from_several_workers_keep_their_order_after_the_death_of_the_owner(four: Node) -> None:
     clients = [four.connect_to(slot) for slot in (0, 1, 3)]
     topic = clients[0].topic_owned_by(2)
-    waiting: list[tuple[Client, int]] = []
+    waiting: list[tuple[WireClient, int]] = []
     for number in range(12):
         sender = clients[number % 3]
         waiting.append((sender, sender.begin(":send!", 30_000, topic, number)))
         clients[0].wait_until(topic, senders=number + 1)
     kill(pid_of(four, 2))
     clients[0].wait_until(topic, senders=12)
-    assert [clients[1].call(":recv!", 5_000, topic) for _ in range(12)] == list(range(12))
+    assert [clients[1].answer(":recv!", 5_000, topic) for _ in range(12)] == list(range(12))
     assert [client.result(call) for client, call in waiting] == [True] * 12
 
 
@@ -306,7 +307,7 @@ def test_a_call_may_be_made_and_cancelled_while_the_owner_of_its_topic_is_dead(f
             victim = four.workers()
             kill(pid := _worker_of(four, 2))
             waiting = client.begin(":recv!", 30_000, topic)
-            assert client.call(":cancel", waiting) is True
+            assert client.answer(":cancel", waiting) is True
             four.wait_for_workers(4, without=[pid])
             assert victim != four.workers()
         client.wait_until(topic, receivers=0)
@@ -326,11 +327,11 @@ def test_a_hung_worker_delays_nobody_else(four: Node) -> None:
             for owner in (0, 1, 3):
                 topic = receiver.topic_owned_by(owner)
                 waiting = receiver.begin(":recv!", 5_000, topic)
-                assert sender.call(":send!", 5_000, topic, owner) is True
+                assert sender.answer(":send!", 5_000, topic, owner) is True
                 assert receiver.result(waiting) == owner
             started = time.monotonic()
             with pytest.raises(Refused, match="unknown-outcome"):
-                sender.call(":send!", 300, sender.topic_owned_by(2), "value")
+                sender.answer(":send!", 300, sender.topic_owned_by(2), "value")
             assert 0.3 <= time.monotonic() - started < 0.3 + 0.1 * time_factor()
         finally:
             os.kill(hung, signal.SIGCONT)
@@ -370,7 +371,7 @@ def test_a_node_whose_worker_cannot_boot_ends_with_its_own_status_and_says_why()
 def test_the_node_ends_when_the_program_that_started_it_does() -> None:
     with node(workers=2, drain_timeout_s=30) as running, running.connect() as client:
         waiting = client.begin(":recv!", 60_000, "topic")
-        client.call(":ping")
+        client.answer(":ping")
         running.parent.close()
         assert running.wait(within=3.0) == exits.OK
         assert all(map(is_gone, running.first_workers))

@@ -254,7 +254,7 @@ def test_it_listens_where_only_root_may_and_goes_on_there_after_a_death_and_a_re
         found.signal(signal.SIGHUP)
         eventually(lambda: found.events("reloaded"), within=20.0)
         found.wait_for_workers(2, without=second)
-        assert [found.connect_to(slot).call(":ping") for slot in (0, 1)]
+        assert [found.connect_to(slot).answer(":ping") for slot in (0, 1)]
         assert status(found.workers()[0], "Uid").split()[0] == str(NOBODY.pw_uid)
         found.signal(signal.SIGTERM)
         assert found.wait(10.0) == exits.OK

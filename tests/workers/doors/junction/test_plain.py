@@ -18,7 +18,7 @@ from skywalker.wire.junction import is_reserved
 from tests.helpers import eventually
 from tests.workers.one_worker import OneWorker
 from tests.workers.plain_client import PlainClient, plain_clients
-from tests.workers.processes import Client, code_of, node
+from tests.workers.processes import node
 from tests.workers.reloads import begin_reload, reload
 from tests.workers.wire_client import (
     ERROR_TYPE,
@@ -26,6 +26,7 @@ from tests.workers.wire_client import (
     ConnectionEnded,
     WireClient,
     call,
+    code_of,
     decoded,
     packed,
     raw_call,
@@ -134,7 +135,7 @@ def test_calls_that_still_wait_when_the_time_is_over_are_cut_off_without_a_word(
 
 
 @contextlib.contextmanager
-def replaced(drain_timeout_s: float = 60.0) -> Iterator[tuple[WireClient, Client]]:
+def replaced(drain_timeout_s: float = 60.0) -> Iterator[tuple[WireClient, WireClient]]:
     """Yield a plain client with a receive that waits, whose worker is being replaced, and one of the successor."""
     with (
         node(workers=1, drain_timeout_s=drain_timeout_s) as running,
@@ -143,9 +144,9 @@ def replaced(drain_timeout_s: float = 60.0) -> Iterator[tuple[WireClient, Client
     ):
         client.call(":recv!", "waits", LONG_MS, "topic")
         other.wait_until("topic", receivers=1)
-        other.call(":hello", {})
+        other.answer(":hello", {})
         begin_reload(running)
-        eventually(lambda: code_of(other.call, ":recv!", 0, "other") == "draining")
+        eventually(lambda: code_of(other.answer, ":recv!", 0, "other") == "draining")
         with running.connect() as late:
             yield client, late
 
@@ -157,18 +158,18 @@ def test_calls_that_come_while_others_wait_are_served_and_the_last_answer_is_the
         assert client.ask(":send!", 2, 5_000, "new", "value") is True
         assert other.result(receive) == "value"
         assert isinstance(client.ask(":tokens", 3), list)
-        assert other.call(":send!", 5_000, "topic", "last") is True
+        assert other.answer(":send!", 5_000, "topic", "last") is True
         assert client.reply() == [":recv!", "waits", "last"]
         client.wait_for_end()
 
 
 def test_what_is_called_as_it_is_closed_is_not_done() -> None:
     with replaced() as (client, other):
-        assert other.call(":send!", 5_000, "topic", "last") is True
+        assert other.answer(":send!", 5_000, "topic", "last") is True
         assert client.reply() == [":recv!", "waits", "last"]
         client.call(":send!", 1, LONG_MS, "again", "value")
         client.wait_for_end()
-        assert other.call(":recv!", 200, "again") == TIMED_OUT
+        assert other.answer(":recv!", 200, "again") == TIMED_OUT
 
 
 def test_who_has_said_nothing_yet_may_still_say_hello() -> None:
@@ -199,15 +200,15 @@ def test_a_value_that_is_too_long_for_it_is_its_senders_error_and_it_waits_on(wo
             plain.call(":recv!", 1, LONG_MS, topic)
             sender.wait_until(topic, receivers=1)
             for size in (longest, 65_000, longest - 8 - 1 - 3 + 1):
-                assert code_of(sender.call, ":send!", 5_000, topic, b"x" * size) == "too-large"
+                assert code_of(sender.answer, ":send!", 5_000, topic, b"x" * size) == "too-large"
                 sender.wait_until(topic, receivers=1, senders=0)
             receive = greeted.begin(":recv!", LONG_MS, topic)
             sender.wait_until(topic, receivers=2)
-            assert sender.call(":send!", 5_000, topic, b"x" * longest) is True
+            assert sender.answer(":send!", 5_000, topic, b"x" * longest) is True
             assert greeted.result(receive) == b"x" * longest
             sender.wait_until(topic, receivers=1)
             fits = b"x" * (longest - 8 - 1 - 3)
-            assert sender.call(":send!", 5_000, topic, fits) is True
+            assert sender.answer(":send!", 5_000, topic, fits) is True
             frame = plain.read_frame()
             assert len(frame) == 2 + longest
             assert frame.endswith(fits)

@@ -1,0 +1,34 @@
+"""Places where the order of two things matters, named so that a simulation may end or hold up a process in between.
+
+They are reached in assertions, which a release is built without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+POINTS: Final = (
+    "a value is written",  # and its sender is told nothing yet
+    "an acknowledgement is due",  # what was handed out is written
+    "a batch is written",  # to one worker, and perhaps not to others
+    "a value is asked back",
+    "a link has ended",  # and what waited at its other end is not issued again
+    "a predecessor has given all back",  # and its successor is not asked yet
+    "a link is adopted",  # its descriptor has been passed on, and nothing is said over it
+    "a worker opens",  # it has heard all, and hears no client yet
+    "a worker lets clients in",  # and its supervisor does not know
+    "a worker is replaced",  # it lets nobody in any more, and owns its topics still
+    "a worker is released",  # nobody relies on it, and its supervisor does not know
+    "a node has come",  # a worker of it has been answered, and has no link yet
+)
+
+listener: Callable[[str], None] | None = None
+"""Is told which one is reached."""
+
+
+def reached(name: str) -> bool:
+    """Somebody is at that point. Returns True, for an assertion."""
+    if listener is not None:
+        listener(name)
+    return True
