@@ -26,6 +26,9 @@ BROKEN: Final = select.EPOLLERR | HUNG_UP
 
 Address = tuple[str, int]
 
+FIRST_PID: Final = 10_000_000
+"""More than Linux gives to a process, so that a signal to one of ours never reaches a real one by mistake."""
+
 FIRST_FD: Final = 1_000_000
 """Descriptors below are real ones: of files in memory."""
 
@@ -82,6 +85,7 @@ class End:
         self.said: list[tuple[float, bytes]] | None = None
         """And what of it."""
         self.closed_at = NEVER
+        self.mute_at = NEVER  # since when nothing passes, of which nobody was told
         self._last_at = 0.0
 
     def look(self, at: float) -> None:
@@ -178,7 +182,7 @@ class End:
         """Nothing passes any more, and nobody is told."""
         for each in (self, self.peer):
             assert each is not None, "it is connected"
-            each.is_lost = True
+            each.is_lost, each.mute_at = True, min(each.mute_at, self.net.kernel.time())
 
     def reset_both(self) -> None:
         """The connection breaks on both ends."""
@@ -210,7 +214,7 @@ class End:
 
     @property
     def lost_at(self) -> float:
-        """When it was over at this end, for whatever reason."""
+        """When it was over at this end, for whatever reason, and that was known here."""
         return min(self.ended_at, self.reset_at, self.closed_at)
 
     def refuse(self) -> None:
@@ -269,7 +273,7 @@ class Net:
         self._off: dict[str, list[End]] = {}  # machines without power, and who waits for an answer of them
         self.processes: dict[int, Any] = {}
         """Those that are not reaped, by their number."""
-        self._last_pid = 0
+        self._last_pid = FIRST_PID
         self.ended: list[Callable[[Task], None]] = []
         """Who is told of a process that has ended, and of what it has open elsewhere."""
         self._last_fd = FIRST_FD

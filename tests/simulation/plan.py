@@ -206,6 +206,9 @@ def plan(seed: int, kinds: Sequence[str] = ()) -> Plan:
         for number in range(of)
     )
     faults = [_fault(luck, at, luck.choice(kinds or some), nodes, clients) for at in times]
+    for each in [each for each in faults if each.kind == "slow client" and luck.random() < 0.5]:
+        at = _rounded(each.at + each.seconds * luck.random())
+        faults.append(Fault(at, luck.choice(CUTS_OF), each.whom))  # with what it did not read
     for _ in range(CUTS):
         faults.append(Fault(_rounded(luck.random() * SPEAK_S), luck.choice(CUTS_OF), luck.choice(clients).name))
     faults += [
@@ -251,7 +254,7 @@ def _client(luck: Random, kind: str, number: int, topics: list[str], count: int,
         number,
         pause_s=luck.choice([0.0, 0.001, 0.01, 0.05]),
         depth=luck.choice([1, 1, 4, 16, 64]),
-        room=luck.choice([ROOM, ROOM, ROOM, 1000]),
+        room=luck.choice([ROOM, ROOM, 1000, 200]),
         subscribes=luck.random() < (0.1 if is_caller else 0.6),
         acks=is_caller and luck.random() < 0.2,
         spurts=tuple(
