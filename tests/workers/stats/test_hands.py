@@ -7,7 +7,10 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.stats.hands import NOBODY, ROOM, Handed, Hands, cell_of, life_of, number_in
+from workers.stats.hands import CELLS, NOBODY, Handed, Hands, cell_of, life_of, number_in
+
+MORE_THAN_FIT = CELLS // 4
+"""Entries, each of which takes five cells."""
 
 NUMBERS = st.builds(
     lambda kind, number: bytes((kind, 0)) + number.to_bytes(7, "big"),
@@ -58,7 +61,7 @@ def test_what_is_said_is_forgotten() -> None:
 def test_too_much_is_known_to_be_too_much() -> None:
     hands = begun()
     hand = hands.hand(0)
-    for number in range(ROOM + 1):
+    for number in range(MORE_THAN_FIT):
         hand.add(life_of(1), NOBODY, NOBODY, life_of(number))
     assert hands.of(hand.life) is None
     hand.clear()
