@@ -24,7 +24,9 @@ from tests.promises.history import (
 LATE_S: Final = 0.1
 """Seconds for a process to do what is due."""
 
-KINDS_OF_SILENCE: Final = "kill", "stop", "suspend", "reload", "part", "link half open", "link reset", "no descriptors"
+KINDS_OF_SILENCE: Final = (
+    *("kill", "stop", "suspend", "reload", "part", "link half open", "link reset", "no descriptors", "death"),
+)
 """Trouble in which a node may say nothing for as long as a library waits for it."""
 
 

@@ -31,6 +31,7 @@ CUTS: Final = 20
 KINDS: Final = (
     "kill", "kill in a step", "kill at a point", "stop at a point", "reload", "stop", "suspend", "part", "part one way",
     "link reset", "link half open", "no descriptors", "slow client",
+    "join", "leave", "death", "agent kill", "agent stop", "supervisor stop", "wrong directory",
 )  # fmt: skip
 """What a fault may be. A run has some of them: two kinds at once would excuse much of what one must not do."""
 
@@ -41,6 +42,12 @@ TOKENS: Final = ("even", "uneven", "nearly all to one")
 
 WAYS: Final = ("join", "dns", "consul")
 """How nodes may find each other."""
+
+NODE: Final = "node"
+"""What the names of nodes begin with; the rest is a number."""
+
+LATECOMERS: Final = 2
+"""Nodes that may join."""
 
 STOPS_S: Final = (0.02, 0.2, 2.0)
 """Seconds for which a process is stopped or two nodes are parted, at most."""
@@ -278,6 +285,7 @@ def _word(luck: Random, topics: Sequence[str], sends: float) -> Word:
 
 def _fault(luck: Random, at: float, kind: str, nodes: int, clients: Sequence[ClientPlan]) -> Fault:
     seconds = _rounded(luck.random() * luck.choice(STOPS_S))
-    whom = luck.choice(clients).name if kind == "slow client" else f"node{luck.randrange(nodes)}"
+    number = nodes + luck.randrange(LATECOMERS) if kind == "join" else luck.randrange(nodes)
+    whom = luck.choice(clients).name if kind == "slow client" else f"{NODE}{number}"
     point = luck.choice(POINTS) if kind.endswith("at a point") else ""
     return Fault(at, kind, whom, luck.randrange(12), seconds, point)
