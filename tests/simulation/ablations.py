@@ -149,7 +149,7 @@ class Safeguard(NamedTuple):
 
 SAFEGUARDS: Final[dict[str, Safeguard]] = {
     "what was written to a lost connection is in doubt": Safeguard(
-        ClientLine, "may_have", lambda _: _nothing, (TRUTH, "without_resend"), SLOW
+        ClientLine, "may_have", lambda _: _nothing, (TRUTH, "without_resend"), DEATHS
     ),
     "what a silent node has is in doubt": Safeguard(
         Calls, "_not_answered", lambda _: _timed_out, (TRUTH,), ("stop",)
@@ -157,9 +157,9 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
     "a call ends though no node says so": Safeguard(Calls, "tick", lambda _: _nothing, (ONE, ENDS), ("stop",)),
     "a lost connection is made again": Safeguard(LineDriver, "_redial", lambda _: _nothing, (ONE, ENDS, STREAMS), SLOW),
     "a new connection listens as the last one did": Safeguard(
-        Exchange, "connected_to_node", _forgetful, (STREAMS,), SLOW
+        Exchange, "connected_to_node", _forgetful, (STREAMS,), RELOADS
     ),
-    "a program is told of a gap": Safeguard(Exchange, "_listening_again", lambda _: _nothing, (STREAMS,), SLOW),
+    "a program is told of a gap": Safeguard(Exchange, "_listening_again", lambda _: _nothing, (STREAMS,), RELOADS),
     "a value is written before its sender is told true": Safeguard(
         Connection, "flush", _confirmed_first, (TRUTH,), ()
     ),
