@@ -191,28 +191,20 @@ def test_a_terminal_that_is_too_narrow_is_told_line_by_line() -> None:
     assert not re.search(rb"\x1b\[[0-9]*[FJK]", shown)
 
 
-@pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_no_color_and_a_dumb_terminal_are_respected(variables: dict[str, str]) -> None:
-    with on_terminal("demo-cluster", *BY_A_LIST, *SLOWLY, **variables) as (terminal, process):
-        terminal.shows(b"on their way", within=20.0)
-        process.send_signal(signal.SIGINT)
-        shown = terminal.read_to_the_end()
-        assert end(process) == 130
-    assert not re.search(rb"\x1b\[[0-9;]*m", shown)
-    assert (b"\x1b" in shown) is ("TERM" not in variables)
-
-
 @pytest.mark.parametrize(
-    ("discovery", "moment"),
+    ("discovery", "moment", "looks"),
     [
-        *(("silk", moment) for moment in (b"skywalker demo-cluster", b"nodes ", b"on their way", b"yellow is started")),
-        ("consul", b"nodes "),
+        ("silk", b"skywalker demo-cluster", {}),
+        ("silk", b"nodes ", {}),
+        ("silk", b"on their way", {"NO_COLOR": "1"}),
+        ("silk", b"yellow is started", {"TERM": "dumb"}),
+        ("consul", b"nodes ", {}),
     ],
 )
-def test_ctrl_c_at_any_moment_leaves_nothing_behind(
-    discovery: str, moment: bytes, tmp_path: Path, consul_path: str
+def test_ctrl_c_at_any_moment_leaves_nothing_behind_and_the_terminal_is_respected(
+    discovery: str, moment: bytes, looks: dict[str, str], tmp_path: Path, consul_path: str
 ) -> None:
-    variables = {"TMPDIR": str(tmp_path), "PATH": consul_path}
+    variables = {"TMPDIR": str(tmp_path), "PATH": consul_path, **looks}
     with on_terminal("demo-cluster", *QUICKLY, "--discovery", discovery, **variables) as (terminal, process):
         terminal.shows(moment, within=20.0)
         family = psutil.Process(process.pid).children(recursive=True)
@@ -222,6 +214,9 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind(
         assert b"Traceback" not in shown, shown.decode()
         eventually(lambda: not any(child.is_running() for child in family), within=10.0)
     assert list(tmp_path.iterdir()) == []
+    if looks:
+        assert not re.search(rb"\x1b\[[0-9;]*m", shown), "it has colours"
+        assert (b"\x1b" in shown) is ("TERM" not in looks)
 
 
 def test_a_killed_demo_leaves_no_process_and_no_file_behind(tmp_path: Path, consul_path: str) -> None:

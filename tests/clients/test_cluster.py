@@ -27,6 +27,9 @@ WORKERS = 2
 
 MakePlace = Callable[[str | None], Place]
 
+BLOCKING = pytest.mark.parametrize("make_place", ["blocking"], indirect=True)
+"""The client for asyncio is seen to in virtual time by test_cluster_aio.py, or asks another source in the same way."""
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
@@ -155,6 +158,7 @@ def test_dns_tells_where_a_cluster_is(make_place: MakePlace, cluster: Cluster, s
             make_place(f"dns://{Dns.NAME}?server={server.address}").join(connect_timeout=0.3)
 
 
+@BLOCKING
 def test_consul_tells_where_a_cluster_is_and_is_not_needed_afterwards(make_place: MakePlace, topic: str) -> None:
     consul_agent.require()
     with ConsulAgent() as agent, Cluster(3, workers=1, drain_timeout_s=1.0) as cluster:
@@ -170,6 +174,7 @@ def test_consul_tells_where_a_cluster_is_and_is_not_needed_afterwards(make_place
             make_place(agent.url("skywalker")).join(connect_timeout=0.3)
 
 
+@BLOCKING
 def test_silk_tells_where_a_cluster_is_and_is_not_needed_afterwards(make_place: MakePlace, topic: str) -> None:
     with Cluster(3, workers=1, drain_timeout_s=1.0) as cluster:
         discovery = cluster.discovery = Silk(cluster.nodes)
@@ -213,6 +218,7 @@ def test_a_url_that_is_wrong_is_refused_before_anything_is_asked(make_place: Mak
 # What becomes of nodes.
 
 
+@BLOCKING
 @pytest.mark.parametrize("options", [{}, {"direct": False}], ids=str)
 def test_a_home_that_is_killed_is_replaced_by_another_node(
     make_place: MakePlace, own_cluster: Cluster, topic: str, options: dict[str, Any]
@@ -232,6 +238,7 @@ def test_a_home_that_is_killed_is_replaced_by_another_node(
         assert connections(*ports_of(own_cluster)) == 1
 
 
+@BLOCKING
 def test_a_client_that_was_told_one_address_survives_the_node_there(
     make_place: MakePlace, own_cluster: Cluster, topic: str
 ) -> None:
@@ -246,6 +253,7 @@ def test_a_client_that_was_told_one_address_survives_the_node_there(
     assert home_of(own_cluster, junction) is not first
 
 
+@BLOCKING
 @pytest.mark.parametrize("whose", ["home", "another"])
 def test_draining_a_node_loses_no_call(
     make_place: MakePlace, own_cluster: Cluster, spy: Spy, topic: str, whose: str
@@ -286,6 +294,7 @@ def test_a_node_that_joins_is_called_directly(
     assert_all_meet(own_cluster, waiting, topic)
 
 
+@BLOCKING
 def test_a_node_that_hangs_holds_up_only_its_own_topics_and_those_until_it_is_left_out(
     make_place: MakePlace, own_cluster: Cluster, spy: Spy, topic: str
 ) -> None:
@@ -309,6 +318,7 @@ def test_a_node_that_hangs_holds_up_only_its_own_topics_and_those_until_it_is_le
     hangs.thaw()
 
 
+@BLOCKING
 def test_a_home_that_hangs_is_left_once_the_others_leave_it_out(
     make_place: MakePlace, own_cluster: Cluster, spy: Spy, topic: str
 ) -> None:
@@ -327,6 +337,7 @@ def test_a_home_that_hangs_is_left_once_the_others_leave_it_out(
     home.thaw()
 
 
+@BLOCKING
 def test_a_node_that_hangs_is_not_long_taken_for_a_home(
     make_place: MakePlace, own_cluster: Cluster, topic: str
 ) -> None:
@@ -339,6 +350,7 @@ def test_a_node_that_hangs_is_not_long_taken_for_a_home(
     own_cluster.nodes[0].thaw()
 
 
+@BLOCKING
 def test_no_value_is_lost_while_nodes_come_and_go(make_place: MakePlace, own_cluster: Cluster, topic: str) -> None:
     steady, *others = own_cluster.nodes
     junction = make_place(all_of(own_cluster)).join()

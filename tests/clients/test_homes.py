@@ -90,3 +90,11 @@ def test_the_cause_tells_of_a_source_without_an_answer_or_an_address_and_of_an_a
     under_way.next()
     assert under_way.is_last
     assert under_way.cause("c") == "10.0.0.0:3443: no answer so far"
+
+
+def test_the_same_luck_gives_the_same_order_however_the_addresses_come() -> None:
+    orders = {
+        tuple(Homes().ordered(each, random.Random(7).random)) for each in (ADDRESSES, ADDRESSES[::-1], {*ADDRESSES})
+    }
+    assert len(orders) == 1
+    assert orders != {tuple(ADDRESSES)}

@@ -1,10 +1,11 @@
-"""However nodes find each other, they become the same cluster, and stay one whatever becomes of them."""
+"""However nodes find each other, they become the same cluster, and are it again when the network was cut.
+
+What becomes of a cluster whose nodes and agents are killed or hang is seen in tests/simulation/test_nodes.py.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import time
 from collections.abc import Iterator
 
@@ -14,9 +15,9 @@ from tests.cluster.clusters import SETTLE_S, Cluster
 from tests.cluster.meeting import meet
 from tests.cluster.network import Network
 from tests.cluster.test_outages import assert_calls_go_on
-from tests.cluster.test_partitions import CUT_S, HEAL_S, host
+from tests.cluster.test_partitions import CUT_S, host
 from tests.cluster.ways import WAYS, find_by
-from tests.helpers import eventually, time_factor
+from tests.helpers import time_factor
 
 OUT_S = 0.5
 """Seconds until the others are without a node that was killed."""
@@ -60,85 +61,6 @@ def test_all_find_each_other_and_whoever_drains_is_out_at_once(way: str, cluster
         cluster.revive(leaver)
         cluster.settle(within=back_s(way))
     assert_calls_go_on(cluster, "again")
-
-
-def test_whoever_is_killed_is_out_soon_and_in_again_at_its_place(way: str, cluster: Cluster) -> None:
-    ring = cluster.snapshot().version
-    # The one that the others may have been told of first comes last.
-    for victim in reversed(cluster.nodes):
-        victim.kill()
-        cluster.settle(within=OUT_S + LOOK_S)
-        assert_calls_go_on(cluster, f"without {victim.name}")
-        cluster.revive(victim)
-        cluster.settle(within=back_s(way))
-        assert cluster.snapshot().version == ring, "it has its tokens still"
-
-
-def test_a_cluster_that_has_died_is_one_again(cluster: Cluster) -> None:
-    ring = cluster.snapshot().version
-    for node in cluster.nodes:
-        node.kill()
-    cluster.start(*reversed(cluster.nodes))
-    assert cluster.snapshot().version == ring
-
-
-def test_an_agent_that_is_killed_is_missed_by_nobody(cluster: Cluster) -> None:
-    ring = cluster.snapshot().version
-    for _ in range(2):
-        agents = [node.agent_pid() for node in cluster.nodes]
-        for agent in agents:
-            assert agent is not None
-            os.kill(agent, signal.SIGKILL)
-        assert_calls_go_on(cluster, "orphans")
-        for node, before in zip(cluster.nodes, agents, strict=True):
-            eventually(lambda node=node, before=before: node.agent_pid() not in (None, before))
-    # Whoever dies now is found out by the new ones.
-    assert cluster.is_settled()
-    assert cluster.snapshot().version == ring
-    cluster.nodes[0].kill()
-    cluster.settle()
-    assert_calls_go_on(cluster, "two")
-    for node in cluster.nodes[1:]:
-        rings = [line for line in node.log.splitlines() if "event=ring" in line]
-        assert f"version={ring}" in rings[-2], "from the old agent to the new one the ring did not change"
-    # And whoever comes finds them.
-    cluster.revive(cluster.nodes[0])
-    cluster.settle()
-    assert cluster.snapshot().version == ring
-
-
-def test_an_agent_that_hangs_is_missed_by_nobody(cluster: Cluster) -> None:
-    ring = cluster.snapshot().version
-    hung = cluster.nodes[0]
-    agent = hung.agent_pid()
-    assert agent is not None
-    os.kill(agent, signal.SIGSTOP)
-    began = time.monotonic()
-    while time.monotonic() - began < 5:  # for longer than anybody waits for a sign of life
-        assert_calls_go_on(cluster, "hung")
-        assert cluster.is_settled()
-    os.kill(agent, signal.SIGCONT)
-    assert cluster.snapshot().version == ring
-    # It sees who goes and who comes as before.
-    cluster.nodes[1].kill()
-    cluster.settle()
-    cluster.revive(cluster.nodes[1])
-    cluster.settle()
-    assert hung.agent_pid() == agent
-    rings = [line for line in hung.log.splitlines() if "event=ring" in line]
-    assert f"version={ring}" in rings[-1]
-
-
-def test_a_node_that_hangs_for_long_is_in_again_when_it_goes_on(way: str, cluster: Cluster) -> None:
-    hung = cluster.nodes[2]
-    hung.freeze()
-    cluster.settle(within=CUT_S)
-    assert_calls_go_on(cluster, "hung")
-    time.sleep(1)  # no condition to wait for: nobody waits for a sign of life any more
-    hung.thaw()
-    # Consul asks for its health every 5 s.
-    cluster.settle(within=SETTLE_S if way == "consul" else HEAL_S)
-    assert_calls_go_on(cluster, "all")
 
 
 def test_a_cut_heals(way: str, net: Network, closing: contextlib.ExitStack) -> None:

@@ -15,6 +15,11 @@ TWO_RELOADS: Final = "two reloads"
 """The kind of trouble that there is while two nodes are reloaded at once."""
 
 
+SETTLED_S: Final = 0.3
+"""Seconds after which all nodes go by a ring that all have agreed on. Until they have, there is trouble of the kinds
+join, leave or death."""
+
+
 class Excuse(NamedTuple):
     """Something is excused from `before_s` seconds before the trouble begins until `after_s` after it ends."""
 
@@ -50,6 +55,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "kill": Excuse(0.0, FELT_S, "what waited at a dead worker has to be issued again"),
         "stop": Excuse(0.0, FELT_S, "who stands still brings nobody together"),
         "part": Excuse(0.0, FELT_S, "they may be on two sides of it"),
+        "join": Excuse(0.0, SETTLED_S, "nodes that do not agree on a ring have two of them meet at two places"),
         "leave": Excuse(0.0, FELT_S, "what waited moves to another node, and back"),
         "death": Excuse(0.0, FELT_S, "until a dead node is given up, its topics are nobody's"),
         "suspend": Excuse(0.0, 5 + FELT_S, "as at a stop, and what waited has waited for less by its clock"),
@@ -57,6 +63,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
     },
     "nothing_comes_twice": {
         "kill": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
+        "death": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "suspend": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "link reset": Excuse(
             FELT_S, DOUBT_S, "what was on its way, as long as two nodes were parted, is offered again"
@@ -66,6 +73,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
     "subscribers_miss_nothing": {
         "stop": Excuse(0.05, FELT_S, "a publisher is not made to wait for a worker that stands still"),
         "part": Excuse(0.05, FELT_S, "a publisher is not made to wait for a node that cannot be reached"),
+        "join": Excuse(0.0, SETTLED_S, "while topics move to another node, not all know who publishes where"),
         "leave": Excuse(0.0, FELT_S, "while topics move to another node, and back, not all know who publishes where"),
         "death": Excuse(0.0, FELT_S, "until a dead node is given up, its topics are nobody's"),
         TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker may take another new one's word for that of its predecessor"),

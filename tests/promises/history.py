@@ -133,6 +133,7 @@ class Connection:
     closed_at: float = NEVER_S
     is_cut: bool = False  # by its client
     acks: bool = False  # what it gets for its calls
+    reads_slowly: bool = False  # so that what it is given may wait at its node
     library: bool = False  # it stands for all connections that a client library made for one process
     resends: bool = True  # such a library makes a send again that may have reached a node
     resent: set[str] = field(default_factory=set)  # what it gave to nodes twice, not knowing whether they had it
@@ -168,6 +169,7 @@ class Stream:
     connections: list[Connection]
     stops: list[Trouble]
     got: list[str] = field(default_factory=list)
+    reads_slowly: bool = False
     gaps: int = 0  # times that it was told that something may be missing
     ended_at: float = NEVER_S  # when its program read no more
 

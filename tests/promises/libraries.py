@@ -24,7 +24,9 @@ from tests.promises.history import (
 LATE_S: Final = 0.1
 """Seconds for a process to do what is due."""
 
-KINDS_OF_SILENCE: Final = "kill", "stop", "suspend", "reload", "part", "link half open", "link reset", "no descriptors"
+KINDS_OF_SILENCE: Final = (
+    *("kill", "stop", "suspend", "reload", "part", "link half open", "link reset", "no descriptors", "death"),
+)
 """Trouble in which a node may say nothing for as long as a library waits for it."""
 
 
@@ -65,7 +67,9 @@ def a_library_says_unknown_for_a_reason(history: History) -> Iterator[str]:
             _stands_still(call, call.at, call.answered_at)
             or any(each.kind in KINDS_OF_SILENCE for each in history.troubles if each.touches(call.at - 2, due_at + 2))
         )
-        if not (is_lost or is_told or is_silent):
+        # It wrote to a connection that was lost just then, and heard of that after; no kernel took what it wrote.
+        is_refused = not call.copies and call.answered_at < call.at + LATE_S
+        if not (is_lost or is_told or is_silent or is_refused):
             yield f"{call} is told that nobody knows, for no reason"
 
 

@@ -229,6 +229,7 @@ def subscribers_miss_nothing(history: History) -> Iterator[str]:
                 stayed = other.closed_at == NEVER_S or (
                     other.is_whole
                     and other.closed_at > published.acked_at + LATE_S
+                    and not other.reads_slowly
                     and not any(each.touches(published.at, other.closed_at) for each in other.stops)
                 )  # one that reads nothing, and is lost then, loses what it did not read
                 if since < published.at and stayed and id(other) not in had:

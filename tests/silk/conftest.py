@@ -34,9 +34,15 @@ def closing(here: ground.Ground) -> Iterator[contextlib.ExitStack]:
 
 
 @pytest.fixture
-def node(here: ground.Ground) -> Iterator[Any]:
+def period() -> float:
+    """Seconds between its signs of life."""
+    return keepalive()
+
+
+@pytest.fixture
+def node(here: ground.Ground, period: float) -> Iterator[Any]:
     """A node of ours."""
-    with here.node(name="ours", keepalive=keepalive()) as node:
+    with here.node(name="ours", keepalive=period) as node:
         yield node
 
 

@@ -416,7 +416,7 @@ lists = st.builds(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.builds(
@@ -470,7 +470,10 @@ def test_a_full_cluster_lets_nobody_in_and_keeps_who_is_there() -> None:
     assert Joined(info("d")) in alone.hears(JOIN, info("d").as_map(), src="d")
 
 
-def test_a_list_of_more_nodes_than_can_be_looked_for_is_read_as_far_as_it_goes() -> None:
+def test_a_list_of_more_nodes_than_can_be_looked_for_is_read_as_far_as_it_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(visits, "MAX_VISITS", 512)
     alone = Alone()
     alone.node.join("tcp://a:1", alone.now)
     (question,) = sent(alone.node.actions())
@@ -677,9 +680,10 @@ def test_a_list_has_those_who_say_little_when_not_all_fit_in_a_message() -> None
     assert {"a", "b"} <= answer.data["cluster"].keys()
 
 
-def test_what_members_say_of_themselves_has_room_in_memory() -> None:
+def test_what_members_say_of_themselves_has_room_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "MAX_BYTES", 4 * 1024 * 1024)
     alone = Alone()
-    for number in range(300):
+    for number in range(30):
         told = info(f"x{number}").as_map() | {"junction": {"tokens": [[]] * 4_000}}
         alone.node.received(Message(f"x{number}", "me", "1", CONNECT, told), alone.now)
     assert alone.node._peers._size <= peers.MAX_BYTES

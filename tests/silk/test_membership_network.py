@@ -86,30 +86,6 @@ def test_a_late_joiner_is_known_to_all_within_a_few_delays() -> None:
     assert len(network.told(Joined)) == 40
 
 
-@pytest.mark.parametrize("keeps", [True, False])
-def test_a_seed_that_is_not_there_yet_is_waited_for(keeps: bool) -> None:
-    network = Network(SEED, keeps=keeps)
-    nodes = network.add(5)
-    network.kill(nodes[0])
-    for node in nodes[1:]:
-        network.join(node, nodes[0])
-    network.run(20)
-    assert not any(node.membership.members or node.reached for node in nodes[1:])
-    network.restart(nodes[0])
-    network.until(network.agree, within=HEAL_PART * 20 + MEET_S)
-
-
-def test_two_clusters_become_one_when_any_of_one_joins_any_of_the_other() -> None:
-    network = Network(SEED)
-    some, others = network.add(8), network.add(8)
-    network.acquaint(some)
-    network.acquaint(others)
-    network.run(10)
-    network.join(some[3], others[5])
-    network.until(network.agree, within=STORM_S)
-    assert network.told(Failed, Left) == []
-
-
 # Nothing happens.
 
 
@@ -189,88 +165,7 @@ def test_a_failure_is_told_by_few() -> None:
     assert network.messages[FAIL] <= 5 * 48
 
 
-def test_half_of_a_cluster_may_die_at_once() -> None:
-    network, members = cluster(20, SEED, loss=LOSS)
-    for each in members[:10]:
-        network.kill(each)
-    network.until(is_gone(network, *members[:10]), within=death_s(20))
-    network.until(network.agree, within=2)
-    assert len(network.told(Failed)) == 10 * 10
-
-
-def test_another_node_at_the_endpoint_of_a_dead_one_replaces_it_at_once() -> None:
-    network, members = cluster(10, SEED)
-    new = network.restart(members[4])
-    network.join(new, members[9])
-    network.until(network.agree, within=0.1, every=0.01)
-    assert about(network.told(Failed)) == {members[4].id}
-    assert len(network.told(Failed)) == 9
-    assert about([event for node in members for event in node.told(Joined)]) == {new.id}
-    network.run(20)
-    assert network.agree()
-    assert len(network.told(Failed)) == 9
-
-
-def test_a_seed_that_comes_back_as_another_node_finds_its_cluster() -> None:
-    network = Network(SEED)
-    nodes = network.add(10)
-    for node in nodes[1:]:
-        network.join(node, nodes[0])
-    network.until(network.agree, within=STORM_S)
-    network.restart(nodes[0])  # which joins nobody: it is the first
-    network.until(network.agree, within=death_s(10) + HEAL_PART * death_s(10) + MEET_S)
-
-
 # Cuts.
-
-
-@pytest.mark.parametrize(("loss", "keeps"), [(0.0, True), (LOSS, False)])
-@pytest.mark.parametrize(("nodes", "part", "lasts_s"), [(12, 6, 20), (12, 1, 60), (3, 1, 300), (12, 4, 5.5)])
-def test_both_sides_of_a_cut_go_on_and_become_one_again(
-    nodes: int, part: int, lasts_s: float, loss: float, keeps: bool
-) -> None:
-    network, members = cluster(nodes, 1, loss=loss)
-    network.keeps = keeps
-    some, others = members[:part], members[part:]
-    network.cut(some, others)
-    network.run(death_s(nodes))
-    for side in (some, others):
-        assert {node.id for node in side} == {side[0].id, *side[0].membership.members}
-        assert len({node.membership.version for node in side}) == 1
-    assert len(network.told(Failed)) == 2 * part * (nodes - part)
-    network.run(lasts_s - death_s(nodes))
-    assert len(network.told(Failed)) == 2 * part * (nodes - part)
-    assert network.told(Joined) == []
-    network.forget()
-    network.heal()
-    network.until(network.agree, within=max(pace.VISIT_S, HEAL_PART * lasts_s) + (2 * MEET_S if loss else MEET_S))
-    network.run(20)
-    assert network.agree()
-    assert network.told(Failed, Left) == []
-    assert len(network.told(Joined)) == 2 * part * (nodes - part)
-
-
-@pytest.mark.parametrize("keeps", [True, False])
-@pytest.mark.parametrize("part", [1, 4, 7])
-def test_who_is_not_heard_fails_though_it_hears_all_and_comes_back(part: int, keeps: bool) -> None:
-    network, members = cluster(8, 1)
-    network.keeps = keeps
-    mute, others = members[:part], members[part:]
-    network.cut(mute, others, both_ways=False)
-    network.run(death_s(8))
-    for node in others:
-        assert {node.id, *node.membership.members} == {each.id for each in others}
-    for node in mute:
-        # It hears that it failed, and all the same that they live.
-        assert len(node.membership.members) == 7
-    network.run(20)
-    assert len(network.told(Failed)) == part * (8 - part), "once each, and nobody flaps"
-    assert network.told(Joined) == []
-    network.heal()
-    network.until(network.agree, within=HEAL_PART * 65 + MEET_S)
-    network.run(20)
-    assert network.agree()
-    assert len(network.told(Failed)) == part * (8 - part)
 
 
 @pytest.mark.parametrize("nodes", [3, 10])
@@ -288,21 +183,6 @@ def test_one_link_that_is_cut_parts_two_and_disturbs_nobody_else(nodes: int) -> 
     assert (sum(network.messages.values()) - network.messages[KEEPALIVE]) / nodes / 300 < 0.3
     network.heal()
     network.until(network.agree, within=pace.VISIT_CAP_S + MEET_S)
-
-
-def test_those_who_joined_on_either_side_of_a_cut_meet_when_it_heals() -> None:
-    network, members = cluster(10, SEED)
-    some, others = members[:5], members[5:]
-    here, there = network.add(), network.add()
-    network.cut([*some, *here], [*others, *there])
-    network.run(death_s(10))
-    network.join(*here, some[0])
-    network.join(*there, others[0])
-    network.run(10)
-    assert len(here[0].membership.members) == len(there[0].membership.members) == 5
-    network.heal()
-    network.until(network.agree, within=HEAL_PART * 20 + MEET_S)
-    assert len(network.live) == 12
 
 
 # Leaving.
@@ -362,46 +242,7 @@ def test_a_word_that_its_sender_has_overtaken_with_its_leave_makes_no_member_for
     assert network.told(Joined, Failed) == []
 
 
-def test_all_may_leave_one_after_the_other() -> None:
-    network, members = cluster(10, 1)
-    for node in members:
-        network.leave(node)
-        network.run(LEAVE_S)
-        assert not network.live or network.agree()
-    network.run(20)
-    assert network.told(Failed, Joined) == []
-
-
 # Hanging.
-
-
-@pytest.mark.parametrize("reads_first", [True, False])
-@pytest.mark.parametrize(("nodes", "lasts_s"), [(2, 10.0), (8, 6.0), (8, 100.0), (20, 10.0)])
-def test_a_node_that_hangs_fails_and_is_a_member_again_once_it_goes_on(
-    nodes: int, lasts_s: float, reads_first: bool
-) -> None:
-    network, members = cluster(nodes, 1)
-    network.freeze(members[0])
-    network.until(is_gone(network, members[0]), within=death_s(nodes))
-    network.run(lasts_s - 5)
-    network.thaw(members[0], reads_first=reads_first)
-    network.until(network.agree, within=WAKE_S)
-    assert about(network.told(Failed)) == {members[0].id}
-    assert about(network.told(Joined)) == {members[0].id}
-    assert len(network.told(Failed)) == len(network.told(Joined)) == nodes - 1
-    network.run(20)
-    assert network.agree()
-
-
-@pytest.mark.parametrize("reads_first", [True, False])
-def test_one_that_hangs_for_less_than_three_periods_is_not_even_missed(reads_first: bool) -> None:
-    network, members = cluster(8, 1)
-    network.freeze(members[0])
-    network.run(1.9)
-    network.thaw(members[0], reads_first=reads_first)
-    network.run(20)
-    assert [event for node in members[1:] for event in node.told(Suspected, Failed, Joined)] == []
-    assert network.told(Failed, Joined) == []
 
 
 @pytest.mark.parametrize("reads_first", [True, False])
@@ -413,20 +254,6 @@ def test_one_that_hung_and_heard_nothing_of_its_failure_notices_by_what_others_s
     members[0].inbox.clear()
     network.thaw(members[0], reads_first=reads_first)
     network.until(network.agree, within=2 * WAKE_S)
-
-
-@pytest.mark.parametrize("reads_first", [True, False])
-def test_many_that_hang_together_are_members_again(reads_first: bool) -> None:
-    network, members = cluster(12, SEED)
-    for node in members[:6]:
-        network.freeze(node)
-    network.run(30)
-    assert all(len(node.membership.members) == 5 for node in members[6:])
-    for node in members[:6]:
-        network.thaw(node, reads_first=reads_first)
-    network.until(network.agree, within=2 * WAKE_S)
-    network.run(20)
-    assert network.agree()
 
 
 # Lies.

@@ -1,16 +1,10 @@
-"""Ways between nodes, on which bytes are copied and connections cut, or messages lost."""
+"""A way between nodes, on which bytes are copied."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 import threading
-from collections.abc import Callable
-
-import zmq
-
-from tests.silk.raw_peer import Fields
 
 
 class Wiretap:
@@ -63,39 +57,3 @@ class Wiretap:
                 self.heard += data
                 sink.sendall(data)
             sink.shutdown(socket.SHUT_WR)
-
-
-class LossyWay:
-    """Passes messages on from one router endpoint to another, but for those that `loses` says are lost."""
-
-    def __init__(self, at: str, to: str, loses: Callable[[Fields], bool]) -> None:
-        self._ends = at, to
-        self._loses = loses
-        self._is_over = False
-        self._is_there = threading.Event()
-        self._thread = threading.Thread(target=self._pass_on, daemon=True)
-        self.lost: list[Fields] = []
-
-    def __enter__(self) -> LossyWay:
-        self._thread.start()
-        assert self._is_there.wait(10)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over = True
-        self._thread.join()
-
-    def _pass_on(self) -> None:
-        with zmq.Context() as context, context.socket(zmq.ROUTER) as router, context.socket(zmq.DEALER) as dealer:
-            dealer.linger = 0
-            router.bind(self._ends[0])
-            dealer.connect(self._ends[1])
-            self._is_there.set()
-            while not self._is_over:
-                if router.poll(10):
-                    _, frame = router.recv_multipart()
-                    message = json.loads(frame)
-                    if self._loses(message):
-                        self.lost.append(message)
-                    else:
-                        dealer.send(frame)

@@ -122,7 +122,6 @@ def _forgetful(connected: Any) -> Any:
 TRUTH: Final = "answers_are_true"
 ONCE: Final = "nothing_comes_twice"
 ALL: Final = "subscribers_miss_nothing"
-UNKNOWN: Final = "a_library_says_unknown_for_a_reason"
 MEETING: Final = "who_waits_meets"
 ORDER: Final = "order_holds"
 ONE: Final = "each_call_has_one_answer"
@@ -132,8 +131,8 @@ STREAMS: Final = "streams_yield_what_came"
 DEATHS: Final = ("kill", "kill in a step", "kill at a point")
 STOPS: Final = ("stop", "stop at a point", "suspend")
 RELOADS: Final = ("reload", "stop at a point")
-LINKS: Final = ("link reset", "link half open", "part one way", "kill")
 SLOW: Final = ("slow client",)
+LINKS: Final = ("link reset", "link half open", "part one way", "kill")
 
 
 class Safeguard(NamedTuple):
@@ -145,7 +144,7 @@ class Safeguard(NamedTuple):
     rules: tuple[str, ...]
     """That notice."""
     kinds: tuple[str, ...]
-    """Faults against which it guards."""
+    """Faults against which it guards; all kinds, if none is named."""
 
 
 SAFEGUARDS: Final[dict[str, Safeguard]] = {
@@ -162,13 +161,10 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
     ),
     "a program is told of a gap": Safeguard(Exchange, "_listening_again", lambda _: _nothing, (STREAMS,), SLOW),
     "a value is written before its sender is told true": Safeguard(
-        Connection, "flush", _confirmed_first, (TRUTH,), SLOW
+        Connection, "flush", _confirmed_first, (TRUTH,), ()
     ),
     "a value is asked back at the deadline": Safeguard(
         NodeCall, "ask_back", lambda _: _missed_at_once, (TRUTH,), STOPS
-    ),
-    "what has come is heard before a last word counts as missing": Safeguard(
-        ClientCall, "_hear_last_words", lambda _: _nothing, (TRUTH, UNKNOWN), STOPS
     ),
     "without a last word it is not known": Safeguard(ClientCall, "leave", lambda _: _over_at_once, (TRUTH,), STOPS),
     "opening barrier": Safeguard(ReadinessBarrier, "has_all", lambda _: _open_at_once, (ALL,), DEATHS),
@@ -192,7 +188,7 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
         Outbound, "close", lambda _: _dropped, (ALL, TRUTH, MEETING, ONE), DEATHS
     ),
     "a subscription is acked once it is in effect": Safeguard(
-        TopicInterest, "change", _in_effect_at_once, (ALL,), RELOADS
+        TopicInterest, "change", _in_effect_at_once, (ALL,), ()
     ),
     "a successor is told who subscribes": Safeguard(Rebalance, "succeed", lambda _: _nothing, (ALL,), RELOADS),
     "what a dead worker said is read to the end": Safeguard(

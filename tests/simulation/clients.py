@@ -20,7 +20,8 @@ from tests.simulation.machine import READ, WRITE, Address, End, Net, Poller, Soc
 from tests.simulation.plan import ClientPlan, Word
 
 REST_S: Final = 0.02
-"""Seconds until a lost connection is made anew, at most."""
+REFUSED_S: Final = 0.3
+"""Seconds until a lost connection is made anew, at most; the latter where nobody is."""
 
 ACK: Final = 4
 PUBLISH: Final = 1
@@ -175,7 +176,7 @@ class Client:
         made.close()
         self._socket = None
         self.forget()
-        self._next_at = now + 0.001 + REST_S * self.luck.random()
+        self._next_at = now + 0.001 + (REST_S if self._is_connected else REFUSED_S) * self.luck.random()
         self.task.wake(self._next_at)
 
 

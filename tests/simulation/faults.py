@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
+from skywalker.members import Snapshot
 from tests.simulation.clients import Client
-from tests.simulation.kernel import Task
+from tests.simulation.kernel import NEVER, Task
 from tests.simulation.machine import End
+from tests.simulation.membership import TROUBLES, Founder
 from tests.simulation.node import Node
 from tests.simulation.plan import Fault
 from tests.simulation.processes import Process
 from tests.simulation.programs import Program
+
+AGREE_S: Final = 0.05
+"""Seconds between two looks whether nodes agree."""
 
 WRITES: Final = 4
 """Those of its next writes after one of which a worker is killed in a step."""
@@ -21,13 +26,32 @@ WRITES: Final = 4
 class Cluster:
     """Those to whom something happens, by their names."""
 
-    def __init__(self, nodes: list[Node], clients: Sequence[Client | Program]) -> None:
+    def __init__(self, founder: Founder, nodes: list[Node]) -> None:
+        self.founder = founder
         self.nodes = {node.name: node for node in nodes}
-        self.clients = {client.name: client for client in clients}
+        self.clients: dict[str, Client | Program] = {}
 
     def happen(self, fault: Fault) -> None:
         """Do it, if there is still whom to do it to."""
         HAPPENS[fault.kind](self, fault)
+
+    def watch(self, node: Node, kind: str) -> None:
+        """Have a node be troubled in that way until all of them agree again on who is one."""
+        trouble = node.suffer(kind, NEVER)
+
+        def look() -> None:
+            if self.agree():
+                trouble.until = node.kernel.now
+            else:
+                node.kernel.at(node.kernel.now + AGREE_S, look)
+
+        look()
+
+    def agree(self) -> bool:
+        """Return whether all nodes live, and know that."""
+        nodes = [*self.nodes.values()]
+        ring = Snapshot([node.member for node in nodes]).version
+        return all(node.lives and node.ring in (ring, "") for node in nodes)
 
     def node(self, fault: Fault) -> Node | None:
         """Return the one that it happens to."""
@@ -156,6 +180,43 @@ def _client_half_open(cluster: Cluster, fault: Fault) -> None:
         client.cut("is gone without a word", End.lose)
 
 
+def _join(cluster: Cluster, fault: Fault) -> None:
+    if fault.whom not in cluster.nodes:
+        cluster.nodes[fault.whom] = cluster.founder.node(fault.whom)
+        cluster.watch(cluster.nodes[fault.whom], "join")
+
+
+def _leave(cluster: Cluster, fault: Fault) -> None:
+    if (node := cluster.node(fault)) is not None and node.lives:
+        node.leave(fault.seconds)
+        cluster.watch(node, "leave")
+
+
+def _die(cluster: Cluster, fault: Fault) -> None:
+    if (node := cluster.node(fault)) is not None and node.lives:
+        node.die(fault.seconds, loses_power=fault.nth % 2 == 1)
+        cluster.watch(node, "death")
+
+
+def _kill_agent(cluster: Cluster, fault: Fault) -> None:
+    if (node := cluster.node(fault)) is not None and node.agent is not None:
+        node.agent.signal(signal.SIGKILL)
+
+
+def _stop_agent(cluster: Cluster, fault: Fault) -> None:
+    if (node := cluster.node(fault)) is not None and node.agent is not None:
+        node.stop(node.agent, fault.seconds, fault.kind)
+
+
+def _stop_supervisor(cluster: Cluster, fault: Fault) -> None:
+    if (node := cluster.node(fault)) is not None and node.lives:
+        node.stop(node.process, fault.seconds, fault.kind)
+
+
+def _mislead(cluster: Cluster, fault: Fault) -> None:
+    cluster.founder.directory.have(TROUBLES[fault.nth % len(TROUBLES)], 2 * fault.seconds)
+
+
 HAPPENS: Final[Mapping[str, Callable[[Cluster, Fault], None]]] = {
     "kill": _kill,
     "kill in a step": _kill_in_a_step,
@@ -171,6 +232,13 @@ HAPPENS: Final[Mapping[str, Callable[[Cluster, Fault], None]]] = {
     "no descriptors": _no_descriptors,
     "slow client": _slow_client,
     "cut": _cut,
+    "join": _join,
+    "leave": _leave,
+    "death": _die,
+    "agent kill": _kill_agent,
+    "agent stop": _stop_agent,
+    "supervisor stop": _stop_supervisor,
+    "wrong directory": _mislead,
     "client reset": _client_reset,
     "client half open": _client_half_open,
 }

@@ -26,6 +26,9 @@ BROKEN: Final = select.EPOLLERR | HUNG_UP
 
 Address = tuple[str, int]
 
+FIRST_PID: Final = 10_000_000
+"""More than Linux gives to a process, so that a signal to one of ours never reaches a real one by mistake."""
+
 FIRST_FD: Final = 1_000_000
 """Descriptors below are real ones: of files in memory."""
 
@@ -82,6 +85,7 @@ class End:
         self.said: list[tuple[float, bytes]] | None = None
         """And what of it."""
         self.closed_at = NEVER
+        self.mute_at = NEVER  # since when nothing passes, of which nobody was told
         self._last_at = 0.0
 
     def look(self, at: float) -> None:
@@ -178,7 +182,7 @@ class End:
         """Nothing passes any more, and nobody is told."""
         for each in (self, self.peer):
             assert each is not None, "it is connected"
-            each.is_lost = True
+            each.is_lost, each.mute_at = True, min(each.mute_at, self.net.kernel.time())
 
     def reset_both(self) -> None:
         """The connection breaks on both ends."""
@@ -210,7 +214,7 @@ class End:
 
     @property
     def lost_at(self) -> float:
-        """When it was over at this end, for whatever reason."""
+        """When it was over at this end, for whatever reason, and that was known here."""
         return min(self.ended_at, self.reset_at, self.closed_at)
 
     def refuse(self) -> None:
@@ -266,9 +270,10 @@ class Net:
         self.parted: dict[tuple[str, str], float] = {}  # until when nothing passes from one host to another
         self.names: dict[str, list[str]] = {}
         """The addresses of hosts that have a name."""
+        self._off: dict[str, list[End]] = {}  # machines without power, and who waits for an answer of them
         self.processes: dict[int, Any] = {}
         """Those that are not reaped, by their number."""
-        self._last_pid = 0
+        self._last_pid = FIRST_PID
         self.ended: list[Callable[[Task], None]] = []
         """Who is told of a process that has ended, and of what it has open elsewhere."""
         self._last_fd = FIRST_FD
@@ -297,8 +302,8 @@ class Net:
         return Simulated(self, task)
 
     def node_at(self, address: Address) -> str:
-        """Return who listens there, or did."""
-        return self.listened[address]
+        """Return which node listens there, or did."""
+        return self.listened[address].partition(".")[0]  # in whichever of its lives
 
     def file(self, end: End, owner: Task | None) -> Socket:
         """Return another descriptor of one end, which that process has."""
@@ -352,7 +357,10 @@ class Net:
         there_at = self.arrival(ours.host, address[0])
         ours.connected_at = there_at + self.arrival(address[0], ours.host) - self.kernel.time()
         queues = self.doors.get(address)
-        if queues:
+        if address[0] in self._off:
+            ours.connected_at = NEVER
+            self._off[address[0]].append(ours)
+        elif queues:
             theirs = End(self, room=self.conditions.room)
             theirs.name, theirs.host = address, address[0]
             ours.peer, theirs.peer = theirs, ours
@@ -373,6 +381,26 @@ class Net:
         """Return the ends on one host of connections to another."""
         ends = {each.end: None for each in self.files.values() if each.end.host == here and each.end.peer is not None}
         return [end for end in ends if end.peer is not None and end.peer.host == there and not end.peer.is_closed]
+
+    def turn_off(self, host: str) -> None:
+        """Have a machine vanish: who is connected to it, or connects, hears nothing."""
+        ends = {each.end: None for each in self.files.values() if each.end.host == host}
+        ends |= {
+            end: None for (at, _), queues in self.doors.items() if at == host for q in queues for _, end in q.waiting
+        }
+        lost = [end for end in ends if not end.packets and end.peer is not None]
+        for end in lost:
+            end.lose()
+        self._off[host] = [end.peer for end in lost if end.peer is not None]
+
+    def turn_on(self, host: str) -> None:
+        """Have it be there again: it knows of no connection that it had."""
+        for end in self._off.pop(host):
+            if end.peer is None:
+                end.error, end.connected_at = errno.ECONNREFUSED, self.arrival(host, end.host)
+                end.look(end.connected_at)
+            else:
+                end.break_off(self.arrival(host, end.host))
 
     def end(self, task: Task) -> None:
         """Close what a process has open that has ended."""
@@ -407,9 +435,13 @@ class Socket:
 
     def close(self) -> None:
         if self._fd >= 0:
-            del self._net.files[self._fd]
-            self._fd = -1
+            self.forget()
             _let_go([self.end])
+
+    def forget(self) -> None:
+        """Have nobody have it any more, of which the other end hears nothing."""
+        del self._net.files[self._fd]
+        self._fd = -1
 
     def recv(self, size: int) -> bytes:
         end, now = self.end, self._net.kernel.time()

@@ -15,7 +15,7 @@ from skywalker.members import Member
 from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
 from tests.simulation.node import PORTS, Node
-from tests.simulation.plan import Plan, tokens
+from tests.simulation.plan import NODE, Plan, tokens
 from tests.simulation.threads import Event, sleep
 from workers.agent.agent import Agent
 from workers.engine.machine import Machine
@@ -36,6 +36,10 @@ NOBODY: Final = Address("10.9.9.9", 3443)
 """Where there is no machine."""
 
 
+TROUBLES: Final = ("fails", "empty", "stale", "wrong")
+"""What may be wrong with a directory: it does not answer, or says less, older or other things than are so."""
+
+
 class Directory:
     """A name server, or Consul, as nodes know it: who is listed there, and what is wrong with its answers."""
 
@@ -43,13 +47,22 @@ class Directory:
         self.kernel = kernel
         self.listed: dict[Address, None] = {}
         self.trouble = ""
-        """What is wrong: it `fails`, or its answers are `empty`, `stale` or `wrong`."""
+        """One of TROUBLES, or none."""
         self._before: frozenset[Address] = frozenset()
 
     @property
     def luck(self) -> Random:
         """That of whoever asks."""
         return (self.kernel.running or self.kernel).luck
+
+    def have(self, trouble: str, seconds: float) -> None:
+        """Have something be wrong with it for so long."""
+        self.kernel.note("the directory", f"{trouble} for {seconds:.3f} s")
+        self.trouble = trouble
+        self.kernel.at(self.kernel.now + seconds, self._be_right)
+
+    def _be_right(self) -> None:
+        self.trouble = ""
 
     def list(self, address: Address) -> None:
         """Have a node found."""
@@ -123,9 +136,10 @@ class Health:
 
 
 class Founder:
-    """Makes the nodes of a run."""
+    """Makes the nodes of a run. Their doors are where clients may go."""
 
     def __init__(self, net: Net, plan: Plan) -> None:
+        self.doors: dict[str, list[tuple[str, int]]] = {door: [] for door in PORTS}
         self.directory = Directory(net.kernel)
         self._net = net
         self._plan = plan
@@ -136,15 +150,18 @@ class Founder:
         else:
             self._cluster = Cluster(consul=True, register=True)
 
-    def node(self, number: int) -> Node:
-        """Return the one of that number, which begins."""
-        address = _address(number)
+    def node(self, name: str) -> Node:
+        """Return the one of that name, which begins."""
+        address = _address(int(name.removeprefix(NODE)))
         if self._cluster.dns:
             self.directory.list(address)
         config = Config(drain_timeout_s=0.5, cluster=self._cluster)
         assemble = assembler(self.directory)
         spread = tokens(self._net.kernel.luck, self._plan.conditions.tokens, TOKENS)
-        return Node(self._net, f"node{number}", address.host, self._plan.workers, config, spread, assemble)
+        node = Node(self._net, name, address.host, self._plan.workers, config, spread, assemble)
+        for door, known in self.doors.items():
+            known.append(node.address(door))
+        return node
 
 
 def _address(number: int) -> Address:

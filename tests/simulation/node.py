@@ -9,12 +9,13 @@ from typing import Any, Final
 
 from skywalker.address import Address
 from skywalker.config import Config
-from skywalker.members import Member
+from skywalker.members import Member, Snapshot
 from tests.promises.history import Trouble
 from tests.simulation.kernel import NEVER
 from tests.simulation.machine import Net
 from tests.simulation.processes import Process
 from workers.agent.agent import Agent
+from workers.ipc import snapshots
 from workers.process.notify import Notifier
 from workers.process.supervisor import State, Supervisor
 from workers.setup.ground import JUNCTION, PUBSUB
@@ -41,7 +42,7 @@ class Log:
     def info(self, event: str, **fields: object) -> None:
         """Note it."""
         self._node.kernel.note(self._who, f"says {event}: {fields.get('reason') or fields.get('changes') or ''}")
-        self._node.told(event)
+        self._node.told(event, fields)
 
     warning = info
 
@@ -91,14 +92,22 @@ class Node:
         self.troubles: list[Trouble] = []
         """What happened to it."""
         self._config = dataclasses.replace(config, open=True, admin=False)
+        self.ring = ""
+        """The version of that which its agent has said last."""
         self._reloading: Trouble | None = None
         self._assemble = assemble
+        self._lives = 0
+        self._back_s = 0.0  # after its end
+        self._is_dying = False
         self.member = Member(name, name, Address(host, PORTS[JUNCTION]), workers, True, tokens)
         self.start()
 
     def start(self) -> None:
         """Begin to live, or to live again."""
-        process = Process(self.net, self.name, self.host, self._ended)
+        self._lives += 1
+        self._is_dying = False
+        name = self.name if self._lives == 1 else f"{self.name}.{self._lives}"
+        process = Process(self.net, name, self.host, self._ended)
         given: Any = Ground(self.net, self.member, process), None, self._assemble, self.log_of(self.name)
         self.supervisor = Supervisor(
             self._config, *given, process.machine, notifier=Notifier(), read_again=lambda: self._config
@@ -112,13 +121,18 @@ class Node:
 
     def _ended(self, process: Process) -> None:
         if process is self.process:
-            self._give_back()
-        if process.status is not None and process.status < 0:
-            self.suffer("kill", self.kernel.time())
+            self._is_dying = True
+            if (keeper := getattr(self.supervisor, "_agent", None)) is not None:
+                keeper.close()  # a file with a ring that it has is a real one
+            self.kernel.at(self.kernel.time() + self._back_s, self.start)
+        elif process.status is not None and process.status < 0 and not self._is_dying:
+            self.suffer("kill" if isinstance(process.program, Worker) else "agent kill", self.kernel.time())
 
-    def told(self, event: str) -> None:
+    def told(self, event: str, fields: dict[str, Any]) -> None:
         """Its log says that this has happened."""
-        if event == "reloading":
+        if event == "ring":
+            self.ring = fields["version"]
+        elif event == "reloading":
             self._reloading = self.suffer("reload", NEVER)
         elif self._reloading is not None and event in ("reloaded", "reload-failed", "draining"):
             self._reloading.until = self.kernel.time()
@@ -130,10 +144,28 @@ class Node:
         self.troubles.append(trouble)
         return trouble
 
-    def stop(self, victim: Process, seconds: float) -> None:
+    def stop(self, victim: Process, seconds: float, kind: str = "stop") -> None:
         """Have one of its processes stand still for so long."""
-        self.suffer("stop", self.kernel.now + seconds)
+        self.suffer(kind, self.kernel.now + seconds)
         victim.task.stop(seconds)
+
+    def leave(self, back_s: float) -> None:
+        """Have it told to drain and end; it comes back so many seconds after that."""
+        self._back_s = back_s
+        self.kernel.note(self.name, "gets SIGTERM")
+        self.process.signal(signal.SIGTERM)
+
+    def die(self, back_s: float, loses_power: bool) -> None:
+        """End all of it at once, and have it come back so many seconds later.
+
+        What it has open is closed by its kernel, unless that is gone as well: then nobody hears of it until it is back.
+        """
+        self._back_s = back_s
+        if loses_power:
+            self.kernel.note(self.name, "loses power")
+            self.net.turn_off(self.host)
+            self.kernel.at(self.kernel.now + back_s, lambda: self.net.turn_on(self.host))
+        self.process.signal(signal.SIGKILL)
 
     def part(self, other: Node, seconds: float, ways: str = "both ways") -> None:
         """Have nothing pass between this node and another for so long, or only not to that one."""
@@ -152,6 +184,24 @@ class Node:
         return [each for each in self.process.children if each.status is None and isinstance(each.program, Worker)]
 
     @property
+    def agent(self) -> Process | None:
+        """Its agent, if one lives."""
+        agents = [each for each in self.process.children if each.status is None and isinstance(each.program, Agent)]
+        return agents[0] if agents else None
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The ring that its workers go by, if its agent has told one."""
+        file = self.supervisor._agent.snapshot
+        return snapshots.content(file) if file is not None else None
+
+    @property
+    def lives(self) -> bool:
+        """Whether it has begun, and nobody has told it to end."""
+        is_told = self.process.status is not None or self.process.has_signals
+        return not is_told and State.SERVING <= self.supervisor.state < State.HIDING
+
+    @property
     def serves(self) -> bool:
         """Whether there is a worker in each place that serves."""
         return self.supervisor.state is State.SERVING
@@ -163,15 +213,8 @@ class Node:
 
     def close(self) -> None:
         """Give back what is real of it."""
-        self.process.ended = lambda _: None
+        self._is_dying, self._back_s = True, NEVER
         self.process.end(-signal.SIGKILL)
-        self._give_back()
-
-    def _give_back(self) -> None:
-        """Close the file with the ring that its supervisor had, as a kernel does."""
-        ring = self.supervisor._agent.snapshot
-        if ring is not None:
-            ring.close()
 
     def reload(self) -> None:
         """Have it told to reload."""

@@ -31,6 +31,7 @@ CUTS: Final = 20
 KINDS: Final = (
     "kill", "kill in a step", "kill at a point", "stop at a point", "reload", "stop", "suspend", "part", "part one way",
     "link reset", "link half open", "no descriptors", "slow client",
+    "join", "leave", "death", "agent kill", "agent stop", "supervisor stop", "wrong directory",
 )  # fmt: skip
 """What a fault may be. A run has some of them: two kinds at once would excuse much of what one must not do."""
 
@@ -41,6 +42,12 @@ TOKENS: Final = ("even", "uneven", "nearly all to one")
 
 WAYS: Final = ("join", "dns", "consul")
 """How nodes may find each other."""
+
+NODE: Final = "node"
+"""What the names of nodes begin with; the rest is a number."""
+
+LATECOMERS: Final = 2
+"""Nodes that may join."""
 
 STOPS_S: Final = (0.02, 0.2, 2.0)
 """Seconds for which a process is stopped or two nodes are parted, at most."""
@@ -199,6 +206,9 @@ def plan(seed: int, kinds: Sequence[str] = ()) -> Plan:
         for number in range(of)
     )
     faults = [_fault(luck, at, luck.choice(kinds or some), nodes, clients) for at in times]
+    for each in [each for each in faults if each.kind == "slow client" and luck.random() < 0.5]:
+        at = _rounded(each.at + each.seconds * luck.random())
+        faults.append(Fault(at, luck.choice(CUTS_OF), each.whom))  # with what it did not read
     for _ in range(CUTS):
         faults.append(Fault(_rounded(luck.random() * SPEAK_S), luck.choice(CUTS_OF), luck.choice(clients).name))
     faults += [
@@ -244,7 +254,7 @@ def _client(luck: Random, kind: str, number: int, topics: list[str], count: int,
         number,
         pause_s=luck.choice([0.0, 0.001, 0.01, 0.05]),
         depth=luck.choice([1, 1, 4, 16, 64]),
-        room=luck.choice([ROOM, ROOM, ROOM, 1000]),
+        room=luck.choice([ROOM, ROOM, 1000, 200]),
         subscribes=luck.random() < (0.1 if is_caller else 0.6),
         acks=is_caller and luck.random() < 0.2,
         spurts=tuple(
@@ -275,6 +285,7 @@ def _word(luck: Random, topics: Sequence[str], sends: float) -> Word:
 
 def _fault(luck: Random, at: float, kind: str, nodes: int, clients: Sequence[ClientPlan]) -> Fault:
     seconds = _rounded(luck.random() * luck.choice(STOPS_S))
-    whom = luck.choice(clients).name if kind == "slow client" else f"node{luck.randrange(nodes)}"
+    number = nodes + luck.randrange(LATECOMERS) if kind == "join" else luck.randrange(nodes)
+    whom = luck.choice(clients).name if kind == "slow client" else f"{NODE}{number}"
     point = luck.choice(POINTS) if kind.endswith("at a point") else ""
     return Fault(at, kind, whom, luck.randrange(12), seconds, point)

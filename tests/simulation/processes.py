@@ -238,9 +238,9 @@ class Process:
             thread.kill()
         if self._loop is not None:
             self._loop.drop()
+        self.ended(self)
         for child in [*self.children]:
             child.end(-signal.SIGKILL)
-        self.ended(self)
         parent = self.parent
         if parent is not None:
             net.kernel.at(net.kernel.time() + SIGNAL_S, lambda: parent.signal(signal.SIGCHLD))

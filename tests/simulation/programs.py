@@ -95,8 +95,7 @@ class Program:
         self._numbers = itertools.count(1)
         self._under_way: dict[int, Call | Published] = {}
         self._ends: list[tuple[Connection, list[End]]] = []
-        self._mute: dict[End, float] = {}  # since when nothing passes, of which nobody was told
-        self._came: dict[End, int] = {}  # how much of what was taken for it had been written then
+        self._came: dict[End, int] = {}  # how much was taken for one when it went mute
         self._lives = 0
         self._start()
 
@@ -136,7 +135,6 @@ class Program:
             for end in luck.sample(ends, luck.choice([1, len(ends)])):
                 how(end)
                 if end.is_lost:
-                    self._mute.setdefault(end, self.net.kernel.now)
                     self._came.setdefault(end, len(end.taken or []))
 
     def _kill(self) -> None:
@@ -271,7 +269,7 @@ class Junction(Program):
                     method, id, *more = msgpack.unpackb(frame, strict_map_key=False)
                     if method in KINDS:
                         topics[id], values[id] = more[1], str(more[-1])
-                        here[id] = Copy(at, end.lost_at, self._mute.get(end, NEVER_S))
+                        here[id] = Copy(at, end.lost_at, end.mute_at)
                         copies.setdefault(id, []).append(here[id])
                 for at, frame in pieces(end.taken or []):
                     method, id, result = msgpack.unpackb(frame, strict_map_key=False)
@@ -320,10 +318,10 @@ class Broker(Program):
                 break
             except (TimedOut, Unreachable):
                 await asyncio.sleep(0.05)
-        slow = self.luck.random() < 0.3
+        stream.reads_slowly = self.luck.random() < 0.3
         async for message in subscription:
             stream.got.append(message.payload.decode())
-            if slow:
+            if stream.reads_slowly:
                 await asyncio.sleep(0.01 * self.luck.random())
 
     async def _say(self, broker: pubsub.Broker, record: Connection, loop: EventLoop, word: Word) -> None:
@@ -351,7 +349,8 @@ class Broker(Program):
                     continue
                 if end.said[0][1][0] == SUBSCRIBE:
                     stream = stream or next(streams)
-                    stream.connections.append(self._heard(record, end))
+                    stream.connections.append(self._heard(end))
+                    stream.connections[-1].reads_slowly = stream.reads_slowly
                 for _, message in _messages(end.said):
                     if message[0] == PUBLISH:
                         value = _payload(message)
@@ -360,9 +359,9 @@ class Broker(Program):
                         was_said.add(value)
         self.connections += [each for stream in self.streams for each in stream.connections]
 
-    def _heard(self, record: Connection, end: End) -> Connection:
+    def _heard(self, end: End) -> Connection:
         """Return what there was on one connection of a subscription."""
-        closed_at = min(end.lost_at, self._mute.get(end, NEVER_S))
+        closed_at = min(end.lost_at, end.mute_at)
         found = Connection(self.name, end.connected_at, self.stops, closed_at=closed_at, is_cut=True)
         asked = [_topic(message) for _, message in _messages(end.said or []) if message[0] == SUBSCRIBE]
         for at, message in _messages((end.taken or [])[: self._came.get(end)]):

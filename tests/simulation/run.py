@@ -14,8 +14,7 @@ from tests.simulation.faults import Cluster
 from tests.simulation.kernel import Kernel, Listener
 from tests.simulation.machine import Net
 from tests.simulation.membership import Founder
-from tests.simulation.node import Node
-from tests.simulation.plan import SPEAK_S, ClientPlan, Fault, Plan
+from tests.simulation.plan import NODE, SPEAK_S, ClientPlan, Fault, Plan
 from tests.simulation.plan import plan as planned
 from tests.simulation.programs import Broker, Junction, Program
 from workers.engine import points
@@ -60,19 +59,19 @@ class Result:
     """How often each point of the program was reached."""
 
 
-def _nodes(net: Net, plan: Plan) -> list[Node]:
+def _cluster(net: Net, plan: Plan) -> Cluster:
     """Return its nodes, which have found each other."""
     founder = Founder(net, plan)
-    nodes = [founder.node(number) for number in range(plan.nodes)]
+    nodes = [founder.node(f"{NODE}{number}") for number in range(plan.nodes)]
     net.kernel.go_on(BOOT_S)
     if len(nodes) > 1:
         net.kernel.go_on(MEET_S)
-    return nodes
+    return Cluster(founder, nodes)
 
 
-def _client(net: Net, plan: ClientPlan, nodes: list[Node], topics: list[str]) -> Client | Program:
+def _client(net: Net, plan: ClientPlan, founder: Founder, topics: list[str]) -> Client | Program:
     made, door, network = CLIENTS[plan.kind]
-    return made(net, plan, f"{network}.{plan.number}", [node.address(door) for node in nodes], topics)
+    return made(net, plan, f"{network}.{plan.number}", founder.doors[door], topics)
 
 
 def run(what: Plan | int, listener: Listener | None = None) -> Result:
@@ -81,10 +80,10 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
     kernel = Kernel(plan.seed, listener)
     began = kernel.now
     net = Net(kernel, plan.conditions)
-    nodes = _nodes(net, plan)
+    cluster = _cluster(net, plan)
     topics = [f"topic{n}" for n in range(plan.topics)]
-    clients = [_client(net, each, nodes, topics) for each in plan.clients]
-    cluster = Cluster(nodes, clients)
+    clients = [_client(net, each, cluster.founder, topics) for each in plan.clients]
+    cluster.clients = {client.name: client for client in clients}
     under_way = 0
 
     def happen(fault: Fault) -> None:
@@ -101,6 +100,8 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
     kernel.traps.clear()
     kernel.go_on(LAST_ANSWERS_S)
     points.listener = None
+    nodes = [*cluster.nodes.values()]
+    strangers = [] if cluster.agree() else [f"nodes_find_each_other: {[(each.name, each.ring) for each in nodes]}"]
     for node in nodes:
         node.close()
     for client in clients:
@@ -122,6 +123,6 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
         under_way,
         unknown(history),
         in_doubt(history),
-        broken(history),
+        [*broken(history), *strangers],
         kernel.points,
     )

@@ -265,12 +265,13 @@ class Cluster:
         member.life.stops.append((now, now + seconds))
         member.task.stop(seconds)
 
-    def part(self, some: list[str], others: list[str], seconds: float) -> None:
-        """Have nothing pass between hosts."""
+    def part(self, some: list[str], others: list[str], seconds: float, *, both_ways: bool = True) -> None:
+        """Have nothing pass between hosts, or from some to others only."""
         for one in some:
             for other in others:
                 self.net.part(one, other, seconds)
-                self.net.part(other, one, seconds)
+                if both_ways:
+                    self.net.part(other, one, seconds)
                 self.history.parts.append((frozenset((one, other)), (self.kernel.now, self.kernel.now + seconds)))
 
     def cut(self, member: Member) -> None:

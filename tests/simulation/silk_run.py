@@ -92,7 +92,7 @@ def _happen(cluster: Cluster, luck: Random, kind: str) -> None:
         hosts = luck.sample([*cluster.members], len(cluster.members))
         some = luck.randint(1, len(hosts) - 1)
         others = hosts[some:] if luck.random() < 0.5 else hosts[some : some + 1]
-        cluster.part(hosts[:some], others, lasts_s)
+        cluster.part(hosts[:some], others, lasts_s, both_ways=luck.random() < 0.7)
 
 
 PERIODS_S: Final = 2.0

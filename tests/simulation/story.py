@@ -18,9 +18,9 @@ from workers.mesh import messages
 LENGTH_BYTES: Final = 4
 """Of what workers say to each other: the constant of messages is no name of Python once that is compiled."""
 
-VALUE: Final = re.compile(r"(?:caller|pubsub|asyncio)\d+\.\d+")
+VALUE: Final = re.compile(r"(?:caller|pubsub|program|broker)\d+\.\d+")
 CALL: Final = re.compile(r":\w+! \d+ of \w+")
-CLIENT: Final = re.compile(r"^(?:caller|pubsub|asyncio)\d+$")
+CLIENT: Final = re.compile(r"^(?:caller|pubsub|program|broker)\d+(?:\.\d+)?$")
 
 LENGTH_BYTES: Final = 4
 """Of the length that a message between workers begins with."""

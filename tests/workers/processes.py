@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -53,8 +53,7 @@ class Node:
 
     def events(self, name: str) -> list[dict[str, str]]:
         """Return the fields of the logged events of this name, oldest first."""
-        lines = (dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)', line)) for line in self.log().splitlines())
-        return [fields for fields in lines if fields.get("event") == name]
+        return events_of(self.log(), name)
 
     def workers(self) -> list[int]:
         """Return the pids of the workers that live, oldest first."""
@@ -89,17 +88,28 @@ class Node:
 
     def connect_to(self, slot: int) -> WireClient:
         """Return a connection to the worker in `slot`, which serves."""
+        return connection_to(slot, self.connect)
 
-        def connection() -> WireClient | None:
-            client = self.connect()
-            if client.worker() == slot:
-                return client
-            client.close()
-            return None
 
-        found = eventually(connection, within=20.0)
-        assert found is not None
-        return found
+def events_of(log: str, name: str) -> list[dict[str, str]]:
+    """Return the fields of the events of this name in a log, oldest first."""
+    lines = (dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)', line)) for line in log.splitlines())
+    return [fields for fields in lines if fields.get("event") == name]
+
+
+def connection_to(slot: int, connect: Callable[[], WireClient]) -> WireClient:
+    """Return a connection to the worker in `slot`, which serves."""
+
+    def connection() -> WireClient | None:
+        client = connect()
+        if client.worker() == slot:
+            return client
+        client.close()
+        return None
+
+    found = eventually(connection, within=20.0)
+    assert found is not None
+    return found
 
 
 @contextlib.contextmanager

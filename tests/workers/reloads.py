@@ -8,18 +8,19 @@ from typing import Any
 import psutil
 
 from tests.helpers import eventually
+from tests.workers.operated import Operated
 from tests.workers.processes import Node
 from tests.workers.wire_client import Refused, WireClient
 
 RELOADS = ("reloaded", "reload-failed", "reload-refused")
 
 
-def reloads(running: Node) -> list[str]:
+def reloads(running: Node | Operated) -> list[str]:
     """Return how each reload ended."""
     return [name for name in RELOADS for _ in running.events(name)]
 
 
-def reload(running: Node, within: float = 10.0) -> None:
+def reload(running: Node | Operated, within: float = 10.0) -> None:
     """Reload a node, and wait until it is done. Raises AssertionError unless that went well."""
     before = reloads(running)
     begin_reload(running)
@@ -27,17 +28,17 @@ def reload(running: Node, within: float = 10.0) -> None:
     assert reloads(running).count("reloaded") == before.count("reloaded") + 1
 
 
-def wait_for_reloads(running: Node, count: int) -> None:
+def wait_for_reloads(running: Node | Operated, count: int) -> None:
     """Wait until so many have ended."""
     eventually(lambda: len(reloads(running)) >= count, 20.0)
 
 
-def begin_reload(running: Node) -> None:
+def begin_reload(running: Node | Operated) -> None:
     """Reload a node."""
     running.signal(signal.SIGHUP)
 
 
-def wait_for_successor(running: Node, slot: int, within: float = 5.0) -> None:
+def wait_for_successor(running: Node | Operated, slot: int, within: float = 5.0) -> None:
     """Wait until the worker of a slot as it was at the start owns nothing any more.
 
     Only its successor lets anybody in then; what was connected before stays where it is.
@@ -51,7 +52,7 @@ def wait_for_successor(running: Node, slot: int, within: float = 5.0) -> None:
     eventually(serves, within)
 
 
-def pids_that_listen(running: Node) -> set[int]:
+def pids_that_listen(running: Node | Operated) -> set[int]:
     """Return the workers that let somebody in at the port of the node."""
     found = set()
     for pid in running.workers():
@@ -67,7 +68,7 @@ def pids_that_listen(running: Node) -> set[int]:
 class Wanderer:
     """A client that makes a call anew, over a new connection, when it is told that its worker drains."""
 
-    def __init__(self, running: Node) -> None:
+    def __init__(self, running: Node | Operated) -> None:
         self._running = running
         self._client: WireClient | None = None
         self.told = 0  # how often

@@ -115,17 +115,20 @@ def running(workers: int = 1, **settings: Any) -> Iterator[Node]:
 
 @contextmanager
 def running_in_tls(directory: Path, workers: int = 1, **settings: Any) -> Iterator[Node]:
-    """Yield a node that speaks TLS; every WireClient of it does so as well. The certificates are put there."""
+    """Yield a node that speaks TLS; every client of it does so as well. The certificates are put there."""
     authority = Authority(directory)
     cert, key = authority.sign("127.0.0.1")
     with skywalker.embedded(workers=workers, tls_cert=cert, tls_key=key, **settings) as embedded:
-        SECURE[embedded.host, embedded.port] = authority.context()
+        pubsub = embedded.pubsub_address.rpartition(":")
+        doors = [(embedded.host, embedded.port), (pubsub[0], int(pubsub[2] or 0))]
+        SECURE.update(dict.fromkeys(doors, authority.context()))
         try:
             node = Node(embedded)
             yield node
             node.assert_unharmed()
         finally:
-            del SECURE[embedded.host, embedded.port]
+            for door in doors:
+                del SECURE[door]
 
 
 TLS = "tls"

@@ -52,6 +52,9 @@ MAX_UNREAD: Final = 64 * KIB
 MAX_REASON: Final = 400
 """Characters of a reason, which may be the other side's words."""
 
+JOIN_AGAIN_S: Final = 2.0
+"""Seconds after which a node whose ring is another than ours is told again where we are: who heard it may have died."""
+
 EYEBALLS_S: Final = 0.1
 """Seconds that one address of a host name may take before the next is tried beside it."""
 
@@ -102,6 +105,8 @@ class Acquaintance(asyncio.Protocol):
         self._over = False
         self._pages: list[Member] = []
         self._version = ""  # of the ring that is being listed
+        self._used = ""  # of the ring that the node uses
+        self._joins_at = 0.0  # not before that again
         self._listed_by: asyncio.TimerHandle | None = None
 
     # What we do.
@@ -114,6 +119,11 @@ class Acquaintance(asyncio.Protocol):
     def ping(self) -> None:
         """Ask whether the node lives."""
         self._write(wire.PING, _PING_ID)
+        ring, now = self._roster.snapshot, self._loop.time()
+        is_known = ring is None or ring.version == self._used or self._ours.node.id not in ring.by_id
+        if self._ours.joins and not is_known and now >= self._joins_at:
+            self._joins_at = now + JOIN_AGAIN_S
+            self._write(wire.JOIN, _JOIN_ID, values.pack(str(self._ours.node.address)))
 
     def ask(self) -> None:
         """Ask who is in the ring that the node uses."""
@@ -219,6 +229,7 @@ class Acquaintance(asyncio.Protocol):
         question = {"from": node.id, "by": 0, "node": "", "worker": 0, "version": VERSION}
         said = wire.frame(wire.PEER, _PEER_ID, values.pack(question | ({"token": token} if token else {})))
         if self._ours.joins:
+            self._joins_at = self._loop.time() + JOIN_AGAIN_S
             said += wire.frame(wire.JOIN, _JOIN_ID, values.pack(str(node.address)))
         return said + wire.frame(wire.HELLO, _HELLO_ID, values.pack({"name": node.name, "ring": True}))
 
@@ -296,12 +307,14 @@ class Acquaintance(asyncio.Protocol):
         if self._introduction is not None and self._introduction.node not in ("", greeting.member.id):
             self._is_no_node(NotProven(f"it has proved to be {self._introduction.node}, and says that it is another"))
             return
+        self._used = greeting.version
         self._roster.greeted(self._address, greeting, self._loop.time())
         self._act()
 
     def _pushed(self, news: Any) -> None:
         match news:
             case {"version": str(version), "leaving": bool(leaving)}:
+                self._used = version
                 self._roster.pushed(self._address, version, leaving, self._loop.time())
                 self._act()
             case _:

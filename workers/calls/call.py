@@ -154,17 +154,8 @@ class Caller:
     """Who calls are answered to: one connection, as its calls see it; session.py and pubsub.py have what it does."""
 
     __slots__ = (
-        "connection",
-        "counters",
-        "door",
-        "gone",
-        "journal",
-        "junction",
-        "knows_errors",
-        "max_reply",
-        "routing",
-        "standing",
-        "turn",
+        "connection", "counters", "door", "gone", "journal", "junction", "knows_errors", "max_reply", "routing",
+        "standing", "turn",
     )  # fmt: skip
 
     def __init__(self, turn: Turn, junction: Junction, routing: Routing, standing: Standing) -> None:
@@ -292,20 +283,8 @@ class ClientCall(NodeCall):
     """A call of one of our clients: a send!, recv! or :take!, or what derives from this for pub/sub."""
 
     __slots__ = (
-        "caller",
-        "cancelled_by",
-        "carrier",
-        "chunk",
-        "deadline",
-        "doubtful",
-        "given_bytes",
-        "id",
-        "is_out",
-        "number",
-        "route",
-        "state",
-        "timed_out",
-        "waited",
+        "caller", "cancelled_by", "carrier", "chunk", "deadline", "doubtful", "given_bytes", "id", "is_out", "number",
+        "route", "state", "timed_out", "waited",
     )  # fmt: skip
 
     def begin_for(self, caller: Caller, id: bytes, timed_out: bytes, deadline: float) -> None:

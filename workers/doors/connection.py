@@ -1,12 +1,10 @@
 """A client's connection: what comes in, what is written, what a written value is worth, and how it ends.
 
-A sender may be told `true` only once the kernel has taken the value for a listener. So a
-connection remembers which of the chunks in its output are values. One write a turn usually
-takes all, and every value in it is confirmed. If it does not, the connection is *choked*:
-nothing is read from it and no value is given to it until the rest is written, what has not
-been begun can still be taken back, and a peer that reads nothing for too long is cut off.
-
-A subscriber gets its values nevertheless, up to a limit. Past that it is cut off as well.
+A sender may be told `true` only once the kernel has taken the value for a listener. So a connection remembers which
+of the chunks in its output are values. One write a turn usually takes all, and every value in it is confirmed. If it
+does not, the connection is *choked*: nothing is read from it and no value is given to it until the rest is written,
+what has not been begun can still be taken back, and a peer that reads nothing for too long is cut off. A subscriber
+gets its values nevertheless, up to a limit. Past that it is cut off as well.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from workers.engine.loop import BROKEN, READ, SHARE_S, WRITE, Alarm
 from workers.engine.points import reached
 from workers.engine.transport import Transport
 from workers.stats import metrics
-from workers.stats.close_reasons import Close
+from workers.stats.close_reasons import GOODBYE, Close
 
 READ_BYTES: Final = 64 * 1024
 DEAR_BYTES: Final = 8 * 1024
@@ -37,14 +35,11 @@ DEAR_BYTES: Final = 8 * 1024
 
 RECEIVED: Final = metrics.RECEIVED.at
 SENT: Final = metrics.SENT.at
-
 MAX_AT_ONCE: Final = 1024 * 1024
 """Bytes more than its buffer holds that a subscriber may be given before it can be written to."""
 
 LINGER_S: Final = 2.0
 """Seconds for a peer to read the last words to it. A close with unread input would destroy them."""
-
-GOODBYE: Final = (Close.DRAINING, "the worker ends")
 
 
 class Connection(Subscribing):
@@ -422,8 +417,7 @@ class Connection(Subscribing):
             self.turn.now = self.turn.clock()
             assert reached("a value is written")
         if complete:
-            if hand.count > written_down:
-                hand.taken(written_down)
+            hand.taken(written_down)
             for listener in values:
                 self.delivered(listener)
             self._roomy()
@@ -446,16 +440,9 @@ class Connection(Subscribing):
         self._becomes(states.CHOKES)
         assert self._unwritten is None, "what is written before that is"
         unwritten = self._unwritten = WriteBuffer()
-        listeners = iter(values)
-        listener = next(listeners, None)
-        for chunk in out:
-            if listener is not None and listener.chunk is chunk:
-                unwritten.add_value(listener)
-                listener = next(listeners, None)
-            else:
-                unwritten.add(chunk)
+        unwritten.add_all(out, values)
+        self._ledger.add(unwritten.size)
         self._counted = unwritten.size
-        self._ledger.add(self._counted)
         self.commons.connections.choked[self] = None
         self._wait()
         self._alarm = Alarm()
@@ -510,8 +497,8 @@ class Connection(Subscribing):
         alarm.set(self.turn, self.turn.now + self.commons.limits.unread_output_s, self._unread)
 
     def _unread(self) -> None:
-        # The socket is said to be writable only once a third of its buffer is free: a slow reader may have made
-        # some room nevertheless, and then gets its time again.
+        # A socket counts as writable once a third of its buffer is free: who reads slowly may have made some room
+        # nevertheless, and gets its time again.
         self._drain()
         if self._unwritten is None or (self._alarm and self._alarm.at is not None):
             return
@@ -557,7 +544,6 @@ class Connection(Subscribing):
         self.push(chunk)
 
     def _say_no_more(self) -> None:
-        # A full close with unread input would have the kernel destroy the last words on their way.
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError as error:

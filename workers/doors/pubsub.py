@@ -34,11 +34,11 @@ from workers.calls.call import ClientCall, NodeCall
 from workers.calls.publication import Publication
 from workers.doors import states
 from workers.doors.commons import Commons
-from workers.doors.connection import GOODBYE, Connection
+from workers.doors.connection import Connection
 from workers.doors.pubsub_wording import Wording
 from workers.doors.subscription import Delivery, Subscription, Subscriptions, Unsubscribing
 from workers.engine.transport import Transport
-from workers.stats.close_reasons import Close
+from workers.stats.close_reasons import GOODBYE, Close
 
 MAX_IN_FLIGHT: Final = 256 * 1024
 """Bytes that one connection may have on their way to other workers before it is read on."""

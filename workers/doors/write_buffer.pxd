@@ -16,6 +16,8 @@ cdef class WriteBuffer:
 
     cpdef add(self, bytes chunk)
     cpdef add_value(self, ClientCall listener)
+    @cython.locals(chunk=bytes, at=Py_ssize_t)
+    cpdef add_all(self, list chunks, list values)
     cdef _join(self)
     cpdef begin(self, Py_ssize_t count)
     @cython.locals(chunk=bytes, begun=Py_ssize_t)

@@ -43,6 +43,16 @@ class WriteBuffer:
         self._chunks.append((listener.chunk, listener))
         self.size += len(listener.chunk)
 
+    def add_all(self, chunks: list[bytes], values: list[ClientCall]) -> None:
+        """Put chunks there, among which are those of these listeners, in the same order."""
+        at = 0
+        for chunk in chunks:
+            if at < len(values) and values[at].chunk is chunk:
+                self.add_value(values[at])
+                at += 1
+            else:
+                self.add(chunk)
+
     def _join(self) -> None:
         if self._loose:
             self._chunks.append((b"".join(self._loose), None))

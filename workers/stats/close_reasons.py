@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 
 class Close(enum.IntEnum):
@@ -26,3 +27,7 @@ class Close(enum.IntEnum):
     def label(self) -> str:
         """Its name, as people read it."""
         return self.name.lower().replace("_", "-")
+
+
+GOODBYE: Final = (Close.DRAINING, "the worker ends")
+"""Of a connection whose client is told nothing more."""

@@ -22,7 +22,7 @@ from workers.engine import steering
 BINDS = ["127.0.0.1", "::1"]
 
 
-@pytest.fixture(scope="module", params=[(bind, workers) for bind in BINDS for workers in (1, 3, 4)], ids=str)
+@pytest.fixture(scope="module", params=[(bind, workers) for bind in BINDS for workers in (1, 3)], ids=str)
 def node(request: pytest.FixtureRequest) -> Iterator[Node]:
     bind, workers = request.param
     with skywalker.embedded(bind=bind, workers=workers) as node:

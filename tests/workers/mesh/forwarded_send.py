@@ -51,6 +51,7 @@ def main() -> None:
             event == "call"
             and path.is_relative_to(ROOT)
             and path.relative_to(ROOT).parts[0] in ("workers", "skywalker")
+            and path.name != "points.py"  # assertions alone come there, which a release has not
         ):
             way[str(path.relative_to(ROOT)), frame.f_code.co_qualname] = None
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import time
 
 import pytest
 
-from tests.helpers import eventually, time_factor
-from tests.workers.processes import Node, is_gone, node
+from tests.helpers import CLOCK, eventually, time_factor
+from tests.workers.operated import Operated, node
 from tests.workers.reloads import Wanderer
 from tests.workers.wire_client import TIMED_OUT, ConnectionEnded, code_of
 from workers.ipc import exits
 
 
-def refuses_connections(running: Node) -> bool:
+def refuses_connections(running: Operated) -> bool:
     try:
         running.connect().close()
     except ConnectionRefusedError:
@@ -28,7 +26,7 @@ def test_a_node_that_is_told_to_end_ends_at_once_if_nothing_waits() -> None:
         client.answer(":ping")
         running.signal(signal.SIGTERM)
         assert running.wait(within=1.0) == exits.OK
-        assert all(map(is_gone, running.first_workers))
+        assert all(map(running.is_gone, running.first_workers))
 
 
 def test_a_draining_node_refuses_connections_and_calls_and_gives_those_that_wait_their_time() -> None:
@@ -37,13 +35,13 @@ def test_a_draining_node_refuses_connections_and_calls_and_gives_those_that_wait
         short, long = client.begin(":recv!", 700, topic), client.begin(":recv!", 60_000, topic)
         client.wait_until(topic, receivers=2)
         running.signal(signal.SIGTERM)
-        told_at = time.monotonic()
+        told_at = CLOCK.monotonic()
         eventually(lambda: refuses_connections(running), within=1.0)
         for arguments in ((":recv!", 0, "other"), (":send!", 0, topic, "value"), (":take!", 0, topic, "group")):
             assert code_of(client.answer, *arguments) == "draining"
         assert client.result(short) == TIMED_OUT
         assert code_of(client.result, long) == "draining"
-        assert 1.5 <= time.monotonic() - told_at < 1.5 + 0.3 * time_factor()
+        assert 1.5 <= CLOCK.monotonic() - told_at < 1.5 + 0.3 * time_factor()
         with pytest.raises(ConnectionEnded):
             client.answer(":ping")
         assert running.wait(within=1.0) == exits.OK
@@ -82,12 +80,13 @@ def test_a_draining_node_ends_as_soon_as_the_last_call_that_waits_is_cancelled()
 def test_connections_in_the_accept_queue_are_answered_when_the_node_drains() -> None:
     with node(workers=1, drain_timeout_s=1) as running:
         [worker] = running.first_workers
-        os.kill(worker, signal.SIGSTOP)
+        running.kill(worker, signal.SIGSTOP)
         clients = [running.connect() for _ in range(50)]
         receives = [client.begin(":recv!", 0, "topic") for client in clients]
         running.signal(signal.SIGTERM)
         eventually(lambda: running.events("draining"))
-        os.kill(worker, signal.SIGCONT)
+        CLOCK.sleep(0.02)  # what they say is there, too
+        running.kill(worker, signal.SIGCONT)
         codes = {code_of(client.result, receive) for client, receive in zip(clients, receives, strict=True)}
         assert codes == {"draining"}
         assert running.wait(within=1.0) == exits.OK
@@ -110,7 +109,7 @@ def test_ctrl_c_at_the_terminal_drains_like_sigterm() -> None:
     with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
         waiting = client.begin(":recv!", 500, client.topic_owned_by(1))
         client.answer(":ping")
-        os.killpg(running.pid, signal.SIGINT)  # the terminal signals every process of the group
+        running.kill_all(signal.SIGINT)  # the terminal signals every process of the group
         assert client.result(waiting) == TIMED_OUT
         assert running.wait(within=1.0) == exits.OK
         assert "Traceback" not in running.log()
@@ -120,7 +119,7 @@ def test_the_end_of_the_terminal_ends_nothing() -> None:
     with node(workers=2) as running, running.connect_to(0) as first, running.connect_to(1) as second:
         waiting = second.begin(":recv!", 60_000, topic := second.topic_owned_by(0))
         first.wait_until(topic, receivers=1)
-        os.killpg(running.pid, signal.SIGHUP)
+        running.kill_all(signal.SIGHUP)
         eventually(lambda: running.events("reloading"))
         assert first.answer(":ping") is second.answer(":ping") is True
         with Wanderer(running) as sender:
@@ -138,14 +137,14 @@ def test_a_hung_worker_is_killed_two_seconds_after_it_was_told_to_stop() -> None
         hung = running.first_workers[1]
         waiting = client.begin(":recv!", 60_000, client.topic_owned_by(0))
         client.answer(":ping")
-        os.kill(hung, signal.SIGSTOP)
+        running.kill(hung, signal.SIGSTOP)
         running.signal(signal.SIGTERM)
-        told_at = time.monotonic()
+        told_at = CLOCK.monotonic()
         assert code_of(client.result, waiting) == "draining"
-        assert time.monotonic() - told_at < 0.3 + 0.3 * time_factor()
+        assert CLOCK.monotonic() - told_at < 0.3 + 0.3 * time_factor()
         assert running.wait(within=4.0) == exits.OK
-        assert time.monotonic() - told_at >= 2.3
-        assert is_gone(hung)
+        assert CLOCK.monotonic() - told_at >= 2.3
+        assert running.is_gone(hung)
         assert [event["pid"] for event in running.events("killing-worker")] == [str(hung)]
 
 
@@ -156,7 +155,7 @@ def test_a_worker_that_is_killed_while_its_node_drains_takes_no_call_of_the_othe
         client.wait_until(topic, receivers=2)
         running.signal(signal.SIGTERM)
         eventually(lambda: refuses_connections(running))
-        os.kill(running.first_workers[2], signal.SIGKILL)
+        running.kill(running.first_workers[2], signal.SIGKILL)
         assert client.result(short) == TIMED_OUT
         assert code_of(client.result, long) == "draining"
         assert running.wait(within=1.0) == exits.OK
@@ -171,7 +170,7 @@ def test_a_worker_that_is_told_to_end_drains_alone_and_is_replaced_at_once() -> 
         waiting = client.begin(":recv!", 60_000, client.topic_owned_by(1))
         untouched = other.begin(":recv!", 60_000, topic := other.topic_owned_by(0))
         client.wait_until(topic, receivers=1)
-        os.kill(told, signal.SIGTERM)
+        running.kill(told, signal.SIGTERM)
         assert eventually(lambda: code_of(client.answer, ":recv!", 0, "other")) == "draining"
         assert code_of(client.result, waiting) == "draining"
         assert stays in running.wait_for_workers(2, without=[told], within=1.0)
@@ -193,7 +192,7 @@ def test_calls_that_wait_at_a_worker_that_drains_alone_still_meet_others() -> No
         for topic in topics:
             other.wait_until(topic, receivers=1)
         told = running.first_workers[0]
-        os.kill(told, signal.SIGTERM)
+        running.kill(told, signal.SIGTERM)
         eventually(lambda: running.events("worker-draining"))
         for topic, call in zip(topics, waiting, strict=True):
             assert other.answer(":send!", 5_000, topic, topic) is True
@@ -205,7 +204,7 @@ def test_a_node_may_be_told_to_end_while_one_of_its_workers_drains_alone() -> No
     with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
         waiting = client.begin(":recv!", 500, client.topic_owned_by(1))
         client.answer(":ping")
-        os.kill(running.first_workers[0], signal.SIGTERM)
+        running.kill(running.first_workers[0], signal.SIGTERM)
         eventually(lambda: running.events("worker-draining"))
         running.signal(signal.SIGTERM)
         assert client.result(waiting) == TIMED_OUT
@@ -222,16 +221,16 @@ def test_a_worker_that_drains_alone_stays_until_a_value_that_it_gave_to_a_siblin
         listening = receiver.begin(":recv!", 60_000, topic)
         sender.wait_until(topic, receivers=1)
         owner, hung, _ = running.first_workers
-        os.kill(hung, signal.SIGSTOP)
+        running.kill(hung, signal.SIGSTOP)
         try:
             sending = sender.begin(":send!", 5_000, topic, "value")
             sender.wait_until(topic, receivers=0)
-            os.kill(owner, signal.SIGTERM)
+            running.kill(owner, signal.SIGTERM)
             eventually(lambda: running.events("worker-draining"))
             # A call that comes meanwhile meets nobody there; its time is for the successor.
             late = sender.begin(":recv!", 60_000, topic)
         finally:
-            os.kill(hung, signal.SIGCONT)
+            running.kill(hung, signal.SIGCONT)
         assert receiver.result(listening) == "value"
         assert sender.result(sending) is True
         running.wait_for_workers(3, without=[owner], within=1.0)
@@ -251,16 +250,16 @@ def test_nor_does_it_end_before_that_when_its_time_is_over() -> None:
         kept = staying.begin(":recv!", 60_000, staying.topic_owned_by(2))  # drains it for as long as it may
         sender.wait_until(topic, receivers=1)
         owner, hung, _ = running.first_workers
-        os.kill(owner, signal.SIGTERM)
+        running.kill(owner, signal.SIGTERM)
         eventually(lambda: running.events("worker-draining"))
-        over = time.monotonic() + 1.0
-        os.kill(hung, signal.SIGSTOP)
+        over = CLOCK.monotonic() + 1.0
+        running.kill(hung, signal.SIGSTOP)
         try:
             sending = sender.begin(":send!", 5_000, topic, "value")
             sender.wait_until(topic, receivers=0)
-            time.sleep(max(0.0, over + 0.3 - time.monotonic()))
+            CLOCK.sleep(max(0.0, over + 0.3 - CLOCK.monotonic()))
         finally:
-            os.kill(hung, signal.SIGCONT)
+            running.kill(hung, signal.SIGCONT)
         assert receiver.result(listening) == "value"
         assert sender.result(sending) is True
         assert code_of(staying.result, kept) == "draining"

@@ -11,7 +11,8 @@ import psutil
 import pytest
 
 from skywalker import embedding
-from tests.helpers import eventually, time_factor
+from tests.helpers import CLOCK, eventually, time_factor
+from tests.workers import operated
 from tests.workers.processes import FAULTY, Node, is_gone, node
 from tests.workers.reloads import wait_for_successor
 from tests.workers.wire_client import ConnectionEnded
@@ -30,18 +31,18 @@ def _wait_for_ends(running: Node, count: int) -> None:
 
 
 def test_a_worker_that_is_stopped_is_replaced_and_what_waits_elsewhere_meets() -> None:
-    with node(workers=2, settings=watched()) as running, running.connect_to(1) as client:
+    with operated.node(workers=2, watchdog_s=PATIENCE_S) as running, running.connect_to(1) as client:
         topic = client.topic_owned_by(0)
         waiting = client.begin(":recv!", 60_000, topic)
         client.wait_until(topic, receivers=1)
         victim = running.first_workers[0]
-        os.kill(victim, signal.SIGSTOP)
-        stopped_at = time.monotonic()
+        running.kill(victim, signal.SIGSTOP)
+        stopped_at = CLOCK.monotonic()
         # What it could not read any more is issued again.
         send = client.begin(":send!", 60_000, topic, "value")
         running.wait_for_workers(2, without=[victim], within=5.0)
         # Its time, a look, and a second for its last words, which one that is stopped does not have.
-        assert PATIENCE_S * time_factor() <= time.monotonic() - stopped_at < (PATIENCE_S * 1.1 + 1.5) * time_factor()
+        assert PATIENCE_S <= CLOCK.monotonic() - stopped_at < (PATIENCE_S * 1.1 + 1.5)
         assert client.result(waiting) == "value"
         assert client.result(send) is True
         [hung] = running.events("worker-hung")
@@ -78,29 +79,28 @@ def test_a_worker_that_hangs_again_and_again_is_replaced_again_and_again() -> No
 
 
 def test_a_worker_that_hangs_for_less_than_its_time_is_not_replaced() -> None:
-    with node(workers=2, settings=watched(2.0)) as running, running.connect_to(0) as client:
-        os.kill(running.first_workers[0], signal.SIGSTOP)
+    with operated.node(workers=2, watchdog_s=2.0) as running, running.connect_to(0) as client:
+        running.kill(running.first_workers[0], signal.SIGSTOP)
         ping = client.begin(":ping")
-        time.sleep(0.8 * time_factor())  # nothing is to be waited for: it is to last
-        os.kill(running.first_workers[0], signal.SIGCONT)
+        CLOCK.sleep(0.8)
+        running.kill(running.first_workers[0], signal.SIGCONT)
         assert client.result(ping) is True
         assert running.workers() == running.first_workers
         assert not running.events("worker-hung")
 
 
 def test_a_node_that_is_stopped_whole_goes_on_with_all_its_workers() -> None:
-    with node(workers=2, settings=watched(0.6)) as running, running.connect_to(0) as client:
+    with operated.node(workers=2, watchdog_s=0.6) as running, running.connect_to(0) as client:
         waiting = client.begin(":recv!", 60_000, "topic")
         client.answer(":ping")
         processes = [running.pid, *running.first_workers]
         for _ in range(3):
             # The supervisor goes on first, beside workers that seem to hang.
             for pid in processes:
-                os.kill(pid, signal.SIGSTOP)
-            eventually(lambda: all(psutil.Process(pid).status() == psutil.STATUS_STOPPED for pid in processes))
-            time.sleep(1.5 * 0.6 * time_factor())  # nothing is to be waited for: it is to last
+                running.kill(pid, signal.SIGSTOP)
+            CLOCK.sleep(1.5 * 0.6)
             for pid in processes:
-                os.kill(pid, signal.SIGCONT)
+                running.kill(pid, signal.SIGCONT)
             assert client.answer(":ping") is True
         with running.connect() as sender:
             assert sender.answer(":send!", 5_000, "topic", "value") is True
@@ -110,24 +110,30 @@ def test_a_node_that_is_stopped_whole_goes_on_with_all_its_workers() -> None:
 
 
 def test_a_worker_that_hangs_while_it_is_being_replaced_is_ended_too() -> None:
-    with node(workers=2, drain_timeout_s=60, settings=watched()) as running, running.connect_to(0) as client:
+    with (
+        operated.node(workers=2, drain_timeout_s=60, watchdog_s=PATIENCE_S) as running,
+        running.connect_to(0) as client,
+    ):
         client.answer(":ping")
         running.signal(signal.SIGHUP)
         running.wait_for_workers(3)
         victim = running.first_workers[0]
-        os.kill(victim, signal.SIGSTOP)
-        eventually(lambda: is_gone(victim), 5.0)
+        running.kill(victim, signal.SIGSTOP)
+        eventually(lambda: running.is_gone(victim), 5.0)
         eventually(lambda: running.events("reloaded"))
         assert len(running.workers()) == 2
 
 
 def test_a_worker_that_hangs_while_its_node_drains_does_not_keep_it() -> None:
-    with node(workers=2, drain_timeout_s=60, settings=watched()) as running, running.connect_to(0) as client:
+    with (
+        operated.node(workers=2, drain_timeout_s=60, watchdog_s=PATIENCE_S) as running,
+        running.connect_to(0) as client,
+    ):
         waiting = client.begin(":recv!", 3_000, client.topic_owned_by(0))
         client.answer(":ping")
         running.signal(signal.SIGTERM)
         eventually(lambda: running.events("draining"))
-        os.kill(running.first_workers[1], signal.SIGSTOP)
+        running.kill(running.first_workers[1], signal.SIGSTOP)
         assert client.result(waiting)
         assert running.wait(within=5.0) == exits.OK
 

@@ -13,8 +13,9 @@ import pytest
 
 import skywalker
 from tests.cluster.clusters import Cluster, ClusterNode
-from tests.helpers import eventually, time_factor
-from tests.workers.processes import is_gone, node
+from tests.helpers import CLOCK, eventually, time_factor
+from tests.workers import operated
+from tests.workers.processes import is_gone
 from tests.workers.wire_client import WireClient, code_of
 from workers.ipc import exits
 from workers.process.supervisor import LEAVE_S
@@ -98,10 +99,10 @@ def test_an_agent_that_hangs_keeps_a_node_for_half_its_time_at_most(drain_timeou
 
 
 def test_a_node_without_an_agent_closes_its_doors_at_once() -> None:
-    with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
+    with operated.node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
         waiting = client.begin(":recv!", 60_000, "topic")
         client.answer(":ping")
-        told_at = time.monotonic()
+        told_at = CLOCK.monotonic()
         running.signal(signal.SIGTERM)
 
         def is_shut() -> bool:
@@ -112,7 +113,7 @@ def test_a_node_without_an_agent_closes_its_doors_at_once() -> None:
             return False
 
         eventually(is_shut, 1.0)
-        assert time.monotonic() - told_at < 0.5 * time_factor()
+        assert CLOCK.monotonic() - told_at < 0.5 * time_factor()
         running.signal(signal.SIGTERM)
         assert code_of(client.result, waiting) == "draining"
         assert running.wait(within=2.0) == exits.OK
@@ -142,12 +143,12 @@ def test_workers_and_agent_are_gone_within_a_second_of_their_supervisor_and_anot
 
 
 def test_a_supervisor_that_is_killed_in_a_reload_leaves_nobody_behind() -> None:
-    with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
+    with operated.node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
         client.answer(":ping")
         running.signal(signal.SIGHUP)
         pids = running.wait_for_workers(3)
-        os.kill(running.pid, signal.SIGKILL)
-        eventually(lambda: all(map(is_gone, pids)), 1.0)
+        running.kill(running.pid, signal.SIGKILL)
+        eventually(lambda: all(map(running.is_gone, pids)), 1.0)
 
 
 # A reload in a cluster.

@@ -22,8 +22,9 @@ from skywalker import embedding
 from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.config import Config, load
 from tests.admin import asking
-from tests.helpers import eventually, time_factor
+from tests.helpers import CLOCK, eventually, time_factor
 from tests.journal.raw import calls_in
+from tests.workers import operated
 from tests.workers.processes import FAULTY, Node, connect, is_gone, node, open_files
 from tests.workers.pubsub_bus import doors_of, pubsub_node
 from tests.workers.reloads import Wanderer, begin_reload, reload, reloads, wait_for_successor
@@ -283,7 +284,7 @@ def test_a_value_that_waits_for_its_ack_across_a_reload_gets_it(replaced: str) -
 
 
 def test_a_value_whose_ack_does_not_come_before_its_worker_ends_goes_to_another() -> None:
-    with node(workers=2, drain_timeout_s=0.5) as running, running.connect_to(0) as receiver:
+    with operated.node(workers=2, drain_timeout_s=0.5) as running, running.connect_to(0) as receiver:
         receiver.answer(":hello", {"ack": True})
         sender = running.connect_to(1)
         topic = receiver.topic_owned_by(1)
@@ -358,15 +359,15 @@ def test_nobody_is_refused_or_reset_while_a_node_is_reloaded_again_and_again() -
 
 
 def test_connections_in_the_accept_queue_of_a_worker_that_hangs_are_served_by_its_successor() -> None:
-    with node(workers=1, drain_timeout_s=0.3) as running:
+    with operated.node(workers=1, drain_timeout_s=0.3) as running:
         [worker] = running.first_workers
-        os.kill(worker, signal.SIGSTOP)
+        running.kill(worker, signal.SIGSTOP)
         clients = [running.connect() for _ in range(50)]
         pings = [client.begin(":ping") for client in clients]
         begin_reload(running)
         assert [client.result(ping) for client, ping in zip(clients, pings, strict=True)] == [True] * 50
         eventually(lambda: running.events("reloaded"))
-        assert is_gone(worker)
+        assert running.is_gone(worker)
 
 
 def test_a_connection_that_nobody_uses_is_closed_when_its_worker_has_had_its_time_and_not_reset() -> None:
@@ -380,7 +381,7 @@ def test_a_connection_that_nobody_uses_is_closed_when_its_worker_has_had_its_tim
 
 
 def test_without_a_drain_timeout_calls_that_wait_are_told_to_go_elsewhere_at_once() -> None:
-    with node(workers=2, drain_timeout_s=0) as running, running.connect_to(0) as client:
+    with operated.node(workers=2, drain_timeout_s=0) as running, running.connect_to(0) as client:
         waiting = [client.begin(":recv!", LONG_MS, client.topic_owned_by(slot)) for slot in (0, 1)]
         client.answer(":ping")
         reload(running, within=5.0)
@@ -444,7 +445,7 @@ def test_a_signal_that_comes_during_a_reload_has_the_node_reloaded_once_more(tmp
 
 
 def test_a_hundred_signals_at_once_are_few_reloads() -> None:
-    with node(workers=2, drain_timeout_s=0) as running:
+    with operated.node(workers=2, drain_timeout_s=0) as running:
         for _ in range(100):
             begin_reload(running)
         eventually(lambda: running.events("reloaded"))
@@ -457,12 +458,12 @@ def test_a_hundred_signals_at_once_are_few_reloads() -> None:
 
 @pytest.mark.parametrize("pause_s", [0.0, 0.005, 0.01, 0.02, 0.04, 0.1])
 def test_a_node_that_is_told_to_end_during_a_reload_ends_in_good_order(pause_s: float) -> None:
-    with node(workers=2, drain_timeout_s=5) as running, running.connect_to(0) as client:
+    with operated.node(workers=2, drain_timeout_s=5) as running, running.connect_to(0) as client:
         topic = client.topic_owned_by(1)
         waiting = client.begin(":recv!", 300, topic)
         client.answer(":ping")
         begin_reload(running)
-        time.sleep(pause_s)  # not for anything: the moment is the point
+        CLOCK.sleep(pause_s)  # not for anything: the moment is the point
         running.signal(signal.SIGTERM)
         assert client.result(waiting) == TIMED_OUT
         assert running.wait(within=2.0) == exits.OK
@@ -479,7 +480,7 @@ def test_a_reload_before_the_node_serves_is_done_once_it_does() -> None:
 
 
 def test_a_node_that_ends_is_not_reloaded() -> None:
-    with node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
+    with operated.node(workers=2, drain_timeout_s=60) as running, running.connect_to(0) as client:
         waiting = client.begin(":recv!", 500, "topic")
         client.answer(":ping")
         running.signal(signal.SIGTERM)

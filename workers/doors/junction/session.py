@@ -18,12 +18,12 @@ from workers.access.admission import Impostor, speaks_tls
 from workers.calls.call import ClientCall, NodeCall
 from workers.calls.will import Will
 from workers.doors.commons import Commons
-from workers.doors.connection import GOODBYE, Connection
+from workers.doors.connection import Connection
 from workers.doors.subscription import Delivery, Subscription, Subscriptions, Unsubscribing
 from workers.engine.loop import Alarm
 from workers.engine.sockets import end_unacknowledged
 from workers.engine.transport import Transport
-from workers.stats.close_reasons import Close
+from workers.stats.close_reasons import GOODBYE, Close
 from workers.stats.log import MAX_NAME
 
 PUBLISHED: Final = (SEND, RECV, TOKENS)

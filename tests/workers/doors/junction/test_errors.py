@@ -225,7 +225,7 @@ calls_of_anything = st.builds(
 """Bodies with a method that exists, and any values as its arguments: some of them are good calls."""
 
 # An example takes milliseconds: finding it is enough, making it small would take minutes.
-to_a_node = settings(max_examples=60, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+to_a_node = settings(max_examples=40, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 
 
 def outcome(client: WireClient) -> list[bytes]:
