@@ -66,7 +66,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "death": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "suspend": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "link reset": Excuse(
-            FELT_S, DOUBT_S, "what was on its way, as long as two nodes were parted, is offered again"
+            FELT_S, DOUBT_S, "what was on its way, perhaps while parted, is offered again"
         ),
         "link half open": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
     },
