@@ -65,9 +65,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "kill": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "death": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "suspend": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
-        "link reset": Excuse(
-            FELT_S, DOUBT_S, "what was on its way, perhaps while parted, is offered again"
-        ),
+        "link reset": Excuse(FELT_S, DOUBT_S, "what was on its way, perhaps while parted, is offered again"),
         "link half open": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
     },
     "subscribers_miss_nothing": {
