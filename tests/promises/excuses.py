@@ -36,6 +36,10 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "death": Excuse(0.0, FELT_S, "they end with their node"),
         "suspend": Excuse(0.0, FELT_S, "as at a stop, of all workers of the node"),
     },
+    "refusals_have_a_reason": {
+        "reload": Excuse(0.0, FELT_S, "a worker that is replaced has its clients go elsewhere"),
+        "leave": Excuse(0.0, FELT_S, "a node that leaves has its clients go elsewhere"),
+    },
     "answers_come_in_time": {
         "kill": Excuse(FELT_S, FELT_S, "a new worker has to start and to open"),
         "stop": Excuse(FELT_S, FELT_S, "who stands still answers nobody"),
@@ -61,7 +65,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "kill": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "death": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "suspend": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
-        "link reset": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
+        "link reset": Excuse(FELT_S, DOUBT_S, "what was on its way, perhaps while parted, is offered again"),
         "link half open": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
     },
     "subscribers_miss_nothing": {

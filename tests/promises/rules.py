@@ -18,10 +18,17 @@ from tests.promises.history import (
     TRUE,
     UNANSWERED,
     UNKNOWN,
+    UNREACHABLE,
+    VALUE,
     Call,
     Given,
     History,
 )
+
+DRAINING: Final = "draining"
+
+ANSWERS: Final = (TRUE, VALUE, TIMED_OUT, CANCELLED, UNKNOWN, LOST, UNANSWERED)
+"""Those that are no refusals."""
 
 LATE_S: Final = 0.05
 LATE_IN_CLUSTER_S: Final = 0.35
@@ -57,6 +64,16 @@ def connections_last(history: History) -> Iterator[str]:
         at = each.closed_at
         if at < NEVER_S and not each.is_cut and not history.excuses("connections_last", at, at, each):
             yield f"a connection of {each.client} was lost at {at:.6f}"
+
+
+def refusals_have_a_reason(history: History) -> Iterator[str]:
+    """Nobody is refused but by a worker that goes; a library may find no node that lets it in."""
+    for call in history.calls():
+        if call.answer in ANSWERS or (call.connection.library and call.answer == UNREACHABLE):
+            continue
+        begin, end, rule = call.at, call.answered_at, "refusals_have_a_reason"
+        if call.answer != DRAINING or not history.excuses(rule, begin, end, call.connection):
+            yield f"{call} was answered {call.answer!r}"
 
 
 def answers_come_in_time(history: History) -> Iterator[str]:
@@ -242,6 +259,7 @@ def order_holds(history: History) -> Iterator[str]:
 RULES = (
     each_call_has_one_answer,
     connections_last,
+    refusals_have_a_reason,
     answers_come_in_time,
     answers_are_true,
     cancels_are_true,

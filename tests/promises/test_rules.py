@@ -66,6 +66,18 @@ def a_connection_is_lost() -> list[Connection]:
     return [connection("a", AT_S)]
 
 
+def a_call_is_refused() -> list[Connection]:
+    a = connection("a")
+    call(a, "recv", "draining", AT_S)
+    return [a]
+
+
+def a_call_fails() -> list[Connection]:
+    a = connection("a")
+    call(a, "recv", "internal", AT_S)
+    return [a]
+
+
 def an_answer_is_late() -> list[Connection]:
     a = connection("a")
     call(a, "recv", TIMED_OUT, AT_S + 1.0, lasts=0.0)
@@ -167,6 +179,7 @@ def a_library_is_late() -> list[Connection]:
 BREACHES: Final[Mapping[str, list[Callable[[], list[Connection]]]]] = {
     "each_call_has_one_answer": [a_call_is_answered_twice, a_call_is_not_answered, nobody_acks],
     "connections_last": [a_connection_is_lost],
+    "refusals_have_a_reason": [a_call_is_refused, a_call_fails],
     "answers_come_in_time": [an_answer_is_late, a_call_ends_early],
     "answers_are_true": [told_that_nobody_came, true_for_nobody],
     "cancels_are_true": [cancelled_by_nobody, cancelled_and_told_otherwise],
