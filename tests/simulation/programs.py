@@ -321,7 +321,7 @@ class Broker(Program):
         stream.reads_slowly = self.luck.random() < 0.3
         async for message in subscription:
             stream.got.append(message.payload.decode())
-            if stream.reads_slowly:
+            if stream.reads_slowly and not self.is_done:  # then it is to come to the end
                 await asyncio.sleep(0.01 * self.luck.random())
 
     async def _say(self, broker: pubsub.Broker, record: Connection, loop: EventLoop, word: Word) -> None:
