@@ -102,7 +102,7 @@ def a_library_returns_what_it_was_given(history: History) -> Iterator[str]:
 def streams_yield_what_came(history: History) -> Iterator[str]:
     """A subscription yields what its connections brought, in that order; it misses only what was lost with one."""
     for stream in history.streams:
-        came = [[given.value for given in connection.given] for connection in stream.connections]
+        came = [[given.value for given in each.given[: each.came]] for each in stream.connections]
         rest = stream.got
         for number, values in enumerate(came):
             count = _common(values, rest)

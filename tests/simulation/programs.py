@@ -364,11 +364,13 @@ class Broker(Program):
         closed_at = min(end.lost_at, end.mute_at)
         found = Connection(self.name, end.connected_at, self.stops, closed_at=closed_at, is_cut=True)
         asked = [_topic(message) for _, message in _messages(end.said or []) if message[0] == SUBSCRIBE]
-        for at, message in _messages((end.taken or [])[: self._came.get(end)]):
-            if message[0] == ACK:
-                found.subscriptions[asked.pop(0)] = at
-            else:
+        taken = end.taken or []
+        for at, message in _messages(taken):
+            if message[0] != ACK:
                 found.given.append(Given(at, found, "message", 0, _topic(message), _payload(message)))
+        came = [*_messages(taken[: self._came.get(end)])]
+        found.subscriptions = dict(zip(asked, (at for at, message in came if message[0] == ACK), strict=False))
+        found.came = sum(message[0] != ACK for _, message in came)
         return found
 
 
