@@ -223,7 +223,8 @@ def subscribers_miss_nothing(history: History) -> Iterator[str]:
             begin, end = published.at, published.acked_at
             if end == NEVER_S or history.excuses("subscribers_miss_nothing", begin, end):
                 continue
-            had = {id(each.connection) for each in history.takers.get(published.value, [])}
+            takers = history.takers.get(published.value, [])
+            had = {id(each.connection) for each in takers if not each.method.endswith("!")}
             for other in history.connections:
                 since = other.subscriptions.get(published.topic, NEVER_S)
                 stayed = other.closed_at == NEVER_S or (

@@ -24,6 +24,7 @@ from tests.promises.history import (
     Published,
     Stall,
     Trouble,
+    value_of,
 )
 
 AT_S: Final = 100.0
@@ -246,6 +247,20 @@ def test_what_comes_once_more_comes_out_of_no_order_if_it_came_in_its_place() ->
 def test_what_is_on_its_way_to_a_node_that_dies_is_lost(acked_s: float, excused: bool) -> None:
     death = Trouble("death", "n1", AT_S + acked_s, AT_S + acked_s)
     assert broken(a_subscriber_misses_something(), death) == (set() if excused else {"subscribers_miss_nothing"})
+
+
+def test_a_call_of_a_subscriber_takes_nothing_from_its_subscription() -> None:
+    a, b = a_subscriber_misses_something()
+    give(b, method=":recv!")
+    assert broken([a, b]) == {"subscribers_miss_nothing"}
+
+
+def test_a_library_may_publish_again_what_a_call_takes_as_bytes() -> None:
+    a, b = connection("a"), connection("b")
+    a.resent.add("v")
+    for _ in range(2):
+        give(b, method=":take!", value=value_of(b"v"))
+    assert broken([a, b]) == set()
 
 
 def test_the_rules_are_those_whose_breach_is_shown() -> None:
