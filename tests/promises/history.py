@@ -168,6 +168,7 @@ class Stream:
     client: str
     connections: list[Connection]
     stops: list[Trouble]
+    came: list[list[str]] = field(default_factory=list)  # what each brought, not only what the kernel took for it
     got: list[str] = field(default_factory=list)
     reads_slowly: bool = False
     gaps: int = 0  # times that it was told that something may be missing
