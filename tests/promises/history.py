@@ -250,6 +250,11 @@ def answer_of(result: Any) -> str:
     return VALUE
 
 
+def value_of(result: Any) -> str:
+    """Return a value as it was said: what was published arrives as bytes."""
+    return result.decode() if isinstance(result, bytes) else str(result)
+
+
 def pieces(taken: list[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
     """Yield the frames that the kernel took, without their lengths, each with the time at which it had all of it."""
     data = b""

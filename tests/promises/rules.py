@@ -223,7 +223,8 @@ def subscribers_miss_nothing(history: History) -> Iterator[str]:
             begin, end = published.at, published.acked_at
             if end == NEVER_S or history.excuses("subscribers_miss_nothing", begin, end):
                 continue
-            had = {id(each.connection) for each in history.takers.get(published.value, [])}
+            takers = history.takers.get(published.value, [])
+            had = {id(each.connection) for each in takers if not each.method.endswith("!")}
             for other in history.connections:
                 since = other.subscriptions.get(published.topic, NEVER_S)
                 stayed = other.closed_at == NEVER_S or (
@@ -237,7 +238,10 @@ def subscribers_miss_nothing(history: History) -> Iterator[str]:
 
 
 def order_holds(history: History) -> Iterator[str]:
-    """What one connection published to a topic came in that order to each subscriber."""
+    """What one connection published to a topic came in that order to each subscriber, when it first came.
+
+    What comes once more came in its place, too, and is a matter of nothing_comes_twice.
+    """
     place = {
         published.value: (id(connection), published.topic, number)
         for connection in history.connections
@@ -245,8 +249,11 @@ def order_holds(history: History) -> Iterator[str]:
     }
     for connection in history.connections:
         last: dict[tuple[int, str], int] = {}
+        had: set[tuple[int, str]] = set()
         for given in connection.given:
-            if given.value in place and not given.method.endswith("!"):
+            came = given.id, given.value
+            if given.value in place and not given.method.endswith("!") and came not in had:
+                had.add(came)
                 publisher, topic, number = place[given.value]
                 before = last.get((publisher, topic), -1)
                 if number < before and given.value in history.resent:

@@ -14,7 +14,19 @@ from typing import Any, Final
 
 import msgpack
 
-from tests.promises.history import LOST, VALUE, Call, Cancel, Connection, Given, Published, Trouble, answer_of, pieces
+from tests.promises.history import (
+    LOST,
+    VALUE,
+    Call,
+    Cancel,
+    Connection,
+    Given,
+    Published,
+    Trouble,
+    answer_of,
+    pieces,
+    value_of,
+)
 from tests.simulation.kernel import NEVER
 from tests.simulation.machine import READ, WRITE, Address, End, Net, Poller, Socket
 from tests.simulation.plan import ClientPlan, Word
@@ -258,10 +270,11 @@ class Caller(Client):
             for at, frame in pieces(connection.taken):
                 method, id, result = msgpack.unpackb(frame, strict_map_key=False)
                 if method in (":recv!", ":take!") and answer_of(result) == "a value":
-                    connection.given.append(Given(at, connection, method, id, connection.calls[id].topic, result))
+                    topic = connection.calls[id].topic
+                    connection.given.append(Given(at, connection, method, id, topic, value_of(result)))
                 elif method == ":message":
-                    value = result.decode() if isinstance(result, bytes) else str(result)
-                    connection.given.append(Given(at, connection, method, id, connection.topics[id], value))
+                    topic = connection.topics[id]
+                    connection.given.append(Given(at, connection, method, id, topic, value_of(result)))
 
 
 class PubSub(Client):
