@@ -223,7 +223,7 @@ def subscribers_miss_nothing(history: History) -> Iterator[str]:
             begin, end = published.at, published.acked_at
             if end == NEVER_S or history.excuses("subscribers_miss_nothing", begin, end):
                 continue
-            had = {id(each.connection) for each in history.takers.get(published.value, [])}
+            had = {id(each.connection) for each in history.takers.get(published.value, []) if each.is_subscribed}
             for other in history.connections:
                 since = other.subscriptions.get(published.topic, NEVER_S)
                 stayed = other.closed_at == NEVER_S or (
@@ -246,7 +246,7 @@ def order_holds(history: History) -> Iterator[str]:
     for connection in history.connections:
         last: dict[tuple[int, str], int] = {}
         for given in connection.given:
-            if given.value in place and not given.method.endswith("!"):
+            if given.value in place and given.is_subscribed:
                 publisher, topic, number = place[given.value]
                 before = last.get((publisher, topic), -1)
                 if number < before and given.value in history.resent:

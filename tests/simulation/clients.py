@@ -14,7 +14,19 @@ from typing import Any, Final
 
 import msgpack
 
-from tests.promises.history import LOST, VALUE, Call, Cancel, Connection, Given, Published, Trouble, answer_of, pieces
+from tests.promises.history import (
+    LOST,
+    VALUE,
+    Call,
+    Cancel,
+    Connection,
+    Given,
+    Published,
+    Trouble,
+    answer_of,
+    pieces,
+    value_of,
+)
 from tests.simulation.kernel import NEVER
 from tests.simulation.machine import READ, WRITE, Address, End, Net, Poller, Socket
 from tests.simulation.plan import ClientPlan, Word
@@ -171,7 +183,8 @@ class Client:
 
     def _lose(self, made: Socket) -> None:
         now = self.task.clock()
-        self.connection.closed_at = min(now, made.end.ended_at, made.end.reset_at)  # whenever it came to know
+        end = made.end  # whenever it came to know
+        self.connection.closed_at = min(now, end.ended_at, end.reset_at, end.mute_at)
         self._poller.unregister(made.fileno())
         made.close()
         self._socket = None
@@ -258,10 +271,11 @@ class Caller(Client):
             for at, frame in pieces(connection.taken):
                 method, id, result = msgpack.unpackb(frame, strict_map_key=False)
                 if method in (":recv!", ":take!") and answer_of(result) == "a value":
-                    connection.given.append(Given(at, connection, method, id, connection.calls[id].topic, result))
+                    connection.given.append(
+                        Given(at, connection, method, id, connection.calls[id].topic, value_of(result))
+                    )
                 elif method == ":message":
-                    value = result.decode() if isinstance(result, bytes) else str(result)
-                    connection.given.append(Given(at, connection, method, id, connection.topics[id], value))
+                    connection.given.append(Given(at, connection, method, id, connection.topics[id], value_of(result)))
 
 
 class PubSub(Client):

@@ -38,6 +38,7 @@ from tests.promises.history import (
     Trouble,
     answer_of,
     pieces,
+    value_of,
 )
 from tests.promises.record import answer_to
 from tests.simulation import eventloop
@@ -242,7 +243,7 @@ class Junction(Program):
             call.answer = answer_to(error)
         else:
             call.answer = TRUE if value else VALUE
-            call.got = str(got)
+            call.got = value_of(got)
         call.answers += 1
         call.answered_at = loop.time()
         del self._under_way[number]
@@ -277,7 +278,7 @@ class Junction(Program):
                         copy = here[id]
                         copy.answer, copy.answered_at = answer_of(result), at
                         if copy.answer == VALUE:
-                            copy.value = str(result)
+                            copy.value = value_of(result)
                             record.given.append(Given(at, record, method, id, topics[id], copy.value))
             for id, each in copies.items():
                 each.sort(key=lambda copy: copy.at)
