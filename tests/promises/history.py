@@ -91,9 +91,14 @@ class Given:
     value: str
 
     @property
+    def is_subscribed(self) -> bool:
+        """Whether it was given to a subscription, not for a call."""
+        return not self.method.endswith("!")
+
+    @property
     def is_sure(self) -> bool:
         """Whether that is enough, and no word of the client is waited for."""
-        return not (self.connection.acks and self.method.endswith("!"))
+        return self.is_subscribed or not self.connection.acks
 
 
 @dataclass
@@ -251,7 +256,7 @@ def answer_of(result: Any) -> str:
 
 
 def value_of(result: Any) -> str:
-    """Return a value as it was said: what was published arrives as bytes."""
+    """Return a value that a client was given, in the words of who gave it: bytes are what was published as such."""
     return result.decode() if isinstance(result, bytes) else str(result)
 
 

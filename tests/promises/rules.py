@@ -223,8 +223,7 @@ def subscribers_miss_nothing(history: History) -> Iterator[str]:
             begin, end = published.at, published.acked_at
             if end == NEVER_S or history.excuses("subscribers_miss_nothing", begin, end):
                 continue
-            takers = history.takers.get(published.value, [])
-            had = {id(each.connection) for each in takers if not each.method.endswith("!")}
+            had = {id(each.connection) for each in history.takers.get(published.value, []) if each.is_subscribed}
             for other in history.connections:
                 since = other.subscriptions.get(published.topic, NEVER_S)
                 stayed = other.closed_at == NEVER_S or (
@@ -252,7 +251,7 @@ def order_holds(history: History) -> Iterator[str]:
         had: set[tuple[int, str]] = set()
         for given in connection.given:
             came = given.id, given.value
-            if given.value in place and not given.method.endswith("!") and came not in had:
+            if given.value in place and given.is_subscribed and came not in had:
                 had.add(came)
                 publisher, topic, number = place[given.value]
                 before = last.get((publisher, topic), -1)

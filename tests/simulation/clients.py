@@ -183,7 +183,8 @@ class Client:
 
     def _lose(self, made: Socket) -> None:
         now = self.task.clock()
-        self.connection.closed_at = min(now, made.end.ended_at, made.end.reset_at)  # whenever it came to know
+        end = made.end  # whenever it came to know
+        self.connection.closed_at = min(now, end.ended_at, end.reset_at, end.mute_at)
         self._poller.unregister(made.fileno())
         made.close()
         self._socket = None
