@@ -145,6 +145,7 @@ class Connection:
     topics: dict[int, str] = field(default_factory=dict)  # by the id of the subscription
     taken: list[tuple[float, bytes]] = field(default_factory=list)
     given: list[Given] = field(default_factory=list)
+    came: int | None = None  # how many of `given` came, if its kernel took more than that when nothing passed any more
 
     def depends_on(self, trouble: Trouble) -> bool:
         """Return whether it may end by some trouble: not if that is another node's, or another worker's."""
@@ -168,7 +169,6 @@ class Stream:
     client: str
     connections: list[Connection]
     stops: list[Trouble]
-    came: list[list[str]] = field(default_factory=list)  # what each brought, not only what the kernel took for it
     got: list[str] = field(default_factory=list)
     reads_slowly: bool = False
     gaps: int = 0  # times that it was told that something may be missing

@@ -23,6 +23,7 @@ from tests.promises.history import (
     History,
     Published,
     Stall,
+    Stream,
     Trouble,
     value_of,
 )
@@ -308,3 +309,16 @@ def test_who_was_lost_while_it_waited_may_have_had_a_value(
     again = connection("again")
     call(again, "send", TRUE, AT_S).value = "another"
     assert broken([a, lost, again]) == {"answers_are_true"}, "one had one value at most"
+
+
+@pytest.mark.parametrize(("came", "got", "holds"), [(1, ["v"], True), (0, ["v"], False), (2, ["v"], False)])
+def test_a_stream_misses_what_a_kernel_took_for_a_connection_that_was_gone_without_a_word(
+    came: int, got: list[str], holds: bool
+) -> None:
+    a, b = connection("a"), subscriber(AT_S)
+    call(a, "send", TRUE, AT_S).value = "v2"
+    b.is_cut, b.came = True, came
+    for value in ("v", "v2"):
+        give(b, method="message", value=value)
+    history = History([a, b], 1, [], [Stream("b", [b], [], got)])
+    assert {line.split(":")[0] for line in rules.broken(history)} == (set() if holds else {"streams_yield_what_came"})

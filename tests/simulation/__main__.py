@@ -23,7 +23,7 @@ from tests.simulation.run import Result
 from tests.simulation.story import Story
 from workers.engine.points import POINTS
 
-AT_ONCE = 40
+AT_ONCE = 10
 """Seeds between two looks at the clock."""
 
 SHOWN = 5
@@ -31,7 +31,6 @@ SHOWN = 5
 
 SHRUNK = 4
 """Failures that are shrunk, each of another kind."""
-
 
 ENOUGH = 200
 """Seeds in which all points of the program are to be reached."""

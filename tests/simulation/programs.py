@@ -366,16 +366,13 @@ class Broker(Program):
         found.reads_slowly = stream.reads_slowly
         asked = [_topic(message) for _, message in _messages(end.said or []) if message[0] == SUBSCRIBE]
         taken = end.taken or []
-        came = sum(1 for _ in _messages(taken[: self._came.get(end)]))
-        values: list[str] = []
-        for number, (at, message) in enumerate(_messages(taken)):
+        for at, message in _messages(taken):
             if message[0] != ACK:
                 found.given.append(Given(at, found, "message", 0, _topic(message), _payload(message)))
-                values += [found.given[-1].value] if number < came else []
-            elif number < came:
-                found.subscriptions[asked.pop(0)] = at
+        came = [*_messages(taken[: self._came.get(end)])]
+        found.subscriptions = dict(zip(asked, (at for at, message in came if message[0] == ACK), strict=False))
+        found.came = sum(message[0] != ACK for _, message in came)
         stream.connections.append(found)
-        stream.came.append(values)
 
 
 def _messages(taken: list[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
