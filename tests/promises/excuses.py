@@ -14,7 +14,6 @@ DOUBT_S: Final = 0.5
 TWO_RELOADS: Final = "two reloads"
 """The kind of trouble that there is while two nodes are reloaded at once."""
 
-
 SETTLED_S: Final = 0.3
 """Seconds after which all nodes go by a ring that all have agreed on. Until they have, there is trouble of the kinds
 join, leave or death."""
@@ -50,7 +49,6 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "link half open": Excuse(FELT_S, FELT_S, "nobody knows before it is found"),
         "no descriptors": Excuse(FELT_S, FELT_S, "who waits to be accepted has to wait for longer"),
     },
-    "answers_are_true": {},
     "who_waits_meets": {
         "kill": Excuse(0.0, FELT_S, "what waited at a dead worker has to be issued again"),
         "stop": Excuse(0.0, FELT_S, "who stands still brings nobody together"),
