@@ -3,7 +3,8 @@ first of each kind also the smallest part of its plan that fails in the same way
 
 python -m tests.simulation --seeds 100        # fresh ones
 python -m tests.simulation --minutes 10
-python -m tests.simulation --seed 4711        # that one, and what happened to the calls that it is about
+python -m tests.simulation --seed 4711        # that one, and what happened to the calls that failed in it
+python -m tests.simulation --seed 4711 --all  # a line for all that happened in it
 python -m tests.simulation --plan '{"seed":4711,...}'
 """
 
