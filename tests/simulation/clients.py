@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import msgpack
@@ -321,15 +321,10 @@ class PubSub(Client):
 
     def look_back(self) -> None:
         for connection in self.connections:
-            data = b""
-            for at, piece in connection.taken:
-                data += piece
-                while (size := _size(data)) is not None:
-                    if data[0] != ACK:
-                        topic = data[2 : 2 + data[1]].decode()
-                        value = data[4 + data[1] : size].decode()
-                        connection.given.append(Given(at, connection, "message", 0, topic, value))
-                    data = data[size:]
+            for at, message in messages(connection.taken):
+                if message[0] != ACK:
+                    given = Given(at, connection, "message", 0, topic_of(message), payload_of(message))
+                    connection.given.append(given)
 
 
 def _packed(frame: list[Any]) -> bytes:
@@ -337,14 +332,35 @@ def _packed(frame: list[Any]) -> bytes:
     return len(data).to_bytes(2, "big") + data
 
 
+def messages(taken: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
+    """Yield the messages of pub/sub in pieces of a stream, and when each was whole."""
+    data = b""
+    for at, piece in taken:
+        data += piece
+        while (size := _size(data)) is not None:
+            yield at, data[:size]
+            data = data[size:]
+
+
+def topic_of(message: bytes) -> str:
+    """Return the topic of one that has one."""
+    return message[2 : 2 + message[1]].decode()
+
+
+def payload_of(message: bytes) -> str:
+    """Return what is published by one."""
+    return message[4 + message[1] :].decode()
+
+
 def _size(data: bytes) -> int | None:
     """Return the bytes of the message that `data` begins with: None if it is not all there."""
-    if not data:
-        return None
-    if data[0] == ACK:
+    if data[:1] == bytes((ACK,)):
         return 1
-    at = 2 + data[1] if len(data) > 1 else 0
-    if not at or len(data) < at + 2:
+    if len(data) < 2:
         return None
-    size = at + 2 + int.from_bytes(data[at : at + 2], "little")
+    size = 2 + data[1]
+    if data[0] == PUBLISH:
+        if len(data) < size + 2:
+            return None
+        size += 2 + int.from_bytes(data[size : size + 2], "little")
     return size if len(data) >= size else None

@@ -13,7 +13,7 @@ import functools
 import itertools
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgpack
@@ -42,7 +42,7 @@ from tests.promises.history import (
 )
 from tests.promises.record import answer_to
 from tests.simulation import eventloop
-from tests.simulation.clients import ACK, PUBLISH, SUBSCRIBE
+from tests.simulation.clients import ACK, PUBLISH, SUBSCRIBE, messages, payload_of, topic_of
 from tests.simulation.eventloop import EventLoop
 from tests.simulation.kernel import Task
 from tests.simulation.machine import Address, End, Net, Simulated
@@ -351,9 +351,9 @@ class Broker(Program):
                 if end.said[0][1][0] == SUBSCRIBE:
                     stream = stream or next(streams)
                     self._heard(end, stream)
-                for _, message in _messages(end.said):
+                for _, message in messages(end.said):
                     if message[0] == PUBLISH:
-                        value = _payload(message)
+                        value = payload_of(message)
                         if value in was_said:
                             record.resent.add(value)
                         was_said.add(value)
@@ -364,39 +364,12 @@ class Broker(Program):
         closed_at = min(end.lost_at, end.mute_at)
         found = Connection(self.name, end.connected_at, self.stops, closed_at=closed_at, is_cut=True)
         found.reads_slowly = stream.reads_slowly
-        asked = [_topic(message) for _, message in _messages(end.said or []) if message[0] == SUBSCRIBE]
+        asked = [topic_of(message) for _, message in messages(end.said or []) if message[0] == SUBSCRIBE]
         taken = end.taken or []
-        for at, message in _messages(taken):
+        for at, message in messages(taken):
             if message[0] != ACK:
-                found.given.append(Given(at, found, "message", 0, _topic(message), _payload(message)))
-        came = [*_messages(taken[: self._came.get(end)])]
+                found.given.append(Given(at, found, "message", 0, topic_of(message), payload_of(message)))
+        came = [*messages(taken[: self._came.get(end)])]
         found.subscriptions = dict(zip(asked, (at for at, message in came if message[0] == ACK), strict=False))
         found.came = sum(message[0] != ACK for _, message in came)
         stream.connections.append(found)
-
-
-def _messages(taken: list[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
-    data = b""
-    for at, piece in taken:
-        data += piece
-        while data and (size := _size_of(data)) <= len(data):
-            yield at, data[:size]
-            data = data[size:]
-
-
-def _size_of(data: bytes) -> int:
-    """Return the bytes of the message that `data` begins with, more than there are if it is not known yet."""
-    if data[0] == ACK:
-        return 1
-    at = 2 + data[1] if len(data) > 1 else len(data) + 1
-    if data[0] != PUBLISH or len(data) < at + 2:
-        return at if data[0] != PUBLISH else len(data) + 1
-    return at + 2 + int.from_bytes(data[at : at + 2], "little")
-
-
-def _topic(message: bytes) -> str:
-    return message[2 : 2 + message[1]].decode()
-
-
-def _payload(message: bytes) -> str:
-    return message[4 + message[1] :].decode()

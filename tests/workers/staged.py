@@ -101,10 +101,6 @@ class Node(Owners):
         files = self.stage.net.files.values()
         return [each for each in files if each.owner is process.task and each.end.peer and not each.end.packets]
 
-    def pid_of(self, client: WireClient | PubSubClient) -> int:
-        """Return the process that has the other end of a connection."""
-        return self.pid_behind(client)
-
     def pid_behind(self, client: WireClient | PubSubClient) -> int:
         """Return the process that has the other end of a connection, once one has."""
         line: Any = client.socket

@@ -59,7 +59,7 @@ def test_those_who_waited_at_its_doors_when_it_crashed_are_let_in_by_a_sibling()
                 try:
                     subscriber.subscribe(node.bus.topic(1).encode())
                     by_sibling = {client.worker() for client in waiting} == {1}
-                    return by_sibling and node.pid_of(subscriber) == sibling
+                    return by_sibling and node.pid_behind(subscriber) == sibling
                 finally:
                     for client in [*waiting, subscriber]:
                         client.socket.close()

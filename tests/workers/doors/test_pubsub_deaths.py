@@ -63,7 +63,7 @@ def test_what_waited_for_an_owner_that_was_killed_is_acked_and_a_subscriber_else
         topics = [node.bus.topic(1) for _ in range(10)]
         subscriber, publisher = doors.pubsub(2), doors.pubsub(3)
         subscriber.subscribe(*(topic.encode() for topic in topics))
-        victim = node.pid_of(doors.pubsub(1))
+        victim = node.pid_behind(doors.pubsub(1))
         node.kill(victim, signal.SIGKILL)
         for topic in topics:
             publisher.publish(topic.encode(), b"meanwhile")
@@ -86,7 +86,7 @@ def test_the_subscribers_of_a_worker_that_was_killed_are_not_counted() -> None:
         for client in (*leaving, staying):
             client.subscribe(*(topic.encode() for topic in topics))
         assert [census.info(topic)["subscribers"] for topic in topics] == [6, 6, 6]
-        node.kill(node.pid_of(leaving[0]), signal.SIGKILL)
+        node.kill(node.pid_behind(leaving[0]), signal.SIGKILL)
         for client in leaving:
             client.wait_for_end()
         for topic in topics:

@@ -162,7 +162,7 @@ class TestAHungWorker:
             another = node.bus.topic(1).encode()
             other.subscribe(another)
             before = node.resident()
-            pid = node.pid_of(hung)
+            pid = node.pid_behind(hung)
             with node.hung_process(pid):
                 began = CLOCK.monotonic()
                 slowest: list[float] = []
@@ -205,7 +205,7 @@ class TestAHungWorker:
             topic = node.bus.topic(0).encode()
             hung, publisher = doors.pubsub(1), doors.pubsub(0)
             hung.subscribe(topic)
-            with node.hung_process(node.pid_of(hung)):
+            with node.hung_process(node.pid_behind(hung)):
                 for number in range(100):
                     publisher.publish(topic, numbered(number, 4 * KIB))
             assert numbers([message.payload for message in hung.messages(100)]) == [*range(100)]
@@ -215,7 +215,7 @@ class TestAHungWorker:
         with simulated(4) as node, doors_of(node.bus) as doors:
             of_hung, elsewhere = node.bus.topic(1).encode(), node.bus.topic(0).encode()
             waiting, other, hung = doors.pubsub(0), doors.pubsub(0), doors.pubsub(1)
-            with node.hung_process(node.pid_of(hung)):
+            with node.hung_process(node.pid_behind(hung)):
                 waiting.write(publish(of_hung, b"first") + publish(elsewhere, b"second"))
                 other.publish(elsewhere, b"nobody minds")
                 assert not waiting.has_input(0.2)
@@ -228,7 +228,7 @@ class TestAHungWorker:
             publishers, hung = [doors.pubsub(0) for _ in range(100)], doors.pubsub(1)
             before = node.resident()
             data = publish(of_hung, b"p" * 60_000)
-            with node.hung_process(node.pid_of(hung)):
+            with node.hung_process(node.pid_behind(hung)):
                 for publisher in publishers:
                     publisher.socket.setblocking(False)
                 deadline = CLOCK.monotonic() + 1.0
