@@ -80,7 +80,6 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "link half open": Excuse(0.05, FELT_S, "as with one that is reset, once that is known"),
     },
     "order_holds": {
-        "kill": Excuse(0.0, FELT_S, "what a publisher's new worker says may overtake what the dead one said"),
         "stop": Excuse(0.0, FELT_S, "what comes by way of a worker that stands still may be overtaken"),
         "suspend": Excuse(0.0, FELT_S, "as at a stop"),
     },
