@@ -52,7 +52,6 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "link half open": Excuse(FELT_S, FELT_S, "nobody knows before it is found"),
         "no descriptors": Excuse(FELT_S, FELT_S, "who waits to be accepted has to wait for longer"),
     },
-    "answers_are_true": {},
     "who_waits_meets": {
         "kill": Excuse(0.0, FELT_S, "what waited at a dead worker has to be issued again"),
         "stop": Excuse(0.0, FELT_S, "who stands still brings nobody together"),
@@ -76,7 +75,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "part": Excuse(0.05, FELT_S, "a publisher is not made to wait for a node that cannot be reached"),
         "join": Excuse(0.0, SETTLED_S, "while topics move to another node, not all know who publishes where"),
         "leave": Excuse(0.0, FELT_S, "while topics move to another node, and back, not all know who publishes where"),
-        "death": Excuse(0.0, FELT_S, "until a dead node is given up, its topics are nobody's"),
+        "death": Excuse(0.05, FELT_S, "what is on its way to it is lost, and until it is given up, all on its topics"),
         TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker may take another new one's word for that of its predecessor"),
         "suspend": Excuse(0.05, FELT_S, "a publisher is not made to wait for a node that stands still"),
         "link reset": Excuse(0.05, FELT_S, "what is on its way is lost, and what comes until it is dialled again"),
@@ -86,7 +85,6 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "kill": Excuse(0.0, FELT_S, "what a publisher's new worker says may overtake what the dead one said"),
         "stop": Excuse(0.0, FELT_S, "what comes by way of a worker that stands still may be overtaken"),
         "suspend": Excuse(0.0, FELT_S, "as at a stop"),
-        "link half open": Excuse(0.0, FELT_S, "what is asked again, since nobody answered, may be overtaken"),
     },
 }
 """By rule, then by the kind of trouble."""

@@ -22,7 +22,6 @@ CANCELLED: Final = "cancelled"
 UNKNOWN: Final = "unknown-outcome"
 UNREACHABLE: Final = "unreachable"
 LOST: Final = "connection lost"
-UNREACHABLE: Final = "unreachable"
 UNANSWERED: Final = "nothing"
 
 

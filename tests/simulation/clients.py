@@ -1,4 +1,4 @@
-"""Programs that use the nodes: they know the wire and nothing else, and say what luck has them say.
+"""Clients that know the wire and nothing else, and say what a plan has them say.
 
 Each has one connection at a time, and makes another when that is lost. None repeats a call. They speak in spurts, many
 of them when something happens to the nodes.
@@ -270,12 +270,12 @@ class Caller(Client):
         for connection in self.connections:
             for at, frame in pieces(connection.taken):
                 method, id, result = msgpack.unpackb(frame, strict_map_key=False)
-                if method in (":recv!", ":take!") and answer_of(result) == "a value":
-                    connection.given.append(
-                        Given(at, connection, method, id, connection.calls[id].topic, value_of(result))
-                    )
+                if method in (":recv!", ":take!") and answer_of(result) == VALUE:
+                    topic = connection.calls[id].topic
+                    connection.given.append(Given(at, connection, method, id, topic, value_of(result)))
                 elif method == ":message":
-                    connection.given.append(Given(at, connection, method, id, connection.topics[id], value_of(result)))
+                    topic = connection.topics[id]
+                    connection.given.append(Given(at, connection, method, id, topic, value_of(result)))
 
 
 class PubSub(Client):

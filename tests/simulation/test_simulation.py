@@ -85,12 +85,13 @@ def test_calls_are_under_way_when_something_happens() -> None:
     assert all(each.published > 300 for each in results)
 
 
-@pytest.mark.timeout(FRESH_S + 180)
+# What fails is shrunk, which takes its time, and is printed then.
+@pytest.mark.timeout(FRESH_S + 900)
 def test_what_is_promised_holds() -> None:
-    ran("tests.simulation", "--minutes", str(FRESH_S / 60), seconds=FRESH_S + 120)
+    ran("tests.simulation", "--minutes", str(FRESH_S / 60), seconds=FRESH_S + 300)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", SOON)
 def test_it_is_noticed_if_a_safeguard_is_missing(name: str) -> None:
     assert name in ablations.SAFEGUARDS
