@@ -56,7 +56,7 @@ class End:
     """What a connection has brought its client. When the other side ended it nobody can tell."""
 
     peer = "a node"
-    ended_at = reset_at = NEVER
+    ended_at = reset_at = mute_at = NEVER
 
     def __init__(self) -> None:
         self.taken: list[tuple[float, bytes]] = []

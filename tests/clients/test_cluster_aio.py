@@ -26,7 +26,7 @@ from tests.simulation.kernel import Kernel
 from tests.simulation.machine import Net
 from tests.simulation.membership import Founder
 from tests.simulation.node import Node
-from tests.simulation.plan import FAIR
+from tests.simulation.plan import FAIR, NODE
 from tests.simulation.plan import plan as planned
 from workers.setup.ground import JUNCTION
 
@@ -46,7 +46,7 @@ class World:
         self.net = Net(self.kernel, FAIR)
         plan = dataclasses.replace(planned(seed), nodes=3, workers=2, way="join", conditions=FAIR)
         self._founder = Founder(self.net, plan)
-        self.nodes = [self._founder.node(number) for number in range(3)]
+        self.nodes = [self._founder.node(f"{NODE}{number}") for number in range(3)]
         self.kernel.go_on(3.0)
         self._programs = 0
 

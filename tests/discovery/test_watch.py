@@ -7,8 +7,6 @@ import queue
 import threading
 import time
 
-import pytest
-
 from skywalker.address import Address
 from skywalker.discovery.source import Finding, Source, StaticSource
 from skywalker.discovery.watch import RETRY_CAP_S, repeat
@@ -107,9 +105,7 @@ def test_the_pause_that_a_step_asks_for_is_kept_and_the_end_does_not_wait_for_it
     assert all(later - earlier >= 0.19 for earlier, later in itertools.pairwise(steps))
 
 
-def test_what_fails_is_tried_less_and_less_often_but_at_least_every_few_seconds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_fails_is_tried_less_and_less_often_but_at_least_every_few_seconds() -> None:
     class Pauses(threading.Event):
         def __init__(self) -> None:
             super().__init__()
@@ -124,9 +120,8 @@ def test_what_fails_is_tried_less_and_less_often_but_at_least_every_few_seconds(
     def step() -> float:
         raise DiscoveryError("down")
 
-    monkeypatch.setattr("random.random", lambda: 0.5)
     stopped, troubles = Pauses(), []
-    repeat(step, troubles.append, stopped)
+    repeat(step, troubles.append, stopped, lambda: 0.5)
     pauses = [pause or 0.0 for pause in stopped.asked]
     assert pauses == sorted(pauses)
     assert 0 < pauses[0] < 0.1

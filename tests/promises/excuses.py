@@ -14,6 +14,8 @@ DOUBT_S: Final = 0.5
 TWO_RELOADS: Final = "two reloads"
 """The kind of trouble that there is while two nodes are reloaded at once."""
 
+LEAVES_A_STOPPED: Final = "leaves a stopped"
+"""That while a node leaves and a worker stands still, of whatever node."""
 
 SETTLED_S: Final = 0.3
 """Seconds after which all nodes go by a ring that all have agreed on. Until they have, there is trouble of the kinds
@@ -50,7 +52,6 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "link half open": Excuse(FELT_S, FELT_S, "nobody knows before it is found"),
         "no descriptors": Excuse(FELT_S, FELT_S, "who waits to be accepted has to wait for longer"),
     },
-    "answers_are_true": {},
     "who_waits_meets": {
         "kill": Excuse(0.0, FELT_S, "what waited at a dead worker has to be issued again"),
         "stop": Excuse(0.0, FELT_S, "who stands still brings nobody together"),
@@ -64,6 +65,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
     "nothing_comes_twice": {
         "kill": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "death": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
+        LEAVES_A_STOPPED: Excuse(0.0, DOUBT_S, "a node that leaves ends before it hears who has a value"),
         "suspend": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "link reset": Excuse(FELT_S, DOUBT_S, "what was on its way, perhaps while parted, is offered again"),
         "link half open": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
@@ -73,7 +75,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "part": Excuse(0.05, FELT_S, "a publisher is not made to wait for a node that cannot be reached"),
         "join": Excuse(0.0, SETTLED_S, "while topics move to another node, not all know who publishes where"),
         "leave": Excuse(0.0, FELT_S, "while topics move to another node, and back, not all know who publishes where"),
-        "death": Excuse(0.0, FELT_S, "until a dead node is given up, its topics are nobody's"),
+        "death": Excuse(0.05, FELT_S, "what is on its way to it is lost, and until it is given up, all on its topics"),
         TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker may take another new one's word for that of its predecessor"),
         "suspend": Excuse(0.05, FELT_S, "a publisher is not made to wait for a node that stands still"),
         "link reset": Excuse(0.05, FELT_S, "what is on its way is lost, and what comes until it is dialled again"),
@@ -83,7 +85,6 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "kill": Excuse(0.0, FELT_S, "what a publisher's new worker says may overtake what the dead one said"),
         "stop": Excuse(0.0, FELT_S, "what comes by way of a worker that stands still may be overtaken"),
         "suspend": Excuse(0.0, FELT_S, "as at a stop"),
-        "link half open": Excuse(0.0, FELT_S, "what is asked again, since nobody answered, may be overtaken"),
     },
 }
 """By rule, then by the kind of trouble."""

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgpack
 
 from skywalker.wire import junction as wire
-from tests.promises.excuses import EXCUSES, TWO_RELOADS
+from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, TWO_RELOADS
 
 NEVER_S: Final = float("inf")
 
@@ -22,7 +22,6 @@ CANCELLED: Final = "cancelled"
 UNKNOWN: Final = "unknown-outcome"
 UNREACHABLE: Final = "unreachable"
 LOST: Final = "connection lost"
-UNREACHABLE: Final = "unreachable"
 UNANSWERED: Final = "nothing"
 
 
@@ -91,9 +90,14 @@ class Given:
     value: str
 
     @property
+    def is_subscribed(self) -> bool:
+        """Whether it was given to a subscription, not for a call."""
+        return not self.method.endswith("!")
+
+    @property
     def is_sure(self) -> bool:
         """Whether that is enough, and no word of the client is waited for."""
-        return not (self.connection.acks and self.method.endswith("!"))
+        return self.is_subscribed or not self.connection.acks
 
 
 @dataclass
@@ -193,18 +197,23 @@ class History:
                 self.takers[given.value].append(given)
         for takers in self.takers.values():
             takers.sort(key=lambda given: given.at)
-        reloads = [each for each in self.troubles if each.kind == "reload"]
-        self._troubles = sorted(
-            [
-                *self.troubles,
-                *(
-                    Trouble(TWO_RELOADS, "", max(a.since, b.since), min(a.until, b.until))
-                    for a, b in itertools.combinations(reloads, 2)
-                    if a.node != b.node
-                ),
-            ],
-            key=lambda trouble: trouble.since,
-        )
+        pairs = itertools.permutations(self.troubles, 2)
+        both = [
+            Trouble(kind, "", max(a.since, b.since), min(a.until, b.until))
+            for a, b in pairs
+            if (kind := self._both(a, b)) is not None and a.touches(b.since, b.until)
+        ]
+        self._troubles = sorted([*self.troubles, *both], key=lambda trouble: trouble.since)
+
+    @staticmethod
+    def _both(a: Trouble, b: Trouble) -> str | None:
+        """Return the kind of trouble that two are at once."""
+        match a.kind, b.kind:
+            case "reload", "reload" if a.node < b.node:
+                return TWO_RELOADS
+            case "leave", "stop":
+                return LEAVES_A_STOPPED
+        return None
 
     def calls(self) -> Iterator[Call]:
         """Yield all calls."""
@@ -248,6 +257,11 @@ def answer_of(result: Any) -> str:
     if isinstance(result, msgpack.ExtType):
         return TIMED_OUT if result.code == wire.TIMEOUT_TYPE else str(msgpack.unpackb(result.data)[0])
     return VALUE
+
+
+def value_of(result: Any) -> str:
+    """Return a value that a client was given, in the words of who gave it: bytes are what was published as such."""
+    return result.decode() if isinstance(result, bytes) else str(result)
 
 
 def pieces(taken: list[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:

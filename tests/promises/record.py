@@ -9,7 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from skywalker.errors import OutcomeUnknown, RequestError, SkywalkerError, TimedOut, Unreachable
-from tests.promises.history import TIMED_OUT, TRUE, UNKNOWN, UNREACHABLE, VALUE, Call, Connection, Given, Stall
+from tests.promises.history import (
+    TIMED_OUT,
+    TRUE,
+    UNKNOWN,
+    UNREACHABLE,
+    VALUE,
+    Call,
+    Connection,
+    Given,
+    Stall,
+    value_of,
+)
 
 
 def client(name: str, *, acks: bool = False) -> Connection:
@@ -32,7 +43,7 @@ async def ended(call: Call, result: Awaitable[Any]) -> Any:
     except SkywalkerError as error:
         call.answer = answer_to(error)
     else:
-        call.answer, call.got = (TRUE, "") if call.value else (VALUE, str(got))
+        call.answer, call.got = (TRUE, "") if call.value else (VALUE, value_of(got))
     call.answers += 1
     call.answered_at = time.monotonic()
     if call.answer == VALUE:

@@ -21,7 +21,6 @@ from tests.promises.history import (
     UNREACHABLE,
     VALUE,
     Call,
-    Given,
     History,
 )
 
@@ -104,7 +103,7 @@ def answers_are_true(history: History) -> Iterator[str]:
     for call, takers in sorted(history.sends(), key=lambda each: each[0].answered_at):
         if call.answer == TRUE and not takers and not _took_a_chance(call, chances):
             yield f"{call} was told true, and nobody had the value"
-        if _is_untrue(call, takers) and not _is_in_doubt(history, takers, "answers_are_true"):
+        if any(each.is_sure for each in takers) and call.answer not in (TRUE, UNKNOWN, LOST, UNANSWERED):
             yield f"{call} was told {call.answer!r}, and {takers[0].connection.client} had the value"
 
 
@@ -149,25 +148,9 @@ def _took_a_chance(send: Call, chances: dict[str, list[Chance]]) -> bool:
     return False
 
 
-def in_doubt(history: History) -> int:
-    """Return how many senders were told that nobody came though somebody had their value, as happens in a kill."""
-    return sum(
-        _is_untrue(call, takers) and _is_in_doubt(history, takers, "answers_are_true")
-        for call, takers in history.sends()
-    )
-
-
-def _is_untrue(call: Call, takers: list[Given]) -> bool:
-    return any(each.is_sure for each in takers) and call.answer not in (TRUE, UNKNOWN, LOST, UNANSWERED)
-
-
 def unknown(history: History) -> int:
     """Return how many senders were told that it is not known whether somebody came."""
     return sum(call.answer == UNKNOWN for call in history.calls())
-
-
-def _is_in_doubt(history: History, takers: list[Given], rule: str) -> bool:
-    return all(history.excuses(rule, each.at, each.at) for each in takers if each.is_sure)
 
 
 def cancels_are_true(history: History) -> Iterator[str]:
@@ -205,7 +188,10 @@ def who_waits_meets(history: History) -> Iterator[str]:
 def nothing_comes_twice(history: History) -> Iterator[str]:
     """One of a group takes a value, and no call or subscription gets it twice, unless it was in doubt."""
     for value, takers in history.takers.items():
-        if value in history.resent or not takers[0].is_sure or _is_in_doubt(history, takers[:1], "nothing_comes_twice"):
+        first = takers[0]
+        if value in history.resent or not first.is_sure:
+            continue
+        if history.excuses("nothing_comes_twice", first.at, first.at):
             continue
         if sum(each.method == ":take!" for each in takers) > 1:
             yield f"{value!r} was taken twice"
@@ -223,7 +209,7 @@ def subscribers_miss_nothing(history: History) -> Iterator[str]:
             begin, end = published.at, published.acked_at
             if end == NEVER_S or history.excuses("subscribers_miss_nothing", begin, end):
                 continue
-            had = {id(each.connection) for each in history.takers.get(published.value, [])}
+            had = {id(each.connection) for each in history.takers.get(published.value, []) if each.is_subscribed}
             for other in history.connections:
                 since = other.subscriptions.get(published.topic, NEVER_S)
                 stayed = other.closed_at == NEVER_S or (
@@ -237,7 +223,10 @@ def subscribers_miss_nothing(history: History) -> Iterator[str]:
 
 
 def order_holds(history: History) -> Iterator[str]:
-    """What one connection published to a topic came in that order to each subscriber."""
+    """What one connection published to a topic came in that order to each subscriber, when it first came.
+
+    What comes once more came in its place, too, and is a matter of nothing_comes_twice.
+    """
     place = {
         published.value: (id(connection), published.topic, number)
         for connection in history.connections
@@ -245,8 +234,11 @@ def order_holds(history: History) -> Iterator[str]:
     }
     for connection in history.connections:
         last: dict[tuple[int, str], int] = {}
+        had: set[tuple[int, str]] = set()
         for given in connection.given:
-            if given.value in place and not given.method.endswith("!"):
+            came = given.id, given.value
+            if given.value in place and given.is_subscribed and came not in had:
+                had.add(came)
                 publisher, topic, number = place[given.value]
                 before = last.get((publisher, topic), -1)
                 if number < before and given.value in history.resent:

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from tests.promises import libraries, rules
-from tests.promises.excuses import EXCUSES, TWO_RELOADS
+from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, TWO_RELOADS
 from tests.promises.history import (
     CANCELLED,
     LOST,
@@ -25,6 +25,7 @@ from tests.promises.history import (
     Stall,
     Stream,
     Trouble,
+    value_of,
 )
 
 AT_S: Final = 100.0
@@ -205,6 +206,8 @@ def broken(connections: list[Connection], *troubles: Trouble, stalls: tuple[Stal
 def trouble(kind: str, at: float) -> list[Trouble]:
     if kind == TWO_RELOADS:
         return [Trouble("reload", node, at, at) for node in ("n1", "n2")]
+    if kind == LEAVES_A_STOPPED:
+        return [Trouble("leave", "n1", at, at), Trouble("stop", "n2", at, at, 0)]
     return [Trouble(kind, "n1", at, at, 0)]
 
 
@@ -219,12 +222,48 @@ def test_each_rule_notices_what_breaks_it(rule: str, breach: Callable[[], list[C
 @pytest.mark.parametrize("rule", BREACHES)
 def test_only_the_trouble_that_is_listed_excuses_and_only_when_it_is_felt(rule: str, kind: str) -> None:
     breach, *never_excused = BREACHES[rule]
-    is_excuse = bool({kind, "reload" if kind == TWO_RELOADS else kind} & EXCUSES.get(rule, {}).keys())
+    is_excuse = bool({kind, *(each.kind for each in trouble(kind, AT_S))} & EXCUSES.get(rule, {}).keys())
     assert broken(breach(), *trouble(kind, AT_S)) == (set() if is_excuse else {rule})
     assert broken(breach(), *trouble(kind, AT_S - LONG_AGO_S)) == {rule}
     for each in never_excused:
         if rule != "nothing_comes_twice":
             assert rule in broken(each(), *trouble(kind, AT_S))
+
+
+def what_is_published_comes_again(*, in_order: bool) -> list[Connection]:
+    a, b = connection("a"), connection("b")
+    publish(a, "first", "second", acked_at=NEVER_S)
+    a.closed_at, a.is_cut = AT_S, True
+    once = ("first", "second") if in_order else ("second", "first")
+    for value in (*once, "first", "second"):
+        give(b, method="message", value=value)
+    return [a, b]
+
+
+def test_what_comes_once_more_comes_out_of_no_order_if_it_came_in_its_place() -> None:
+    assert broken(what_is_published_comes_again(in_order=True)) == {"nothing_comes_twice"}
+    assert broken(what_is_published_comes_again(in_order=True), *trouble("link reset", AT_S)) == set()
+    assert broken(what_is_published_comes_again(in_order=False), *trouble("link reset", AT_S)) == {"order_holds"}
+
+
+@pytest.mark.parametrize(("acked_s", "excused"), [(0.05, True), (0.06, False)])
+def test_what_is_on_its_way_to_a_node_that_dies_is_lost(acked_s: float, excused: bool) -> None:
+    death = Trouble("death", "n1", AT_S + acked_s, AT_S + acked_s)
+    assert broken(a_subscriber_misses_something(), death) == (set() if excused else {"subscribers_miss_nothing"})
+
+
+def test_a_call_of_a_subscriber_takes_nothing_from_its_subscription() -> None:
+    a, b = a_subscriber_misses_something()
+    give(b, method=":recv!")
+    assert broken([a, b]) == {"subscribers_miss_nothing"}
+
+
+def test_a_library_may_publish_again_what_a_call_takes_as_bytes() -> None:
+    a, b = connection("a"), connection("b")
+    a.resent.add("v")
+    for _ in range(2):
+        give(b, method=":take!", value=value_of(b"v"))
+    assert broken([a, b]) == set()
 
 
 def test_the_rules_are_those_whose_breach_is_shown() -> None:

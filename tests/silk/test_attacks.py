@@ -69,6 +69,7 @@ def insider(node: Any, peers: Peers) -> RawPeer:
 # Floods.
 
 
+@pytest.mark.alone  # how long an answer takes is measured, and a flood takes a core
 @pytest.mark.parametrize("here", [True], indirect=True, ids=["real"])
 @pytest.mark.parametrize("period", [1.0])
 @pytest.mark.parametrize(

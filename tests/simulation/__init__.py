@@ -1,18 +1,33 @@
 """Whole nodes in one process, on a virtual clock, from one seed.
 
-    kernel     the clock, and processes that take turns
-    machine    sockets and what goes wrong with them: what a worker asks of the machine
-    eventloop  asyncio's loop, and programs that run in it, on that machine
-    node       a node: its supervisor's crew and its workers, as they are, on that machine
-    clients    clients that know the wire and nothing else
-    programs   programs that use our client library for asyncio
-    plan       a run as data, made from a seed: the cluster, who says what when, what happens to whom
-    faults     what each kind of fault does
-    run        one run of a plan, and its judgement by tests.promises
-    failure    how a plan fails, and the smallest part of it that fails so
-    shrink     what can be left out of a plan
-    story      what happened to some calls of a run, in words
-    ablations  safeguards of the product, each switched off to see who notices
+The machine that nodes and clients run on:
 
-`python -m tests.simulation` runs many.
+    kernel      the clock, and who takes turns by it
+    machine     sockets and what goes wrong with them
+    processes   forks, signals, ends; threads are those of a process
+    eventloop   asyncio's loop, and programs that run in it
+    zeromq      the sockets of ZeroMQ, for Silk
+
+A run of a cluster:
+
+    node        a node: its supervisor and all that this forks, as they are
+    membership  how nodes find each other; silk_member, by Silk
+    clients     clients that know the wire and nothing else
+    programs    programs that use our client library for asyncio
+    plan        the run as data, made from a seed: the cluster, who says what when, what happens to whom
+    faults      what each kind of fault does
+    run         one run of a plan, and its judgement by tests.promises
+
+What is done with runs:
+
+    __main__    the command `python -m tests.simulation`, which runs many: `make simulate`
+    failure     how a plan fails, and the smallest part of it that fails so; shrink leaves out what it can
+    story       what happened to some calls of a run, in words
+    corpus.txt  plans that once failed, which the tests run
+    ablations   safeguards of the product, each switched off to see who notices
+    kills       a thousand workers killed under load
+    stage       a simulation for tests that block; tests/workers/staged.py has its nodes
+
+Of Silk: silk_run is one run and `make simulate-silk`, silk_cluster has its programs, silk_rules judges it, and
+silk_ablations switches its safeguards off.
 """

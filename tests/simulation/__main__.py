@@ -3,7 +3,8 @@ first of each kind also the smallest part of its plan that fails in the same way
 
 python -m tests.simulation --seeds 100        # fresh ones
 python -m tests.simulation --minutes 10
-python -m tests.simulation --seed 4711        # that one, and what happened to the calls that it is about
+python -m tests.simulation --seed 4711        # that one, and what happened to the calls that failed in it
+python -m tests.simulation --seed 4711 --all  # a line for all that happened in it
 python -m tests.simulation --plan '{"seed":4711,...}'
 """
 
@@ -81,13 +82,11 @@ def many(count: int | None, minutes: float | None) -> int:
         took = time.monotonic() - began
         for text in pool.imap(shrunk, [*kinds.values()][:SHRUNK]):
             print(text, flush=True)
-    simulated, met = (sum(getattr(each, what) for each in results) for what in ("seconds", "met"))
-    kills, unknown, in_doubt, under_way = (
-        sum(getattr(each, what) for each in results) for what in ("kills", "unknown", "in_doubt", "under_way")
+    simulated, met, kills, unknown, under_way = (
+        sum(getattr(each, what) for each in results) for what in ("seconds", "met", "kills", "unknown", "under_way")
     )
     print(f"{len(results)} seeds, {failed} failed; {simulated:.0f} s simulated in {took:.0f} s, {met} rendezvous;")
-    print(f"{kills} kills, {under_way} calls under way when something happened;")
-    print(f"{unknown} sends of which nobody knows, {in_doubt} senders told nobody came though somebody had their value")
+    print(f"{kills} kills, {under_way} calls under way when something happened, {unknown} sends of which nobody knows")
     missed = [point for point in POINTS if not any(each.points.get(point) for each in results)]
     if len(results) >= ENOUGH and missed:
         print(f"nobody came to a point where {', or where '.join(missed)}")

@@ -1,4 +1,4 @@
-"""Programs that use the nodes: they know the wire and nothing else, and say what luck has them say.
+"""Clients that know the wire and nothing else, and say what a plan has them say.
 
 Each has one connection at a time, and makes another when that is lost. None repeats a call. They speak in spurts, many
 of them when something happens to the nodes.
@@ -14,7 +14,19 @@ from typing import Any, Final
 
 import msgpack
 
-from tests.promises.history import LOST, VALUE, Call, Cancel, Connection, Given, Published, Trouble, answer_of, pieces
+from tests.promises.history import (
+    LOST,
+    VALUE,
+    Call,
+    Cancel,
+    Connection,
+    Given,
+    Published,
+    Trouble,
+    answer_of,
+    pieces,
+    value_of,
+)
 from tests.simulation.kernel import NEVER
 from tests.simulation.machine import READ, WRITE, Address, End, Net, Poller, Socket
 from tests.simulation.plan import ClientPlan, Word
@@ -171,7 +183,8 @@ class Client:
 
     def _lose(self, made: Socket) -> None:
         now = self.task.clock()
-        self.connection.closed_at = min(now, made.end.ended_at, made.end.reset_at)  # whenever it came to know
+        end = made.end  # whenever it came to know
+        self.connection.closed_at = min(now, end.ended_at, end.reset_at, end.mute_at)
         self._poller.unregister(made.fileno())
         made.close()
         self._socket = None
@@ -257,11 +270,12 @@ class Caller(Client):
         for connection in self.connections:
             for at, frame in pieces(connection.taken):
                 method, id, result = msgpack.unpackb(frame, strict_map_key=False)
-                if method in (":recv!", ":take!") and answer_of(result) == "a value":
-                    connection.given.append(Given(at, connection, method, id, connection.calls[id].topic, result))
+                if method in (":recv!", ":take!") and answer_of(result) == VALUE:
+                    topic = connection.calls[id].topic
+                    connection.given.append(Given(at, connection, method, id, topic, value_of(result)))
                 elif method == ":message":
-                    value = result.decode() if isinstance(result, bytes) else str(result)
-                    connection.given.append(Given(at, connection, method, id, connection.topics[id], value))
+                    topic = connection.topics[id]
+                    connection.given.append(Given(at, connection, method, id, topic, value_of(result)))
 
 
 class PubSub(Client):

@@ -38,6 +38,7 @@ from tests.promises.history import (
     Trouble,
     answer_of,
     pieces,
+    value_of,
 )
 from tests.promises.record import answer_to
 from tests.simulation import eventloop
@@ -242,7 +243,7 @@ class Junction(Program):
             call.answer = answer_to(error)
         else:
             call.answer = TRUE if value else VALUE
-            call.got = str(got)
+            call.got = value_of(got)
         call.answers += 1
         call.answered_at = loop.time()
         del self._under_way[number]
@@ -277,7 +278,7 @@ class Junction(Program):
                         copy = here[id]
                         copy.answer, copy.answered_at = answer_of(result), at
                         if copy.answer == VALUE:
-                            copy.value = str(result)
+                            copy.value = value_of(result)
                             record.given.append(Given(at, record, method, id, topics[id], copy.value))
             for id, each in copies.items():
                 each.sort(key=lambda copy: copy.at)
@@ -349,8 +350,7 @@ class Broker(Program):
                     continue
                 if end.said[0][1][0] == SUBSCRIBE:
                     stream = stream or next(streams)
-                    stream.connections.append(self._heard(end))
-                    stream.connections[-1].reads_slowly = stream.reads_slowly
+                    self._heard(end, stream)
                 for _, message in _messages(end.said):
                     if message[0] == PUBLISH:
                         value = _payload(message)
@@ -359,10 +359,11 @@ class Broker(Program):
                         was_said.add(value)
         self.connections += [each for stream in self.streams for each in stream.connections]
 
-    def _heard(self, end: End) -> Connection:
-        """Return what there was on one connection of a subscription."""
+    def _heard(self, end: End, stream: Stream) -> None:
+        """Note what there was on one connection of a subscription: what the kernel took, and what of that came."""
         closed_at = min(end.lost_at, end.mute_at)
         found = Connection(self.name, end.connected_at, self.stops, closed_at=closed_at, is_cut=True)
+        found.reads_slowly = stream.reads_slowly
         asked = [_topic(message) for _, message in _messages(end.said or []) if message[0] == SUBSCRIBE]
         taken = end.taken or []
         for at, message in _messages(taken):
@@ -371,7 +372,7 @@ class Broker(Program):
         came = [*_messages(taken[: self._came.get(end)])]
         found.subscriptions = dict(zip(asked, (at for at, message in came if message[0] == ACK), strict=False))
         found.came = sum(message[0] != ACK for _, message in came)
-        return found
+        stream.connections.append(found)
 
 
 def _messages(taken: list[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:

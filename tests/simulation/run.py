@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.promises.history import TRUE, History
-from tests.promises.rules import broken, in_doubt, unknown
+from tests.promises.rules import broken, unknown
 from tests.simulation.clients import Caller, Client, PubSub
 from tests.simulation.faults import Cluster
 from tests.simulation.kernel import Kernel, Listener
@@ -52,8 +52,6 @@ class Result:
     """Calls that waited for their answer when something happened, of all that happened."""
     unknown: int
     """Senders that were told that it is not known whether somebody came."""
-    in_doubt: int
-    """Senders that were told that nobody came though somebody had their value, in a kill."""
     broken: list[str]
     points: dict[str, int]
     """How often each point of the program was reached."""
@@ -122,7 +120,6 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
         sum(each.kind == "kill" for each in troubles),
         under_way,
         unknown(history),
-        in_doubt(history),
         [*broken(history), *strangers],
         kernel.points,
     )
