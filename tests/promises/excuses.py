@@ -21,6 +21,9 @@ SETTLED_S: Final = 0.3
 """Seconds after which all nodes go by a ring that all have agreed on. Until they have, there is trouble of the kinds
 join, leave or death."""
 
+AGREE_S: Final = 0.05
+"""Seconds between two looks whether they have."""
+
 
 class Excuse(NamedTuple):
     """Something is excused from `before_s` seconds before the trouble begins until `after_s` after it ends."""
@@ -57,6 +60,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "stop": Excuse(0.0, FELT_S, "who stands still brings nobody together"),
         "part": Excuse(0.0, FELT_S, "they may be on two sides of it"),
         "join": Excuse(0.0, SETTLED_S, "nodes that do not agree on a ring have two of them meet at two places"),
+        "two rings": Excuse(AGREE_S, SETTLED_S, "as at a join"),
         "leave": Excuse(0.0, FELT_S, "what waited moves to another node, and back"),
         "death": Excuse(0.0, FELT_S, "until a dead node is given up, its topics are nobody's"),
         "suspend": Excuse(0.0, 5 + FELT_S, "as at a stop, and what waited has waited for less by its clock"),
@@ -74,6 +78,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "stop": Excuse(0.05, FELT_S, "a publisher is not made to wait for a worker that stands still"),
         "part": Excuse(0.05, FELT_S, "a publisher is not made to wait for a node that cannot be reached"),
         "join": Excuse(0.0, SETTLED_S, "while topics move to another node, not all know who publishes where"),
+        "two rings": Excuse(AGREE_S, SETTLED_S, "as at a join"),
         "leave": Excuse(0.0, FELT_S, "while topics move to another node, and back, not all know who publishes where"),
         "death": Excuse(0.05, FELT_S, "what is on its way to it is lost, and until it is given up, all on its topics"),
         TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker may take another new one's word for that of its predecessor"),
