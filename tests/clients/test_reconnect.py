@@ -239,6 +239,15 @@ def test_a_node_that_accepts_but_does_not_answer_the_greeting_is_unreachable(
         make_place(scripted.address).join(name="me", connect_timeout=0.2)
 
 
+def test_a_client_waits_for_the_greeting_no_longer_than_it_may_take_to_connect(
+    make_place: MakePlace, scripted: ScriptedNode
+) -> None:
+    began = time.monotonic()
+    with pytest.raises(skywalker.Unreachable):
+        make_place(f"{scripted.address},127.0.0.1:1").join(name="me", connect_timeout=0.2)
+    assert 0.19 < time.monotonic() - began < 0.5 * time_factor()
+
+
 def test_a_node_that_comes_up_while_a_client_connects_is_found(make_place: MakePlace, proxy: Proxy) -> None:
     proxy.refuse()
     joining = background(lambda: make_place(proxy.address).join(connect_timeout=SOON))

@@ -48,6 +48,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
     }
 
 
+@pytest.mark.timeout(300)  # the first one waits for what is said of all
 @pytest.mark.parametrize("target", NAMES)
 def test_a_target_holds_and_is_the_same_compiled_and_plain(said: dict[str, dict[str, str]], target: str) -> None:
     usual, plain = (said[form].get(target, "it failed, see above").split(", ") for form in ("usual", "plain"))

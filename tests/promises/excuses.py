@@ -14,9 +14,15 @@ DOUBT_S: Final = 0.5
 TWO_RELOADS: Final = "two reloads"
 """The kind of trouble that there is while two nodes are reloaded at once."""
 
+LEAVES_A_STOPPED: Final = "leaves a stopped"
+"""That while a node leaves and a worker stands still, of whatever node."""
+
 SETTLED_S: Final = 0.3
 """Seconds after which all nodes go by a ring that all have agreed on. Until they have, there is trouble of the kinds
 join, leave or death."""
+
+AGREE_S: Final = 0.05
+"""Seconds between two looks whether they have."""
 
 
 class Excuse(NamedTuple):
@@ -54,6 +60,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "stop": Excuse(0.0, FELT_S, "who stands still brings nobody together"),
         "part": Excuse(0.0, FELT_S, "they may be on two sides of it"),
         "join": Excuse(0.0, SETTLED_S, "nodes that do not agree on a ring have two of them meet at two places"),
+        "two rings": Excuse(AGREE_S, SETTLED_S, "as at a join"),
         "leave": Excuse(0.0, FELT_S, "what waited moves to another node, and back"),
         "death": Excuse(0.0, FELT_S, "until a dead node is given up, its topics are nobody's"),
         "suspend": Excuse(0.0, 5 + FELT_S, "as at a stop, and what waited has waited for less by its clock"),
@@ -62,6 +69,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
     "nothing_comes_twice": {
         "kill": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "death": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
+        LEAVES_A_STOPPED: Excuse(0.0, DOUBT_S, "a node that leaves ends before it hears who has a value"),
         "suspend": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
         "link reset": Excuse(FELT_S, DOUBT_S, "what was on its way, perhaps while parted, is offered again"),
         "link half open": Excuse(DOUBT_S, DOUBT_S, "what is in doubt is offered again"),
@@ -70,6 +78,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "stop": Excuse(0.05, FELT_S, "a publisher is not made to wait for a worker that stands still"),
         "part": Excuse(0.05, FELT_S, "a publisher is not made to wait for a node that cannot be reached"),
         "join": Excuse(0.0, SETTLED_S, "while topics move to another node, not all know who publishes where"),
+        "two rings": Excuse(AGREE_S, SETTLED_S, "as at a join"),
         "leave": Excuse(0.0, FELT_S, "while topics move to another node, and back, not all know who publishes where"),
         "death": Excuse(0.05, FELT_S, "what is on its way to it is lost, and until it is given up, all on its topics"),
         TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker may take another new one's word for that of its predecessor"),
@@ -78,7 +87,6 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "link half open": Excuse(0.05, FELT_S, "as with one that is reset, once that is known"),
     },
     "order_holds": {
-        "kill": Excuse(0.0, FELT_S, "what a publisher's new worker says may overtake what the dead one said"),
         "stop": Excuse(0.0, FELT_S, "what comes by way of a worker that stands still may be overtaken"),
         "suspend": Excuse(0.0, FELT_S, "as at a stop"),
     },

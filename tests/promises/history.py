@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgpack
 
 from skywalker.wire import junction as wire
-from tests.promises.excuses import EXCUSES, TWO_RELOADS
+from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, TWO_RELOADS
 
 NEVER_S: Final = float("inf")
 
@@ -197,18 +197,23 @@ class History:
                 self.takers[given.value].append(given)
         for takers in self.takers.values():
             takers.sort(key=lambda given: given.at)
-        reloads = [each for each in self.troubles if each.kind == "reload"]
-        self._troubles = sorted(
-            [
-                *self.troubles,
-                *(
-                    Trouble(TWO_RELOADS, "", max(a.since, b.since), min(a.until, b.until))
-                    for a, b in itertools.combinations(reloads, 2)
-                    if a.node != b.node
-                ),
-            ],
-            key=lambda trouble: trouble.since,
-        )
+        pairs = itertools.permutations(self.troubles, 2)
+        both = [
+            Trouble(kind, "", max(a.since, b.since), min(a.until, b.until))
+            for a, b in pairs
+            if (kind := self._both(a, b)) is not None and a.touches(b.since, b.until)
+        ]
+        self._troubles = sorted([*self.troubles, *both], key=lambda trouble: trouble.since)
+
+    @staticmethod
+    def _both(a: Trouble, b: Trouble) -> str | None:
+        """Return the kind of trouble that two are at once."""
+        match a.kind, b.kind:
+            case "reload", "reload" if a.node < b.node:
+                return TWO_RELOADS
+            case "leave", "stop":
+                return LEAVES_A_STOPPED
+        return None
 
     def calls(self) -> Iterator[Call]:
         """Yield all calls."""

@@ -126,9 +126,9 @@ def _common(one: list[str], other: list[str]) -> int:
 
 def _untold(stream: Stream) -> Iterator[str]:
     """A program is told as often that something may be missing as it listens again after a loss."""
-    topics = [{*each.subscriptions} for each in stream.connections]
-    if stream.ended_at == NEVER_S and topics and topics[-1] != topics[0]:
-        yield f"{stream.client} listens to {len(topics[-1])} topics of {len(topics[0])}"
+    topics = {topic for each in stream.connections for topic in each.subscriptions}
+    if stream.ended_at == NEVER_S and topics and stream.connections[-1].subscriptions.keys() != topics:
+        yield f"{stream.client} listens to {len(stream.connections[-1].subscriptions)} topics of {len(topics)}"
     again = sum(bool(each.subscriptions) for each in stream.connections) - 1
     if stream.gaps < again - 1 or stream.gaps > max(again, 0):
         yield f"{stream.client} was told of {stream.gaps} gaps, and listened again {again} times"

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from tests.promises import libraries, rules
-from tests.promises.excuses import EXCUSES, TWO_RELOADS
+from tests.promises.excuses import EXCUSES, LEAVES_A_STOPPED, TWO_RELOADS
 from tests.promises.history import (
     CANCELLED,
     LOST,
@@ -206,6 +206,8 @@ def broken(connections: list[Connection], *troubles: Trouble, stalls: tuple[Stal
 def trouble(kind: str, at: float) -> list[Trouble]:
     if kind == TWO_RELOADS:
         return [Trouble("reload", node, at, at) for node in ("n1", "n2")]
+    if kind == LEAVES_A_STOPPED:
+        return [Trouble("leave", "n1", at, at), Trouble("stop", "n2", at, at, 0)]
     return [Trouble(kind, "n1", at, at, 0)]
 
 
@@ -220,7 +222,7 @@ def test_each_rule_notices_what_breaks_it(rule: str, breach: Callable[[], list[C
 @pytest.mark.parametrize("rule", BREACHES)
 def test_only_the_trouble_that_is_listed_excuses_and_only_when_it_is_felt(rule: str, kind: str) -> None:
     breach, *never_excused = BREACHES[rule]
-    is_excuse = bool({kind, "reload" if kind == TWO_RELOADS else kind} & EXCUSES.get(rule, {}).keys())
+    is_excuse = bool({kind, *(each.kind for each in trouble(kind, AT_S))} & EXCUSES.get(rule, {}).keys())
     assert broken(breach(), *trouble(kind, AT_S)) == (set() if is_excuse else {rule})
     assert broken(breach(), *trouble(kind, AT_S - LONG_AGO_S)) == {rule}
     for each in never_excused:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from skywalker.members import Snapshot
+from tests.promises.excuses import AGREE_S
+from tests.promises.history import Trouble
 from tests.simulation.clients import Client
 from tests.simulation.kernel import NEVER, Task
 from tests.simulation.machine import End
@@ -15,9 +17,6 @@ from tests.simulation.node import Node
 from tests.simulation.plan import Fault
 from tests.simulation.processes import Process
 from tests.simulation.programs import Program
-
-AGREE_S: Final = 0.05
-"""Seconds between two looks whether nodes agree."""
 
 WRITES: Final = 4
 """Those of its next writes after one of which a worker is killed in a step."""
@@ -44,6 +43,23 @@ class Cluster:
                 trouble.until = node.kernel.now
             else:
                 node.kernel.at(node.kernel.now + AGREE_S, look)
+
+        look()
+
+    def watch_rings(self, until: float) -> None:
+        """Until then, have a node be troubled as long as they do not agree."""
+        node = next(iter(self.nodes.values()))
+        trouble: Trouble | None = None
+
+        def look() -> None:
+            nonlocal trouble
+            now = node.kernel.now
+            if not self.agree():
+                trouble = trouble or node.suffer("two rings", NEVER)
+            elif trouble is not None:
+                trouble.until, trouble = now, None
+            if now < until or trouble is not None:
+                node.kernel.at(now + AGREE_S, look)
 
         look()
 
@@ -214,7 +230,9 @@ def _stop_supervisor(cluster: Cluster, fault: Fault) -> None:
 
 
 def _mislead(cluster: Cluster, fault: Fault) -> None:
-    cluster.founder.directory.have(TROUBLES[fault.nth % len(TROUBLES)], 2 * fault.seconds)
+    directory = cluster.founder.directory
+    directory.have(TROUBLES[fault.nth % len(TROUBLES)], 2 * fault.seconds)
+    cluster.watch_rings(directory.kernel.now + 2 * fault.seconds)
 
 
 HAPPENS: Final[Mapping[str, Callable[[Cluster, Fault], None]]] = {

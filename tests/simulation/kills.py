@@ -46,6 +46,15 @@ WORDS: Final = int(2 * RATE * (BEFORE_S + AFTER_S) / CLIENTS / MEET)
 PAUSE_S: Final = (BEFORE_S + AFTER_S) / WORDS * AT_ONCE / 4
 """Seconds between two times that a client speaks: it says a few words at once."""
 
+WORKERS: Final = (2, 3, 4)
+"""Of the node: with three, those of a sender, of a listener and of the owner of their topic may all be others."""
+
+AGAIN: Final = 0.3
+"""How often another one is killed shortly after, of all times."""
+
+AGAIN_S: Final = (0.0003, 0.002, 0.006)
+"""Seconds after which that is, at most: what came of the first is still told, or its successor opens."""
+
 TIMEOUTS_MS: Final = (5, 20, 50, 200)
 
 MOST_UNKNOWN: Final = 5.0
@@ -60,7 +69,8 @@ def plan_of(seed: int) -> Plan:
 
     def words() -> tuple[Word, ...]:
         return tuple(
-            Word(luck.choice([":send!", ":recv!"]), luck.choice(topics), luck.choice(TIMEOUTS_MS)) for _ in range(WORDS)
+            Word(luck.choice([":send!", ":send!", ":recv!", ":take!"]), luck.choice(topics), luck.choice(TIMEOUTS_MS))
+            for _ in range(WORDS)
         )
 
     clients = tuple(
@@ -76,8 +86,9 @@ def plan_of(seed: int) -> Plan:
         )
         for number in range(CLIENTS)
     )
-    faults = tuple(Fault(at, "kill in a step", "node0", luck.randrange(12)) for at in times)
-    return Plan(seed, 1, luck.choice([2, 4]), len(topics), clients, faults)
+    times += [round(at + luck.choice(AGAIN_S) * luck.random(), 6) for at in times if luck.random() < AGAIN]
+    faults = tuple(Fault(at, "kill in a step", "node0", luck.randrange(12)) for at in sorted(times))
+    return Plan(seed, 1, luck.choice(WORKERS), len(topics), clients, faults)
 
 
 @dataclass

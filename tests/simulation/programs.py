@@ -57,6 +57,9 @@ REST_S: Final = 0.05
 LATE_S: Final = 0.1
 """Seconds more than it was given that connect() may take."""
 
+LAST_WORDS_S: Final = 6.0
+"""Seconds after the last word in which a subscription goes on: a node that has left may have to come back first."""
+
 KINDS: Final = {":send!": "send", ":recv!": "recv", ":take!": "take"}
 
 logging.getLogger("skywalker").addHandler(logging.NullHandler())
@@ -304,7 +307,7 @@ class Broker(Program):
             while reader is not None and not self.is_done:
                 await asyncio.sleep(0.5)
             if reader is not None:
-                await asyncio.sleep(2.0)
+                await asyncio.sleep(LAST_WORDS_S)
                 reader.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await reader

@@ -23,7 +23,7 @@ from tests.soak.stage import Stage
 
 @pytest.mark.timeout(240)
 def test_a_node_that_is_used_and_hit_in_every_way_is_afterwards_what_it_was(tmp_path: Path) -> None:
-    found = soak(8.0 * time_factor(), 2, 7, logs=tmp_path / "logs")
+    found = soak(12.0 * time_factor(), 2, 7, logs=tmp_path / "logs")
     assert not found.faults
     assert {*found.done} == {"killed", "drained", "reloaded", "lost its agent"}
     assert {program for program, shifts in found.roster.shifts.items() if shifts} == {*PROGRAMS}

@@ -485,16 +485,14 @@ class ClientCall(NodeCall):
             return
         else:
             self.become(GIVEN_UP)
-            if cancelled_by:
-                turn.acks.append(self)  # it comes in the middle of a turn
-            else:
-                # Times run out as a turn begins: who was given the value here has it, or is choked and must not get it.
-                self.ask_back(False)
+            # A :cancel comes in the middle of a turn; and times run out as it begins, but the last words on one call,
+            # which are heard then, may have had another one meet somebody.
+            turn.acks.append(self)
         if self.is_kept():
             self.caller.postpone(self, max(0.0, self.deadline - turn.now) + grace)
 
     def acknowledge(self) -> None:
-        """The turn in which it was cancelled is written: who was given the value in that has it, or must not get it."""
+        """The turn in which it was given up is written: who was given the value in that has it, or must not get it."""
         if not self.answered:
             self.ask_back(False)
 

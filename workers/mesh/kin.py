@@ -31,8 +31,11 @@ class Asking(Protocol):
     def doubted(self, number: bytes) -> None:
         """Somebody may have it."""
 
+    def doubt_all(self) -> None:
+        """Somebody may have any of the sends that wait there."""
+
     def settle_all(self) -> None:
-        """Take back what it gave us, if it is dead, or say to whom it may go."""
+        """It is dead: take back what it gave us, or say to whom it may go."""
 
 
 class Sibling(Protocol):
@@ -89,7 +92,12 @@ class Kin:
 
     def read_hand(self, life: bytes) -> None:
         """A sibling is dead: find what it was just giving its clients of the sends here."""
-        for each in self._turn.hand.of(life) or ():
+        handed = self._turn.hand.of(life)
+        if handed is None:
+            for link in self._links.values():
+                link.outbound.doubt_all()
+            return
+        for each in handed:
             if each.home == self.life:
                 if each.is_taken:
                     self.taken(each.owner, each.send)

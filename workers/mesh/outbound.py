@@ -420,6 +420,12 @@ class Outbound(Carrier):
         if call is not None:
             call.doubt(LOST_LISTENER)
 
+    def doubt_all(self) -> None:
+        """Somebody may have any of the sends that wait there."""
+        for call in self._calls.values():
+            if call.value is not None and not isinstance(call, Publication):
+                call.doubt(LOST_LISTENER)
+
     def tell(self, kind: int, number: bytes, life: bytes) -> None:
         """Say something to the other end."""
         self._messages.tell(kind, number, life)
@@ -488,9 +494,10 @@ class Outbound(Carrier):
                 call.returned()
 
     def settle_all(self) -> None:
-        """The owner is dead, and its siblings ask: take back what it gave us, or tell them who may yet have it."""
-        if not self._messages.closed:
-            return
+        """The owner is dead, and its siblings ask: take back what it gave us, or tell them who may yet have it.
+
+        The end of the link to it may not have come here yet: all that a process has open is closed one by one.
+        """
         offers = [(call, call.given) for call in self._calls.values() if call.given is not None]
         for call, offered in offers:
             assert isinstance(offered, Offer), "it came from there"

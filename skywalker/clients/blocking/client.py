@@ -96,10 +96,20 @@ class Client(Junction):
         if self._settings.is_plain:
             self._see_that_it_is_a_node(deadline)
         elif self._settings.hello is not None:
-            try:
-                self.ping(max(0.0, deadline - driver.now()))
-            except TimedOut:
-                raise Unreachable(f"the node at {driver.address} does not answer :hello") from None
+            self._see_that_it_answers(deadline)
+
+    def _see_that_it_answers(self, deadline: float) -> None:
+        driver = self._driver
+        question = driver.issue("ping", (), max(0.0, deadline - driver.now()))
+        driver.wait(question, deadline)  # and no longer, as a call would
+        silence = Unreachable(f"the node at {driver.address} does not answer :hello")
+        if not question.ended:
+            driver.abandon(question)
+            raise silence
+        try:
+            question.outcome()
+        except TimedOut:
+            raise silence from None
 
     def _see_that_it_is_a_node(self, deadline: float) -> None:
         driver = self._driver

@@ -155,7 +155,7 @@ def test_a_send_that_is_asked_back_from_an_owner_which_is_lost_then_is_unknown(
     assert not is_cancelled or nodes.until_reply(sender) == [":cancel", CANCEL, False]
 
 
-def test_a_send_that_only_waits_where_the_owner_is_lost_is_not_in_doubt(nodes: SeveralNodes) -> None:
+def test_a_send_that_waits_at_another_node_which_is_lost_is_in_doubt(nodes: SeveralNodes) -> None:
     sender = nodes.client("a")
     sender.call(":send!", SEND, TIMEOUT_S * 1000, nodes.topic_of("b", NAMES), "value")
     nodes.turn()
@@ -163,7 +163,37 @@ def test_a_send_that_only_waits_where_the_owner_is_lost_is_not_in_doubt(nodes: S
     nodes.turn()
     assert not sender.has_input(), "it goes on"
     nodes.nodes["a"].turn(OVER_S)
+    assert unknown(nodes, sender) == LOST_OWNER, "a client of that node may have it, and the word of that was lost"
+
+
+def test_a_send_that_waits_at_another_node_which_goes_as_planned_is_not_in_doubt(nodes: SeveralNodes) -> None:
+    sender = nodes.client("a")
+    sender.call(":send!", SEND, TIMEOUT_S * 1000, nodes.topic_of("b", NAMES), "value")
+    nodes.turn()
+    nodes.nodes["b"].core.stop()
+    nodes.turn()
+    assert not sender.has_input(), "it goes on"
+    nodes.nodes["a"].turn(OVER_S)
     assert nodes.until_reply(sender) == [":send!", SEND, TIMED_OUT]
+
+
+def test_a_send_that_meets_somebody_as_the_last_words_on_another_are_heard_is_taken(nodes: SeveralNodes) -> None:
+    handed_over(nodes, ("a", "a", "b"))
+    home, topic = nodes.nodes["a"], nodes.topic_of("a", NAMES)
+    lost = nodes.client("b")
+    lost.call(":recv!", 0, 10 * TIMEOUT_S * 1000, topic)
+    nodes.turn()
+    sender, listener = nodes.client("a"), nodes.client("a")
+    sender.call(":send!", SEND, 2 * TIMEOUT_S * 1000, topic, "another value")
+    home.turn()
+    listener.call(":recv!", 0, 10 * TIMEOUT_S * 1000, topic)
+    home.turn(OVER_S)
+    assert not listener.has_input(), "who is gone may have the value"
+    lost.close()
+    nodes.nodes["b"].turn()
+    home.turn(2 * OVER_S)  # that it is lost is heard as the time for a last word on the first is over
+    assert nodes.until_reply(listener) == [":recv!", 0, "another value"]
+    assert nodes.until_reply(sender) == [":send!", SEND, True]
 
 
 @pytest.mark.parametrize("method", [":recv!", ":take!"])
