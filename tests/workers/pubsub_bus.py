@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import os
-import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
-
-import psutil
 
 import skywalker
 from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.ring import token_of
 from tests.cluster.clusters import Cluster, ClusterNode, Static
-from tests.helpers import eventually
 from tests.workers.pubsub_client import PubSubClient
 from tests.workers.running_nodes import Node
 from tests.workers.wire_client import Address, WireClient, packed
@@ -103,20 +98,6 @@ class PubSubNode(Node):
         self.pubsub = address_of(embedded.pubsub_address)
         places = [Place(self.pubsub, self.address, worker, self.workers) for worker in range(self.workers)]
         self.bus = Bus(places, self.owner)
-
-    def pid_of(self, client: PubSubClient) -> int:
-        """Return the process that has the other end of a pub/sub connection."""
-        return self.pid_at(self.pubsub, client.socket)
-
-    @contextmanager
-    def hung_process(self, pid: int) -> Iterator[None]:
-        """Have a worker hang for a while."""
-        os.kill(pid, signal.SIGSTOP)
-        eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED)
-        try:
-            yield
-        finally:
-            os.kill(pid, signal.SIGCONT)
 
 
 def address_of(text: str) -> Address:
