@@ -27,7 +27,8 @@ sender's worker; and who asks for what became of a dead one's is COUNTED once th
 
       OF no life        the next value is of that call, which is of a client of the worker of that life
       TAKEN no life     somebody has the value of the send which waits by that number at the worker of that life
-      DOUBT no life     somebody may have it, of whom nobody will hear; nil is who says so
+      DOUBT no life     somebody may have it, of whom nobody will hear; nil is who says so, which goes to another node,
+                        too, where a release that does not know the word passes over it
       OUT no            the value was given to another node, and nobody else would hear what becomes of that
       INQUIRE no life   that worker is dead
 
