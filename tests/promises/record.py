@@ -8,10 +8,13 @@ from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Any
 
+from skywalker.clients.call import GRACE_S
 from skywalker.errors import OutcomeUnknown, RequestError, SkywalkerError, TimedOut, Unreachable
 from tests.promises.history import (
+    LOST,
     TIMED_OUT,
     TRUE,
+    UNANSWERED,
     UNKNOWN,
     UNREACHABLE,
     VALUE,
@@ -68,7 +71,11 @@ def answer_to(error: SkywalkerError) -> str:
 
 
 def save(file: Path, connections: Sequence[Connection], stalls: Sequence[Stall] = ()) -> None:
-    """Keep what a program noted."""
+    """Keep what a program noted that ends now: of calls whose time is not over it hears no more."""
+    now = time.monotonic()
+    for call in (call for connection in connections for call in connection.calls.values()):
+        if call.answer == UNANSWERED and now < call.at + call.timeout_s + GRACE_S:
+            call.answer, call.answered_at = LOST, now
     file.write_bytes(pickle.dumps(([*connections], [*stalls])))
 
 
