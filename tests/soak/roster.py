@@ -25,7 +25,7 @@ END_S: Final = 40.0
 """Seconds for a program to end by itself: as long as the longest call that it finishes takes, and more."""
 
 KILLED: Final = 0.3
-"""How likely a program is killed at the end of its shift."""
+"""How likely a program is killed at the end of its shift; never twice in a row, since who is killed says nothing."""
 
 MEMBERS_KILLED: Final = 8
 MOST_KILLS: Final = {"members": MEMBERS_KILLED}
@@ -67,6 +67,7 @@ class Roster:
         self.failures: list[str] = []
         self._stage = stage
         self._dice = dice
+        self._killed: set[str] = set()  # programs whose last shift was
         self._shift_s = shift_s
         self._scratch = scratch
         self._judge = judge
@@ -112,7 +113,8 @@ class Roster:
         try:
             while process.poll() is None and time.monotonic() - start < length_s and not self._over.wait(LOOK_S):
                 pass
-            may_be_killed &= process.poll() is None and self.kills[program] < MOST_KILLS.get(program, math.inf)
+            may_be_killed &= process.poll() is None and program not in self._killed
+            may_be_killed &= self.kills[program] < MOST_KILLS.get(program, math.inf)
             is_killed = may_be_killed and not self._over.is_set()
             if is_killed:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -129,6 +131,7 @@ class Roster:
         with self._lock:
             self.shifts[program] += 1
             self.kills[program] += is_killed
+            (self._killed.add if is_killed else self._killed.discard)(program)
             # Pairs say how long something took, too.
             self.counts.update({(program, what): count for what, count in counts.items() if isinstance(count, int)})
         for left in self._scratch.glob(f"{file.name}*"):
