@@ -49,6 +49,7 @@ EXCUSES: Final[Mapping[str, Mapping[str, Excuse]]] = {
         "kill": Excuse(FELT_S, FELT_S, "a new worker has to start and to open"),
         "stop": Excuse(FELT_S, FELT_S, "who stands still answers nobody"),
         "part": Excuse(0.5, 1.0, "a worker that opens waits for word of other nodes"),
+        TWO_RELOADS: Excuse(0.0, FELT_S, "a new worker may ask one that is being replaced, and hear nothing of it"),
         "death": Excuse(FELT_S, FELT_S, "another node may have the last word"),
         "suspend": Excuse(FELT_S, 5 + FELT_S, "its clock stands still, too: all that waited then is as much later"),
         "link reset": Excuse(FELT_S, FELT_S, "what was on its way is lost, and asked again over a new connection"),
