@@ -24,9 +24,9 @@ cdef class WriteBuffer:
     cpdef bint has_begun(self, ClientCall listener) except -1
     @cython.locals(chunk=bytes, listener=ClientCall, item=tuple, begun=Py_ssize_t)
     cpdef list withdraw(self)
-    @cython.locals(chunk=bytes, batch=list, size=Py_ssize_t)
+    @cython.locals(item=tuple, found=list, size=Py_ssize_t)
+    cdef list _next(self)
     cpdef bytes batch(self)
-    @cython.locals(chunk=bytes, listener=ClientCall, found=list, size=Py_ssize_t)
     cpdef list next_listeners(self)
     @cython.locals(chunk=bytes, listener=ClientCall, done=list)
     cpdef list written(self, Py_ssize_t sent)

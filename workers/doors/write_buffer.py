@@ -94,29 +94,25 @@ class WriteBuffer:
         self._chunks = kept
         return withdrawn
 
-    def batch(self) -> bytes:
-        """Return what to write next."""
+    def _next(self) -> list[tuple[bytes, ClientCall | None]]:
+        """Return the chunks to write next, each with its listener if it is a value."""
         self._join()
-        batch: list[bytes] = []
+        found: list[tuple[bytes, ClientCall | None]] = []
         size = 0
-        for chunk, _ in self._chunks:
-            batch.append(chunk)
-            size += len(chunk)
-            if size >= WRITE_BYTES:
-                break
-        return b"".join(batch)
-
-    def next_listeners(self) -> list[ClientCall]:
-        """Return the listeners whose values batch() has."""
-        size = 0
-        found: list[ClientCall] = []
-        for chunk, listener in self._chunks:
-            if listener is not None:
-                found.append(listener)
-            size += len(chunk)
+        for item in self._chunks:
+            found.append(item)
+            size += len(item[0])
             if size >= WRITE_BYTES:
                 break
         return found
+
+    def batch(self) -> bytes:
+        """Return what to write next."""
+        return b"".join([chunk for chunk, _ in self._next()])
+
+    def next_listeners(self) -> list[ClientCall]:
+        """Return the listeners whose values batch() has."""
+        return [listener for _, listener in self._next() if listener is not None]
 
     def written(self, sent: int) -> list[ClientCall]:
         """Take off bytes that are written; return the listeners whose values are written whole."""
