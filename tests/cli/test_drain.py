@@ -39,6 +39,11 @@ def node_at(port: int, tmp_path: Path, **settings: object) -> Iterator[Node]:
         yield node
 
 
+def has_found_it(pid: int) -> bool:
+    """Whether a `drain` has the process in hand that it is to end, or waits for."""
+    return any(os.readlink(each) == "anon_inode:[pidfd]" for each in Path(f"/proc/{pid}/fd").iterdir())
+
+
 def no_admin() -> str:
     return f"127.0.0.1:{free_port()}"
 
@@ -223,6 +228,7 @@ def test_a_node_that_does_not_listen_any_more_is_waited_for_and_not_told_again(t
         assert run(*arguments, "--no-wait").returncode == 0
         eventually(lambda: not listeners_at("127.0.0.1", port))
         with started(*arguments) as waiting:
+            eventually(lambda: has_found_it(waiting.pid))
             assert run(*arguments, "--no-wait").returncode == 0
             assert client.ping() is not None
             assert waiting.poll() is None
