@@ -130,10 +130,13 @@ class Outside:
 
     def accepted(self, later: float = 0.0) -> socket.socket:
         """Return the connection that the worker makes there, now or `later`."""
-        listener = self._dialled
-        assert listener is not None, "it is there to be dialled"
-        self.until(lambda: select.select([listener], [], [], 0)[0], later)
-        return listener.accept()[0]
+        assert self._dialled is not None, "it is there to be dialled"
+        self.until(self.is_dialled, later)
+        return self._dialled.accept()[0]
+
+    def is_dialled(self) -> bool:
+        """Return whether a connection that the worker makes there waits to be accepted."""
+        return bool(select.select([self._dialled], [], [], 0)[0])
 
     def owner(self, later: float = 0.0, **answer: Any) -> FarEnd:
         """Return the worker of another node that is dialled, and answers that it is what is wanted, or not."""
