@@ -20,15 +20,9 @@ from tests.workers.pubsub_client import (
     subscribe,
     unsubscribe,
 )
-from tests.workers.staged import CLUSTER, ONE, TWO, running_bus, simulated
+from tests.workers.staged import simulated
 
 COMPRESSED = 1
-
-
-@pytest.fixture(params=[ONE, TWO, CLUSTER])
-def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
-    with running_bus(request.param) as bus:
-        yield bus
 
 
 class _Beside:

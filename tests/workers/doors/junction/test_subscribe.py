@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import msgpack
@@ -11,7 +10,7 @@ import pytest
 
 from tests.helpers import eventually
 from tests.workers.pubsub_bus import Bus, Doors, doors_of
-from tests.workers.staged import CLUSTER, ONE, TWO, running_bus, simulated
+from tests.workers.staged import simulated
 from tests.workers.wire_client import WireClient, call, packed, raw_call, refusal
 
 NOBODY = {"receivers": 0, "takers": {}, "senders": 0, "subscribers": 0, "age": 0}
@@ -20,12 +19,6 @@ VALUES: list[Any] = [
     None, True, 0, -1, 1 << 63, 1.5, "", "text", b"", b"\xff\x00", [], [1, [2]], {}, {"a": {1: None}},
     msgpack.ExtType(5, b"x"), "x" * 70_0, msgpack.Timestamp(1, 2),
 ]  # fmt: skip
-
-
-@pytest.fixture(params=[ONE, TWO, CLUSTER])
-def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
-    with running_bus(request.param) as bus:
-        yield bus
 
 
 def everywhere(bus: Bus, doors: Doors) -> list[WireClient]:
