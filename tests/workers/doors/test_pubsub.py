@@ -15,7 +15,7 @@ from tests.workers.pubsub_client import ACK, Message, PubSubClient, publish, sub
 PIPELINE = 200
 """Messages that each publisher sends at once."""
 
-ROUNDS = 40
+ROUNDS = 20
 """How often subscribes that are acked are put to the test."""
 
 
@@ -23,7 +23,7 @@ def numbered(publisher: int, number: int) -> bytes:
     return b"%d %d" % (publisher, number)
 
 
-class TestTheOriginalsScenarios:
+class TestTheOriginalsScenario:
     def test_one_subscriber_byte_for_byte(self, bus: Bus, doors: Doors) -> None:
         publishers, subscribers = doors.everywhere(), doors.everywhere()
         for owner, publisher, subscriber in itertools.product(range(len(bus)), publishers, subscribers):
@@ -38,31 +38,15 @@ class TestTheOriginalsScenarios:
             assert subscriber.read(1) == b"\x04"
         assert not any(client.has_input(0.01) for client in (*publishers, *subscribers))
 
-    def test_several_subscribers_get_the_same_message_byte_for_byte(self, bus: Bus, doors: Doors) -> None:
-        subscribers = doors.everywhere() + doors.everywhere() + doors.everywhere()
-        for owner in range(len(bus)):
-            topic = bus.topic(owner).encode()
-            name = bytes((len(topic),)) + topic
-            for subscriber in subscribers:
-                subscriber.write(b"\x02" + name)
-            assert [subscriber.read(1) for subscriber in subscribers] == [b"\x04"] * len(subscribers)
-            publisher = doors.pubsub(owner)
-            publisher.write(b"\x01" + name + b"\x2c\x01" + b"r" * 300)
-            assert publisher.read(1) == b"\x04"
-            message = b"\x01" + name + b"\x2c\x01" + b"r" * 300
-            assert [subscriber.read(len(message)) for subscriber in subscribers] == [message] * len(subscribers)
-        assert not any(subscriber.has_input(0.01) for subscriber in subscribers)
 
-
-@pytest.mark.parametrize("size", [0, 1, 255, 256, 65_534, 65_535])
-@pytest.mark.parametrize("length", [0, 1, 31, 32, 254, 255])
-def test_sizes_of_payloads_and_topics(bus: Bus, doors: Doors, size: int, length: int) -> None:
-    topic, payload = b"t" * length, random.Random(size).randbytes(size)
+def test_sizes_of_payloads_and_topics(bus: Bus, doors: Doors) -> None:
     publisher, subscriber = doors.pubsub(0), doors.pubsub(len(bus) - 1)
-    subscriber.subscribe(topic)
-    publisher.publish(topic, payload)
-    assert subscriber.message() == (topic, payload, b"")
-    subscriber.unsubscribe(topic)
+    for size, length in itertools.product([0, 1, 255, 256, 65_534, 65_535], [0, 1, 31, 32, 254, 255]):
+        topic, payload = b"t" * length, random.Random(size).randbytes(size)
+        subscriber.subscribe(topic)
+        publisher.publish(topic, payload)
+        assert subscriber.message() == (topic, payload, b"")
+        subscriber.unsubscribe(topic)
 
 
 @pytest.mark.parametrize("topic", [b"\xff", b"caf\xe9", b"\xed\xa0\x80", b"\x00" * 40, b"\xc3\xa9", b"\xff" * 255])
@@ -160,11 +144,11 @@ def test_every_request_of_a_pipeline_is_acked_once(bus: Bus, doors: Doors) -> No
     for client in clients:
         asked = [
             dice.choice((subscribe(topic), unsubscribe(topic), publish(topic, b"p"), publish(topic, b"p" * 3000)))
-            for topic in dice.choices(topics, k=1000)
+            for topic in dice.choices(topics, k=300)
         ]
         client.write(b"".join(asked))
     for client in clients:
-        client.acks(1000)
+        client.acks(300)
     for client in clients:
         client.write(b"".join(map(unsubscribe, topics)))
     for client in clients:
@@ -182,22 +166,20 @@ def test_every_request_of_a_pipeline_is_acked_once(bus: Bus, doors: Doors) -> No
 @pytest.mark.parametrize("again", [1, 7])
 def test_what_is_published_behind_a_subscribe_on_one_connection_comes_back(bus: Bus, doors: Doors, again: int) -> None:
     for owner, client in itertools.product(range(len(bus)), doors.everywhere()):
-        topics = [bus.topic(owner).encode() for _ in range(10)]
-        for topic in topics:
-            client.write(subscribe(topic) + publish(topic, b"in") * again)
-            client.acks(1 + again)
-            assert client.messages(again, within=1) == [Message(topic, b"in")] * again
-        client.unsubscribe(*topics)
+        topic = bus.topic(owner).encode()
+        client.write(subscribe(topic) + publish(topic, b"in") * again)
+        client.acks(1 + again)
+        assert client.messages(again, within=1) == [Message(topic, b"in")] * again
+        client.unsubscribe(topic)
 
 
 def test_what_is_published_before_an_unsubscribe_on_one_connection_comes_back(bus: Bus, doors: Doors) -> None:
     for owner, client in itertools.product(range(len(bus)), doors.everywhere()):
-        for _ in range(10):
-            topic = bus.topic(owner).encode()
-            client.subscribe(topic)
-            client.write(publish(topic, b"in") + unsubscribe(topic) + publish(topic, b"out"))
-            client.acks(3)
-            assert client.message(within=1) == Message(topic, b"in")
+        topic = bus.topic(owner).encode()
+        client.subscribe(topic)
+        client.write(publish(topic, b"in") + unsubscribe(topic) + publish(topic, b"out"))
+        client.acks(3)
+        assert client.message(within=1) == Message(topic, b"in")
 
 
 def test_a_subscription_that_comes_and_goes_and_comes_is_one(bus: Bus, doors: Doors) -> None:
@@ -205,12 +187,12 @@ def test_a_subscription_that_comes_and_goes_and_comes_is_one(bus: Bus, doors: Do
     for owner, client in itertools.product(range(len(bus)), doors.everywhere()):
         topic = bus.topic(owner)
         name = topic.encode()
-        for _ in range(150):
+        for _ in range(20):
             # One by one: while some are on their way to the owner, others come.
             client.write(subscribe(name))
             client.write(unsubscribe(name))
         client.write(subscribe(name))
-        client.acks(301)
+        client.acks(41)
         assert census.info(topic)["subscribers"] == 1
         client.publish(name, b"once")
         assert client.message() == Message(name, b"once")
