@@ -436,15 +436,14 @@ def test_a_value_that_is_too_long_for_who_listens_is_a_timeout_to_a_plain_sender
         connected(worker) as listener,
         connected(worker) as sender,
     ):
-        if True:
-            listener.call(":recv!", 1, LONG_MS, "topic")
-            worker.turn()
-            sender.call(":send!", 1, LONG_MS, "topic", "x" * 100)
-            worker.turn()
-            assert sender.reply() == [":send!", 1, TIMED_OUT]
-            sender.call(":send!", 2, LONG_MS, "topic", "fits")
-            worker.turn()
-            assert [sender.reply(), listener.reply()] == [[":send!", 2, True], [":recv!", 1, "fits"]]
+        listener.call(":recv!", 1, LONG_MS, "topic")
+        worker.turn()
+        sender.call(":send!", 1, LONG_MS, "topic", "x" * 100)
+        worker.turn()
+        assert sender.reply() == [":send!", 1, TIMED_OUT]
+        sender.call(":send!", 2, LONG_MS, "topic", "fits")
+        worker.turn()
+        assert [sender.reply(), listener.reply()] == [[":send!", 2, True], [":recv!", 1, "fits"]]
 
 
 def test_who_cancels_hears_that_the_call_is_cancelled() -> None:

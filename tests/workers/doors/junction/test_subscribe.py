@@ -88,6 +88,20 @@ def test_who_sends_to_its_own_subscription_gets_it(bus: Bus, doors: Doors) -> No
         assert sorted(client.replies(2)) == [[":message", "s", "mine"], [":send!", 1, True]]
 
 
+def test_messages_never_come_before_the_answer(bus: Bus, doors: Doors) -> None:
+    for client, sender in itertools.product(everywhere(bus, doors), everywhere(bus, doors)):
+        topic = bus.topic()
+        for number in range(5):
+            sender.call(":send!", number, 60_000, topic, number)
+        client.wait_until(topic, senders=5)
+        client.call(":subscribe", "s", topic)
+        sender.call(":send!", 5, 60_000, topic, 5)
+        assert client.reply() == [":subscribe", "s", True]
+        assert sorted(client.replies(6)) == [[":message", "s", number] for number in range(6)]
+        assert [result for _, _, result in sender.replies(6)] == [True] * 6
+        assert client.ask(":unsubscribe", 1, "s") is True
+
+
 def test_bad_subscribes_are_refused(doors: Doors) -> None:
     client = doors.junction()
     for elements, code in [
