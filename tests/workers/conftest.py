@@ -1,4 +1,4 @@
-"""A simulated node of one and of two workers for each test, and connections to it; authorities for each module."""
+"""A simulated node for each test, a cluster for each module, and connections to them; authorities for each module."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.workers.staged import Node, running_bus, simulated
 from tests.workers.wire_client import Clients, clients_of
 
 
-@pytest.fixture(params=[1, 2], ids=lambda workers: f"{workers}-workers")
-def node(request: pytest.FixtureRequest) -> Iterator[Node]:
-    """A node that no test may harm, in virtual time."""
-    with simulated(request.param) as node:
+@pytest.fixture
+def node() -> Iterator[Node]:
+    """A node of two workers that no test may harm, in virtual time."""
+    with simulated(2) as node:
         yield node
 
 

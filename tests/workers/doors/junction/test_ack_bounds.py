@@ -37,13 +37,6 @@ def answers_before_ping(client: WireClient) -> list[list[object]]:
     return found
 
 
-@pytest.fixture(params=[1, 2], ids=str)
-def node(request: pytest.FixtureRequest) -> Iterator[Node]:
-    """A node whose limit of what a connection leaves unread is the nearest."""
-    with simulated(request.param) as node:
-        yield node
-
-
 class TestByNumber:
     @pytest.fixture
     def connect(self) -> Iterator[Clients]:
