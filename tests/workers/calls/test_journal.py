@@ -50,6 +50,11 @@ def journal(kept: tuple[Node, Path]) -> Journal:
     return of
 
 
+def topics_of(node: Node, topic: str) -> list[str]:
+    """Return one that each of the workers owns."""
+    return [node.topic_of(owner, topic) for owner in range(node.workers)]
+
+
 def recorded(journal: Journal, topic: str, count: int) -> list[Record]:
     """Return so many records of a topic, by the time they ended, once they are there."""
 
@@ -67,12 +72,13 @@ def ends(records: list[Record]) -> Counter[tuple[str, str]]:
 
 
 def test_both_sides_of_a_rendezvous_are_recorded(node: Node, connect: Clients, topic: str, journal: Journal) -> None:
-    for owner in range(node.workers):
-        name = node.topic_of(owner, topic)
+    names = topics_of(node, topic)
+    for name in names:
         receiver, sender = connect(worker=0), connect(worker=0)
         receiver.call(":recv!", 1, 5000, name)
         receiver.wait_until(name, receivers=1)
         assert sender.ask(":send!", 1, 5000, name, "x" * 100) is True
+    for owner, name in enumerate(names):
         first, second = recorded(journal, name, 2)
         sent, received = (first, second) if first.method == "send" else (second, first)
         is_here = owner == 0
@@ -91,8 +97,8 @@ def test_both_sides_of_a_rendezvous_are_recorded(node: Node, connect: Clients, t
 def test_every_end_without_a_partner_is_recorded_as_what_it_was(
     node: Node, connect: Clients, topic: str, journal: Journal
 ) -> None:
-    for owner in range(node.workers):
-        name = node.topic_of(owner, topic)
+    names = topics_of(node, topic)
+    for name in names:
         client, leaver = connect(worker=0), connect(worker=0)
         client.ask(":recv!", "late", 30, name)
         client.ask(":recv!", "probe", 0, name)
@@ -103,6 +109,7 @@ def test_every_end_without_a_partner_is_recorded_as_what_it_was(
             leaver.call(":recv!", id, 60_000, name)
         leaver.refusal()  # the sixth is one too many
         leaver.close()
+    for name in names:
         assert ends(recorded(journal, name, 9)) == {
             ("recv", "timed-out"): 2, ("recv", "cancelled"): 1, ("recv", "gone"): 5, ("recv", "busy"): 1,
         }  # fmt: skip
@@ -116,8 +123,8 @@ def test_every_end_without_a_partner_is_recorded_as_what_it_was(
 def test_a_send_that_may_have_been_taken_is_recorded_as_that(
     node: Node, connect: Clients, topic: str, journal: Journal
 ) -> None:
-    for owner in range(node.workers):
-        name = node.topic_of(owner, topic)
+    names = topics_of(node, topic)
+    for name in names:
         listener, sender = connect(worker=0), connect(worker=0).greet()
         listener.ask(":hello", 0, {"ack": True})
         listener.call(":recv!", 1, 60_000, name)
@@ -125,6 +132,7 @@ def test_a_send_that_may_have_been_taken_is_recorded_as_that(
         assert listener.reply() == [":recv!", 1, "value"]
         assert sender.refusal().code == "unknown-outcome"
         listener.call(":ack", 1)
+    for name in names:
         assert ends(recorded(journal, name, 2)) == {("send", "unknown-outcome"): 1, ("recv", "met"): 1}
 
 
@@ -148,13 +156,14 @@ def test_values_on_their_way_to_who_leaves_are_recorded_once(
 def test_what_is_published_is_recorded_and_what_subscribers_get_is_not(
     node: Node, connect: Clients, topic: str, journal: Journal
 ) -> None:
-    for owner in range(node.workers):
-        name = node.topic_of(owner, topic[:200])
+    names = topics_of(node, topic[:200])
+    for name in names:
         client = connect(worker=0)
         assert client.ask(":subscribe", "s", name) is True
         with PubSubClient.open(node.pubsub) as publisher:
             publisher.publish(name.encode(), b"payload")
         assert client.reply()[2] == b"payload"
+    for name in names:
         (only,) = recorded(journal, name, 1)
         assert (only.method, only.outcome, only.door, only.size) == ("publish", "prompt", "pubsub", 9)
 
