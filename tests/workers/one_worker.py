@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 
 from skywalker.access.access import Access
+from skywalker.access.trust import Trust
 from skywalker.address import Address
 from skywalker.limits import Limits
 from skywalker.members import Member
@@ -38,6 +39,7 @@ class OneWorker:
         tokens: Iterable[int] | None = None,
         *,
         access: Access | None = None,
+        trust: Trust | None = None,
         credentials: Credentials | None = None,
         workers: int = 1,
         slot: int = 0,
@@ -56,7 +58,7 @@ class OneWorker:
         log = Log(MACHINE.monotonic).bind(node=name)
         turn = turn_at(time.monotonic())
         limits = limits or Limits()
-        admission = Admission(access, limits, turn, log)
+        admission = Admission(access, limits, turn, log, trust)
         node = OwnNode(self.member, "0", slot, None, MACHINE)
         self.core = Core(node, limits, self.loop, turn, log, MACHINE, None, admission, credentials)
         if opens:
