@@ -15,7 +15,6 @@ from tests.helpers import CLOCK, time_factor
 from tests.workers.pubsub_client import ACK, PubSubClient, publish, publish_typed, subscribe, unsubscribe
 from tests.workers.several_nodes import SeveralNodes, several
 from tests.workers.wire_client import TIMED_OUT
-from workers.calls.worker_states import Event
 from workers.doors.pubsub import PubSub
 from workers.engine.transport import PlainSocket
 
@@ -85,48 +84,6 @@ def acquaint(nodes: SeveralNodes, connect: Clients, asks: str, owner: str, ring:
     return client
 
 
-@pytest.mark.parametrize("successor", ["a", "c"])
-def test_a_publish_that_a_leaving_node_did_not_hand_out_is_acked_by_its_successor(
-    nodes: SeveralNodes, connect: Clients, successor: str
-) -> None:
-    after = {"a", "c"}
-    nodes.follow("abc")
-    topic = nodes.topic_of("b", "abc", then=(successor, after)).encode()
-    client = acquaint(nodes, connect, "a", "b", "abc")
-    listener = connect("c")
-    nodes.nodes["b"].core.standing.happened(Event.STOPPED)
-    client.write(publish(topic, b"hi"))
-    nodes.turn()
-    assert not client.has_input()
-    nodes.follow(after, by="ac")
-    listener.write(subscribe(topic))
-    until(nodes, listener, ACK)
-    nodes.kill("b")
-    until(nodes, client, ACK)
-    until(nodes, listener, publish(topic, b"hi"))
-
-
-@pytest.mark.parametrize("successor", ["a", "c"])
-@pytest.mark.parametrize("known", [True, False], ids=["linked", "never linked"])
-def test_a_publish_to_a_topic_of_a_dead_node_is_acked_once_the_ring_is_another(
-    nodes: SeveralNodes, connect: Clients, successor: str, known: bool
-) -> None:
-    after = {"a", "c"}
-    nodes.follow("abc")
-    topic = nodes.topic_of("b", "abc", then=(successor, after)).encode()
-    client = acquaint(nodes, connect, "a", "b", "abc") if known else connect("a")
-    nodes.kill("b")
-    nodes.turn()
-    client.write(publish(topic, b"hi"))
-    nodes.turn()
-    assert not client.has_input(), "the ring still names the dead node"
-    nodes.follow(after)
-    until(nodes, client, ACK)
-    client.write(subscribe(topic) + publish(topic, b"there"))
-    answers = [ACK, ACK, publish(topic, b"there")]
-    until(nodes, client, b"".join(answers))
-
-
 def test_what_is_published_behind_a_subscribe_comes_although_the_topic_moves_here_in_between(
     nodes: SeveralNodes, connect: Clients
 ) -> None:
@@ -157,27 +114,6 @@ def test_an_unsubscribe_behind_a_subscribe_ends_it_although_the_topic_moves_here
     until(nodes, client, ACK)
     client.write(subscribe(topic) + publish(topic, b"once"))
     until(nodes, client, ACK + ACK + publish(topic, b"once"))
-
-
-@pytest.mark.parametrize("successor", ["a", "c"])
-def test_who_unsubscribes_and_subscribes_while_the_topic_moves_gets_what_is_published_afterwards(
-    nodes: SeveralNodes, connect: Clients, successor: str
-) -> None:
-    after = {"a", "c"}
-    nodes.follow("abc")
-    topic = nodes.topic_of("b", "abc", then=(successor, after)).encode()
-    client = acquaint(nodes, connect, "a", "b", "abc")
-    client.write(subscribe(topic))
-    until(nodes, client, ACK)
-    client.write(unsubscribe(topic))
-    nodes.nodes["a"].turn()
-    nodes.follow(after)
-    client.write(subscribe(topic))
-    until(nodes, client, ACK + ACK)
-    publisher = connect("c")
-    publisher.write(publish(topic, b"hi"))
-    until(nodes, publisher, ACK)
-    until(nodes, client, publish(topic, b"hi"))
 
 
 @pytest.mark.parametrize("size", [0, 1, 65_533, 65_534, 65_535])

@@ -7,78 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.helpers import CLOCK, eventually, time_factor
+from tests.helpers import CLOCK, time_factor
 from tests.workers.pubsub_bus import Bus, Doors, doors_of
 from tests.workers.pubsub_client import (
-    ACK,
     Message,
-    PubSubClient,
     publish,
     publish_typed,
     subscribe,
-    unsubscribe,
 )
 from tests.workers.staged import simulated
 
 COMPRESSED = 1
-
-
-class _Beside:
-    """Another connection to the same worker: once it is answered, the worker has read what was written before."""
-
-    def __init__(self, doors: Doors, place: int) -> None:
-        self._client = doors.pubsub(place)
-
-    def turn(self) -> None:
-        self._client.publish(b"beside", b"")
-
-
-def mixed(topic: bytes, typed: bytes) -> tuple[list[bytes], list[Message]]:
-    """Return messages of all kinds, and what comes back to who subscribes to both topics, to one of them typed."""
-    squeezed = zlib.compress(b"z" * 100)
-    stream = [
-        subscribe(b"another"),
-        publish(topic, b"\x01\x04\x02"),
-        subscribe(b"typed", typed=True),
-        publish_typed(typed, 7, COMPRESSED, squeezed),
-        publish_typed(topic, 9, 0, b""),
-        publish(b"", b"to nobody"),
-        unsubscribe(b"another"),
-        publish(typed, b"last"),
-    ]
-    back = [
-        Message(topic, b"\x01\x04\x02"),
-        Message(typed, squeezed, b"\x07\x01"),
-        Message(topic, b""),
-        Message(typed, b"last", b"\x00\x00"),
-    ]
-    return stream, back
-
-
-def two_topics(bus: Bus, client: PubSubClient) -> tuple[bytes, bytes]:
-    """Subscribe to two topics, to the second typed."""
-    topic, typed = (bus.topic(len(bus) - 1).encode() for _ in range(2))
-    client.subscribe(topic)
-    client.subscribe(typed, typed=True)
-    return topic, typed
-
-
-def by_topic(messages: list[Message]) -> list[Message]:
-    """Return messages of one topic after those of another, each topic's in their order."""
-    return sorted(messages, key=lambda message: message.topic)
-
-
-def test_a_stream_may_be_cut_anywhere(bus: Bus, doors: Doors) -> None:
-    beside, client = _Beside(doors, 0), doors.pubsub(0)
-    messages, back = mixed(*two_topics(bus, client))
-    stream = b"".join(messages)
-    for cut in range(1, len(stream), 3):
-        client.write(stream[:cut])
-        beside.turn()
-        client.write(stream[cut:])
-        client.acks(len(messages))
-        assert by_topic(client.messages(len(back))) == by_topic(back)
-    assert not client.has_input(0.01)
 
 
 @pytest.mark.parametrize("code", [0, 4, 7, 8, 127, 128, 255])
@@ -151,17 +90,6 @@ def test_who_ends_its_own_half_gets_its_acks_and_then_the_end(bus: Bus, doors: D
         assert not watcher.has_input()
 
 
-def test_who_ends_its_own_half_in_a_message_loses_that(bus: Bus, doors: Doors) -> None:
-    topic = bus.topic(len(bus) - 1).encode()
-    watcher, client = doors.pubsub(0), doors.pubsub(0)
-    watcher.subscribe(topic)
-    client.write(publish(topic, b"whole") + publish(topic, b"half")[:-1])
-    client.end_own_half()
-    assert client.until_end() == (1, [], b"")
-    assert watcher.message() == (topic, b"whole", b"")
-    assert not watcher.has_input(0.01)
-
-
 HALF_FRAME_S = 0.4
 
 
@@ -225,25 +153,3 @@ def test_more_subscriptions_than_fit_a_connection_end_it() -> None:
         for topic in topics:
             census.wait_until(topic.decode(), subscribers=0)
         node.assert_unharmed()
-
-
-def test_an_ordinary_end_is_nothing_to_log() -> None:
-    with simulated(1) as node, doors_of(node.bus) as doors:
-        for leave in (PubSubClient.close, PubSubClient.end_own_half):
-            client = doors.pubsub()
-            client.subscribe(b"t")
-            leave(client)
-        census = doors.junction()
-        census.wait_until("t", subscribers=0)
-        eventually(lambda: node.connections() == 1)
-        assert "connection-refused" not in node.log
-
-
-def test_the_end_of_a_connection_takes_no_time_of_the_worker() -> None:
-    with simulated(1) as node, doors_of(node.bus) as doors:
-        client = doors.pubsub()
-        client.write(subscribe(b"t") + b"\x00")
-        assert client.read(1) == ACK
-        client.wait_for_end()
-        client.end_own_half()
-        eventually(lambda: node.connections() == 0)

@@ -290,19 +290,6 @@ def connected(worker: OneWorker) -> WireClient:
     return WireClient.open((worker.member.address.host, worker.member.address.port))
 
 
-def told(worker: OneWorker, *call: Any, hello: bool) -> Any:
-    """Return what a new client of a worker hears to a call."""
-    with connected(worker) as client:
-        if hello:
-            client.call(":hello", 0, {})
-        client.call(*call)
-        worker.turn()
-        worker.turn(later=0.1)
-        if hello:
-            client.reply()
-        return client.reply()[2]
-
-
 CLOSED = "closed"
 
 LIMITS = {"busy": Limits(waiting_bytes=1), "too-large": Limits(max_plain_reply=64)}
@@ -316,7 +303,6 @@ Frame = tuple[Any, ...]
 
 RECV: Frame = (":recv!", 1, ROOM_MS, "topic")
 SEND: Frame = (":send!", 1, ROOM_MS, "topic", "value")
-TOKENS: Frame = (":tokens", 1)
 
 UNHEARD: list[tuple[str, Frame]] = [
     ("busy", RECV),
@@ -376,44 +362,47 @@ def test_what_the_original_would_not_have_refused_is_a_timeout_to_it_and_told_in
         assert f"code={code}" in capfd.readouterr().err
 
 
-HEARD: list[tuple[str, bytes]] = [
-    ("bad-timeout", call(":recv!", 1, "soon", "topic")),
-    ("bad-timeout", call(":send!", 1, None, "topic", "value")),
-    ("bad-arity", call(":recv!", 1, 0)),
-    ("bad-arity", call(":send!", 1, 0, "topic", "value", 1, 2)),
-    ("bad-arity", call(":tokens", 1, 2)),
-    ("unknown-method", call(":nothing", 1)),
-    ("bad-frame", b"\0\1\xc1"),
-    ("bad-frame", b"\0\2\x90\x90"),
-    ("bad-topic", call(":take!", 1, 0, "t" * 5_000, "group")),
-    ("bad-id", call(":take!", "i" * 40, 0, "topic", "group")),
-]
+HEARD = {
+    "bad-timeout": [call(":recv!", 1, "soon", "topic"), call(":send!", 1, None, "topic", "value")],
+    "bad-arity": [call(":recv!", 1, 0), call(":send!", 1, 0, "topic", "value", 1, 2), call(":tokens", 1, 2)],
+    "unknown-method": [call(":nothing", 1)],
+    "bad-frame": [b"\0\1\xc1", b"\0\2\x90\x90"],
+    "bad-topic": [call(":take!", 1, 0, "t" * 5_000, "group")],
+    "bad-id": [call(":take!", "i" * 40, 0, "topic", "group")],
+}
+"""What the original would have failed at, too."""
+
+CUT_OFF = {
+    "bad-id": [
+        call(":recv!", "i" * 40, 0, "topic"),
+        call(":send!", "i" * 40, 0, "topic", "value"),
+        call(":tokens", "i" * 40),
+    ],
+    "bad-frame": [
+        raw_call(packed(":send!"), b"\1", b"\0", packed("topic"), b"\x91" * 600 + b"\1"),
+        raw_call(packed(":recv!"), b"\1", b"\0", packed("topic") + b"\1"),
+    ],
+    "unauthorized": [call(":tokens", 1)],
+}
+"""Errors in place of which no timeout can be told."""
 
 
-@pytest.mark.parametrize(("code", "frame"), HEARD)
-def test_what_the_original_would_have_failed_at_too_is_an_error(code: str, frame: bytes) -> None:
-    with contextlib.closing(OneWorker()) as worker:
-        assert outcome(worker, frame, hello=False) == outcome(worker, frame, hello=True) == code
+@pytest.mark.parametrize("code", HEARD)
+def test_what_the_original_would_have_failed_at_too_is_an_error(code: str) -> None:
+    for frame in HEARD[code]:
+        with contextlib.closing(OneWorker()) as worker:
+            assert outcome(worker, frame, hello=False) == outcome(worker, frame, hello=True) == code
 
 
-CUT_OFF: list[tuple[str, bytes]] = [
-    ("bad-id", call(":recv!", "i" * 40, 0, "topic")),
-    ("bad-id", call(":send!", "i" * 40, 0, "topic", "value")),
-    ("bad-id", call(":tokens", "i" * 40)),
-    ("bad-frame", raw_call(packed(":send!"), b"\1", b"\0", packed("topic"), b"\x91" * 600 + b"\1")),
-    ("bad-frame", raw_call(packed(":recv!"), b"\1", b"\0", packed("topic") + b"\1")),
-    ("unauthorized", call(*TOKENS)),
-]
-
-
-@pytest.mark.parametrize(("code", "frame"), CUT_OFF)
-def test_where_no_timeout_can_be_told_it_is_closed_without_a_word(code: str, frame: bytes) -> None:
-    with contextlib.closing(worker_for(code)) as worker:
-        if code != "unauthorized":
-            assert outcome(worker, frame, hello=True) == code
-        before = worker.counted(REFUSED).get(code, 0)
-        assert outcome(worker, frame, hello=False) == CLOSED
-        assert worker.counted(REFUSED)[code] == before + 1
+@pytest.mark.parametrize("code", CUT_OFF)
+def test_where_no_timeout_can_be_told_it_is_closed_without_a_word(code: str) -> None:
+    for frame in CUT_OFF[code]:
+        with contextlib.closing(worker_for(code)) as worker:
+            if code != "unauthorized":
+                assert outcome(worker, frame, hello=True) == code
+            before = worker.counted(REFUSED).get(code, 0)
+            assert outcome(worker, frame, hello=False) == CLOSED
+            assert worker.counted(REFUSED)[code] == before + 1
 
 
 @pytest.mark.parametrize("method", [":send!", ":recv!"])
@@ -446,46 +435,12 @@ def test_a_value_that_is_too_long_for_who_listens_is_a_timeout_to_a_plain_sender
         assert [sender.reply(), listener.reply()] == [[":send!", 2, True], [":recv!", 1, "fits"]]
 
 
-def test_who_cancels_hears_that_the_call_is_cancelled() -> None:
-    with contextlib.closing(OneWorker()) as worker, connected(worker) as client:
-        client.call(":recv!", 1, LONG_MS, "topic")
-        client.call(":cancel", 2, 1)
-        worker.turn()
-        assert client.refusal().code == "cancelled"
-        assert client.reply() == [":cancel", 2, True]
-
-
-PUBLISHED = {
-    "001895a63a726563762101cd03e8a774696d656f7574a3666f6f": "000d93a63a726563762101a3626172",
-    "001c96a63a73656e642102cd03e8a774696d656f7574a3666f6fa3626172": "000a93a63a73656e642102c3",
-}
-
-
-def test_the_bytes_of_the_published_clients_are_answered_as_they_were_by_their_server() -> None:
-    with contextlib.closing(OneWorker()) as worker, connected(worker) as listener, connected(worker) as sender:
-        for client, said in zip((listener, sender), PUBLISHED, strict=True):
-            client.write(bytes.fromhex(said))
-            worker.turn()
-        answers = [client.read_frame().hex() for client in (listener, sender)]
-        assert answers == [*PUBLISHED.values()]
-        for said, answer in (
-            (next(iter(PUBLISHED)), "001193a63a726563762101a774696d656f7574"),
-            (
-                "002595a63a726563762101cdea60c71203b1736b7977616c6b65722f74696d656f7574a3666f6f",
-                "001e93a63a726563762101c71203b1736b7977616c6b65722f74696d656f7574",
-            ),
-        ):
-            listener.write(bytes.fromhex(said))
-            worker.turn()
-            worker.turn(later=61)
-            assert listener.read_frame().hex() == answer
-
-
 @pytest.mark.parametrize("timeout", [-1, -0.5, -(2**40), float("-inf")])
 def test_a_timeout_below_zero_is_none_at_all(timeout: float) -> None:
     with contextlib.closing(OneWorker()) as worker:
-        assert told(worker, ":recv!", 1, timeout, "topic", hello=False) == TIMED_OUT
-        assert refusal([0, 0, told(worker, ":recv!", 1, timeout, "topic", hello=True)]).code == "bad-timeout"
+        frame = call(":recv!", 1, timeout, "topic")
+        assert outcome(worker, frame, hello=False) == TIMED_OUT
+        assert outcome(worker, frame, hello=True) == "bad-timeout"
 
 
 @pytest.mark.parametrize("timeout", [MAX_TIMEOUT_MS + 1, 2.0**40, 2**63, float("inf")])
@@ -499,6 +454,6 @@ def test_a_timeout_above_a_day_is_a_day(timeout: float) -> None:
 
 
 @pytest.mark.parametrize("timeout", ["soon", None, float("nan"), [], True])
-def test_what_the_original_would_have_failed_at_is_an_error(timeout: Any) -> None:
+def test_what_is_no_timeout_is_an_error(timeout: Any) -> None:
     with contextlib.closing(OneWorker()) as worker:
-        assert refusal([0, 0, told(worker, ":recv!", 1, timeout, "topic", hello=False)]).code == "bad-timeout"
+        assert outcome(worker, call(":recv!", 1, timeout, "topic"), hello=False) == "bad-timeout"
