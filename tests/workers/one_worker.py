@@ -91,16 +91,18 @@ class OneWorker:
         self.core.connections.opened(session)
         return WireClient(ours)
 
-    def turn(self, later: float = 0.0) -> None:
-        """Do what there is to do, as if it were `later` by so many seconds."""
+    def turn(self, later: float = 0.0) -> bool:
+        """Do what there is to do, as if it were `later` by so many seconds; return whether something came."""
         turn = self.core.turn
         turn.begin(time.monotonic() + later)
         turn.end()
         # One whose words were put off is read on only once they are done, which shows in the turn after.
-        idle_turns = 0
+        idle_turns, came = 0, False
         while idle_turns < 2:
             goes_on = self.loop.turn(turn, patient=False) or turn.has_more()
+            came = came or bool(goes_on)
             idle_turns = 0 if goes_on else idle_turns + 1
+        return came
 
     def counted(self, metric: Metric) -> dict[str, int]:
         """Return what is counted of a figure that is no histogram, without what is zero, by its labels."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgpack
 import pytest
@@ -15,18 +15,11 @@ from tests.workers.one_worker import OneWorker
 from tests.workers.pubsub_bus import Bus, Doors
 from tests.workers.pubsub_client import publish
 from tests.workers.several_nodes import SeveralNodes, several
-from tests.workers.staged import CLUSTER, ONE, TWO, running_bus
 from tests.workers.wire_client import TIMED_OUT, WireClient, refusal
 from workers.doors.pubsub import PubSub
 from workers.engine.transport import PlainSocket
 
 LONG_MS = 60_000
-
-
-@pytest.fixture(params=[ONE, TWO, CLUSTER])
-def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
-    with running_bus(request.param) as bus:
-        yield bus
 
 
 def left(client: WireClient, id: int, topic: str, value: object, timeout: int = LONG_MS) -> None:

@@ -11,16 +11,9 @@ import pytest
 from tests.helpers import CLOCK, eventually, time_factor
 from tests.workers.pubsub_bus import Bus, Doors
 from tests.workers.pubsub_client import PubSubClient, publish, subscribe
-from tests.workers.staged import CLUSTER, ONE, TWO, running_bus
 from tests.workers.wire_client import TIMED_OUT, WireClient, call, packed
 
 LONG = 60_000
-
-
-@pytest.fixture(params=[ONE, TWO, CLUSTER])
-def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
-    with running_bus(request.param) as bus:
-        yield bus
 
 
 def places(bus: Bus) -> Iterator[tuple[int, int, int]]:

