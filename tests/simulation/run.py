@@ -102,7 +102,7 @@ def run(what: Plan | int, listener: Listener | None = None) -> Result:
     kernel.go_on(LAST_ANSWERS_S)
     points.listener = None
     nodes = [*cluster.nodes.values()]
-    strangers = [] if cluster.agree() else [f"nodes_find_each_other: {[(each.name, each.ring) for each in nodes]}"]
+    strangers = [] if cluster.agree() else [f"nodes_find_each_other: {[(each.name, each.rings) for each in nodes]}"]
     for node in nodes:
         node.close()
     for client in clients:
