@@ -20,7 +20,7 @@ from skywalker.cli.demo.run import Progress
 from skywalker.cli.demo.taker import Receipts, digest
 from skywalker.cli.demo_cluster.ports import HOST, free_ports
 from skywalker.cli.demo_cluster.traffic import Outcome, Traffic
-from tests.cli.running import end, run, started
+from tests.cli.running import end, run, started_anew
 from tests.cli.terminal import on_terminal
 from tests.discovery import consul_agent
 from tests.helpers import eventually
@@ -114,7 +114,7 @@ def test_without_pyzmq_the_nodes_find_each_other_by_a_list(tmp_path: Path) -> No
 
 
 def test_without_consul_the_nodes_find_each_other_by_a_list(tmp_path: Path) -> None:
-    with started("demo-cluster", *IN_CONSUL, *SLOWLY, PATH=str(tmp_path)) as process:
+    with started_anew("demo-cluster", *IN_CONSUL, *SLOWLY, PATH=str(tmp_path)) as process:
         screen = read_until(process.stdout, b"lines/s   ").decode()
         assert "without Consul: there is no program named consul here" in screen
         assert "by a list" in screen
@@ -124,7 +124,7 @@ def test_a_consul_that_does_not_start_is_told_in_its_own_words_and_done_without(
     program = tmp_path / "consul"
     program.write_text("#!/bin/sh\necho 'no, thank you' >&2\nexit 3\n")
     program.chmod(0o755)
-    with started("demo-cluster", *IN_CONSUL, *SLOWLY, PATH=path_with(tmp_path)) as process:
+    with started_anew("demo-cluster", *IN_CONSUL, *SLOWLY, PATH=path_with(tmp_path)) as process:
         screen = read_until(process.stdout, b"lines/s   ").decode()
         assert "without Consul: Consul ended with exit status 3: no, thank you" in screen
         assert "by a list" in screen
@@ -149,7 +149,7 @@ def takers_of(demo: int) -> list[psutil.Process]:
 
 
 def test_lines_that_a_taker_takes_to_its_grave_are_told_and_make_the_status_1() -> None:
-    with started("demo-cluster", *BY_A_LIST, *QUICKLY) as process:
+    with started_anew("demo-cluster", *BY_A_LIST, *QUICKLY) as process:
         read_until(process.stdout, b"lines/s   ")
         takers = takers_of(process.pid)
         assert len(takers) == 2
@@ -220,7 +220,7 @@ def test_ctrl_c_at_any_moment_leaves_nothing_behind_and_the_terminal_is_respecte
 
 
 def test_a_killed_demo_leaves_no_process_and_no_file_behind(tmp_path: Path, consul_path: str) -> None:
-    with started("demo-cluster", *IN_CONSUL, *SLOWLY, TMPDIR=str(tmp_path), PATH=consul_path) as process:
+    with started_anew("demo-cluster", *IN_CONSUL, *SLOWLY, TMPDIR=str(tmp_path), PATH=consul_path) as process:
         read_until(process.stdout, b"lines/s   ")
         family = psutil.Process(process.pid).children(recursive=True)
         assert {"consul"} <= {child.name() for child in family}

@@ -1,4 +1,4 @@
-"""What every client does, whatever its colour, in process or at a node with any number of workers."""
+"""What every client does, whatever its colour, in process or at a node."""
 
 from __future__ import annotations
 

@@ -33,6 +33,9 @@ LATE_S: Final = 0.05
 LATE_IN_CLUSTER_S: Final = 0.35
 """Seconds more than its timeout that an answer may take; the latter where another node may have the last word."""
 
+WAY_S: Final = 0.01
+"""Seconds to the node and back, in which its clock does not run."""
+
 MEET_S: Final = 0.5
 """Seconds without trouble in which those who wait for each other meet."""
 
@@ -77,7 +80,7 @@ def refusals_have_a_reason(history: History) -> Iterator[str]:
 
 def answers_come_in_time(history: History) -> Iterator[str]:
     """None is early; none is late, unless the cluster had trouble."""
-    allowed = LATE_S if history.nodes == 1 else LATE_IN_CLUSTER_S
+    allowed = WAY_S + (LATE_S if history.nodes == 1 else LATE_IN_CLUSTER_S)
     for call in history.calls():
         due_at = call.at + call.timeout_s
         late = call.answered_at - due_at

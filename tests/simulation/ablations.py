@@ -161,7 +161,7 @@ SAFEGUARDS: Final[dict[str, Safeguard]] = {
     ),
     "a program is told of a gap": Safeguard(Exchange, "_listening_again", lambda _: _nothing, (STREAMS,), RELOADS),
     "a value is written before its sender is told true": Safeguard(
-        Connection, "flush", _confirmed_first, (TRUTH,), SLOW
+        Connection, "flush", _confirmed_first, (TRUTH,), (*STOPS, *SLOW)
     ),
     "a value is asked back at the deadline": Safeguard(
         NodeCall, "ask_back", lambda _: _missed_at_once, (TRUTH,), STOPS

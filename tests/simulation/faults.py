@@ -6,14 +6,13 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from skywalker.members import Snapshot
 from tests.promises.excuses import AGREE_S
 from tests.promises.history import Trouble
 from tests.simulation.clients import Client
 from tests.simulation.kernel import NEVER, Task
 from tests.simulation.machine import End
 from tests.simulation.membership import TROUBLES, Founder
-from tests.simulation.node import Node
+from tests.simulation.node import Node, agree
 from tests.simulation.plan import Fault
 from tests.simulation.processes import Process
 from tests.simulation.programs import Program
@@ -64,10 +63,8 @@ class Cluster:
         look()
 
     def agree(self) -> bool:
-        """Return whether all nodes live, and know that."""
-        nodes = [*self.nodes.values()]
-        ring = Snapshot([node.member for node in nodes]).version
-        return all(node.lives and node.ring in (ring, "") for node in nodes)
+        """Return whether all nodes live, and all their workers know that."""
+        return agree(self.nodes.values())
 
     def node(self, fault: Fault) -> Node | None:
         """Return the one that it happens to."""
