@@ -52,23 +52,6 @@ def test_a_cancelled_task_cancels_its_call_at_the_node(node: Nodes, topic: str) 
     run(main())
 
 
-def test_an_async_handler_is_awaited(node: Nodes, topic: str) -> None:
-    async def main() -> None:
-        async def double(value: int) -> int:
-            await asyncio.sleep(0)
-            return 2 * value
-
-        async with await aio.connect(node(2).address) as one, await aio.connect(node(2).address) as other:
-            serving = asyncio.create_task(one.serve(topic, double))
-            assert await other.request(topic, 4) == 8
-            serving.cancel()
-            await waits(other, topic, "takers", {})  # type: ignore[arg-type]  # a map of groups is counted by comparing
-            with pytest.raises(asyncio.CancelledError):
-                await serving
-
-    run(main())
-
-
 def test_a_call_can_be_awaited_by_several_tasks_and_cancelling_one_of_them_cancels_it(node: Nodes, topic: str) -> None:
     async def main() -> None:
         async with await aio.connect(node(2).address) as one:

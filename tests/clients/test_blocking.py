@@ -259,7 +259,7 @@ def test_interrupts_at_any_moment_leave_a_client_that_works(junction: skywalker.
     old = signal.signal(signal.SIGALRM, ring)
     hits = 0
     try:
-        for round in range(300):
+        for round in range(120):
             try:
                 try:
                     signal.setitimer(signal.ITIMER_REAL, 0.0001 + round % 37 * 0.00002)
@@ -272,7 +272,7 @@ def test_interrupts_at_any_moment_leave_a_client_that_works(junction: skywalker.
             assert junction.ping(timeout=SOON)
     finally:
         signal.signal(signal.SIGALRM, old)
-    assert hits > 100
+    assert hits > 40
     assert junction.recv(topic, timeout=0, default="nobody") == "nobody"
 
 

@@ -113,16 +113,6 @@ def test_one_that_was_not_written_when_its_connection_was_lost_is_not_in_doubt()
     assert type(third.error) is type(fourth.error) is errors.TimedOut
 
 
-def test_a_call_that_listens_is_never_in_doubt() -> None:
-    calls = make()
-    others = [begin(calls, *listening) for listening in LISTENING]
-    calls.main.output()
-    calls.disconnected("cut", T0)
-    connect(calls)
-    calls.receive(calls.main, b"".join(framed([":recv!", call.id, TIMED_OUT]) for call in others), T0)
-    assert [type(other.error) for other in others] == [errors.TimedOut] * 2
-
-
 def test_what_a_node_that_drains_gives_back_is_not_in_doubt_and_what_it_does_not_is() -> None:
     calls = make()
     refused, cancelled, lost = [begin(calls, "send", "t", n, timeout=10) for n in range(3)]
@@ -157,12 +147,6 @@ def test_one_that_is_cancelled_in_doubt_is_unknown_and_not_cancelled() -> None:
     calls.cancel(call, canceller, 10, T0)
     calls.disconnected("cut", T0)  # with the :cancel
     assert (why(call), canceller.value) == ((LOST_CONNECTION, errors.Cancelled), False)
-
-
-def test_one_of_a_client_that_is_closed_is_closed() -> None:
-    calls, call = in_doubt()
-    calls.close(errors.Closed("the client was closed"))
-    assert type(call.error) is errors.Closed
 
 
 def test_without_resending_it_is_unknown_at_once_and_all_else_is_made_again() -> None:

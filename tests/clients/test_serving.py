@@ -188,11 +188,6 @@ def test_a_close_that_drains_bears_with_servers_that_begin_and_end_meanwhile() -
         junction.close(drain=LONG)
 
 
-def test_a_drain_is_a_time(server: Driver) -> None:
-    with pytest.raises(skywalker.LocalProtocolError, match="-1"):
-        server.close(drain=-1)
-
-
 # Without an answer.
 
 
@@ -209,12 +204,6 @@ def test_what_is_not_answered_in_time_was_taken_up_all_the_same(
     work.may_end.set()
     server.close(drain=SOON)
     result(serving)
-
-
-def test_what_nobody_takes_up_is_no_request_without_a_reply(asker: Driver, topic: str) -> None:
-    with pytest.raises(skywalker.TimedOut, match="nobody came") as caught:
-        asker.request(topic, 1, timeout=0.1)
-    assert not isinstance(caught.value, skywalker.NoReply)
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ import pytest
 
 import skywalker
 from skywalker import aio
-from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.clients.blocking.connection import TlsConnection
 from skywalker.clients.blocking.dialer import Opening
 from skywalker.embedding import Node, embedded
@@ -353,21 +352,6 @@ def test_whom_it_has_trusted_before_it_tries_again_while_there_is_time(
             assert beside.send(topic, "v", timeout=3 * SOON)
         assert waiting.result(3 * SOON * time_factor()) == "v"
         junction.close()
-
-
-def test_of_several_nodes_one_that_may_come_back_is_waited_for(
-    make_place: MakePlace, authority: Authority, node: Callable[[int], Node], tmp_path: Path
-) -> None:
-    (free,) = free_ports(1)
-    at = node(1)
-    with TlsProxy(at.host, at.port, server_context(*Authority(tmp_path, "another").sign("127.0.0.1"))) as proxy:
-        where = f"skywalkers://127.0.0.1:{proxy.port},127.0.0.1:{free}"
-        with pytest.raises(
-            skywalker.Unreachable, match=r"no node reachable at .*refused.*load that authority"
-        ) as caught:
-            make_place(where, tls=authority.context()).join(connect_timeout=1.0 * time_factor())
-        assert caught.value.why is skywalker.errors.Why.STRANGE_AUTHORITY
-        assert proxy.accepted > 1
 
 
 def test_a_client_that_speaks_no_tls_is_told_at_once_that_the_node_does(make_place: MakePlace, tls_node: Node) -> None:

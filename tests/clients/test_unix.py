@@ -59,6 +59,7 @@ def test_a_socket_that_is_not_there_is_named(make_place: MakePlace, path: Path) 
         make_place(f"unix://{path}").join(connect_timeout=0.2)
 
 
+@pytest.mark.parametrize("make_place", ["blocking"], indirect=True)
 def test_a_call_waits_for_the_node_to_come_back(make_place: MakePlace, path: Path, topic: str) -> None:
     with embedded(unix=str(path)):
         junction = make_place(f"unix://{path}").join()

@@ -13,7 +13,6 @@ from skywalker.cli.demo_cluster.ports import free_ports
 from skywalker.silk import Keys, ask
 from tests.cli.running import run
 from tests.cluster.clusters import Cluster, ClusterNode, Silk
-from tests.cluster.meeting import meet
 from tests.helpers import eventually
 
 
@@ -80,17 +79,3 @@ def test_nodes_with_keys_meet_and_one_without_stays_alone_and_says_so(
             assert {each["name"] for each in client.nodes()} == {a.name, b.name}
         with pytest.raises(skywalker.Unreachable, match="no node answered"):
             skywalker.connect(discovery.where.partition("?")[0].partition(",")[0], connect_timeout=3.0)
-
-
-def test_a_node_whose_place_is_taken_serves_and_says_so(closing: contextlib.ExitStack) -> None:
-    with Cluster(2) as cluster:
-        cluster.discovery = Silk(cluster.nodes)
-        a, b = cluster.nodes
-        cluster.start(a)
-        place = cluster.discovery.settings(a)["silk"]
-        b.start(**{**cluster.discovery.settings(b), "silk": place})
-        assert f"cannot listen at tcp://{place}: Address already in use" in eventually(lambda: told_of_trouble(b))
-        with b.client() as sender, b.client() as receiver:
-            meet(sender, receiver, ["alone"])
-        a.kill()
-        eventually(lambda: "event=discovery-works" in b.log, within=10)
