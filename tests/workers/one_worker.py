@@ -127,3 +127,13 @@ class OneWorker:
             "topics": len(core.junction),
             "deadlines": len(core.turn.deadlines),
         }
+
+
+def choke(worker: OneWorker, slow: WireClient, sender: WireClient) -> None:
+    """Have so much be sent to a client that reads nothing that the kernel takes no more for it."""
+    for n in range(40):
+        slow.call(":take!", n, 60_000, "topic", "pool")
+    worker.turn()
+    for n in range(40):
+        sender.call(":send!", n, 60_000, "topic", b"v" * 60_000)
+        worker.turn()
