@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from tests.promises import libraries
+from tests.promises.excuses import SETTLED_S, TWO_RINGS
 from tests.promises.history import (
     CANCELLED,
     LOST,
@@ -251,6 +252,14 @@ def order_holds(history: History) -> Iterator[str]:
                 last[publisher, topic] = number
 
 
+def nodes_agree(history: History) -> Iterator[str]:
+    """Nodes that are there go by one ring, whatever they are told of each other, and whichever process of them dies."""
+    for each in history.troubles:
+        is_long = each.kind == TWO_RINGS and each.until - each.since > SETTLED_S
+        if is_long and not history.excuses("nodes_agree", each.since, each.until):
+            yield f"there were two rings from {each.since:.6f} to {each.until:.6f}"
+
+
 RULES = (
     each_call_has_one_answer,
     connections_last,
@@ -262,4 +271,5 @@ RULES = (
     nothing_comes_twice,
     subscribers_miss_nothing,
     order_holds,
+    nodes_agree,
 )

@@ -15,7 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from workers.engine.points import POINTS
 
-WORKERS: Final = 2
+WORKERS: Final = (2, 3, 4)
+"""Of each node: with two there is nobody else who hears of a worker that is replaced, and of its successor."""
+
 CALLERS: Final = 28
 PROGRAMS: Final = 6
 PUBSUBS: Final = 4
@@ -195,6 +197,7 @@ def plan(seed: int, kinds: Sequence[str] = ()) -> Plan:
     """Return the plan of one seed, in which only faults of some kinds happen if these are named."""
     luck = Random(seed)
     nodes, way = luck.choice([1, 2, 3]), luck.choice(WAYS)
+    workers = luck.choice(WORKERS[: 4 - nodes])
     count = luck.choice([1, 4, 20])
     apart = luck.choice([0, (count + 1) // 2, count])
     topics, called = _topics(0, count), _topics(apart, count)
@@ -223,7 +226,7 @@ def plan(seed: int, kinds: Sequence[str] = ()) -> Plan:
         for spurt in luck.sample(client.spurts, 1)
     ]
     faults.sort(key=lambda fault: fault.at)
-    return Plan(seed, nodes, WORKERS, len(topics), clients, tuple(faults), _conditions(luck), way)
+    return Plan(seed, nodes, workers, len(topics), clients, tuple(faults), _conditions(luck), way)
 
 
 def _conditions(luck: Random) -> Conditions:
