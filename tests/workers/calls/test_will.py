@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import socket
 from collections.abc import Callable
 
 import msgpack
@@ -16,8 +15,6 @@ from tests.workers.pubsub_bus import Bus, Doors
 from tests.workers.pubsub_client import publish
 from tests.workers.several_nodes import SeveralNodes, several
 from tests.workers.wire_client import TIMED_OUT, WireClient, refusal
-from workers.doors.pubsub import PubSub
-from workers.engine.transport import PlainSocket
 
 LONG_MS = 60_000
 
@@ -121,12 +118,9 @@ def leaves_a_will(nodes: SeveralNodes, name: str, topic: str, value: str) -> Cal
 
 def publishes(nodes: SeveralNodes, name: str, topic: str, value: str) -> Callable[[], None]:
     """Publish it over pub/sub; return likewise."""
-    ours, theirs = socket.socketpair()
-    theirs.setblocking(False)
-    core = nodes.nodes[name].core
-    core.connections.opened(PubSub(PlainSocket(theirs), "test", core.commons))
-    ours.sendall(publish(topic.encode(), value.encode()))
-    return ours.close
+    client = nodes.nodes[name].pubsub()
+    client.write(publish(topic.encode(), value.encode()))
+    return client.close
 
 
 Leave = Callable[[SeveralNodes, str, str, str], Callable[[], None]]
