@@ -91,24 +91,6 @@ def test_who_waits_for_nothing_but_has_left_one_is_not_asked_whether_it_lives(wa
         assert leaver.has_input() is waits
 
 
-def test_nothing_is_kept_of_it() -> None:
-    with contextlib.closing(OneWorker()) as worker:
-        empty = worker.holds()
-        for end in ("cancel", "close"):
-            leaver = worker.connect()
-            leaver.call(":will!", 1, LONG_MS, "topic", "x" * 10_000)
-            worker.turn()
-            held = worker.holds()
-            assert held["bytes"] > 10_000
-            assert held["topics"] == 0
-            if end == "cancel":
-                leaver.call(":cancel", 2, 1)
-                worker.turn()
-            leaver.close()
-            worker.turn()
-            assert worker.holds() == empty
-
-
 def leaves_a_will(nodes: SeveralNodes, name: str, topic: str, value: str) -> Callable[[], None]:
     """Leave a value at a node; return how to lose the connection."""
     leaver = nodes.client(name)
