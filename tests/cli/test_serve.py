@@ -14,7 +14,7 @@ import pytest
 
 from skywalker.config import SETTINGS
 from skywalker.embedding import Node
-from tests.cli.running import end, environment, run, started
+from tests.cli.running import end, environment, run, started_anew
 from tests.helpers import eventually, time_factor
 from workers.ipc import exits
 
@@ -22,7 +22,7 @@ from workers.ipc import exits
 @contextmanager
 def serving(log: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """Run `skywalker serve` on a free port; yield it and its address once it says that it serves."""
-    with log.open("wb") as stderr, started("serve", "--port=0", *arguments, pipes={"stderr": stderr}) as process:
+    with log.open("wb") as stderr, started_anew("serve", "--port=0", *arguments, pipes={"stderr": stderr}) as process:
         said = eventually(lambda: re.search(r"event=serving .*host=(\S+) port=(\d+)", log.read_text()), within=15.0)
         yield process, f"{said[1]}:{said[2]}"
 

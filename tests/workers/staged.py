@@ -274,17 +274,10 @@ def bus_of(nodes: list[Node]) -> Bus:
     return Bus([place for node in nodes for place in node.places()], owner)
 
 
-ONE, TWO, CLUSTER = "1-worker", "2-workers", "3-nodes"
-
-
 @contextmanager
-def running_bus(kind: str) -> Iterator[Bus]:
-    """Yield a bus of one of the kinds above; at the end it must be unharmed."""
-    with ExitStack() as stack:
-        if kind == CLUSTER:
-            nodes = stack.enter_context(simulated_nodes(3))
-            yield bus_of(nodes)
-            for node in nodes:
-                node.assert_unharmed()
-        else:
-            yield stack.enter_context(simulated(int(kind[0]))).bus
+def running_bus() -> Iterator[Bus]:
+    """Yield a bus of three nodes with two workers each; at the end it must be unharmed."""
+    with simulated_nodes(3) as nodes:
+        yield bus_of(nodes)
+        for node in nodes:
+            node.assert_unharmed()
