@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from skywalker.config import Cluster, Config, load
@@ -400,26 +399,29 @@ def test_agents_that_end_by_themselves_are_counted_and_those_that_a_reload_repla
 # With a journal.
 
 
-def listens(pid: int) -> bool:
-    """Return whether a process lets anybody in."""
-    return any(each.status == psutil.CONN_LISTEN for each in psutil.Process(pid).net_connections("tcp"))
-
-
 def test_predecessor_and_successor_each_write_a_journal_that_can_be_read(tmp_path: Path) -> None:
     with node(workers=2, drain_timeout_s=60, settings=[f"--journal={tmp_path}"]) as running:
         wanderers = [Wanderer(running), Wanderer(running)]
 
+        def receiving() -> tuple[WireClient, int]:
+            """Return a client and its call, which waits: no worker that is replaced has refused it."""
+            client = running.connect()
+            call = client.begin(":recv!", LONG_MS, "topic")
+            if client.info("topic")["receivers"]:
+                return client, call
+            client.close()
+            return receiving()
+
         def meet(count: int) -> None:
             for number in range(count):
-                with running.connect() as receiver:
-                    receive = receiver.begin(":recv!", LONG_MS, "topic")
-                    receiver.answer(":ping")
-                    assert wanderers[number % 2].answer(":send!", 5_000, "topic", number) is True
-                    assert receiver.result(receive) == number
+                receiver, receive = receiving()
+                assert wanderers[number % 2].answer(":send!", 5_000, "topic", number) is True
+                assert receiver.result(receive) == number
+                receiver.close()
 
         meet(10)
         begin_reload(running)
-        eventually(lambda: not listens(running.first_workers[0]))
+        eventually(lambda: len(running.workers()) == 3)
         meet(20)
 
         def is_reloaded() -> bool:
