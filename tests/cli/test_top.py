@@ -297,11 +297,12 @@ def test_a_node_that_goes_away_is_told_and_one_that_comes_back_is_shown_again() 
     watched(test, address)
 
 
-@pytest.mark.parametrize("value", [None, [], {}, "text", 7, {"a": [1]}])
-def test_a_document_of_another_shape_is_told_and_ends_nothing(value: object) -> None:
+def test_a_document_of_another_shape_is_told_and_ends_nothing() -> None:
     async def test(seen: Seen) -> None:
         await seen.until(lambda: seen.rows)
-        for path, key in (("/api/state", "node"), ("/api/state", "workers"), ("/api/state", "latency")):
+        shapes: tuple[object, ...] = (None, [], {}, "text", 7, {"a": [1]})
+        for key, value in zip(("node", "workers", "latency") * 2, shapes, strict=True):
+            path = "/api/state"
             whole = documents(admin.address)[path]
             admin.says[path] = whole | {key: value}
             await seen.until(lambda: "another version" in seen.line("problem") or not seen.rows)
