@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import skywalker
+from skywalker.cli.demo_cluster.ports import free_ports
+from tests.cluster.clusters import ClusterNode, Static
 from tests.workers.pubsub_client import PubSubClient
 from tests.workers.running_nodes import Node
 from tests.workers.wire_client import Address, WireClient
@@ -108,3 +110,19 @@ def pubsub_node(workers: int = 1, **settings: Any) -> Iterator[PubSubNode]:
     """Yield a node that speaks pub/sub, and may be harmed."""
     with skywalker.embedded(workers=workers, pubsub=True, **settings) as embedded:
         yield PubSubNode(embedded)
+
+
+class PubSubStatic(Static):
+    """Nodes that know of each other by a list, and have a port for pub/sub in all their lives."""
+
+    def __init__(self, nodes: Iterable[ClusterNode]) -> None:
+        nodes = [*nodes]
+        super().__init__(nodes)
+        self._ports = dict(zip((node.name for node in nodes), free_ports(len(nodes)), strict=True))
+
+    def settings(self, node: ClusterNode) -> Mapping[str, object]:
+        return {**super().settings(node), "pubsub_port": self._ports[node.name]}
+
+    def address(self, node: ClusterNode) -> Address:
+        """Return where a node speaks pub/sub."""
+        return node.machine.address, self._ports[node.name]
